@@ -3,7 +3,7 @@ PYTHON ?= python3
 DEMO_VENV ?= .venv-demo
 TEST_VENV ?= .venv-test
 # Two cores. The tests that have MAX compile are one xdist group, those that have Mojo compile
-# another: each compiles once, and as the greatest groups they start first, one on each core.
+# another: each compiles once, and being among the greatest groups they start early.
 PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup --durations=20
 # What is run with the lowest versions of the dependencies.
 LOWEST_VENV ?= .venv-lowest

@@ -64,7 +64,7 @@ from maxjax.core import ensure_compile_time_eval as ensure_compile_time_eval
 from maxjax.version import __version__ as __version__
 from maxjax.version import __version_info__ as __version_info__
 
-_variables.cache_max_bytes(0)      # refuses what is none, before anything is kept
+_variables.cache_max_bytes(0)      # refuses an invalid value before anything is stored
 _variables.warn_of_unknown()
 
 jacobian = jacrev
@@ -92,14 +92,14 @@ def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]
 
 
 def checking_leaks() -> contextlib.AbstractContextManager[None]:
-    """Inside the context, a trace that ends while somebody holds its tracers is an error."""
+    """Inside the context, a trace that ends while its tracers are still referenced is an error."""
     return _options.check_tracer_leaks(True)
 
 
 def named_scope(name: str) -> contextlib.ContextDecorator:
     """``with named_scope("attention"):`` names a part of a function.
 
-    The names stand behind equations in ``make_jaxpr(f)(x).pretty_print(name_stack=True)``.
+    The names are shown after equations in ``make_jaxpr(f)(x).pretty_print(name_stack=True)``.
     """
     return _NamedScope(name)
 
@@ -119,13 +119,13 @@ class _NamedScope(contextlib.ContextDecorator):
 
 
 def named_call(fun: _Function, *, name: str | None = None) -> _Function:
-    """``fun`` in a ``named_scope`` of that name, or of its own."""
+    """``fun`` inside a ``named_scope`` with that name, or with the function's own."""
     own = getattr(fun, "__name__", "call")
     named: Any = named_scope(name or str(own))(fun)
     return named
 
 
-# Context managers by the names of their options.
+# Context managers by option name.
 _option = _options.config.option
 allow_f16_reductions = _option("jax_allow_f16_reductions")
 array_garbage_collection_guard = _option("jax_array_garbage_collection_guard")
@@ -147,7 +147,7 @@ transfer_guard_host_to_device = _option("jax_transfer_guard_host_to_device")
 
 @contextlib.contextmanager
 def transfer_guard(new_val: str) -> Iterator[None]:
-    """Accepted, and told to have no effect: arrays lie in the host's memory. Checks the level."""
+    """Accepted with a warning, without effect: arrays are in host memory. Checks the level."""
     with contextlib.ExitStack() as stack:
         for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
             stack.enter_context(_options.config.option(f"jax_transfer_guard{name}")(new_val))
@@ -158,7 +158,7 @@ def transfer_guard(new_val: str) -> Iterator[None]:
 
 def process_index(backend: str | None = None) -> int:
     """The number of this process: 0."""
-    devices(backend)      # refuses one that there is not
+    devices(backend)      # refuses an unknown one
     return 0
 
 
@@ -177,12 +177,12 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def effects_barrier() -> None:
-    """Waits until all that is pending has run."""
+    """Waits until all pending operations have run."""
     _cells.pending.flush()
 
 
 def clear_caches() -> None:
-    """Forgets all that was traced, and what is kept of eager operations. Compiled kernels stay: see
+    """Clears all traces, and the caches of eager operations. Compiled kernels remain: see
     MAXJAX_CACHE_DIR."""
     _entries.forget_traces()
     _control.forget_traces()
@@ -190,7 +190,7 @@ def clear_caches() -> None:
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Prints, or gives, the versions that a report of a bug should name."""
+    """Prints, or returns, the versions that a bug report should name."""
     python = sys.version.replace("\n", " ")
     options = [f"{name}={value}" for name, value in sorted(os.environ.items())
                if name.startswith(("JAX_", "MAXJAX_", "XLA_"))]
@@ -207,7 +207,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 # --- what is brought in at first use --------------------------------------------------------------
-# Names of JAX's that stand in modules of their own; any other name is tried as a module. Type
+# Names of JAX that are defined in other modules; any other name is tried as a module. Type
 # checkers read the imports instead, and see no ``__getattr__``, which has every name.
 if TYPE_CHECKING:
     from maxjax import ad as ad

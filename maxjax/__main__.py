@@ -1,7 +1,7 @@
 """``python -m maxjax SCRIPT [ARGS]``: runs an unchanged JAX script on maxjax.
 
-Inside the script ``jax`` and its modules are maxjax's. All else is as under plain Python: the
-script is ``__main__``, and arguments, tracebacks and exit codes are its own.
+Inside the script ``jax`` and its modules are maxjax's. Everything else is as under plain Python:
+the script is ``__main__``, and arguments, tracebacks and exit codes are its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_YET = "(maxjax does not have it yet)"
 # --- jax is maxjax --------------------------------------------------------------------------------
 
 class _JaxModule(ModuleType):
-    """``jax``: maxjax's names, and the version that scripts ask for."""
+    """The module ``jax``: maxjax's names, and the version that scripts check."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -45,7 +45,7 @@ class _JaxModule(ModuleType):
 
 
 def _maxjax_name(rest: str) -> str:
-    """The module of maxjax that stands for ``jax.{rest}``."""
+    """The module of maxjax that replaces ``jax.{rest}``."""
     top, dot, inner = rest.partition(".")
     return f"maxjax.{'_internals' if top == '_src' else top}{dot}{inner}"
 
@@ -118,7 +118,7 @@ def _hide_our_frames() -> None:
         first = traceback
         while first is not None and _is_ours(first):
             first = first.tb_next
-        # Errors of the import of a script that is not there are told in full.
+        # Errors from importing a missing script are shown in full.
         if first is not None or isinstance(error, SyntaxError):
             traceback = first
         report(kind, error.with_traceback(traceback), traceback)
@@ -164,7 +164,7 @@ def _run_script(path: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs what the arguments name, as Python's own command line would."""
+    """Runs the script or module that the arguments name, as Python's own command line would."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_USAGE, end="", file=sys.stdout if arguments else sys.stderr)
         sys.exit(0 if arguments else 2)

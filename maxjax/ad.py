@@ -1,4 +1,4 @@
-"""jax.ad: what ``with_refs`` of the functions that ``vjp`` gives takes and returns."""
+"""jax.ad: the argument and result types of ``with_refs`` on functions returned by ``vjp``."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any],
                kwargs: dict[str, Any], *, static_argnums: Sequence[int] = (),
                static_argnames: Sequence[str] = (), result_paths_thunk: Any = _NOT_KNOWN,
                sourceinfo: str | None = None, signature: Any = None) -> DebugInfo:
-    """What messages say of a function, from arguments for it; static ones are not named.
+    """The description of a function in messages, from its arguments; static ones are not named.
 
     >>> jax.api_util.debug_info("jit", lambda x, y: x, (1, {"a": 2}), {}).arg_names
     ('x', "y['a']")
@@ -43,7 +43,7 @@ def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any],
 
 def flatten_fun(fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,
                 unk_names: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
-    """A function of the leaves of ``(args, kwargs)``, which gives the leaves of the result.
+    """A function of the leaves of ``(args, kwargs)`` that returns the leaves of the result.
 
     Args:
       gen_static_args: the structure of ``(args, kwargs)``.
@@ -51,7 +51,7 @@ def flatten_fun(fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = Fal
       unk_names: accepted as in JAX.
 
     Returns:
-      The function, and a function that gives the result's structure after a call.
+      The function, and a function that returns the result's structure after a call.
 
     >>> lu = jax.extend.linear_util
     >>> leaves, tree = jax.tree.flatten(((1, {"a": 2}), {}))
@@ -92,7 +92,7 @@ def _flat_args(fun: Callable[..., Any], store: Any, in_tree: Any, *args_flat: An
 
 def argnums_partial(f: WrappedFun, dyn_argnums: int | tuple[int, ...], args: tuple[Any, ...],
                     require_static_args_hashable: bool = True) -> tuple[WrappedFun, list[Any]]:
-    """A function of some of its arguments, the others being fixed.
+    """A function of some of its arguments, with the others fixed.
 
     Args:
       dyn_argnums: the positions of those that remain.
@@ -133,7 +133,7 @@ def _with_fixed(fun: Callable[..., Any], fixed: tuple[Any, ...], moving: tuple[i
 
 
 def safe_map(f: Callable[..., Any], *iterables: Iterable[Any]) -> list[Any]:
-    """``list(map(...))`` of iterables of one length.
+    """``list(map(...))`` of iterables of equal length.
 
     Raises:
       ValueError: the lengths differ.

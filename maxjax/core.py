@@ -1,4 +1,4 @@
-"""jax.core: what libraries on top of JAX use of its machinery."""
+"""jax.core: the internals that libraries on top of JAX use."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Operations inside run at once, also while a function is being traced.
+    """Operations inside run at once, even while a function is being traced.
 
-    Those that a traced value takes part in are traced all the same.
+    Operations on traced values are still traced.
     """
     outer, runtime = context.trace, installed.runtime
     with current_trace(outer if outer is runtime else CompileTimeTrace(outer, runtime)):

@@ -1,5 +1,4 @@
-"""Looking inside: values while a program runs (jax.debug), and which parts of it run on MAX, which
-on the host, and why."""
+"""Inspection: values while a program runs (jax.debug), and where its parts run and why."""
 
 from __future__ import annotations
 
@@ -36,20 +35,20 @@ log = functools.partial(print, _use_logging=True)
 explain_missing_names(__name__)
 
 
-# A program of more equations is not printed by ``explain``.
+# ``explain`` does not print programs with more equations.
 _SHOWN_EQUATIONS = 40
 
 
 class Statistics(NamedTuple):
-    """How a jitted function's programs have run, all signatures together.
+    """How a jitted function's programs have run, over all signatures.
 
     Attributes:
       interpreted_calls, compiled_calls: calls in tier 0, and on MAX.
-      state: of the program that was called most: "new", "cold", "queued" (MAX is to compile it),
+      state: of the most-called program: "new", "cold", "queued" (waiting for MAX to compile it),
         "compiled", "failed", "host" (no part can be compiled), "light" (cheaper than a dispatch
         to MAX) or "slower" (MAX was tried and took longer).
-      reason: why it is not compiled, where there is a reason.
-      compile_seconds: from the request to the swap; 0 for an artifact found on the disk.
+      reason: why it is not compiled, if there is a reason.
+      compile_seconds: from the request to the swap; 0 for an artifact found on disk.
     """
 
     interpreted_calls: int
@@ -80,21 +79,21 @@ def statistics(function: Callable[..., Any]) -> Statistics:
 
 
 class Explanation:
-    """What ``explain`` found; ``print`` it.
+    """The result of ``explain``; ``print`` it.
 
     Attributes:
       state, reason: as in ``Statistics``.
-      pieces: for each piece in order ("MAX" or "host", how often it has each primitive, the
-        reasons why it is on the host).
-      cached: whether the compiled program lies on the disk.
+      pieces: for each piece in order ("MAX" or "host", the count of each primitive, the reasons why
+        it is on the host).
+      cached: whether the compiled program is on disk.
       constant_bytes: of the arrays that the function closes over.
       backend: "mojo" or "graph".
       flops, bytes: floating-point operations of a call, and bytes of its arguments and results.
       piece_costs: the same for each piece.
       jaxpr: the simplified program.
-      guards: of a function with ``dynamic_dims``, what its trace takes for granted about sizes,
-        in words; for each variant.
-      peak_bytes: of the memory that a call takes beside its arguments (Mojo backend).
+      guards: for a function with ``dynamic_dims``, what its trace assumes about sizes, in words;
+        for each variant.
+      peak_bytes: of the memory that a call takes besides its arguments (Mojo backend).
       source: the program's kernels and calls as text (Mojo backend).
     """
 
@@ -172,12 +171,12 @@ class Explanation:
 
 def explain(function: Callable[..., Any], *args: Any, source: bool = False,
             **kwargs: Any) -> Explanation:
-    """Says which parts of ``function(*args, **kwargs)`` run on MAX, which on the host and why,
-    what is cached, what it costs, and what it was simplified to. Traces the function if need be;
+    """Says which parts of ``function(*args, **kwargs)`` run on MAX, which on the host and why, what
+    is cached, what it costs, and what it was simplified to. Traces the function if necessary;
     computes nothing.
 
     Args:
-      source: prints the Mojo source of the program's kernels too, and the calls in their order;
+      source: also prints the Mojo source of the program's kernels, and the calls in order;
         see docs/compiler.md.
     """
     jitted = function if isinstance(function, PjitFunction) else make_jit(function)
@@ -192,14 +191,15 @@ def explain(function: Callable[..., Any], *args: Any, source: bool = False,
 
 def graph(function: Callable[..., Any], *args: Any, simplified: bool = False,
           **kwargs: Any) -> str:
-    """The jaxpr of ``function(*args, **kwargs)`` as a graph in Graphviz' language.
+    """The jaxpr of ``function(*args, **kwargs)`` as a graph in Graphviz's language.
 
-    Its nodes are inputs, equations and results, its edges values with their types; the jaxprs of
-    calls, loops and branches are boxes. ``dot -Tsvg`` makes a picture of it, and so does any
-    viewer of DOT files. Traces the function if need be; computes nothing.
+    Its nodes are inputs, equations and results, its edges are values with their types; the jaxprs
+    of calls, loops and branches are boxes. ``dot -Tsvg``, or any viewer of DOT files, draws it.
+    Traces the function if necessary; computes nothing.
 
     Args:
-      simplified: draws what really runs, and shades what runs on the host, with the reason.
+      simplified: draws the program that actually runs, and shades the parts on the host, with the
+        reason.
 
     >>> text = maxjax.debug.graph(lambda x: jnp.sin(x) * 2, 1.0)
     >>> [line.strip() for line in text.splitlines() if "sin" in line]

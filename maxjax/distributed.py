@@ -17,13 +17,13 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
                heartbeat_timeout_seconds: int = 100, shutdown_timeout_seconds: int = 300,
                coordinator_bind_address: str | None = None, slice_index: int | None = None,
                partition_index: int | None = None) -> None:
-    """Starts a job of one process, which needs nothing started; checks its arguments.
+    """Starts a job of one process, which only checks the arguments.
 
     Args:
-      coordinator_address: "host:port"; else that of the environment's JAX_COORDINATOR_ADDRESS.
+      coordinator_address: "host:port"; by default the environment variable JAX_COORDINATOR_ADDRESS.
       num_processes: 1.
       process_id: 0.
-      cluster_detection_method: clusters are not looked for: the other arguments must be there.
+      cluster_detection_method: clusters are not detected: the other arguments must be given.
 
     Raises:
       ValueError: an argument is missing or out of range.
@@ -64,7 +64,7 @@ def is_initialized() -> bool:
 
 
 def shutdown() -> None:
-    """Takes back ``initialize``; does nothing where it was not called.
+    """Undoes ``initialize``; does nothing if it was not called.
 
     >>> shutdown()
     """

@@ -25,7 +25,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype of an operation of these arrays, scalars and dtypes.
 
     Args:
-      return_weak_type_flag: give a pair, of the dtype and whether it is weak.
+      return_weak_type_flag: return a pair of the dtype and whether it is weak.
     """
     dtype = _result_type(*args)
     if not return_weak_type_flag:
@@ -35,17 +35,17 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether a dtype is of a kind, as ``jax.numpy.issubdtype``; ``extended`` and such too."""
+    """Whether a dtype is of a kind, as ``jax.numpy.issubdtype``; also for ``extended`` etc."""
     return _issubdtype(a, b)
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
-    """The dtype that stands for ``dtype`` under the present ``jax_enable_x64``."""
+    """The dtype that replaces ``dtype`` under the current ``jax_enable_x64``."""
     return _dtypes.canonical(dtype)
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python type (bool, int, float or complex) that goes with a value's dtype."""
+    """The Python type (bool, int, float or complex) that corresponds to a value's dtype."""
     dtype = getattr(x, "dtype", None)
     if dtype is None and isinstance(x, (bool, int, float, complex)):
         return type(x)
@@ -63,7 +63,7 @@ def scalar_type_of(x: Any) -> type:
 
 
 def itemsize_bits(dtype: Any) -> int:
-    """The bits of one element."""
+    """The number of bits of one element."""
     dtype = np.dtype(dtype)
     if dtype in _dtypes.SMALL_INTS:
         return _dtypes.iinfo(dtype).bits

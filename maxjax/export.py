@@ -1,6 +1,6 @@
-"""jax.export: functions for one signature, apart from their Python code: to save, to load, to call.
+"""jax.export: functions for one signature, without their Python code: to save, load and call.
 
-What is saved is a jaxpr, in a format of maxjax's own: JAX's files hold StableHLO.
+The saved form is a jaxpr, in maxjax's own format: JAX's files contain StableHLO.
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ def default_export_platform() -> str:
 def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = None,
            disabled_checks: Sequence[DisabledSafetyCheck] = (),
            _override_lowering_rules: Any = None) -> Callable[..., Exported]:
-    """A function that traces ``fun_jit`` for its arguments and gives an ``Exported``.
+    """A function that traces ``fun_jit`` for its arguments and returns an ``Exported``.
 
     Args:
       fun_jit: a function under ``jit``.
-      platforms: what it is to run on; maxjax's programs are the same for all.
-      disabled_checks: what calls are not to check.
+      platforms: where it will run; maxjax's programs are the same for all.
+      disabled_checks: the checks that calls omit.
 
     Returns:
-      A function of arguments of which only the types count: arrays or ``ShapeDtypeStruct``, whose
+      A function of arguments of which only the types matter: arrays or ``ShapeDtypeStruct``, whose
       sizes may be symbolic (``symbolic_shape``).
 
     Raises:
       ValueError: ``fun_jit`` is not the result of ``jit``; or the sizes of the arguments do not
-        tell those of the symbols.
+        determine the symbols.
       NotImplementedError: the function calls back into Python.
-      InconclusiveDimensionOperation: it takes another way for some sizes than for others.
+      InconclusiveDimensionOperation: its control flow differs between sizes.
 
     >>> batch, = jax.export.symbolic_shape("batch")
     >>> exported = jax.export.export(jax.jit(lambda x: x.mean(0)))(
@@ -110,11 +110,11 @@ def symbolic_args_specs(args: Any, shapes_specs: Any, constraints: Sequence[str]
     Args:
       args: a pytree of arrays or anything with a shape and a dtype.
       shapes_specs: what ``symbolic_shape`` takes: a string or None, or a pytree of them that is a
-        prefix of ``args``. ``_`` and ``...`` stand for the sizes of ``args``.
+        prefix of ``args``. ``_`` and ``...`` mean the sizes of ``args``.
       constraints, scope: as for ``symbolic_shape``.
 
     Returns:
-      ``args`` with ``ShapeDtypeStruct`` for leaves, of one scope.
+      ``args`` with ``ShapeDtypeStruct`` leaves, of one scope.
 
     Raises:
       ValueError: ``shapes_specs`` does not fit, or cannot be read.

@@ -1,7 +1,7 @@
-"""jax.ffi: foreign functions of XLA's kind, which maxjax does not call; each name says so.
+"""jax.ffi: XLA's foreign functions, which maxjax does not call; each name raises an error.
 
-What takes their place: a primitive with a kernel in Mojo (``examples/custom_op.py``), or
-``pure_callback`` around a function of NumPy arrays.
+Use a primitive with a Mojo kernel instead (``examples/custom_op.py``), or ``pure_callback`` around
+a function of NumPy arrays.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from maxjax._ir.trace import Array
 
 
 def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
-    """All leaves as one vector, and the function that makes the pytree of such a vector.
+    """All leaves as one vector, and the function that rebuilds the pytree from such a vector.
 
     >>> vector, unravel = ravel_pytree({'a': 1.0, 'b': [2.0]})
     """
@@ -27,7 +27,7 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     for array in arrays:
         ends.append(ends[-1] + array.size)
     flat_arrays = [array.reshape(-1) for array in arrays]
-    # A single leaf stays as it is, weakly typed or not.
+    # A single leaf is unchanged, weakly typed or not.
     vector = flat_arrays[0] if len(arrays) == 1 else jnp.concatenate(
         [array.astype(dtype) for array in flat_arrays])
 

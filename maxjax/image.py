@@ -1,4 +1,4 @@
-"""jax.image: images brought to another size, by interpolation."""
+"""jax.image: resizing of images by interpolation."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """The method of a name: "linear", "cubic" and so on.
+        """The method with a name: "linear", "cubic" and so on.
 
         Raises:
-          ValueError: there is none.
+          ValueError: there is no such method.
         """
         found = _NAMES.get(s)
         if found is None:
@@ -65,7 +65,7 @@ def _triangle(x: Array) -> Array:
 
 
 def _cubic(a: float) -> Callable[[Array], Array]:
-    """Keys' kernel: two cubics, that of slope ``a`` at 1."""
+    """Keys' kernel: two cubics, with slope ``a`` at 1."""
     def kernel(x: Array) -> Array:
         near = ((a + 2) * x - (a + 3)) * x * x + 1
         far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
@@ -101,7 +101,7 @@ def _weights(before: int, after: int, scale: Any, translation: Any, method: Resi
     """The matrix (before, after) that resamples an axis.
 
     The new pixel ``i`` covers the old ones from ``(i - translation) / scale`` on. Where an image
-    shrinks, antialiasing widens the kernel by as much.
+    shrinks, antialiasing widens the kernel by the same factor.
     """
     dtype = dtypes.float32 if jnp.finfo(dtype).bits < 32 else dtype
     inverse = 1.0 / scale
@@ -118,7 +118,7 @@ def _weights(before: int, after: int, scale: Any, translation: Any, method: Resi
     pixels = jnp.arange(-extra, before + extra, dtype=dtype)
     distance = jnp.abs(centres[None, :] - pixels[:, None])
     weights = _KERNELS[method](antialias)(distance / jnp.asarray(width, dtype))
-    if extra:       # the image goes on as its last pixels
+    if extra:       # the image is extended by its last pixels
         first, last = weights[:extra + 1].sum(0), weights[before + extra - 1:].sum(0)
         inner = weights[extra + 1:before + extra - 1]
         weights = (jnp.vstack([first, inner, last]) if before > 1
@@ -130,7 +130,7 @@ def _weights(before: int, after: int, scale: Any, translation: Any, method: Resi
 
 
 def _normalized(weights: Array) -> Array:
-    """Weights of sum 1, or 0 where there are next to none."""
+    """Weights scaled to sum 1, or 0 where their sum is almost zero."""
     total = jnp.sum(weights, axis=0, keepdims=True)
     usable = jnp.abs(total) > 1000.0 * float(np.finfo(np.float32).eps)
     return jnp.where(usable, weights / jnp.where(total != 0, total, 1), 0)
@@ -167,15 +167,15 @@ def _method(method: str | ResizeMethod) -> ResizeMethod:
 def scale_and_translate(image: Any, shape: Sequence[int], spatial_dims: Sequence[int],
                         scale: Any, translation: Any, method: str | ResizeMethod,
                         antialias: bool = True, precision: Any = Precision.HIGHEST) -> Array:
-    """Scales an image and moves it; what lies outside of it is 0.
+    """Scales and translates an image; outside the image the result is 0.
 
-    The point ``x`` of the image comes to ``x * scale + translation``; the centre of the first
-    pixel is at 1/2.
+    The point ``x`` of the image moves to ``x * scale + translation``; the centre of the first pixel
+    is at 1/2.
 
     Args:
-      shape: of the result; other than ``image``'s only in ``spatial_dims``.
-      spatial_dims: the axes along which ``scale`` and ``translation`` (arrays of as many numbers)
-        apply.
+      shape: of the result; differs from ``image``'s only in ``spatial_dims``.
+      spatial_dims: the axes along which ``scale`` and ``translation`` (arrays with one number per
+        axis) apply.
       method: a kernel, see ``ResizeMethod``; not "nearest".
       antialias: widen the kernel where the image shrinks.
       precision: of the products.
@@ -219,14 +219,14 @@ def _nearest(image: Array, shape: tuple[int, ...]) -> Array:
 
 def resize(image: Any, shape: Sequence[int], method: str | ResizeMethod, antialias: bool = True,
            precision: Any = Precision.HIGHEST) -> Array:
-    """An image, or several, of another size.
+    """One or more images, resized.
 
     Args:
       image: an array of any rank.
-      shape: of the result, as long as ``image.shape``; axes of the same size are left alone.
+      shape: of the result, as long as ``image.shape``; axes of the same size are unchanged.
       method: "nearest", "linear" (also "bilinear" ...), "cubic", "lanczos3", "lanczos5", or a
         ``ResizeMethod``.
-      antialias: widen the kernel where the image shrinks; "nearest" knows nothing of it.
+      antialias: widen the kernel where the image shrinks; ignored by "nearest".
       precision: of the products.
 
     Returns:

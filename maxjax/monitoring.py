@@ -15,7 +15,7 @@ from maxjax._base.monitoring import record_scalar as record_scalar
 
 
 def register_event_listener(callback: _monitoring.Listener) -> None:
-    """Has ``callback(event, **kwargs)`` called at each ``record_event``.
+    """Registers ``callback(event, **kwargs)``, called at each ``record_event``.
 
     >>> seen = []
     >>> listen = lambda event, **more: seen.append(event)
@@ -29,7 +29,7 @@ def register_event_listener(callback: _monitoring.Listener) -> None:
 
 
 def register_event_duration_secs_listener(callback: _monitoring.Listener) -> None:
-    """Has ``callback(event, seconds, **kwargs)`` called at each ``record_event_duration_secs``.
+    """Registers ``callback(event, seconds, **kwargs)``, called at ``record_event_duration_secs``.
 
     >>> def listen(event, seconds, **more):
     ...     print(event, more)
@@ -42,7 +42,7 @@ def register_event_duration_secs_listener(callback: _monitoring.Listener) -> Non
 
 
 def register_event_time_span_listener(callback: _monitoring.Listener) -> None:
-    """Has ``callback(event, start, end, **kwargs)`` called at each ``record_event_time_span``.
+    """Registers ``callback(event, start, end, **kwargs)``, called at ``record_event_time_span``.
 
     >>> listen = lambda event, start, end, **more: print(event, end - start)
     >>> register_event_time_span_listener(listen)
@@ -54,7 +54,7 @@ def register_event_time_span_listener(callback: _monitoring.Listener) -> None:
 
 
 def register_scalar_listener(callback: _monitoring.Listener) -> None:
-    """Has ``callback(event, value, **kwargs)`` called at each ``record_scalar``.
+    """Registers ``callback(event, value, **kwargs)``, called at each ``record_scalar``.
 
     >>> listen = lambda event, value, **more: print(event, value)
     >>> register_scalar_listener(listen)
@@ -66,13 +66,13 @@ def register_scalar_listener(callback: _monitoring.Listener) -> None:
 
 
 def _remove(listeners: list[_monitoring.Listener], callback: _monitoring.Listener) -> None:
-    # JAX's own error, though ValueError would say it better.
+    # JAX's own error, though ValueError would be more fitting.
     assert callback in listeners, f"{callback} is not registered"
     listeners.remove(callback)
 
 
 def unregister_event_listener(callback: _monitoring.Listener) -> None:
-    """Takes back ``register_event_listener``.
+    """Undoes ``register_event_listener``.
 
     Raises:
       AssertionError: it was not registered.
@@ -86,7 +86,7 @@ def unregister_event_listener(callback: _monitoring.Listener) -> None:
 
 
 def unregister_event_duration_listener(callback: _monitoring.Listener) -> None:
-    """Takes back ``register_event_duration_secs_listener``.
+    """Undoes ``register_event_duration_secs_listener``.
 
     Raises:
       AssertionError: it was not registered.
@@ -99,7 +99,7 @@ def unregister_event_duration_listener(callback: _monitoring.Listener) -> None:
 
 
 def unregister_event_time_span_listener(callback: _monitoring.Listener) -> None:
-    """Takes back ``register_event_time_span_listener``.
+    """Undoes ``register_event_time_span_listener``.
 
     Raises:
       AssertionError: it was not registered.
@@ -112,7 +112,7 @@ def unregister_event_time_span_listener(callback: _monitoring.Listener) -> None:
 
 
 def unregister_scalar_listener(callback: _monitoring.Listener) -> None:
-    """Takes back ``register_scalar_listener``.
+    """Undoes ``register_scalar_listener``.
 
     Raises:
       AssertionError: it was not registered.
@@ -125,7 +125,7 @@ def unregister_scalar_listener(callback: _monitoring.Listener) -> None:
 
 
 def clear_event_listeners() -> None:
-    """Forgets all listeners, of all four sorts.
+    """Removes all listeners of all four kinds.
 
     >>> jax.monitoring.register_event_listener(lambda event, **more: print(event))
     >>> clear_event_listeners()

@@ -20,7 +20,7 @@ explain_missing_names(__name__)
 
 
 def _lowest(dtype: Any) -> Any:
-    """What a maximum begins with: no element is below it."""
+    """The initial value of a maximum: no element is below it."""
     if dtypes.is_inexact(dtype):
         return -np.inf
     return False if dtype == dtypes.bool_ else jnp.iinfo(dtype).min
@@ -69,14 +69,14 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None,
 
     Args:
       data: shape ``(N, ...)``.
-      segment_ids: integers of shape ``(N,)``: the segment of each element. Those outside of
-        ``[0, num_segments)`` are dropped.
-      num_segments: how many segments the result has; under jit it must be given. By default the
-        largest of ``segment_ids`` plus one.
+      segment_ids: integers of shape ``(N,)``: the segment of each element. Those outside ``[0,
+        num_segments)`` are dropped.
+      num_segments: the number of segments in the result; required under jit. By default the largest
+        of ``segment_ids`` plus one.
       indices_are_sorted, unique_indices: promises about ``segment_ids``.
-      bucket_size: sums so many elements at a time, and then the sums: rounds less.
-      mode: what is done with segments out of bounds, as in ``x.at[...].add``.
-      out_sharding: how the result lies along Explicit axes of a mesh.
+      bucket_size: sums this many elements at a time, and then the sums, for less rounding error.
+      mode: how out-of-bounds segments are handled, as in ``x.at[...].add``.
+      out_sharding: the result's sharding along Explicit axes of a mesh.
 
     Raises:
       ValueError: ``num_segments`` is negative.

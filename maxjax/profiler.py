@@ -1,8 +1,8 @@
-"""jax.profiler: what took the time, as a file that Perfetto and chrome://tracing open.
+"""jax.profiler: where the time went, as a file for Perfetto and chrome://tracing.
 
-A profile has a span for each program that ran, with its tier, the compiled pieces and host steps
-of those that have several, each operation outside ``jit``, each function that was traced and each
-program that was compiled, and the annotations of one's own code.
+A profile has a span for each program that ran, with its tier, for the compiled pieces and host
+steps of those that have several, for each operation outside ``jit``, each function that was traced
+and each program that was compiled, and for user annotations.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from maxjax._runtime import placement as _placement
 
 @dataclasses.dataclass
 class ProfileOptions:
-    """Options of ``start_trace``; they are JAX's, and none changes a profile of maxjax.
+    """JAX's options of ``start_trace``; none of them changes a profile of maxjax.
 
     >>> ProfileOptions().host_tracer_level
     2
@@ -88,7 +88,7 @@ _lock = _threads.lock()
 
 
 class _State:
-    """The profile that is being recorded, and the server that was asked for."""
+    """The profile that is being recorded, and the requested server."""
 
     __slots__ = ("recording", "server")
 
@@ -106,11 +106,11 @@ def start_trace(log_dir: os.PathLike[str] | str, create_perfetto_link: bool = Fa
     """Begins a profile.
 
     Args:
-      log_dir: ``stop_trace`` writes to the folder ``plugins/profile/<time>`` in it.
-      create_perfetto_trace: also under the name ``perfetto_trace.json.gz``.
+      log_dir: ``stop_trace`` writes to its folder ``plugins/profile/<time>``.
+      create_perfetto_trace: also write it under the name ``perfetto_trace.json.gz``.
 
     Raises:
-      RuntimeError: one is being recorded.
+      RuntimeError: a profile is already being recorded.
       NotImplementedError: ``create_perfetto_link``: open the file with ui.perfetto.dev.
 
     >>> import tempfile
@@ -171,11 +171,11 @@ def trace(log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False,
 
 
 class TraceAnnotation:
-    """A span of one's own in the profile.
+    """A user-defined span in the profile.
 
     Args:
       name: what the span is called.
-      kwargs: further facts, shown with it.
+      kwargs: additional data, shown with it.
 
     >>> with TraceAnnotation("load", file="a.npz"):
     ...     pass
@@ -194,7 +194,7 @@ class TraceAnnotation:
         _spans.add(self._name, "annotation", self._start, **self._arguments)
 
     def set_metadata(self, **kwargs: Any) -> None:
-        """Adds facts to the span."""
+        """Adds data to the span."""
         self._arguments = {**self._arguments, **kwargs}
 
     @staticmethod
@@ -237,11 +237,11 @@ def annotate_function(func: Callable[..., Any], name: str | None = None,
 # --- servers --------------------------------------------------------------------------------------
 
 class _Server:
-    """Stands for JAX's profiler server."""
+    """A substitute for JAX's profiler server."""
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:
-    """Warns that nobody will answer at the port: maxjax writes files only.
+    """Warns that there is no server at the port: maxjax only writes files.
 
     Raises:
       ValueError: it has been called before.
@@ -261,7 +261,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
 
 def stop_server() -> None:
-    """Takes back ``start_server``.
+    """Undoes ``start_server``.
 
     Raises:
       ValueError: it has not been called.
@@ -278,9 +278,9 @@ def stop_server() -> None:
 # --- memory ---------------------------------------------------------------------------------------
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """The arrays that are alive, by shape and dtype, as a gzipped profile for ``pprof``.
+    """The live arrays, by shape and dtype, as a gzipped profile for ``pprof``.
 
-    Where each was made is not recorded: the shape and dtype stand in place of a stack.
+    Stack traces are not recorded: the shape and dtype take their place.
 
     >>> import gzip
     >>> x = jnp.ones((3, 5)).block_until_ready()

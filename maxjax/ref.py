@@ -22,14 +22,14 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     """A mutable reference to an array, which is read and written by indexing.
 
     A function under ``jit`` takes references as arguments or closes over them, and its writes are
-    seen outside; so do loops and branches. See ``docs/refs.md``.
+    visible outside; so do loops and branches. See ``docs/refs.md``.
 
     Args:
-      init_val: the first value: an array or number.
-      memory_space, kind: kept in the type.
+      init_val: the initial value: an array or number.
+      memory_space, kind: recorded in the type.
 
     Raises:
-      NotImplementedError: there is a ``memory_space``, outside ``jit``.
+      NotImplementedError: a ``memory_space`` is given outside ``jit``.
       TypeError: ``init_val`` is neither an array nor a number.
 
     >>> total = jax.new_ref(0.)
@@ -53,7 +53,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
-    """A reference to an array of which nothing is said but the type; only under ``jit``.
+    """A reference to an uninitialized array of a given type; only under ``jit``.
 
     Args:
       ty: anything with a shape and a dtype.
@@ -75,7 +75,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
 
 def freeze(ref: Ref) -> Array:
-    """The value of a reference that is written no more.
+    """The final value of a reference, which can no longer be written.
 
     Inside a function that is being traced the reference must have been made there, and is invalid
     afterwards.
@@ -96,7 +96,7 @@ def freeze(ref: Ref) -> Array:
 
 
 def free_ref(ref: Ref) -> tuple[()]:
-    """Gives a reference up: inside a function that is being traced it is invalid afterwards.
+    """Releases a reference: inside a function that is being traced it is invalid afterwards.
 
     Raises:
       ValueError: the reference comes from outside the function that is being traced.

@@ -1,4 +1,4 @@
-"""jax.sharding: meshes of devices, and how arrays are spread over them."""
+"""jax.sharding: meshes of devices, and how arrays are sharded over them."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str],
 
 
 class set_mesh:
-    """Sets the mesh of what follows; as a context manager, of a block.
+    """Sets the mesh for subsequent code or, as a context manager, for a block.
 
     Args:
       mesh: a ``Mesh``; None: none.
 
     Raises:
-      ValueError: it is no mesh, or a function is being traced for jit.
+      ValueError: it is not a mesh, or a function is being traced for jit.
 
     >>> with set_mesh(make_mesh((1,), ("x",))):
     ...     get_abstract_mesh().shape_tuple
@@ -96,7 +96,7 @@ class set_mesh:
 
 
 def get_mesh() -> Mesh:
-    """The mesh that is set; an empty one if none is.
+    """The current mesh; an empty one if none is set.
 
     Raises:
       ValueError: a function is being traced for jit.

@@ -14,7 +14,7 @@ from maxjax._transforms.autodiff import jvp, vjp
 from maxjax.tree_util import tree_leaves, tree_map, tree_structure
 
 EPS = 1e-4
-# How far a derivative may be from its finite difference, relatively and absolutely, by dtype.
+# Relative and absolute tolerances between derivatives and finite differences, by dtype.
 _TOLERANCE = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-5,
               "complex64": 1e-3, "complex128": 1e-5}
 
@@ -28,8 +28,8 @@ def check_grads(f: Callable[..., Any], args: Sequence[Any], order: int,
       args: a tuple of arrays or pytrees.
       modes: "fwd", "rev" or both, in all combinations where the order is above one.
       atol, rtol: tolerances; by default they depend on the dtypes.
-      eps: the step of the differences; by default the cube root of the dtypes' precision, where
-        rounding and curvature disturb the least.
+      eps: the step of the differences; by default the cube root of the dtypes' precision, which
+        balances rounding and curvature errors.
 
     Raises:
       AssertionError: a derivative is wrong.
@@ -96,7 +96,7 @@ def check_vjp(f: Callable[..., Any], f_vjp: Callable[..., Any], args: Sequence[A
     """Checks a reverse-mode derivative, ``f_vjp(*args)``, against finite differences.
 
     Raises:
-      AssertionError: the value is wrong, or the product of the cotangents with a direction.
+      AssertionError: the value, or the product of the cotangents with a direction, is wrong.
 
     >>> jax.test_util.check_vjp(jnp.sin, lambda x: jax.vjp(jnp.sin, x), (0.5,))
     """

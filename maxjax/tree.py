@@ -1,4 +1,4 @@
-"""jax.tree: the functions of ``maxjax.tree_util`` by short names."""
+"""jax.tree: the functions of ``maxjax.tree_util`` under short names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""jax.tree_util: pytrees and the classes that make them."""
+"""jax.tree_util: pytrees and registration of their node classes."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The pytree of a structure and leaves; inverse of ``tree_flatten``.
+    """The pytree with a given structure and leaves; inverse of ``tree_flatten``.
 
     Raises:
-      ValueError: the number of leaves is not that of the structure.
+      ValueError: the number of leaves differs from the structure's.
 
     >>> jax.tree_util.tree_unflatten(jax.tree_util.tree_structure({'a': 1, 'b': (2, 3)}), [4, 5, 6])
     {'a': 4, 'b': (5, 6)}
@@ -138,12 +138,12 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any,
     """A pytree like ``tree`` of ``f(leaf, *subtrees)``.
 
     Args:
-      f: takes a leaf of ``tree`` and what stands in its place in each of ``rest``.
+      f: takes a leaf of ``tree`` and the subtree at its position in each of ``rest``.
       rest: pytrees of which ``tree`` is a prefix.
-      is_leaf: tells of a node whether it counts as a leaf.
+      is_leaf: a predicate for nodes that count as leaves.
 
     Raises:
-      ValueError: ``tree`` is no prefix of one of ``rest``; names the place.
+      ValueError: ``tree`` is not a prefix of one of ``rest``; names the position.
 
     >>> jax.tree_util.tree_map(lambda x, y: x + y, {'a': 1, 'b': (2, 3)}, {'a': 1, 'b': (2, 3)})
     {'a': 2, 'b': (4, 6)}
@@ -154,7 +154,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any,
 def tree_reduce(function: Callable[[Result, Any], Result], tree: Any,
                 initializer: Result = _MISSING,
                 is_leaf: Callable[[Any], bool] | None = None) -> Result:
-    """``functools.reduce`` of the leaves.
+    """``functools.reduce`` over the leaves.
 
     Raises:
       TypeError: there are no leaves and no ``initializer``.
@@ -171,7 +171,7 @@ def tree_reduce(function: Callable[[Result, Any], Result], tree: Any,
 def tree_reduce_associative(operation: Callable[[Result, Result], Result], tree: Any, *,
                             identity: Result = _MISSING,
                             is_leaf: Callable[[Any], bool] | None = None) -> Result:
-    """The leaves combined by an associative operation, in a tree of least depth.
+    """The leaves combined by an associative operation, in a tree of minimal depth.
 
     Raises:
       TypeError: there are no leaves and no ``identity``.
@@ -205,7 +205,7 @@ def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
                    pytree_to_transpose: Any) -> Any:
-    """From a tree of trees, outer structure without, to one with the inner structure without.
+    """Turns a tree with the outer structure outermost into one with the inner structure outermost.
 
     Raises:
       TypeError: the tree is not ``outer_treedef`` with ``inner_treedef`` at each leaf.
@@ -233,7 +233,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any,
     """The leaves of ``prefix_tree`` repeated to the structure of ``full_tree``.
 
     Raises:
-      ValueError: the one is no prefix of the other.
+      ValueError: the first is not a prefix of the second.
 
     >>> jax.tree_util.tree_broadcast({'a': 1, 'b': 2}, {'a': 0, 'b': (0, 0)})
     {'a': 1, 'b': (2, 2)}
@@ -338,15 +338,15 @@ def register_pytree_node(nodetype: type, flatten_func: Callable[[Any], tuple[Any
                          unflatten_func: Callable[[Any, Any], Any],
                          flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None
                          ) -> None:
-    """Makes instances of a class nodes of pytrees.
+    """Registers a class whose instances are nodes of pytrees.
 
     Args:
-      flatten_func: gives (children, metadata) of an instance; metadata is hashable.
-      unflatten_func: gives an instance from (metadata, children).
-      flatten_with_keys_func: gives (pairs (key, child), metadata).
+      flatten_func: returns (children, metadata) of an instance; metadata is hashable.
+      unflatten_func: returns an instance from (metadata, children).
+      flatten_with_keys_func: returns (pairs (key, child), metadata).
 
     Raises:
-      ValueError: the class is registered already.
+      ValueError: the class is already registered.
 
     >>> class Pair(list):
     ...     pass
@@ -382,7 +382,7 @@ def register_pytree_with_keys(nodetype: type,
                               unflatten_func: Callable[[Any, Any], Any],
                               flatten_func: Callable[[Any], tuple[Any, Any]] | None = None
                               ) -> None:
-    """Makes instances of a class nodes of pytrees whose children have keys.
+    """Registers a class whose instances are nodes of pytrees with keyed children.
 
     >>> class Named(list):
     ...     pass
@@ -424,17 +424,17 @@ def register_pytree_with_keys_class(cls: Class) -> Class:
 def register_dataclass(nodetype: Class, data_fields: Sequence[str] | None = None,
                        meta_fields: Sequence[str] | None = None,
                        drop_fields: Sequence[str] = ()) -> Class:
-    """Makes a dataclass a node of pytrees; as a decorator too.
+    """Registers a dataclass as a node of pytrees; also a decorator.
 
     Args:
       data_fields: the fields that are children. Default: all those without the metadata
         ``static=True``.
       meta_fields: the fields that are part of the structure.
-      drop_fields: fields with defaults, which are lost.
+      drop_fields: fields with defaults, which are dropped.
 
     Raises:
       TypeError: only one of ``data_fields`` and ``meta_fields`` is given.
-      ValueError: the fields are not those of the class.
+      ValueError: the fields do not match the class.
 
     >>> import dataclasses
     >>> @jax.tree_util.register_dataclass
@@ -489,7 +489,7 @@ def register_dataclass(nodetype: Class, data_fields: Sequence[str] | None = None
 
 
 def register_static(cls: Class) -> Class:
-    """Decorates a hashable class: its instances are structure, without leaves.
+    """Decorates a hashable class: its instances are part of the structure, without leaves.
 
     >>> @jax.tree_util.register_static
     ... class Mode(str):
@@ -510,14 +510,14 @@ class Partial(functools.partial):
     """
 
     def __new__(cls, func: Callable[..., Any], *args: Any, **kw: Any) -> Partial:
-        # functools would take the arguments of a partial apart, and make leaves of them.
+        # functools would unpack the arguments of a partial, and make leaves of them.
         if isinstance(func, functools.partial):
             func = _Opaque(func)
         return super().__new__(cls, func, *args, **kw)
 
 
 class _Opaque:
-    """A partial function that is compared by what it holds."""
+    """A partial function that is compared by its contents."""
 
     def __init__(self, function: functools.partial):
         self.function = function

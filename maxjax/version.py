@@ -1,6 +1,6 @@
-"""The version of maxjax, and of the JAX whose names it has."""
+"""The version of maxjax, and of the JAX release that it follows."""
 
 __version__ = "0.1.0"
 __version_info__ = (0, 1, 0)
-# A script that asks under `python -m maxjax` for JAX's version is told this one.
+# Under `python -m maxjax`, a script sees this as JAX's version.
 JAX_VERSION = "0.10.2"

@@ -1,4 +1,4 @@
-"""The tests, by what they need; CONTRIBUTING.md tells how they are laid out."""
+"""The tests, grouped by what they need; CONTRIBUTING.md describes the layout."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What all tests share: real JAX on the CPU, no compiling unless a test asks, fixed examples."""
+"""Shared by all tests: real JAX on the CPU, no compiling unless a test asks, fixed examples."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import hypothesis
 import jax
 import pytest
 
-# The same examples in every run: what fails can be run again, and the time is known.
+# The same examples in every run: failures can be reproduced, and the time is known.
 hypothesis.settings.register_profile(
     "fixed", derandomize=True, deadline=None, database=None,
     suppress_health_check=list(hypothesis.HealthCheck))
 hypothesis.settings.load_profile("fixed")
 
-# A shell's background jobs have interrupts ignored, and would hand that on to what tests start.
+# A shell's background jobs ignore interrupts, and would pass that on to processes of tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -31,6 +31,6 @@ def pytest_configure(config):
 
 @pytest.fixture(autouse=True, scope="module")
 def jax_forgets():
-    """JAX keeps what it has compiled: some gigabytes, over all tests."""
+    """JAX caches what it has compiled: some gigabytes, over all tests."""
     yield
     jax.clear_caches()

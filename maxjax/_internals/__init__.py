@@ -1,5 +1,5 @@
-"""What popular libraries import from JAX's private modules, and nothing more.
+"""The names that popular libraries import from JAX's private modules, and nothing more.
 
-``python -m maxjax`` gives these modules where a script's libraries ask for ``jax._src``. Each holds
-the names that Equinox, Flax, Haiku, Chex and their kin use, by maxjax's own means.
+``python -m maxjax`` substitutes these modules when a script's libraries import ``jax._src``. Each
+contains the names that Equinox, Flax, Haiku, Chex and similar libraries use, implemented by maxjax.
 """

@@ -1,8 +1,8 @@
-"""Waiting for what has effects."""
+"""Waits for operations with effects."""
 
 from maxjax._runtime.cells import pending as _pending
 
 
 def wait_for_tokens() -> None:
-    """Waits until all that is pending has run."""
+    """Waits until all pending operations have run."""
     _pending.flush()

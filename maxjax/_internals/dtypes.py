@@ -10,4 +10,4 @@ DType = Any
 
 
 class ExtendedDType:
-    """The base of dtypes that libraries define, of which maxjax makes no arrays."""
+    """The base of dtypes that libraries define; maxjax has no arrays of these."""

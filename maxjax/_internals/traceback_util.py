@@ -1,4 +1,4 @@
-"""Frames that tracebacks may leave out: maxjax's tracebacks are whole, but libraries register."""
+"""Frames that tracebacks may omit: maxjax's are complete, but libraries register theirs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _exclude_paths: list[str] = []
 
 
 def register_exclusion(path: str) -> None:
-    """Remembers a file whose frames are of no interest to the user."""
+    """Records a file whose frames are irrelevant to the user."""
     _exclude_paths.append(path)
     exclude(path)
 
@@ -24,5 +24,5 @@ def include_frame(f: types.FrameType) -> bool:
 
 
 def api_boundary(fun: _Function, **options: object) -> _Function:
-    """Marks where the user's code ends; the function as it is."""
+    """Marks where the user's code ends; returns the function unchanged."""
     return fun

@@ -1,6 +1,6 @@
 """Primitives: one object holds everything that maxjax knows about an operation.
 
-The rules, all optional but the first two, and their contracts (``maxjax._ir.rule_protocols`` has
+The rules, all optional but the first two, and their contracts (``_ir/rule_protocols.pyi`` has
 their signatures for type checkers):
 
 ``abstract(*avals, **params)``
@@ -40,7 +40,7 @@ their signatures for type checkers):
     jaxprs inside decide.
 ``passes_unreduced``
     The operands (a slice) that JAX lets be unreduced along mesh axes in types, all along the
-    same ones; the results then are too. None: all must be whole.
+    same ones; the results then are too. None: no operand may be.
 ``accepts``, ``same_dtypes``
     The dtypes that all operands may have, and the operands (a slice) that share one. Operations
     check it of what they are given, ``check_operands`` of programs that were read.
@@ -96,7 +96,7 @@ their signatures for type checkers):
 ``eager(operands, **params)``
     What an application outside programs does at once, on arrays: NumPy values of the results.
 ``program(**params)``
-    What an application outside programs runs: (a jaxpr of whole values, the sharding of each
+    What an application outside programs runs: (a jaxpr of global values, the sharding of each
     result or None).
 
 ``calls_blas``

@@ -1,17 +1,17 @@
 """The on-disk cache of compiled programs.
 
-An artifact is native code that a process loads and runs, so the folder must be the user's own
-and every file in it is checked before it is believed:
+An artifact is native code that a process loads and runs, so the folder must be the user's own, and
+every file in it is checked before use:
 
 - ``<name>.key`` is the entry: one line of JSON with the artifact's digest and size, then the
-  key, byte for byte. ``name`` is the SHA-256 of the key; it only finds the file, the key itself
+  key, byte for byte. ``name`` is the SHA-256 of the key; it only locates the file; the key itself
   is compared in full. Several entries may name one artifact.
 - ``<name>-<digest>.mef`` (``.so`` for a shared library) is the artifact, named by its own digest:
   two processes that store the same key never mix one's entry with the other's code, and the
   entry, renamed into place last, is what makes the artifact visible.
 - ``<name>.lock`` is held (``flock``) by the process that compiles the key.
-- ``incoming-*`` is a file being written, ``building-*`` a folder in which a compiler works; what
-  a killed process leaves is swept an hour later.
+- ``incoming-*`` is a file being written, ``building-*`` a folder in which a compiler works;
+  leftovers of a killed process are removed an hour later.
 
 The time of an entry's last use is its file's modification time.
 """
@@ -52,7 +52,7 @@ _LOCK = re.compile(r"[0-9a-f]{64}\.lock")
 
 
 def default_directory() -> Path:
-    """``MAXJAX_CACHE_DIR``, or else the platform's place for caches."""
+    """``MAXJAX_CACHE_DIR``, or else the platform's folder for caches."""
     chosen = os.environ.get("MAXJAX_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser().absolute()
@@ -62,7 +62,7 @@ def default_directory() -> Path:
         local = os.environ.get("LOCALAPPDATA")
         return (Path(local) if local else Path.home() / "AppData" / "Local") / "maxjax" / "Cache"
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification has relative paths ignored.
+    # The XDG specification ignores relative paths.
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "maxjax"
 
 
@@ -74,7 +74,7 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _why_unusable(directory: Path) -> str | None:
-    """Makes the directory where it is missing; says why it cannot hold the cache, if it cannot."""
+    """Makes the directory if it is missing; returns why it cannot hold the cache, or None."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = os.lstat(directory)
@@ -93,7 +93,7 @@ def _why_unusable(directory: Path) -> str | None:
         owned = _is_ours(os.fstat(descriptor))
         os.close(descriptor)
         probe.unlink()
-        if not owned:  # as network file systems do to the root user
+        if not owned:  # network file systems do this to the root user
             return f"files made in {directory} belong to another user"
     except (OSError, ValueError) as error:
         return f"{directory} is not writable: {error}"
@@ -109,9 +109,9 @@ def _create(path: Path) -> int:
 
 
 def _open_checked(path: Path, size: int | None = None) -> int | None:
-    """A descriptor of a regular file of ours, or None."""
+    """A descriptor of a regular file that we own, or None."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    # A FIFO in the file's place must not block the open.
+    # A FIFO at this path must not block the open.
     flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
@@ -127,7 +127,7 @@ def _open_checked(path: Path, size: int | None = None) -> int | None:
 
 
 def _digest(path: Path, size: int | None = None) -> tuple[str, int] | None:
-    """SHA-256 and size of a file of ours, or None where it cannot be read or has another size."""
+    """SHA-256 and size of a file that we own, or None if it is unreadable or of another size."""
     descriptor = _open_checked(path, size)
     if descriptor is None:
         return None
@@ -143,7 +143,7 @@ def _digest(path: Path, size: int | None = None) -> tuple[str, int] | None:
 
 
 class _TemporaryDirectory:
-    """A private directory that goes away with the process that made it, not with its forks."""
+    """A private directory, removed when the process that made it ends, not when its forks do."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="maxjax-"))
@@ -156,10 +156,10 @@ class _TemporaryDirectory:
 
 
 class KeyLock:
-    """The right to compile one key, among the processes that share a cache folder.
+    """An exclusive lock to compile one key, among the processes that share a cache folder.
 
-    The operating system frees it when its holder dies. A file system without locks grants it
-    to everyone: programs are then compiled twice, which costs time and nothing else.
+    The operating system releases it when its holder dies. A file system without locks grants it to
+    everyone: programs are then compiled twice, which only costs time.
     """
 
     def __init__(self, path: Path):
@@ -184,7 +184,7 @@ class KeyLock:
             except OSError:
                 os.close(descriptor)
                 return True
-            # The holder before us may have removed the file that we have just locked.
+            # The previous holder may have removed the file that we have just locked.
             try:
                 current = os.lstat(self.path).st_ino == os.fstat(descriptor).st_ino
             except OSError:
@@ -196,7 +196,7 @@ class KeyLock:
         return False
 
     def release(self) -> None:
-        """Gives the lock back, and removes its file."""
+        """Releases the lock, and removes its file."""
         if self._descriptor is None:
             return
         with contextlib.suppress(OSError):
@@ -204,7 +204,7 @@ class KeyLock:
         self.abandon()
 
     def abandon(self) -> None:
-        """Closes this process's copy of the lock: what a forked child has to do."""
+        """Closes this process's copy of the lock, as a forked child must."""
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
             with contextlib.suppress(OSError):
@@ -212,7 +212,7 @@ class KeyLock:
 
 
 class ArtifactCache:
-    """Compiled programs by the full text of their keys, bounded in size, least recently used out.
+    """Compiled programs by the full text of their keys, bounded in size; an LRU cache.
 
     Attributes:
       directory: where the files are. When the wanted folder cannot be trusted or written, a
@@ -220,8 +220,8 @@ class ArtifactCache:
       usable: whether ``directory`` is the wanted folder.
       reason: why it is not, or None.
 
-    Methods never raise for what they find in the folder or for what the disk does: whatever
-    cannot be used is a miss.
+    Methods never raise because of the folder's contents or disk errors: whatever cannot be used is
+    a miss.
     """
 
     def __init__(self, directory: Path | None = None, max_bytes: int | None = None):
@@ -264,12 +264,12 @@ class ArtifactCache:
               suffix: str = ".mef") -> Path | None:
         """Moves a finished file into the cache under ``key`` and returns its new path.
 
-        On any failure, a full disk for instance, returns None: the cache is as it was and
-        ``artifact`` stays where it is. On success ``artifact`` is gone.
+        On any failure, a full disk for instance, returns None: the cache is unchanged and
+        ``artifact`` stays where it is. On success ``artifact`` has moved.
 
         Args:
-          also: further keys of the same artifact. It goes when ``key`` goes; where one of these
-            cannot be written, that one is a miss.
+          also: further keys of the same artifact. It is removed together with ``key``; if one of
+            these cannot be written, that one is a miss.
           suffix: of the file's name, ``".mef"`` or ``".so"``.
         """
         name = hashlib.sha256(key).hexdigest()
@@ -290,7 +290,7 @@ class ArtifactCache:
         except OSError:
             for path in temporary:
                 if path.suffix == suffix and path.name.startswith(name):
-                    # Without its entry the artifact is invisible: give the caller's file back.
+                    # Without its entry the artifact is invisible: return the file to the caller.
                     with contextlib.suppress(OSError):
                         os.replace(path, artifact)
                 with contextlib.suppress(OSError):
@@ -313,7 +313,7 @@ class ArtifactCache:
         return target
 
     def discard(self, key: bytes) -> None:
-        """Forgets one key: what to do when its artifact turns out not to load."""
+        """Forgets one key, for when its artifact turns out not to load."""
         name = hashlib.sha256(key).hexdigest()
         _remove_ours(self.directory / f"{name}.key")
         with contextlib.suppress(OSError):
@@ -347,7 +347,7 @@ class ArtifactCache:
         return entries, total
 
     def _read_entry(self, entry: Path, key: bytes) -> tuple[Path, str, int] | None:
-        """The artifact, its digest and size in a sound entry for ``key``; others are removed."""
+        """The artifact, its digest and size in a valid entry for ``key``; removes invalid ones."""
         if not os.path.lexists(entry):
             return None
         descriptor = _open_checked(entry)
@@ -389,7 +389,7 @@ class ArtifactCache:
         return True
 
     def _remember(self, artifact: Path) -> None:
-        """Notes an artifact whose digest was computed while it was stored."""
+        """Records an artifact whose digest was computed while it was stored."""
         with contextlib.suppress(OSError):
             status = os.lstat(artifact)
             self._verified[artifact.name] = (status.st_ino, status.st_size, status.st_mtime_ns)
@@ -425,9 +425,9 @@ class ArtifactCache:
         return path
 
     def _evict(self, keep: str) -> None:
-        """Removes what was used longest ago until the bound holds; never the entry ``keep``.
+        """Removes the least recently used entries until the bound holds; never the entry ``keep``.
 
-        Sweeps what killed processes left as well.
+        Also removes what killed processes left.
         """
         now, total = time.time(), 0
         used: dict[str, float] = {}
@@ -462,20 +462,20 @@ class ArtifactCache:
             total += status.st_size
             if match and name != keep and abandoned and not (
                     self.directory / f"{name}.key").exists():
-                used.setdefault(name, 0.0)  # no entry came to name it: the first to go
+                used.setdefault(name, 0.0)  # no entry names it: removed first
         for name in sorted(used, key=used.__getitem__):
             if used[name] and total <= self.max_bytes:
                 break
             if name == keep:
                 continue
-            # The entry goes first, so that no reader is sent to a missing artifact.
+            # The entry is removed first, so that it never names a missing artifact.
             for path, size in sorted(files[name], key=lambda file: file[0].suffix != ".key"):
                 _remove_ours(path)
                 total -= size
 
 
 def _remove_ours(path: Path) -> None:
-    """Removes a file or a symbolic link, if it is this user's."""
+    """Removes a file or a symbolic link, if this user owns it."""
     with contextlib.suppress(OSError):
         status = os.lstat(path)
         if stat.S_ISDIR(status.st_mode):

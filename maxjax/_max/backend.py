@@ -1,7 +1,7 @@
-"""What a backend is: how the runtime has programs compiled, and finds those that were.
+"""The interface of a backend: compiling programs, and finding those compiled before.
 
 A backend cuts a program into pieces, of which it compiles some; the others run on the host. It
-knows nothing of the program's life (calls, heat, which tier runs): it is given a jaxpr and gives
+knows nothing about the program's life (calls, heat, which tier runs): it takes a jaxpr and returns
 functions of NumPy arrays, one for each compiled piece.
 """
 
@@ -17,11 +17,11 @@ import numpy as np
 from maxjax._ir.jaxpr import Jaxpr
 from maxjax._transforms.partition import Piece
 
-# Runs one compiled piece: its inputs' physical values, its outputs'.
+# Runs one compiled piece: physical values of its inputs to those of its outputs.
 Run = Callable[[Sequence[np.ndarray]], "list[np.ndarray]"]
 # The compiled pieces of a program, by their numbers.
 Runs = Mapping[int, Run]
-# Called once with what was compiled, or with why it could not be.
+# Called once with the compiled pieces, or with the reason why there are none.
 Done = Callable[["Runs | None", "str | None"], None]
 # Called now and then with the seconds waited so far.
 Progress = Callable[[float], None]
@@ -29,7 +29,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Prepared:
-    """A program as a backend compiles it; each backend adds what it needs.
+    """A program prepared for compilation; each backend adds what it needs.
 
     Attributes:
       pieces: the program's pieces, in order.
@@ -41,12 +41,12 @@ class Prepared:
 
     @property
     def peak_bytes(self) -> int:
-        """Memory that a call takes beside its arguments, where the backend knows."""
+        """Memory that a call takes besides its arguments, if the backend knows."""
         return 0
 
     @property
     def source(self) -> str:
-        """What is compiled, as text, where the backend has one to read."""
+        """The compiled code as readable text, if the backend has one."""
         return ""
 
 
@@ -66,8 +66,8 @@ class Backend(ABC, Generic[P, J]):
     """Compiles programs.
 
     Attributes:
-      name: as `config.backend` and `jax.debug.explain` have it.
-      DISPATCH_NANOSECONDS: what a call of a compiled program costs at least: a program that tier 0
+      name: as in `config.backend` and `jax.debug.explain`.
+      DISPATCH_NANOSECONDS: the least cost of a call of a compiled program: a program that tier 0
         runs in less is never compiled.
     """
 
@@ -77,11 +77,11 @@ class Backend(ABC, Generic[P, J]):
     @property
     @abstractmethod
     def directory(self) -> str:
-        """Where it keeps what it compiled."""
+        """Where it stores what it compiled."""
 
     @property
     def broken(self) -> str | None:
-        """Why nothing can be compiled, where a build has shown that: no compiler is there."""
+        """Why nothing can be compiled, once a build has shown that there is no compiler."""
         return None
 
     def why_unavailable(self) -> str | None:
@@ -93,25 +93,25 @@ class Backend(ABC, Generic[P, J]):
         """Cuts a program into pieces and plans those that are compiled.
 
         Args:
-          jaxpr: of the program, with its constants as inputs.
+          jaxpr: the program, with its constants as inputs.
         """
 
     @abstractmethod
     def is_kept(self, prepared: P) -> bool:
-        """Whether all that the program needs has been compiled before, by whatever process."""
+        """Whether everything the program needs has been compiled before, by any process."""
 
     @abstractmethod
     def find(self, prepared: P) -> Runs | None:
-        """The pieces, loaded, if all that they need has been compiled.
+        """The loaded pieces, if everything they need has been compiled.
 
         Raises:
-          RuntimeError: what was kept cannot be loaded; it is forgotten.
+          RuntimeError: a stored artifact cannot be loaded; it is forgotten.
         """
 
     @abstractmethod
     def submit(self, prepared: P, priority: float, done: Done) -> J:
-        """Has a program compiled in the background; the greatest priority first."""
+        """Compiles a program in the background; the highest priority first."""
 
     @abstractmethod
     def wait(self, job: J, progress: Progress | None) -> None:
-        """Returns when the job has ended, well or not; ``done`` was called before."""
+        """Returns when the job has ended, successfully or not; ``done`` was called before."""

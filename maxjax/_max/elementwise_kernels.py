@@ -1,4 +1,4 @@
-"""What is known of our elementwise kernels, gathered from the primitives that they compute."""
+"""Facts about our elementwise kernels, collected from the primitives that they compute."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from maxjax._primitives import (
 )
 from maxjax._primitives.kernels import Kernel
 
-# Those of the modules in which some have kernels or are cheap.
+# The primitives of the modules where some have kernels or are cheap.
 _PRIMITIVES = dict.fromkeys(
     value for module in (arithmetic, comparison, convert, layout, random_bits, special,
                          special_functions, transcendental)
@@ -27,14 +27,14 @@ _PRIMITIVES = dict.fromkeys(
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel for primitive in _PRIMITIVES for kernel in primitive.kernels}
 
-# Operations of a few instructions: computing them twice costs less than memory does. One is the
-# compiler's own word, which ``select_n`` is lowered to.
+# Operations of a few instructions: computing them twice costs less than memory traffic. One is the
+# compiler's own operation, to which ``select_n`` is lowered.
 CHEAP = frozenset(("select",)) | {
     name for primitive in _PRIMITIVES if primitive.cheap
     for name in [kernel.name for kernel in primitive.kernels] or [primitive.name]}
 
 
 def pack_kernels() -> list[Kernel]:
-    """Those that the pack exports for float32, for tier 0 to call."""
+    """The kernels that the pack exports for float32, for tier 0 to call."""
     kind = np.dtype(np.float32)
     return [KERNELS[name] for name in sorted(KERNELS) if kind in native.LEAST.get(name, ())]

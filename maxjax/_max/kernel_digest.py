@@ -1,4 +1,4 @@
-"""The identity of what turns a program's text into native code: part of each artifact's key."""
+"""Digests of the sources that turn a program's text into native code: part of artifacts' keys."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def digest() -> str:
 
 @functools.cache
 def kernels(source: str = "") -> str:
-    """A digest of the kernels' sources: of those that a Mojo text imports, and what they import.
+    """A digest of the kernels' sources that a Mojo text imports, directly or indirectly.
 
-    Of all of them, where the text imports none.
+    If the text imports none, of all of them.
     """
     names = _imported(source, _IMPORT)
     if not names:

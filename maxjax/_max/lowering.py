@@ -1,4 +1,4 @@
-"""What lowerings stand on in every backend: composition, and shapes that need no backend."""
+"""What lowerings share in every backend: composition, and shapes that need no backend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from maxjax._transforms.simplify import simplify
 
 
 class Lowering:
-    """Lowers equations with the operations of a backend, which a subclass has.
+    """Lowers equations with a backend's operations, which a subclass defines.
 
     Attributes:
       in_avals, out_avals: the types of the equation that is being lowered.
@@ -29,11 +29,11 @@ class Lowering:
         raise LoweringError(f"the {type(self).__name__} has no operation {name}")
 
     def sort_values(self, x: Any) -> Any:
-        """Each row of a matrix sorted; None where ``sort_permutation`` has to do."""
+        """Each row of a matrix sorted; None where ``sort_permutation`` must be used."""
         return None
 
     def is_column_index(self, x: Any) -> bool:
-        """Whether a matrix is known to hold the number of its column in each place."""
+        """Whether each element of a matrix is known to be its column's number."""
         return False
 
     def multiply_add(self, x: Any, y: Any, z: Any) -> Any:
@@ -41,7 +41,7 @@ class Lowering:
         return self.native("add", self.native("mul", x, y), z)
 
     def decompose(self, function: Callable[..., Any], *xs: Any) -> Any:
-        """Lowers what ``function`` does with primitives to ``xs``."""
+        """Lowers the primitives that ``function`` applies to ``xs``."""
         avals = [ShapedArray(self.shape(x), self.dtype(x)) for x in xs]
         single = True
 

@@ -1,4 +1,4 @@
-"""What compiled code depends on: the installed packages of MAX, and the processor."""
+"""The versions that compiled code depends on: MAX's installed packages, and the processor."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _DISTRIBUTION = re.compile(r"(max|max_core|mojo_compiler)-([^-]+)\.dist-info")
 
 @functools.cache
 def versions() -> str:
-    """The installed MAX packages and their versions, read off their folders' names.
+    """The installed MAX packages and their versions, read from their folders' names.
 
-    Without importing ``max``, nor ``importlib.metadata``, which takes 15 ms.
+    It imports neither ``max`` nor ``importlib.metadata``, which takes 15 ms.
     """
     spec = importlib.util.find_spec("max")
     if spec is None:
@@ -31,14 +31,14 @@ def versions() -> str:
                 found.add(f"{match[1]} {match[2]}")
     if found:
         return ", ".join(sorted(found))
-    # Not installed as a package: tell builds apart by the time of their installation.
+    # Not installed as a package: the installation time distinguishes builds.
     return ", ".join(f"max of {os.stat(location).st_mtime_ns}"
                      for location in spec.submodule_search_locations or ())
 
 
 @functools.cache
 def cpu_target() -> str:
-    """The processor that programs are compiled for: its model and its instruction sets.
+    """The processor for which programs are compiled: its model and its instruction sets.
 
     ``MAXJAX_CPU_TARGET`` names another one (``x86-64-v3``, say), so that one cache serves
     different machines; the compile worker then compiles for that one.
@@ -64,7 +64,7 @@ def _described_processor() -> list[str]:
                 name, _, value = line.partition(":")
                 if name.strip() in wanted:
                     described.append(" ".join(sorted(value.split())))
-                if not line.strip() and described:  # one processor tells enough
+                if not line.strip() and described:  # one processor is enough
                     break
     except OSError:
         pass

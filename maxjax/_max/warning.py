@@ -1,4 +1,4 @@
-"""The one warning of a process that has to do without native code."""
+"""The single warning of a process that must run without native code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _warned = False
 
 
 def warn_once(reason: str) -> None:
-    """Warns of the first of several troubles: they have one cause as a rule."""
+    """Warns of the first of several problems: they usually have one cause."""
     global _warned
     if _warned:
         return

@@ -146,7 +146,7 @@ class LazyTrace(Runtime):
                          name=primitive.name)
 
     def apply_global(self, closed: ClosedJaxpr, shardings: Sequence[NamedSharding],
-                    args: tuple[Value, ...]) -> list[Any]:
+                     args: tuple[Value, ...]) -> list[Any]:
         """Runs a jaxpr of global values, wherever they are; the results get the given shardings.
 
         Raises:
@@ -448,7 +448,7 @@ def plain(value: Any) -> np.ndarray:
 
 
 def common_placement(name: str, known: Placed | None, operand: ArrayImpl, operands: Sequence[Leaf],
-                 closed: ClosedJaxpr | None = None) -> Any:
+                     closed: ClosedJaxpr | None = None) -> Any:
     """The placement of a result, and whether it is committed, from the operands that have one.
 
     Raises:

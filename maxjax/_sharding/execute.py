@@ -25,7 +25,7 @@ from maxjax._transforms.batching import batch_flat, to_axis
 
 
 def global_program(local: ClosedJaxpr, mesh_sizes: Mesh, in_dims: Sequence[Dims],
-                  out_dims: Sequence[Dims]) -> ClosedJaxpr:
+                   out_dims: Sequence[Dims]) -> ClosedJaxpr:
     """The program of global values.
 
     Args:

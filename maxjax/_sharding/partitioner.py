@@ -32,7 +32,7 @@ class Collective:
     """One collective of the partitioned program.
 
     Attributes:
-      kind: the primitive, of ``cost.KINDS``.
+      kind: the primitive, of ``cost_model.KINDS``.
       axes: the mesh axes that it runs over.
       nbytes: of one shard of its operand.
       links: the bytes that each link carries.
@@ -310,20 +310,20 @@ def _unreduced_carries(body: _Body, flow: Structure, ins: Sequence[Layout],
             tried = replace(layout, unreduced=tuple(sorted([
                 *found.get(number, layout).unreduced, (axis, "add")])))
             trial = {**found, number: tried}
-            starts = {flow.carries[place]: one for place, one in trial.items()}
+            starts = {flow.carries[carry]: one for carry, one in trial.items()}
             inside = _Body(
-                body.owner, jaxpr, [starts.get(place, ins[place]) for place in step.takes],
-                [trial.get(place, one) for place, one in enumerate(outs)], times)
+                body.owner, jaxpr, [starts.get(operand, ins[operand]) for operand in step.takes],
+                [trial.get(output, one) for output, one in enumerate(outs)], times)
             if all(isinstance(var, Var)
                    and dict(inside.unreduced.get(var, {})) == dict(one.unreduced)
-                   for place, one in trial.items()
-                   for var in (carried[place], jaxpr.outvars[place])):
+                   for carry, one in trial.items()
+                   for var in (carried[carry], jaxpr.outvars[carry])):
                 found = trial
     return found
 
 
 def _control_flow(body: _Body, eqn: JaxprEqn) -> None:
-    """A loop or a choice: what lies how outside of its jaxprs, and inside."""
+    """A loop or a choice: the layouts outside of its jaxprs, and inside."""
     flow = structure_of(eqn)
     count = len(flow.carries)
     inside = body.plain(eqn.invars)
@@ -331,7 +331,7 @@ def _control_flow(body: _Body, eqn: JaxprEqn) -> None:
     times = 1 if flow.length is None else flow.length
     if flow.is_loop:
         step, = flow.producers
-        for each in (*flow.bodies, step):      # a carry lies as it does in the loop's body
+        for each in (*flow.bodies, step):      # a carry has its layout in the loop's body
             for number, layout in zip(each.takes, body.plain(each.jaxpr.invars), strict=True):
                 inside[number] = layout
         outs = [*[inside[number] for number in flow.carries],
@@ -341,11 +341,11 @@ def _control_flow(body: _Body, eqn: JaxprEqn) -> None:
         for layout, role in zip(inside, flow.roles, strict=True)])
     if flow.length is not None:
         for number, layout in _unreduced_carries(body, flow, inside, outs, times).items():
-            # The start counts once.
+            # The initial value is added once.
             axes = tuple(axis for axis, _ in layout.unreduced)
-            place = flow.carries[number]
-            operands[place] = on_first(operands[place], axes, body.mesh)
-            inside[place] = outs[number] = layout
+            position = flow.carries[number]
+            operands[position] = on_first(operands[position], axes, body.mesh)
+            inside[position] = outs[number] = layout
     jaxprs = [body.inner(each.jaxpr, [inside[number] for number in each.takes],
                          [Layout(())] if each.decides else outs, times) for each in flow.bodies]
     results = eqn.primitive.bind(*operands, **with_bodies(eqn, jaxprs))

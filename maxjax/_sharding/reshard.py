@@ -38,7 +38,7 @@ class Step:
     """One collective (or local slice) of a path.
 
     Attributes:
-      kind: of ``cost.KINDS``.
+      kind: of ``cost_model.KINDS``.
       axes: the mesh axes it runs over.
       source, target: the dimension that loses the axes, the one that gains them.
       nbytes: of the operand's shard.
@@ -60,7 +60,7 @@ MeshItems = tuple[tuple[str, int], ...]
 
 @functools.lru_cache(maxsize=100_000)
 def cheapest_path(start: Layout, end: Layout, nbytes: int, mesh: MeshItems,
-        model: CostModel) -> tuple[float, tuple[Step, ...]]:
+                  model: CostModel) -> tuple[float, tuple[Step, ...]]:
     """The cheapest steps between two layouts and their seconds.
 
     Args:

@@ -190,7 +190,7 @@ def _constrained(output: Array, spec: PartitionSpec, mesh: AnyMesh, manual: froz
 
 
 def with_unreduced(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
-               out_specs: Sequence[PartitionSpec]) -> ClosedJaxpr:
+                   out_specs: Sequence[PartitionSpec]) -> ClosedJaxpr:
     """The program of one shard for unreduced inputs and outputs.
 
     A global value holds the total: the first shard is given it, and the others zeros.

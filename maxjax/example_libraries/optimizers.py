@@ -1,6 +1,6 @@
 """jax.example_libraries.optimizers: optimizers as triples of functions.
 
-``opt_init(params)`` gives a state, ``opt_update(step, gradients, state)`` the next one, and
+``opt_init(params)`` returns a state, ``opt_update(step, gradients, state)`` the next one, and
 ``get_params(state)`` the parameters. A step size is a number, or a function of the step.
 """
 
@@ -24,7 +24,7 @@ Schedule = Callable[[Any], Any]
 
 
 class OptimizerState(NamedTuple):
-    """For each leaf of the parameters the leaves of its state; and the structures of all.
+    """The leaves of the state of each leaf of the parameters; and the structures of all.
 
     >>> jax.example_libraries.optimizers.sgd(0.1).init_fn(1.0).packed_state
     ((1.0,),)
@@ -56,11 +56,11 @@ class Optimizer(NamedTuple):
 
 
 def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
-    """Makes an optimizer for one array one for pytrees of arrays.
+    """Extends an optimizer for one array to pytrees of arrays.
 
     Args:
-      opt_maker: gives ``init(x)``, ``update(step, gradient, state)`` and ``get_params(state)`` for
-        an array ``x``; the state may be any pytree.
+      opt_maker: returns ``init(x)``, ``update(step, gradient, state)`` and ``get_params(state)``
+        for an array ``x``; the state may be any pytree.
 
     >>> optimizers = jax.example_libraries.optimizers
     >>> descent = optimizers.optimizer(lambda rate: (
@@ -151,7 +151,7 @@ def momentum(step_size: Any, mass: float) -> Any:
 
 @optimizer
 def nesterov(step_size: Any, mass: float) -> Any:
-    """Nesterov's momentum: steps along ``mass * velocity + g`` of the new velocity.
+    """Nesterov momentum: steps along ``mass * velocity + g`` with the new velocity.
 
     >>> init, update, get_params = jax.example_libraries.optimizers.nesterov(0.5, 0.5)
     >>> get_params(update(0, jnp.array([2.]), init(jnp.array([3.]))))
@@ -319,7 +319,7 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
 # --- step sizes -----------------------------------------------------------------------------------
 
 def constant(step_size: Any) -> Schedule:
-    """The schedule of one step size.
+    """The schedule with a constant step size.
 
     >>> jax.example_libraries.optimizers.constant(0.5)(7)
     0.5
@@ -344,7 +344,7 @@ def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Sche
 
 def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any,
                        staircase: bool = False) -> Schedule:
-    """``step_size / (1 + decay_rate * i / decay_steps)``; in stairs, with the quotient's floor.
+    """``step_size / (1 + decay_rate * i / decay_steps)``; with the quotient's floor if a staircase.
 
     >>> jax.example_libraries.optimizers.inverse_time_decay(1.0, 1, 0.5)(2)
     0.5
@@ -359,7 +359,7 @@ def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any,
 
 def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any,
                      power: float = 1.0) -> Schedule:
-    """From ``step_size`` to ``final_step_size`` in so many steps.
+    """From ``step_size`` to ``final_step_size`` in the given number of steps.
 
     >>> jax.example_libraries.optimizers.polynomial_decay(1.0, 4, 0.0)(1)
     Array(0.75, dtype=float32, weak_type=True)
@@ -372,10 +372,10 @@ def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any,
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """``values[k]`` while ``k`` of the ascending ``boundaries`` have been passed.
+    """``values[k]`` once ``k`` of the ascending ``boundaries`` have been passed.
 
     Raises:
-      ValueError: there is not one value more than there are boundaries.
+      ValueError: the number of values is not one more than the number of boundaries.
 
     >>> jax.example_libraries.optimizers.piecewise_constant([2], [1.0, 0.1])(3)
     Array(0.1, dtype=float32)
@@ -393,7 +393,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A schedule as it is, or the constant one of a number.
+    """A schedule unchanged, or a number's constant schedule.
 
     Raises:
       TypeError: it is neither.
@@ -411,7 +411,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 # --- gradients and states -------------------------------------------------------------------------
 
 def l2_norm(tree: Any) -> Any:
-    """The root of the sum of squares of all elements of a pytree.
+    """The root of the sum of the squares of all elements of a pytree.
 
     >>> jax.example_libraries.optimizers.l2_norm({"a": jnp.array([3.]), "b": 4.})
     Array(5., dtype=float32)
@@ -432,7 +432,7 @@ def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
 
 
 class JoinPoint:
-    """Marks where the state of one parameter begins, in an unpacked state.
+    """Marks where the state of a parameter begins in an unpacked state.
 
     >>> jax.example_libraries.optimizers.JoinPoint((1, 2)).subtree
     (1, 2)

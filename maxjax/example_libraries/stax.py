@@ -1,9 +1,9 @@
 """jax.example_libraries.stax: layers of neural networks as pairs of functions.
 
-A layer is ``(init_fun, apply_fun)``: ``init_fun(key, input_shape)`` gives the output's shape and
-the parameters, ``apply_fun(params, inputs, **kwargs)`` the outputs. A size of -1 in a shape stands
-for a batch of any size. Keyword arguments (``rng`` is the one that is used, by Dropout) go on to
-the layers inside.
+A layer is ``(init_fun, apply_fun)``: ``init_fun(key, input_shape)`` returns the output's shape and
+the parameters, ``apply_fun(params, inputs, **kwargs)`` the outputs. A size of -1 in a shape means a
+batch of any size. Keyword arguments (only ``rng`` is used, by Dropout) are passed on to the inner
+layers.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC")
 
 def BatchNorm(axis: Any = (0, 1, 2), epsilon: float = 1e-5, center: bool = True,
               scale: bool = True, beta_init: Any = zeros, gamma_init: Any = ones) -> Layer:
-    """Standardizes along axes, with a learnt scale (gamma) and offset (beta).
+    """Standardizes along axes, with a learned scale (gamma) and offset (beta).
 
     >>> init, apply = jax.example_libraries.stax.BatchNorm(axis=0, epsilon=0.0)
     >>> shape, params = init(jax.random.key(0), (2, 1))
@@ -241,7 +241,7 @@ AvgPool = _pooling(lax.add, 0., mean=True)
 
 
 def FanOut(num: int) -> Layer:
-    """The layer that gives its input ``num`` times.
+    """The layer that returns its input ``num`` times.
 
     >>> jax.example_libraries.stax.FanOut(2)[1]((), 3)
     [3, 3]
@@ -254,7 +254,7 @@ FanInSum = _layer(lambda params, inputs, **kwargs: functools.reduce(operator.add
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """The layer that joins its inputs along an axis.
+    """The layer that concatenates its inputs along an axis.
 
     >>> jax.example_libraries.stax.FanInConcat()[1]((), [jnp.ones(1), jnp.zeros(1)])
     Array([1., 0.], dtype=float32)
@@ -268,7 +268,7 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Keeps each element with probability ``rate``, and divides it by that; else it gives 0.
+    """Keeps each element with probability ``rate``, divided by ``rate``; the others become 0.
 
     ``apply_fun`` needs the keyword argument ``rng``. With a ``mode`` other than "train" the layer
     is the identity.
@@ -299,7 +299,7 @@ def _keys(rng: Any, count: int) -> Any:
 
 
 def serial(*layers: Layer) -> Layer:
-    """The layers, one after the other.
+    """The layers in sequence.
 
     >>> stax = jax.example_libraries.stax
     >>> init, apply = stax.serial(stax.Dense(2), stax.Relu)
@@ -326,7 +326,7 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """The layers side by side, each with its own input.
+    """The layers in parallel, each with its own input.
 
     >>> stax = jax.example_libraries.stax
     >>> init, apply = stax.parallel(stax.Identity, stax.Exp)
@@ -350,7 +350,7 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """The layer that ``make_layer`` makes of the input's shape.
+    """The layer that ``make_layer`` returns for the input's shape.
 
     >>> stax = jax.example_libraries.stax
     >>> init, apply = stax.shape_dependent(lambda shape: stax.Dense(shape[-1]))

@@ -1,4 +1,4 @@
-"""What a check of ``jax.experimental.checkify`` can find: exceptions, by category."""
+"""The exceptions that checks of ``jax.experimental.checkify`` can find, by category."""
 
 from __future__ import annotations
 

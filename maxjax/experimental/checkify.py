@@ -1,8 +1,8 @@
-"""jax.experimental.checkify: checks at run time, as values that a function returns.
+"""jax.experimental.checkify: run-time checks, as values that a function returns.
 
-``checkify(f)`` interprets the jaxpr of ``f`` and carries an ``Error`` along: through calls, and
-through loops and branches as further carries and results. A check adds to it; nothing is raised
-before somebody looks.
+``checkify(f)`` interprets the jaxpr of ``f`` and threads an ``Error`` through it: through calls,
+and through loops and branches as extra carries and results. A check adds to it; nothing is raised
+until the error is examined.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ __all__ = [
 
 
 class Kind(NamedTuple):
-    """Checks that share one place in an error: their category and the types of their values."""
+    """The key of checks that share a slot in an error: category and types of values."""
 
     category: ErrorCategory
     types: tuple[ShapedArray, ...]
 
 
 class Cause:
-    """A check in the program: how its values become an exception."""
+    """A check in the program: how its values are turned into an exception."""
 
     __slots__ = ("build",)
 
@@ -90,7 +90,7 @@ class Cause:
 
 
 class Place(NamedTuple):
-    """The first failure of a kind: whether there is one, the code of its cause, its values."""
+    """The first failure of a kind: whether it occurred, the code of its cause, its values."""
 
     failed: Any
     code: Any
@@ -101,7 +101,7 @@ Structure = tuple[tuple[Kind, ...], tuple[tuple[int, Cause], ...]]
 
 
 class Error:
-    """What has failed; a pytree, so that it may be a result of ``jit`` or ``vmap``."""
+    """The failed checks; a pytree, so that it may be a result of ``jit`` or ``vmap``."""
 
     __slots__ = ("_causes", "_places")
 
@@ -124,14 +124,14 @@ class Error:
         return BatchedError(failed) if failed else None
 
     def throw(self) -> None:
-        """Raises JaxRuntimeError if a check failed; ``checkify`` finds it as it finds ``check``."""
+        """Raises JaxRuntimeError if a check failed; ``checkify`` handles it like ``check``."""
         _report(self)
 
     def __repr__(self) -> str:
         return f"Error({self.get()})"
 
     def _exception(self, index: tuple[int, ...]) -> JaxException | None:
-        """That of the first cause, in the order of the program, for one element of a batch."""
+        """The exception of the first cause in program order, for one element of a batch."""
         failed = [(int(np.asarray(place.code)[index]), place) for place in self._places.values()
                   if np.asarray(place.failed)[index]]
         if not failed:
@@ -156,7 +156,7 @@ class Error:
 
     # --- with more in it ---
     def adding(self, kind: Kind, place: Place, causes: dict[int, Cause]) -> Error:
-        """With another check; what failed before stays."""
+        """Adds a check; an earlier failure remains."""
         known = self._places.get(kind)
         if known is not None:
             def chosen(before: Any, now: Any) -> Any:
@@ -167,7 +167,7 @@ class Error:
         return Error({**self._places, kind: place}, {**self._causes, **causes})
 
     def with_kinds(self, kinds: Iterable[Kind]) -> Error:
-        """With places for these kinds, where nothing has failed."""
+        """Adds slots for these kinds, without failures."""
         places = dict(self._places)
         for kind in kinds:
             if kind not in places:
@@ -187,9 +187,9 @@ _next_code = itertools.count(1).__next__
 
 def _failing(error: Error, failed: Any, category: ErrorCategory, values: Sequence[Any],
              build: Callable[[Sequence[Any]], JaxException]) -> Error:
-    """``error``, with a check that has failed where ``failed`` is true."""
+    """``error`` with a check added that fails where ``failed`` is true."""
     code = _next_code()
-    # Of one type in all loops and branches: never weak.
+    # The same type in all loops and branches: never weak.
     values = [lax.convert_element_type(x, x.dtype) for x in map(jnp.asarray, values)]
     kind = Kind(category, tuple(aval_of(x) for x in values))
     place = Place(jnp.asarray(failed), jnp.full((), code, np.int32), values)
@@ -200,7 +200,7 @@ def _failing(error: Error, failed: Any, category: ErrorCategory, values: Sequenc
 
 
 class _CheckEffect(Effect):
-    """It raises an error; only ``checkify`` knows how to run it."""
+    """Raises an error: only ``checkify`` can run it."""
 
     def check_runnable(self) -> None:
         raise ValueError(
@@ -229,7 +229,7 @@ def _check_batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
 check_p = Primitive(
     "check",
     abstract=lambda *avals, **params: (),
-    # Only debug checks come so far, and mean nothing outside checkify.
+    # Only debug checks get here, and they have no effect outside checkify.
     evaluate=lambda *values, **params: [],
     host_reason="a check that nothing looks at",
     eager=_check_eager,
@@ -249,7 +249,7 @@ def _report(error: Error, debug: bool = False) -> None:
 
 
 def _last_of_batch(error: Error) -> Error:
-    """For each kind the last element of the batch that failed."""
+    """For each kind, the last element of the batch that failed."""
     places = {}
     for kind, place in error._places.items():
         rank = len(np.shape(place.failed))
@@ -264,8 +264,7 @@ def _last_of_batch(error: Error) -> Error:
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
     """Adds an error where ``pred`` is false.
 
-    Outside ``checkify`` it raises at once, and cannot be part of a program: neither of ``jit`` nor
-    of a loop.
+    Outside ``checkify`` it raises at once, and cannot be used in ``jit`` or a loop.
 
     Args:
       pred: a boolean scalar.
@@ -274,7 +273,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
       debug: see ``debug_check``.
 
     Raises:
-      TypeError: ``pred`` is no boolean scalar, or what is to be formatted is no array.
+      TypeError: ``pred`` is not a boolean scalar, or a format argument is not an array.
       JaxRuntimeError: outside ``checkify``, if ``pred`` is false.
 
     >>> def f(x):
@@ -288,7 +287,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """``check`` under ``checkify``; elsewhere it does nothing, and may be part of any program.
+    """``check`` under ``checkify``; elsewhere it does nothing, and may be used in any program.
 
     >>> jax.jit(lambda x: checkify.debug_check(x > 0, "not positive"))(-3.)
     """
@@ -311,10 +310,10 @@ def _check(pred: Any, msg: str, args: tuple[Any, ...], kwargs: dict[str, Any],
 
 
 def check_error(error: Error) -> None:
-    """Raises if ``error`` tells of a failure: the inverse of ``checkify``, which finds it again.
+    """Raises if ``error`` records a failure: the inverse of ``checkify``, which records it again.
 
     Raises:
-      TypeError: ``error`` is no ``Error``.
+      TypeError: ``error`` is not an ``Error``.
       JaxRuntimeError: outside ``checkify``, if a check failed.
     """
     if not isinstance(error, Error):
@@ -357,7 +356,7 @@ def _rule(*primitives: Primitive) -> Callable[[Rule], Rule]:
 
 def _staged(call: Callable[..., Results], error: Error, in_avals: Sequence[ShapedArray],
             name: str) -> tuple[ClosedJaxpr, Structure]:
-    """``call``, of an error and values, as a jaxpr of flat ones; what the error becomes."""
+    """``call``, a function of an error and values, as a flat jaxpr; and the resulting error."""
     before = error.structure()
     count = len(error.leaves())
     after: Any = None
@@ -503,7 +502,7 @@ def _custom_vjp_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
 @_rule(custom_jvp_call_p)
 def _custom_jvp_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
                      operands: list[Any]) -> Results:
-    """The rule keeps its function; when it is differentiated, its own checks do not count."""
+    """The rule keeps its function; checks inside the rule are ignored under differentiation."""
     params = eqn.params
     closed, num_consts = params["call_jaxpr"], params["num_consts"]
     consts, args = operands[:num_consts], operands[num_consts:]
@@ -537,7 +536,7 @@ def _custom_jvp_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
 def _cond_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
     index, *values = operands
     branches = eqn.params["branches"]
-    for branch in branches:      # all must give an error of the same kinds
+    for branch in branches:      # all must return an error of the same kinds
         error = error.with_kinds(_checked(branch, enabled, error)[1][0])
     pairs = [_checked(branch, enabled, error) for branch in branches]
     results = cond_p.bind(index, *error.leaves(), *values,
@@ -565,7 +564,7 @@ def _scan_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any
 
 def _behind(closed: ClosedJaxpr, count: int, consts: int,
             outputs: tuple[int, ...] | None = None) -> ClosedJaxpr:
-    """A jaxpr that takes an error, of so many values, behind its constants: among the carries."""
+    """A jaxpr that takes an error, with this many values, after its constants: a carry."""
     end = count + consts
     return rearranged(closed, (*range(count, end), *range(count),
                                *range(end, len(closed.in_avals))), outputs)
@@ -587,7 +586,7 @@ def _while_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[An
 
     def step(error: Error, *args: Any) -> Results:
         error, outs = _interpret(body.jaxpr, body.consts, enabled, error, *args[num_cond:])
-        # What the next look at the predicate finds.
+        # Checks the next evaluation of the predicate.
         error, _ = condition(error, *args[:num_cond], *outs)
         return error, outs
 
@@ -617,13 +616,13 @@ all_checks: Enabled = automatic_checks | user_checks
 
 def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks
              ) -> Callable[..., tuple[Error, Any]]:
-    """A function that gives an ``Error`` and the result of ``f``.
+    """A function that returns an ``Error`` and the result of ``f``.
 
     Args:
       f: a function of any arguments; it may contain ``check``s.
-      errors: which checks count. ``user_checks``: those in ``f``; ``nan_checks``: an operation
-        gave a NaN; ``div_checks``: a division by zero; ``index_checks``: an index out of bounds.
-        They add up with ``|``: ``float_checks``, ``automatic_checks``, ``all_checks``.
+      errors: which checks are enabled. ``user_checks``: those in ``f``; ``nan_checks``: an
+        operation produced a NaN; ``div_checks``: a division by zero; ``index_checks``: an index out
+        of bounds. They combine with ``|``: ``float_checks``, ``automatic_checks``, ``all_checks``.
 
     The result may be jitted, mapped and differentiated.
 
@@ -645,7 +644,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
 
         def flat() -> list[Any]:
             nonlocal tree
-            # The arguments are closed over, so that they stay what they are.
+            # The arguments are closed over, so that their types do not change.
             outputs = f(*args, **kwargs)
             leaves, tree = pytree.flatten(outputs)
             return check_outputs(leaves, location, "checkify", outputs)

@@ -1,4 +1,4 @@
-"""jax.experimental.compute_on: where operations run; there is one place, the host."""
+"""jax.experimental.compute_on: where operations run, which is always the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from maxjax._base.missing import explain_missing_names
 
 @contextlib.contextmanager
 def compute_on(compute_type: str) -> Iterator[None]:
-    """A context, and a decorator, without effect: all runs on the host.
+    """A context manager and decorator without effect: everything runs on the host.
 
     Args:
       compute_type: "device_host", "device", "tpu_sparsecore", or "gpu_stream:" and a number.

@@ -1,8 +1,9 @@
-"""jax.experimental.hijax: types and primitives above arrays, which can be declared and not used.
+"""jax.experimental.hijax: high-level types and primitives, which can be declared but not used.
 
-Libraries declare theirs as they are imported (Flax NNX its variables, which it uses only when asked
-to), and that works. maxjax has no types but arrays' and references': binding a declared primitive
-raises an error that says so, and a value of a declared type is no argument of a transformation.
+Libraries declare theirs when they are imported (Flax NNX its variables, which it uses only on
+request), and that works. maxjax only has the types of arrays and references: binding a declared
+primitive raises an error that says so, and a value of a declared type cannot be an argument of a
+transformation.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ class MutableHiType(HiType):
 
 
 class HiPrimitive:
-    """A primitive of values of declared types.
+    """A primitive on values of declared types.
 
     Args:
-      name: what errors call it.
+      name: used in errors.
 
     >>> jax.experimental.hijax.HiPrimitive("new_pair").bind(1.0)
     Traceback (most recent call last):
@@ -68,7 +69,7 @@ class HiPrimitive:
 
 
 class VJPHiPrimitive:
-    """A primitive with a derivative rule of its own; ``custom_vjp`` takes its place.
+    """A primitive with its own derivative rule; use ``custom_vjp`` instead.
 
     >>> jax.experimental.hijax.VJPHiPrimitive()(1.0)
     Traceback (most recent call last):
@@ -80,7 +81,7 @@ class VJPHiPrimitive:
 
 
 class _Declared:
-    """A method or property of values, made by a declared type."""
+    """A method or property of values, defined by a declared type."""
 
     def __init__(self, function: Callable[..., Any]):
         self.function = function
@@ -111,10 +112,10 @@ class aval_property(_Declared):
 
 
 class _Effects:
-    """Effects that loops may have: all that there are."""
+    """The effects that loops may have: all effects."""
 
     def add_type(self, effect: type) -> None:
-        """Nothing has to be allowed."""
+        """Does nothing: every effect is allowed."""
 
 
 control_flow_allowed_effects = _Effects()
@@ -124,7 +125,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
     """Declares that values of a class have a declared type.
 
     Raises:
-      TypeError: ``val_cls`` is no class.
+      TypeError: ``val_cls`` is not a class.
 
     >>> class Pair: ...
     >>> jax.experimental.hijax.register_hitype(Pair, lambda pair: None)

@@ -1,6 +1,7 @@
-"""jax.experimental.layout: wishes about how arrays lie in memory.
+"""jax.experimental.layout: requests for the layout of arrays in memory.
 
-Layouts change no value. maxjax's arrays are row-major; a wish is checked, and has no effect.
+Layouts do not change values. maxjax's arrays are row-major; a request is checked, and has no
+effect.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class Format:
     """A layout together with a sharding.
 
     Raises:
-      TypeError: ``layout`` is no layout.
-      ValueError: there is a layout and no sharding.
+      TypeError: ``layout`` is not a layout.
+      ValueError: there is a layout but no sharding.
 
     >>> Format(jax.experimental.layout.Layout.AUTO)
     Format(layout=AUTO, sharding=None)
@@ -65,14 +66,14 @@ class Format:
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """``x``, with layouts that are checked against its shape and have no effect.
+    """Returns ``x``; the layouts are checked against its shape and have no effect.
 
     Args:
       x: a pytree of arrays.
       layouts: one ``Layout`` for all, or a pytree of them.
 
     Raises:
-      ValueError: a layout is none, or has another rank than its array.
+      ValueError: a layout is invalid, or its rank differs from its array's.
 
     >>> wish = jax.experimental.layout.Layout((1, 0))
     >>> with_layout_constraint(jnp.ones((2, 3)), wish).shape

@@ -18,7 +18,7 @@ explain_missing_names(__name__)
 def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,
                        contiguous_submeshes: bool = False,
                        allow_split_physical_axes: bool = False) -> np.ndarray:
-    """Devices as an array of a mesh's shape, in order: those of a CPU are all alike.
+    """Devices as an array of a mesh's shape, in order: CPU devices are all equivalent.
 
     Args:
       mesh_shape: the shape.
@@ -44,13 +44,13 @@ def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequenc
                               process_is_granule: bool = False,
                               should_sort_granules_by_key: bool = True,
                               allow_split_physical_axes: bool = False) -> np.ndarray:
-    """Devices in the product of a mesh within granules and one between them.
+    """Devices for the product of a mesh within granules and a mesh between them.
 
     Args:
-      mesh_shape, dcn_mesh_shape: the two shapes; the shorter is filled up with 1 in front.
+      mesh_shape, dcn_mesh_shape: the two shapes; the shorter is padded with 1 in front.
       devices: which; None: all.
-      process_is_granule: a granule is all that one process has, here all devices; else a slice,
-        of which CPUs have none.
+      process_is_granule: a granule is a process's devices, here all of them; otherwise a slice,
+        which CPUs do not have.
       should_sort_granules_by_key, allow_split_physical_axes: accepted.
 
     Raises:

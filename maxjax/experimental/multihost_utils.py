@@ -1,4 +1,4 @@
-"""jax.experimental.multihost_utils, for the one process that there is."""
+"""jax.experimental.multihost_utils, for a single process."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class ProcessFailureError(Exception):
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The values of all processes, here of one, as NumPy arrays.
+    """The values of all processes, of which there is one, as NumPy arrays.
 
     Args:
       in_tree: a pytree of arrays of any shape.
-      tiled: whether the processes' arrays are joined along the first axis; else they are stacked
-        along a new one.
+      tiled: whether the processes' arrays are concatenated along the first axis; otherwise they are
+        stacked along a new one.
 
     >>> process_allgather(jnp.arange(3))
     array([[0, 1, 2]], dtype=int32)
@@ -64,7 +64,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether a notice of preemption has come for this step: nobody sends any.
+    """Whether a preemption notice has arrived for this step: always False.
 
     >>> reached_preemption_sync_point(3)
     False
@@ -73,7 +73,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """Arrays over a mesh, from this process's part of each: all of it.
+    """Arrays over a mesh, from this process's part of each, which is the whole array.
 
     Args:
       local_inputs: a pytree of arrays.
@@ -89,7 +89,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """This process's part of arrays over a mesh: all of it.
+    """This process's part of arrays over a mesh, which is the whole array.
 
     >>> mesh = jax.sharding.Mesh(jax.devices()[:1], "x")
     >>> global_array_to_host_local_array(jnp.arange(3), mesh, jax.P("x"))

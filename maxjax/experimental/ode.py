@@ -100,7 +100,7 @@ def initial_step_size(fun: Callable[..., Any], t0: Any, y0: Any, order: int, rto
 
 
 def runge_kutta_step(func: Callable[..., Any], y0: Any, f0: Any, t0: Any, dt: Any) -> Any:
-    """A step of order 5: the value, the slope there, the error's estimate, and all slopes.
+    """A step of order 5: the value, its slope, the error estimate, and all slopes.
 
     >>> f = lambda y, t: jnp.ones_like(y)
     >>> jax.experimental.ode.runge_kutta_step(f, jnp.zeros(1), jnp.ones(1), 0., 0.5)[0]
@@ -119,7 +119,7 @@ def runge_kutta_step(func: Callable[..., Any], y0: Any, f0: Any, t0: Any, dt: An
 
 
 def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any) -> Any:
-    """The root of the mean square of the errors in units of the tolerance.
+    """The root mean square of the errors in units of the tolerance.
 
     >>> jax.experimental.ode.mean_error_ratio(jnp.ones(2), 0., 1., jnp.zeros(2), jnp.zeros(2))
     Array(1., dtype=float32)
@@ -245,15 +245,15 @@ def odeint(func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: float = 
       y0: a pytree of arrays: the values at ``t[0]``.
       t: ascending times, shape ``(T,)``.
       *args: further arguments of ``func``, pytrees of arrays.
-      rtol, atol: of the error of a step.
-      mxstep: at most so many steps between two times.
+      rtol, atol: tolerances for the error of a step.
+      mxstep: the maximum number of steps between two times.
       hmax: the longest step.
 
     Returns:
-      A pytree like ``y0``, of arrays with an axis of ``T`` times in front.
+      A pytree like ``y0``, of arrays with a leading axis of ``T`` times.
 
     Raises:
-      TypeError: an argument is no array, or ``t`` is not of a floating dtype.
+      TypeError: an argument is not an array, or ``t`` does not have a floating dtype.
 
     >>> from maxjax.experimental.ode import odeint
     >>> odeint(lambda y, t: -y, jnp.array([1.0]), jnp.array([0.0, 1.0]), rtol=1e-6)[1].round(4)

@@ -18,8 +18,7 @@ def pjit(fun: Callable[..., Any], in_shardings: Any = UNSPECIFIED,
          donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
          device: Any = None, backend: str | None = None, inline: bool = False,
          compiler_options: dict[str, Any] | None = None) -> Any:
-    """``jax.jit`` with its options as positional arguments, whose ``PartitionSpec``s may be of the
-    mesh of ``with mesh:``.
+    """``jax.jit`` with positional options; ``PartitionSpec``s refer to the mesh of ``with mesh:``.
 
     >>> pjit(lambda x: 2 * x)(3)
     Array(6, dtype=int32, weak_type=True)

@@ -1,4 +1,4 @@
-"""jax.experimental.xla_metadata: notes on operations for XLA, which nobody reads here."""
+"""jax.experimental.xla_metadata: metadata on operations for XLA, ignored here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from maxjax._base.missing import explain_missing_names
 
 
 class _Metadata:
-    """A context, and a decorator, without effect: a jitted function stays one."""
+    """A context manager and decorator without effect: a jitted function stays jitted."""
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return function
@@ -22,10 +22,10 @@ class _Metadata:
 
 
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
-    """``x`` as it is; without ``x`` a context manager and decorator without effect.
+    """Returns ``x`` unchanged; without ``x`` a context manager and decorator without effect.
 
     Args:
-      kwargs: the notes; taken, and not kept.
+      kwargs: the metadata; accepted and discarded.
 
     >>> set_xla_metadata(3.0, a="b")
     3.0

@@ -1,4 +1,4 @@
-"""jax.extend: for libraries that stand on maxjax's machinery."""
+"""jax.extend: for libraries that use maxjax's internals."""
 
 from maxjax._base.missing import explain_missing_names
 from maxjax.extend import backend as backend
@@ -8,7 +8,7 @@ from maxjax.extend import mojo as mojo
 from maxjax.extend import random as random
 from maxjax.extend import source_info_util as source_info_util
 
-# Of JAX's, and not here, with the reason.
+# JAX's names that are not supported, with the reason.
 _ABSENT = {
     "ifrt_programs": "maxjax's programs do not run on IFRT",
     "lowering": "maxjax lowers to Mojo, not to MLIR; see maxjax.extend.mojo",

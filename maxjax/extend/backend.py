@@ -1,4 +1,4 @@
-"""jax.extend.backend: what runs programs: maxjax's devices."""
+"""jax.extend.backend: the clients that run programs, which are maxjax's devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["backend_xla_version", "backends", "clear_backends",
 
 
 def get_backend(platform: Any = None) -> Any:
-    """The client of a platform, which ``jax.Device.client`` gives too.
+    """The client of a platform, the same as ``jax.Device.client``.
 
     Raises:
       RuntimeError: there is no such platform.
@@ -35,7 +35,7 @@ def backends() -> dict[str, Any]:
 
 
 def get_default_device() -> Any:
-    """The device that computes if nothing else is asked for.
+    """The device that computes by default.
 
     >>> jax.extend.backend.get_default_device()
     CpuDevice(id=0)
@@ -52,7 +52,7 @@ def backend_xla_version(platform: str | None = None) -> None:
 
 
 def clear_in_memory_compilation_cache() -> None:
-    """Forgets what was traced and compiled, as ``jax.clear_caches``.
+    """Clears the caches, as ``jax.clear_caches``.
 
     >>> jax.extend.backend.clear_in_memory_compilation_cache()
     """
@@ -60,7 +60,7 @@ def clear_in_memory_compilation_cache() -> None:
 
 
 def clear_backends() -> None:
-    """The same: there is no other state to forget.
+    """The same: there is no other state to clear.
 
     >>> jax.extend.backend.clear_backends()
     """
@@ -92,7 +92,7 @@ def get_compile_options(num_replicas: int, num_partitions: int, **kwargs: Any) -
     """Not supported.
 
     Raises:
-      NotImplementedError: there are no options of XLA's.
+      NotImplementedError: XLA's options do not exist here.
 
     >>> jax.extend.backend.get_compile_options(1, 1)
     Traceback (most recent call last):

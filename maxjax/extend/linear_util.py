@@ -1,7 +1,7 @@
-"""jax.extend.linear_util: functions in layers, each around the next, with results on the side.
+"""jax.extend.linear_util: nested function transformations, with auxiliary results.
 
-A transformation is a generator. It yields arguments for the function within, is sent that
-function's result, and yields its own.
+A transformation is a generator. It yields arguments for the inner function, is sent that function's
+result, and yields its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from maxjax._base.missing import explain_missing_names
 
 
 class StoreException(Exception):
-    """A result on the side was read before it was there, or written twice.
+    """An auxiliary result was read before it was written, or written twice.
 
     >>> raise jax.extend.linear_util.StoreException("Store empty")
     Traceback (most recent call last):
@@ -25,7 +25,7 @@ class StoreException(Exception):
 
 
 class Store:
-    """A place for one value; with ``takes_equal``, the same one may come again."""
+    """A slot for one value; with ``takes_equal``, an equal one may be written again."""
 
     def __init__(self, takes_equal: bool = False) -> None:
         self._values: list[Any] = []
@@ -53,9 +53,9 @@ class WrappedFun:
 
     Attributes:
       f: the innermost function.
-      f_transformed: the whole.
+      f_transformed: the transformed function.
       transforms: each transformation with its static arguments, outermost first.
-      stores: where the transformations leave results on the side; None for those that do not.
+      stores: the transformations' slots for auxiliary results; None for those without.
       params: keyword arguments of ``f``.
 
     >>> jax.extend.linear_util.wrap_init(lambda x: 2 * x).call_wrapped(3)
@@ -77,12 +77,12 @@ class WrappedFun:
 
     def wrap(self, gen: Callable[..., Any], gen_static_args: tuple[Hashable, ...],
              out_store: Store | None, transformed: Callable[..., Any]) -> WrappedFun:
-        """With one more transformation around it."""
+        """The function with one more transformation around it."""
         return WrappedFun(self.f, transformed, ((gen, gen_static_args), *self.transforms),
                           (out_store, *self.stores), self.params)
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
-        """The result of the whole."""
+        """The result of the transformed function."""
         return self.f_transformed(*args, **kwargs)
 
     def _key(self) -> Any:
@@ -107,7 +107,7 @@ def wrap_init(f: Callable[..., Any], params: dict[str, Any] | None = None, *,
 
     Args:
       f: the function.
-      params: keyword arguments that each call gives it.
+      params: keyword arguments that each call passes to it.
       debug_info: accepted as in JAX; maxjax finds names and lines itself.
 
     >>> jax.extend.linear_util.wrap_init(lambda x, by: by * x, {"by": 2}).call_wrapped(3)
@@ -125,7 +125,7 @@ def _run(gen: Callable[..., Iterator[Any]], inner: Callable[..., Any], static: t
     try:
         result = inner(*inner_args, **inner_kwargs)
     except BaseException as error:
-        layer.throw(error)      # what the generator has to undo
+        layer.throw(error)      # lets the generator clean up
         raise
     outcome = layer.send(result)
     layer.close()
@@ -136,7 +136,7 @@ def transformation(gen: Callable[..., Any]) -> Callable[..., WrappedFun]:
     """A transformation from a generator ``gen(*static_args, *args, **kwargs)``.
 
     Returns:
-      A function ``(fun, *static_args)`` that puts it around ``fun``.
+      A function ``(fun, *static_args)`` that applies it to ``fun``.
 
     >>> lu = jax.extend.linear_util
     >>> @lu.transformation
@@ -159,11 +159,11 @@ def transformation(gen: Callable[..., Any]) -> Callable[..., WrappedFun]:
 
 def transformation_with_aux(gen: Callable[..., Any]
                             ) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
-    """The same, for generators that yield the result and one on the side.
+    """The same, for generators that yield the result and an auxiliary one.
 
     Returns:
-      A function ``(fun, *static_args)`` that gives the function and another one, without
-      arguments, that gives what the last call has left on the side.
+      A function ``(fun, *static_args)`` that returns the function and another one, without
+      arguments, that returns the last call's auxiliary result.
 
     >>> lu = jax.extend.linear_util
     >>> @lu.transformation_with_aux
@@ -206,7 +206,7 @@ def transformation2(gen: Callable[..., Any]) -> Callable[..., WrappedFun]:
 
 def transformation_with_aux2(gen: Callable[..., Any]
                              ) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
-    """The same, with a place for a result on the side:
+    """The same, with a slot for an auxiliary result:
     ``gen(fun, store, *static_args, *args, **kwargs)``, which calls ``store.store(value)``.
 
     >>> lu = jax.extend.linear_util
@@ -228,9 +228,9 @@ def transformation_with_aux2(gen: Callable[..., Any]
 
 
 def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any]:
-    """Keeps the results of ``call(fun, *args)`` as long as the function of ``fun`` lives.
+    """Caches the results of ``call(fun, *args)`` as long as the function of ``fun`` lives.
 
-    Results on the side are kept too.
+    Auxiliary results are also cached.
 
     Args:
       call: a function of a ``WrappedFun`` and hashable arguments.
@@ -269,10 +269,10 @@ def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any
 
 
 def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
-    """Of two results on the side, the one that is there, and whether it is the first.
+    """The one of two auxiliary results that was written, and whether it is the first.
 
     Raises:
-      StoreException: neither is there, or both.
+      StoreException: neither was written, or both.
 
     >>> lu = jax.extend.linear_util
     >>> def empty():

@@ -1,4 +1,4 @@
-"""Kernels for primitives of one's own; maxjax's own, as JAX has ``mlir.register_lowering``."""
+"""Kernels for custom primitives; maxjax's counterpart of JAX's ``mlir.register_lowering``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def register_elementwise(primitive: CustomPrimitive, source: str | Callable[...,
     """Gives a primitive a kernel in Mojo, compiled into the loops of the programs that use it.
 
     Args:
-      primitive: of one result; operands and result have one shape.
+      primitive: has one result; operands and result have the same shape.
       source: Mojo text that defines a function of SIMD vectors,
         ``def NAME[dtype: DType, width: SIMDLength](x: SIMD[dtype, width], ...)``, and what it
-        needs: other functions, structs and comptime values, imports inside of functions. ``dtype``
-        is the first operand's. Where the primitive has parameters: a function of them that gives
-        the text.
+        needs: other functions, structs and comptime values, imports inside functions. ``dtype`` is
+        the first operand's. For a primitive with parameters: a function of them that returns the
+        text.
       function: the name, if the text defines several functions; by default the last.
 
     Raises:
@@ -59,11 +59,11 @@ def _entry(source: str, function: str | None) -> str:
 
 
 def register_composition(primitive: CustomPrimitive, function: Callable[..., Any]) -> None:
-    """Gives a primitive the same in other operations of maxjax's, to be compiled.
+    """Gives a primitive an equivalent composition of maxjax operations, to be compiled.
 
     Args:
-      function: ``(*arrays, **params)``, written with ``maxjax.numpy`` and ``maxjax.lax``. It is
-        the NumPy rule too, where there is none.
+      function: ``(*arrays, **params)``, written with ``maxjax.numpy`` and ``maxjax.lax``. It also
+        replaces a missing NumPy rule.
 
     >>> cube_p = jax.extend.core.Primitive("cube")
     >>> rule = cube_p.def_abstract_eval(lambda x: x)

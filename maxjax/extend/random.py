@@ -1,4 +1,4 @@
-"""jax.extend.random: the generators of random bits themselves."""
+"""jax.extend.random: the random bit generators themselves."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def threefry_2x32(keypair: Any, count: Any) -> Array:
 
     Args:
       keypair: the two words of a key: shape (2,) and dtype uint32, or a pair of scalars.
-      count: counters of dtype uint32. The first half of them and the second are the pairs that
-        the generator takes; an odd number is made even with a zero.
+      count: counters of dtype uint32. Elements of the first and second halves form the generator's
+        pairs; an odd number is padded with a zero.
 
     Returns:
       Words of the shape of ``count``.
 
     Raises:
-      TypeError: a dtype is another one.
+      TypeError: a dtype differs.
 
     >>> key, count = jnp.arange(2, dtype="uint32"), jnp.arange(5, dtype="uint32")
     >>> jax.extend.random.threefry_2x32(key, count)
@@ -65,7 +65,7 @@ def random_seed(seeds: Any, impl: Generator) -> Array:
 
 
 def seed_with_impl(impl: Generator, seed: Any) -> Array:
-    """The same, with the arguments in another order.
+    """The same with the arguments in another order.
 
     >>> jax.extend.random.seed_with_impl(jax.extend.random.threefry_prng_impl, 3)
     Array((), dtype=key<fry>) overlaying:

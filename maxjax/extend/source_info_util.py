@@ -1,4 +1,4 @@
-"""jax.extend.source_info_util: whose lines the equations of a jaxpr are said to come from."""
+"""jax.extend.source_info_util: which code counts as the user's in equations' locations."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from maxjax._base.missing import explain_missing_names
 
 
 def register_exclusion(path: str) -> None:
-    """Code of this file, or below this folder, is none of the user's: equations and messages name
-    the line that called it.
+    """Excludes code of this file, or below this folder, from the user's: equations and messages
+    name the line that called it.
 
     >>> jax.extend.source_info_util.register_exclusion("my_library/")
     """

@@ -1,4 +1,4 @@
-"""jax.interpreters: rules for primitives of one's own, and programs to look at."""
+"""jax.interpreters: rules for custom primitives, and inspection of programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""jax.interpreters.ad: rules of derivatives for primitives of one's own."""
+"""jax.interpreters.ad: differentiation rules for custom primitives."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["UndefinedPrimal", "add_jaxvals_p", "is_undefined_primal"]
 
 
 def defjvp(primitive: CustomPrimitive, *jvprules: Callable[..., Any] | None) -> None:
-    """Gives a primitive of one result its derivative, operand by operand.
+    """Gives a primitive with one result its derivative, operand by operand.
 
     Args:
-      jvprules: for each operand ``(tangent, *primals, **params)``, the part of the result's
-        tangent that its tangent makes; None where there is none.
+      jvprules: for each operand ``(tangent, *primals, **params)``, the contribution of its tangent
+        to the result's; None if there is none.
 
     >>> square_p = jax.extend.core.Primitive("square")
     >>> impl = square_p.def_impl(lambda x: x * x)
@@ -70,23 +70,23 @@ def deflinear(primitive: CustomPrimitive, transpose_rule: Callable[..., Any]) ->
     >>> negative_p = jax.extend.core.Primitive("negative")
     >>> impl = negative_p.def_impl(np.negative)
     >>> rule = negative_p.def_abstract_eval(lambda x: x)
-    >>> jax.interpreters.ad.deflinear(negative_p, lambda ct: [-ct])
+    >>> jax.interpreters.ad.deflinear(negative_p, lambda cotangent: [-cotangent])
     >>> jax.grad(negative_p.bind)(1.0)
     Array(-1., dtype=float32, weak_type=True)
     """
-    deflinear2(primitive, lambda ct, *_, **params: transpose_rule(ct, **params))
+    deflinear2(primitive, lambda cotangent, *_, **params: transpose_rule(cotangent, **params))
 
 
 def deflinear2(primitive: CustomPrimitive, transpose_rule: Callable[..., Any]) -> None:
     """Makes a primitive linear in all of its operands together.
 
     Args:
-      transpose_rule: ``(cotangent, *operands, **params)``, the list of the operands' cotangents.
+      transpose_rule: ``(cotangent, *operands, **params)`` to the list of the operands' cotangents.
 
     >>> double_p = jax.extend.core.Primitive("double")
     >>> impl = double_p.def_impl(lambda x: 2 * x)
     >>> rule = double_p.def_abstract_eval(lambda x: x)
-    >>> jax.interpreters.ad.deflinear2(double_p, lambda ct, x: [double_p.bind(ct)])
+    >>> jax.interpreters.ad.deflinear2(double_p, lambda cotangent, x: [double_p.bind(cotangent)])
     >>> jax.grad(double_p.bind)(1.0)
     Array(2., dtype=float32, weak_type=True)
     """
@@ -105,23 +105,23 @@ def defbilinear(prim: CustomPrimitive, lhs_rule: Callable[..., Any],
     """Makes a primitive linear in each of its two operands.
 
     Args:
-      lhs_rule, rhs_rule: ``(cotangent, x, y, **params)``, the cotangent of that operand, in whose
-        place an ``UndefinedPrimal`` stands.
+      lhs_rule, rhs_rule: ``(cotangent, x, y, **params)``, the cotangent of that operand, which is
+        passed as an ``UndefinedPrimal``.
 
     >>> times_p = jax.extend.core.Primitive("times")
     >>> impl = times_p.def_impl(np.multiply)
     >>> rule = times_p.def_abstract_eval(lambda x, y: x)
-    >>> jax.interpreters.ad.defbilinear(times_p, lambda ct, x, y: times_p.bind(ct, y),
-    ...                                 lambda ct, x, y: times_p.bind(x, ct))
+    >>> jax.interpreters.ad.defbilinear(times_p, lambda cotangent, x, y: times_p.bind(cotangent, y),
+    ...                                 lambda cotangent, x, y: times_p.bind(x, cotangent))
     >>> jax.grad(times_p.bind)(2.0, 3.0)
     Array(3., dtype=float32, weak_type=True)
     """
-    def transpose(ct: Any, x: Any, y: Any, **params: Any) -> list[Any]:
+    def transpose(cotangent: Any, x: Any, y: Any, **params: Any) -> list[Any]:
         if is_undefined_primal(x) == is_undefined_primal(y):
             raise AssertionError(f"{prim.name} is linear in one operand at a time")
         if is_undefined_primal(x):
-            return [lhs_rule(ct, x, y, **params), None]
-        return [None, rhs_rule(ct, x, y, **params)]
+            return [lhs_rule(cotangent, x, y, **params), None]
+        return [None, rhs_rule(cotangent, x, y, **params)]
 
     defjvp(prim, lambda t, x, y, **params: prim.bind(t, y, **params),
            lambda t, x, y, **params: prim.bind(x, t, **params))

@@ -1,4 +1,4 @@
-"""jax.interpreters.batching: rules of vmap for primitives of one's own."""
+"""jax.interpreters.batching: vmap rules for custom primitives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from maxjax._transforms.batching import to_axis
 
 
 def defvectorized(prim: CustomPrimitive) -> None:
-    """For primitives that act on each element alone: operands and results have one shape.
+    """For elementwise primitives: operands and results have the same shape.
 
     >>> sine_p = jax.extend.core.Primitive("sine")
     >>> impl = sine_p.def_impl(np.sin)

@@ -1,4 +1,4 @@
-"""jax.interpreters.mlir: maxjax lowers to Mojo, not to MLIR; what carries over is here."""
+"""jax.interpreters.mlir: maxjax lowers to Mojo, not to MLIR; this is the applicable part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from maxjax._higher_order.custom_primitive import CustomPrimitive, check_own
 
 
 class _Composition:
-    """What ``lower_fun`` gives: a lowering in other operations."""
+    """The result of ``lower_fun``: a lowering to other operations."""
 
     def __init__(self, function: Callable[..., Any], multiple_results: bool):
         self.function = function
@@ -18,7 +18,7 @@ class _Composition:
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Any:
-    """A lowering to what ``fun``, written with ``maxjax.numpy`` and ``maxjax.lax``, does.
+    """A lowering to the operations of ``fun``, written with ``maxjax.numpy`` and ``maxjax.lax``.
 
     >>> cube_p = jax.extend.core.Primitive("cube")
     >>> rule = cube_p.def_abstract_eval(lambda x: x)
@@ -34,8 +34,8 @@ def register_lowering(prim: CustomPrimitive, rule: Any, platform: str | None = N
                       inline: bool = True, cacheable: bool = True) -> None:
     """Gives a primitive a lowering made by ``lower_fun``.
 
-    A rule that makes MLIR is of no use here: the primitive then runs by its ``def_impl``, and says
-    what it lacks when it runs without one.
+    A rule that emits MLIR cannot be used here: the primitive then runs by its ``def_impl``, and if
+    that is missing raises an error that says so.
 
     >>> half_p = jax.extend.core.Primitive("half")
     >>> rule = half_p.def_abstract_eval(lambda x: x)

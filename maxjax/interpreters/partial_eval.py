@@ -1,4 +1,4 @@
-"""jax.interpreters.partial_eval: functions to jaxprs, and jaxprs without what is not needed."""
+"""jax.interpreters.partial_eval: tracing functions to jaxprs, and dead code elimination."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["DynamicJaxprTracer", "PartialVal", "dce_jaxpr", "dce_jaxpr_consts",
 
 
 class PartialVal(tuple):
-    """A value that is known, ``(None, value)``, or of which only the type is, ``(type, None)``.
+    """A known value, ``(None, value)``, or one with only a known type, ``(type, None)``.
 
     >>> jax.interpreters.partial_eval.PartialVal.known(2.0).get_known()
     2.0
@@ -41,7 +41,7 @@ class PartialVal(tuple):
         return self[0] is None
 
     def get_known(self) -> Any:
-        """The value; None where it is not known."""
+        """The value; None if it is not known."""
         return self[1] if self.is_known() else None
 
     def get_aval(self) -> ShapedArray:
@@ -57,9 +57,9 @@ def trace_to_jaxpr_dynamic(fun: WrappedFun, in_avals: Sequence[ShapedArray], *,
     """The jaxpr of a function of flat arguments and results.
 
     Args:
-      keep_inputs: which inputs stay; by default all.
+      keep_inputs: which inputs to keep; by default all.
       lower: accepted as in JAX.
-      auto_dce: leave out what no result needs.
+      auto_dce: remove equations that no result needs.
 
     Returns:
       The jaxpr, the types of its results, and the values of its constants.
@@ -85,11 +85,11 @@ def trace_to_jaxpr_dynamic(fun: WrappedFun, in_avals: Sequence[ShapedArray], *,
 def trace_to_jaxpr_nounits(fun: WrappedFun, pvals: Sequence[PartialVal],
                            instantiate: bool | Sequence[bool] = False) -> tuple[
                                Jaxpr, list[PartialVal], list[Any]]:
-    """Runs what is known of a function of flat arguments, and traces the rest.
+    """Evaluates the known part of a function of flat arguments, and traces the rest.
 
     Args:
       pvals: the arguments; those that are unknown are the jaxpr's inputs.
-      instantiate: of which results the jaxpr gives the value though it is known.
+      instantiate: which known results the jaxpr also returns.
 
     Returns:
       The jaxpr of the unknown results, all results as partial values, and the jaxpr's constants.
@@ -118,14 +118,14 @@ def trace_to_jaxpr_nounits(fun: WrappedFun, pvals: Sequence[PartialVal],
 
 def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool],
               instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[bool]]:
-    """A jaxpr without the results that are not used, and without what only they need.
+    """A jaxpr without unused results and the equations that only they need.
 
     Args:
-      used_outputs: which results are.
-      instantiate: which inputs stay though nothing needs them.
+      used_outputs: which results are used.
+      instantiate: which inputs to keep even if unused.
 
     Returns:
-      The jaxpr, and which of the inputs it still has.
+      The jaxpr, and which of the inputs remain.
 
     >>> jaxpr = jax.make_jaxpr(lambda x, y: (jnp.sin(x), jnp.cos(y)))(1.0, 1.0).jaxpr
     >>> jax.interpreters.partial_eval.dce_jaxpr(jaxpr, [True, False])
@@ -152,10 +152,10 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool],
 def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool],
                      instantiate: bool | Sequence[bool] = False) -> tuple[
                          Jaxpr, list[bool], list[bool]]:
-    """The same, without the constants that are not needed either.
+    """The same, also without unused constants.
 
     Returns:
-      The jaxpr, which of the constants it still has, and which of the inputs.
+      The jaxpr, and which of the constants and of the inputs remain.
 
     >>> jaxpr = jax.make_jaxpr(lambda x: (x, x + np.arange(2.0)))(1.0).jaxpr
     >>> jax.interpreters.partial_eval.dce_jaxpr_consts(jaxpr, [True, False])[1:]

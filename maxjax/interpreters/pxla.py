@@ -1,4 +1,4 @@
-"""jax.interpreters.pxla: the mesh around the running code."""
+"""jax.interpreters.pxla: the current mesh."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["thread_resources"]
 
 
 class ResourceEnv:
-    """What is set around the running code.
+    """The current thread's resource environment.
 
     >>> jax.interpreters.pxla.thread_resources.env.physical_mesh.empty
     True

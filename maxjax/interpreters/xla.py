@@ -1,4 +1,4 @@
-"""jax.interpreters.xla: what carries over of it; maxjax's programs do not run on XLA."""
+"""jax.interpreters.xla: its applicable part; maxjax's programs do not run on XLA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""jax.lax: the operations nearest to the primitives; they validate, and do not promote."""
+"""jax.lax: the operations closest to the primitives; they validate but do not promote."""
 
 from maxjax.lax import linalg as linalg
 from maxjax.lax._barriers import *  # noqa: F403

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """The leaves of a pytree as they are; nothing is moved or merged across it.
+    """The leaves of a pytree, unchanged; nothing is moved or merged across it.
 
     Args:
       operand: a pytree of arrays.
@@ -50,8 +50,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 
 
 def create_token(_: Any = None) -> Array:
-    """A token: an empty array, for effects that are to follow one another. The argument is
-    ignored.
+    """A token: an empty array, which orders effects. The argument is ignored.
 
     >>> lax.create_token().shape
     (0,)
@@ -70,15 +69,15 @@ def after_all(*operands: Any) -> Array:
 
 def composite(decomposition: Callable[..., Any], name: str,
               version: int = 0) -> Callable[..., Any]:
-    """``decomposition`` as one operation under a name, which jaxprs show.
+    """``decomposition`` as one named operation, which jaxprs show.
 
     Args:
       decomposition: a function of arrays or pytrees; its keyword arguments are static.
       name, version: of the operation.
 
     Returns:
-      A function that is called like ``decomposition``. It has no derivative and cannot be mapped
-      by ``vmap``: ``custom_jvp`` gives it one.
+      A function with the signature of ``decomposition``. It has no derivative and cannot be mapped
+      by ``vmap``; ``custom_jvp`` can provide a derivative.
 
     >>> double = lax.composite(lambda x, *, times=2: x * times, name="my.multiply")
     >>> double(jnp.arange(3), times=3)

@@ -81,7 +81,7 @@ def _groups(axis_index_groups: Any) -> Groups:
 
 
 def _size(axes: Sequence[Any], groups: Groups) -> int:
-    """How many elements take part together."""
+    """The number of participating elements."""
     sizes = [size_of(name) for name in named(axes)]
     return math.prod(sizes) if groups is None else len(groups[0])
 
@@ -97,7 +97,7 @@ def _operand(leaf: Any) -> Array:
 
 
 def _are_manual(axes: Sequence[Any]) -> bool:
-    """Whether types say which values vary over some of these axes."""
+    """Whether types track which values vary over some of these axes."""
     manual = context.manual
     return manual is not None and not manual.names.isdisjoint(axes)
 
@@ -106,7 +106,7 @@ def _state(x: Any, axes: Sequence[Any], operation: str) -> str:
     """"varying", "unreduced", "reduced" or "invarying".
 
     Raises:
-      ValueError: along some of the axes the one, along others the other.
+      ValueError: the state differs between the axes.
     """
     own = states_of(x)._asdict()
     states = {next((state for state, names in own.items() if axis in names), "invarying")
@@ -137,12 +137,12 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The sum over the elements of named axes.
 
     Booleans are summed as int32. A number that is the same for all elements is multiplied by their
-    count at once, so that ``psum(1, axis_name)`` is the axis' size, an int. The derivative is right
-    on both sides: a cotangent is summed in its turn.
+    count immediately, so that ``psum(1, axis_name)`` is the axis size, an int. The derivative sums
+    the cotangent.
 
     Args:
       axis_name: a name or a tuple of them; ints in it are dimensions of ``x``.
-      axis_index_groups: sums within each of these groups of indices, which cover all (not under
+      axis_index_groups: sums within each of these groups, which cover all indices (not under
         ``vmap``).
 
     Raises:
@@ -181,7 +181,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def _multiplied(x: Any, axes: Sequence[Any], groups: Groups) -> Any:
-    """The sum of a constant: only its dimensions are really summed over."""
+    """The sum of a constant: only positional axes are actually summed over."""
     size = _size(axes, groups)
     rank = np.ndim(x)
     positions = tuple(_axis(axis, rank) for axis in axes if isinstance(axis, int))
@@ -249,10 +249,10 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
-    """Element ``source`` goes to ``target``, for each pair of ``perm``.
+    """Sends element ``source`` to ``target``, for each pair of ``perm``.
 
     Args:
-      perm: pairs of ints (source, target). Under ``vmap`` there are as many as elements.
+      perm: pairs of ints (source, target). Under ``vmap`` there is one for each element.
 
     Raises:
       NameError: an axis is not bound.
@@ -276,10 +276,10 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """Element ``perm[n]`` goes to place ``n``.
+    """Sends element ``perm[n]`` to position ``n``.
 
     Raises:
-      ValueError: ``perm`` is no permutation.
+      ValueError: ``perm`` is not a permutation.
 
     >>> jax.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.array([10, 20, 30]))
     Array([30, 10, 20], dtype=int32)
@@ -290,7 +290,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """The element ``source``, on all elements of the axis.
+    """Broadcasts the element ``source`` to all elements of the axis.
 
     >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([10, 20, 30]))
     Array([20, 20, 20], dtype=int32)
@@ -312,18 +312,18 @@ _CASTS = {("invarying", "varying"): pvary_p, ("invarying", "reduced"): preduced_
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """Inside ``shard_map``: the same values, under a type that says something else of them.
+    """Inside ``shard_map``: the same values with another variation in their type.
 
     Args:
       axis_name: axes along which the values are all in one state.
       to: "varying", of values that are the same on all shards (the derivative sums the cotangents
-        of all shards) or reduced; "unreduced", of values that vary: they are the summands of
-        a sum, which ``psum`` or ``psum_scatter`` makes; "reduced", of values that are the same on
+        of all shards) or reduced; "unreduced", of values that vary: they are the summands of a sum,
+        to be reduced by ``psum`` or ``psum_scatter``; "reduced", of values that are the same on
         all shards: their cotangents stay unreduced.
 
     Raises:
-      ValueError: there is no such way from the values' state, ``to`` is unknown, or there is no
-        ``shard_map`` around.
+      ValueError: there is no conversion from the values' state, ``to`` is unknown, or the call is
+        outside ``shard_map``.
 
     >>> def f(x):
     ...     print(jax.typeof(x), jax.typeof(lax.pcast(x, "i", to="varying")))
@@ -358,7 +358,7 @@ _GATHERED = ("invarying", "reduced", "varying")
 
 def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0,
                tiled: bool = False, to: str = "varying") -> Any:
-    """All elements of a named axis, on each of them, along a dimension.
+    """Gathers all elements of a named axis along a dimension, on each of them.
 
     Args:
       axis_name, axis_index_groups: see ``psum``.
@@ -406,12 +406,12 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
 
 def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
                  axis_index_groups: Any = None, tiled: bool = False) -> Any:
-    """The sum over a named axis, of which each element gets one part.
+    """The sum over a named axis, scattered: each element gets one part.
 
     Args:
       axis_name, axis_index_groups: see ``psum``.
-      scatter_dimension: is divided among the elements. It is as long as the axis, and gone in the
-        result; with ``tiled`` it is a multiple, and stays.
+      scatter_dimension: divided among the elements. It has the axis's size, and the result lacks
+        it; with ``tiled`` its size is a multiple, and it remains.
 
     Raises:
       NameError: the axis is not bound.
@@ -450,15 +450,14 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
 
 def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
                axis_index_groups: Any = None, tiled: bool = False) -> Any:
-    """Cuts each element in as many parts as there are, and gives part ``n`` of all to element
-    ``n``.
+    """Splits each element into one part per element, and sends part ``n`` of all to element ``n``.
 
     Args:
       axis_name, axis_index_groups: see ``psum``.
-      split_axis: the dimension that is cut. It is as long as the axis, and gone in the result;
-        with ``tiled`` it is a multiple, and stays.
-      concat_axis: where the parts are put side by side, in a new dimension; with ``tiled`` in the
-        dimension that is there.
+      split_axis: the dimension to split. It has the axis's size, and the result lacks it; with
+        ``tiled`` its size is a multiple, and it remains.
+      concat_axis: the new dimension along which the parts are stacked; with ``tiled`` the existing
+        one along which they are concatenated.
 
     Raises:
       NameError: the axis is not bound.
@@ -495,7 +494,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
         split, concat = _axis(split_axis, value.ndim), _axis(concat_axis, value.ndim)
         if split == concat:
             return bind(value, split, concat)
-        # The parts lie in a new dimension, and the one that was cut has size 1.
+        # The parts are in a new dimension, and the split one has size 1.
         concat += concat > split
         split += split >= concat
         result = bind(expand_axis(value, concat), split, concat)
@@ -518,7 +517,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
 
 
 def axis_index(axis_name: Any) -> Array:
-    """The number of the element along a named axis, an int32; of several the last is minor.
+    """The index of the element along a named axis, an int32; of several axes the last is minor.
 
     Raises:
       NameError: an axis is not bound.
@@ -540,7 +539,7 @@ def axis_index(axis_name: Any) -> Array:
 
 
 def axis_size(axis_name: Any) -> int:
-    """The number of elements along a named axis, an int; of several the product.
+    """The size of a named axis, an int; the product for several.
 
     Raises:
       NameError: an axis is not bound.

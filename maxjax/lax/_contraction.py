@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Precision(enum.Enum):
-    """How exact products of float32 need be on accelerators; on CPUs they are always exact.
+    """The precision of float32 products on accelerators; on CPUs they are always exact.
 
     >>> lax.dot(jnp.ones(3), jnp.ones(3), precision=lax.Precision.HIGHEST)
     Array(3., dtype=float32)
@@ -70,7 +70,7 @@ class DotAlgorithm(NamedTuple):
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """Names of common algorithms: the types of the operands, of the sums, and how many passes.
+    """Names of common algorithms: operand types, accumulation type, and number of passes.
 
     >>> lax.DotAlgorithmPreset.BF16_BF16_F32.name
     'BF16_BF16_F32'
@@ -110,7 +110,7 @@ def canonical_precision(precision: Any) -> Any:
     """None, an algorithm, or a precision for each operand.
 
     Raises:
-      ValueError: it names no precision.
+      ValueError: it does not name a precision.
     """
     if precision is None:
         precision = config.default_matmul_precision.value
@@ -133,7 +133,7 @@ def canonical_precision(precision: Any) -> Any:
 
 
 def check_not_narrower(own: Any, preferred: Any) -> None:
-    """Raises where ``preferred`` has fewer bits than ``own``; of complex numbers a part counts."""
+    """Raises if ``preferred`` has fewer bits than ``own``; per part for complex numbers."""
     def width(dtype: Any) -> int:
         if dtypes.is_bool(dtype):
             return 1
@@ -145,7 +145,7 @@ def check_not_narrower(own: Any, preferred: Any) -> None:
 
 
 def _check(lhs: Array, rhs: Array, numbers: Any) -> None:
-    """Raises where dimension numbers do not fit; see ``dot_general``."""
+    """Raises if dimension numbers do not fit; see ``dot_general``."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers
     for side, contracting, batch, x in (("lhs", lhs_contract, lhs_batch, lhs),
                                         ("rhs", rhs_contract, rhs_batch, rhs)):
@@ -190,8 +190,8 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers,
 
     Args:
       lhs, rhs: arrays.
-      dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``: pairs
-        of dimensions that are summed over, and pairs that stay side by side.
+      dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``: pairs of
+        dimensions that are summed over, and pairs of batch dimensions.
       precision: of products on accelerators.
       preferred_element_type: the dtype of the result and of the accumulation.
 
@@ -226,7 +226,7 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers,
 def dot(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers | None = None,
         precision: PrecisionLike = None, preferred_element_type: Any = None,
         out_sharding: Any = None) -> Array:
-    """The product of matrices and vectors; any ``dot_general`` with ``dimension_numbers``.
+    """The product of matrices and vectors; with ``dimension_numbers``, any ``dot_general``.
 
     Raises:
       ValueError: an operand is neither a matrix nor a vector.
@@ -271,11 +271,11 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Array:
 # --- ragged products ------------------------------------------------------------------------------
 
 class RaggedDotDimensionNumbers:
-    """Which dimensions ``ragged_dot_general`` multiplies, and along which the groups lie.
+    """The dimensions that ``ragged_dot_general`` multiplies, and those of the groups.
 
     Args:
       dot_dimension_numbers: as for ``dot_general``.
-      lhs_ragged_dimensions: the one dimension of lhs that is parted into groups.
+      lhs_ragged_dimensions: the one dimension of lhs that is divided into groups.
       rhs_group_dimensions: the dimension of rhs that has one entry for each group, or none.
 
     >>> lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)).rhs_group_dimensions
@@ -309,15 +309,15 @@ class RaggedDotDimensionNumbers:
 def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: PrecisionLike = None,
                preferred_element_type: Any = None, group_offset: Any = None,
                out_sharding: Any = None) -> Array:
-    """Multiplies consecutive groups of rows by a matrix each.
+    """Multiplies each of several consecutive groups of rows by its own matrix.
 
     Args:
       lhs: (M, K).
-      rhs: (G, K, N), a matrix a group.
+      rhs: (G, K, N), one matrix per group.
       group_sizes: (G,) integers; rows past their sum give zeros.
 
     Raises:
-      TypeError: shapes do not fit, or ``group_sizes`` are no integers.
+      TypeError: shapes do not fit, or ``group_sizes`` are not integers.
       NotImplementedError: for a ``group_offset``.
 
     >>> lax.ragged_dot(jnp.ones((3, 2)), jnp.arange(4.).reshape(2, 2, 1), jnp.array([2, 1]))
@@ -337,19 +337,19 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
                        ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
                        precision: PrecisionLike = None, preferred_element_type: Any = None,
                        group_offset: Any = None, out_sharding: Any = None) -> Array:
-    """A product whose operands are parted into groups along the ragged dimension of lhs.
+    """A product whose operands are divided into groups along the ragged dimension of lhs.
 
     Args:
       lhs, rhs: arrays.
-      group_sizes: integers (G,), or (..., G) with sizes for each place of the dimensions before
-        the ragged one.
-      ragged_dot_dimension_numbers: the ragged dimension of lhs is one that stays (each group is
-        multiplied by its entry of rhs's group dimension), is summed over (the result gets a
-        leading dimension of groups) or is a batch dimension.
+      group_sizes: integers (G,), or (..., G) with sizes for each index of the dimensions before the
+        ragged one.
+      ragged_dot_dimension_numbers: the ragged dimension of lhs is free (each group is multiplied by
+        its entry of rhs's group dimension), contracted (the result gets a leading dimension of
+        groups) or a batch dimension.
       precision, preferred_element_type: as for ``dot_general``.
 
     Raises:
-      TypeError: shapes or dimension numbers do not fit, or ``group_sizes`` are no integers.
+      TypeError: shapes or dimension numbers do not fit, or ``group_sizes`` are not integers.
       NotImplementedError: for a ``group_offset``.
 
     >>> numbers = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
@@ -386,7 +386,7 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
 
 def _check_ragged(x: Array, y: Array, sizes: Array,
                   numbers: RaggedDotDimensionNumbers) -> tuple[int, ...]:
-    """The dimensions of lhs that group sizes may differ along."""
+    """The dimensions of lhs along which group sizes may differ."""
     name = "ragged_dot_general"
     (contracting, rhs_contracting), (batch, rhs_batch) = numbers.dot_dimension_numbers
     if len(numbers.lhs_ragged_dimensions) != 1:
@@ -431,9 +431,9 @@ def _ragged_product(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbe
                     before: tuple[int, ...], precision: Any, preferred: Any) -> Array:
     (contracting, rhs_contracting), (batch, rhs_batch) = numbers.dot_dimension_numbers
     ragged, = numbers.lhs_ragged_dimensions
-    if ragged in batch:      # groups of products side by side: each is what it is
+    if ragged in batch:      # a group contains whole products, which are independent
         return dot_general(x, y, numbers.dot_dimension_numbers, precision, preferred)
-    # An element belongs to group g where the groups before g end at it or before, and g after.
+    # An element belongs to group g if the groups before g end at or before it, and g after it.
     count = sizes.shape[-1]
     stops = cumsum(sizes, sizes.ndim - 1)
     starts = arithmetic.sub(stops, sizes)
@@ -466,15 +466,15 @@ def _ragged_product(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbe
 def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = None,
                dimension_numbers: DotDimensionNumbers | None = None,
                preferred_element_type: Any = None) -> Array:
-    """The product of two arrays each of which is multiplied by scales, one for several elements.
+    """The product of two arrays, each multiplied by scales shared by several elements.
 
     Args:
       lhs, rhs: arrays of one rank.
-      lhs_scale, rhs_scale: of the operands' shapes, but for the contracting dimension, whose size
-        divides the operand's at least twice; absent: 1.
+      lhs_scale, rhs_scale: with the operands' shapes except in the contracting dimension, whose
+        size divides the operand's at least twice; 1 by default.
       dimension_numbers: as for ``dot_general``; by default products of matrices, matched over
         the first dimension in rank 3.
-      preferred_element_type: of the result; bfloat16 if absent.
+      preferred_element_type: of the result; bfloat16 by default.
 
     Raises:
       TypeError: shapes do not fit.

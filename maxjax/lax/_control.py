@@ -1,4 +1,4 @@
-"""Control flow: loops, branches, and what is made of them."""
+"""Control flow: loops, branches, and functions built from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
     Args:
       xs: a pytree of arrays ``(n, ...)``.
-      batch_size: so many slices at a time, with ``vmap``.
+      batch_size: the number of slices per step, applied with ``vmap``.
 
     Returns:
       The results, stacked along a new leading axis.
@@ -65,13 +65,12 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False,
                      axis: int = 0) -> Any:
-    """The partial results of an associative operation along an axis, in logarithmic depth.
+    """The prefix results of an associative operation along an axis, in logarithmic depth.
 
     Args:
-      fn: ``(before, element) -> result`` on pytrees like ``elems``; works on many elements at
-        once.
+      fn: ``(before, element) -> result`` on pytrees like ``elems``; works on batches of elements.
       elems: arrays of one size along ``axis``.
-      reverse: from the last element to the first: what is ``before`` an element comes after it.
+      reverse: from the last element to the first, so that ``before`` is after the element.
 
     >>> associative_scan(jnp.add, jnp.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
@@ -109,7 +108,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         size = xs[0].aval.shape[axis]
         if size < 2:
             return xs
-        # Results at odd places are those of pairs; one more step gives the even places.
+        # Results at odd positions are those of pairs; one more step gives the even positions.
         odd = partial(combine(cut(xs, 0, size - 1, 2), cut(xs, 1, size, 2)))
         before = cut(odd, 0, size // 2 - 1) if size % 2 == 0 else odd
         even = combine(before, cut(xs, 2, size, 2))
@@ -125,7 +124,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
-    """Elements of either in turn; ``even`` has as many, or one more."""
+    """Interleaves the elements; ``even`` has as many, or one more."""
     counts = even.aval.shape[axis], odd.aval.shape[axis]
 
     def spread(x: Any, low: int, high: int) -> Any:

@@ -73,8 +73,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     integers wrap around; everything but zero is True.
 
     Raises:
-      ValueError: ``new_dtype`` is None, or one of the dtypes is of random keys.
-      TypeError: the operand has no dtype, or ``new_dtype`` is no dtype of numbers.
+      ValueError: ``new_dtype`` is None, or one of the dtypes is a random key's.
+      TypeError: the operand has no dtype, or ``new_dtype`` is not a dtype of numbers.
 
     >>> lax.convert_element_type(jnp.array([1.7, -1.7, jnp.nan]), jnp.int32)
     Array([ 1, -1,  0], dtype=int32)
@@ -107,7 +107,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     """The bits of ``operand`` as ``new_dtype``; a narrower one adds a last dimension, a wider one
-    takes the last dimension up.
+    consumes the last dimension.
 
     Raises:
       TypeError: booleans or complex numbers to or from another dtype.
@@ -177,16 +177,16 @@ def _shape_argument(shape: Any) -> tuple[int, ...]:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
-    """An array of ``shape`` that holds ``fill_value`` throughout.
+    """An array of ``shape`` filled with ``fill_value``.
 
     Args:
       shape: a sequence of sizes.
       fill_value: a scalar.
-      dtype: of the result; the scalar's if absent, weakly typed if it is a Python scalar.
+      dtype: of the result; by default the scalar's, weakly typed if it is a Python scalar.
       sharding: where the result goes.
 
     Raises:
-      TypeError: ``fill_value`` is no scalar, or the shape none of integers.
+      TypeError: ``fill_value`` is not a scalar, or the shape does not consist of integers.
 
     >>> lax.full((2,), 7, jnp.float32)
     Array([7., 7.], dtype=float32)
@@ -209,17 +209,17 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
 
 def _placed(filled: Array, sharding: Any) -> Array:
-    """An array of a constant where a sharding says: moved there, or made there by a program."""
+    """A constant array with a sharding: moved to it, or created there by a program."""
     if is_staging():
         if isinstance(sharding, SingleDeviceSharding):
-            return filled      # where the program is
+            return filled      # placed with the program
         in_types = isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes
         return resharded(filled, sharding) if in_types else constrained(filled, sharding)
     return device_put(convert.convert_element_type(filled, filled.dtype), sharding)
 
 
 def filled_keys(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
-    """Random keys whose words all are the number ``value``."""
+    """Random keys whose words all equal ``value``."""
     if value.__class__ is int:
         value = np.uint32(value & 0xFFFFFFFF)
     words = broadcast_in_dim(convert_element_type(value, dtypes.uint32), (*shape, dtype.words), ())
@@ -228,10 +228,10 @@ def filled_keys(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
               sharding: Any = None) -> Array:
-    """An array like ``x`` that holds ``fill_value`` throughout.
+    """An array like ``x`` filled with ``fill_value``.
 
     Args:
-      x: gives the shape, the dtype, the weakness and the placement that are not given.
+      x: provides the shape, dtype, weak type and placement that are not given.
 
     >>> lax.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
@@ -251,8 +251,10 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
 
 
 def lying_like(x: Array, other: Any) -> Array:
-    """The array where another is, spread over a mesh if of its shape, and varying over the same
-    axes. What is weakly typed lies anywhere."""
+    """The array placed like another: sharded like it if of its shape, and varying like it.
+
+    Weakly typed arrays have no placement.
+    """
     if isinstance(other, Tracer):
         if other.aval.plain:
             return x

@@ -1,7 +1,7 @@
 """Elementwise operations of jax.lax.
 
-They validate and do not promote: operands share a dtype and, but for scalars, a rank. Whether
-operands of given types are valid is found out once.
+They validate but do not promote: operands share a dtype and, except for scalars, a rank. Each
+combination of operand types is validated once.
 """
 
 from __future__ import annotations
@@ -123,12 +123,12 @@ from maxjax.lax._conversion import convert_element_type
 from maxjax.lax._operands import check_accepted, same_dtypes_error
 from maxjax.lax._operands import operand as as_operand
 
-# Types of operands that have been found valid, for each operation; dropped when too many.
+# Validated types of operands, for each operation; dropped when too many.
 _VALID_LIMIT = 10_000
 
 
 class RoundingMethod(enum.IntEnum):
-    """What ``round`` does with halves.
+    """How ``round`` treats halves.
 
     >>> lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
     Array(2., dtype=float32, weak_type=True)
@@ -139,7 +139,7 @@ class RoundingMethod(enum.IntEnum):
 
 
 class AccuracyMode(enum.Enum):
-    """How exact a function is wanted; accepted, every function is as exact as it can be.
+    """The requested accuracy of a function; accepted, all functions are as accurate as possible.
 
     >>> lax.exp(0.0, accuracy=lax.AccuracyMode.HIGHEST)
     Array(1., dtype=float32, weak_type=True)
@@ -150,7 +150,7 @@ class AccuracyMode(enum.Enum):
 
 
 class Tolerance:
-    """Bounds of the error of a function; accepted, and always met or as near as it can be.
+    """Bounds on the error of a function; accepted, and met as nearly as possible.
 
     >>> lax.Tolerance(rtol=1e-3).rtol
     0.001
@@ -170,7 +170,7 @@ class Tolerance:
 
 def _unary(primitive: Primitive, name: str, what: str, example: str, result: str,
            accuracy: bool = False) -> Callable[..., Array]:
-    """An operation of one operand; ``example`` are arguments, for which it prints ``result``."""
+    """An operation of one operand; for the arguments ``example`` it prints ``result``."""
     valid: set[Any] = set()
 
     def operation(x: Any) -> Array:
@@ -230,7 +230,7 @@ def _named(function: Callable[..., Array], name: str, what: str, example: str,
 # --- unary ----------------------------------------------------------------------------------------
 
 neg = _unary(arithmetic.neg_p, "neg",
-    "``-x``, element by element; integers wrap around. Takes numbers, not booleans.",
+    "``-x``, elementwise; integers wrap around. Takes numbers, not booleans.",
     "jnp.array([1, -2])", "Array([-1,  2], dtype=int32)")
 sign = _unary(arithmetic.sign_p, "sign",
     "-1, 0 or 1; ``x / |x|`` for complex numbers. Zeros keep their sign, NaN is NaN.",
@@ -270,10 +270,10 @@ cos = _unary(transcendental.cos_p, "cos", "The cosine of radians.",
 tan = _unary(transcendental.tan_p, "tan", "The tangent of radians.",
     "jnp.array([0., 1.])", "Array([0.       , 1.5574077], dtype=float32)", True)
 asin = _unary(transcendental.asin_p, "asin",
-    "The inverse sine, in radians; NaN outside of [-1, 1] for floats.",
+    "The inverse sine, in radians; NaN outside [-1, 1] for floats.",
     "jnp.array([1., 2.])", "Array([1.5707964,       nan], dtype=float32)")
 acos = _unary(transcendental.acos_p, "acos",
-    "The inverse cosine, in radians; NaN outside of [-1, 1] for floats.",
+    "The inverse cosine, in radians; NaN outside [-1, 1] for floats.",
     "jnp.array([1., 2.])", "Array([ 0., nan], dtype=float32)")
 atan = _unary(transcendental.atan_p, "atan", "The inverse tangent, in radians.",
     "jnp.array([1., jnp.inf])", "Array([0.7853982, 1.5707964], dtype=float32)")
@@ -316,9 +316,9 @@ bessel_i1e = _unary(special.bessel_i1e_p, "bessel_i1e",
 bitwise_not = _unary(comparison.not_p, "bitwise_not", "``~x``; logical for booleans.",
     "jnp.array([0, 5])", "Array([-1, -6], dtype=int32)")
 population_count = _unary(comparison.population_count_p, "population_count",
-    "How many bits of integers are set.",
+    "The number of set bits of integers.",
     "jnp.array([0, 7, -1])", "Array([ 0,  3, 32], dtype=int32)")
-clz = _unary(comparison.clz_p, "clz", "How many of the leading bits of integers are not set.",
+clz = _unary(comparison.clz_p, "clz", "The number of leading zero bits of integers.",
     "jnp.array([0, 1, -1])", "Array([32, 31,  0], dtype=int32)")
 
 # --- binary ---------------------------------------------------------------------------------------
@@ -336,11 +336,11 @@ rem = _binary(arithmetic.rem_p, "rem",
     "itself where ``y`` is 0.",
     "jnp.array([7, -7, 1]), jnp.array([3, 3, 0])", "Array([ 1, -1,  1], dtype=int32)")
 max = _binary(arithmetic.max_p, "max",
-    "The greater; NaN if either is. Complex numbers are ordered by their real, then their "
+    "The greater; NaN if either is NaN. Complex numbers are ordered by their real, then their "
     "imaginary parts.",
     "jnp.array([1., jnp.nan]), jnp.array([2., 2.])", "Array([ 2., nan], dtype=float32)")
 min = _binary(arithmetic.min_p, "min",
-    "The lesser; NaN if either is. Complex numbers are ordered by their real, then their "
+    "The lesser; NaN if either is NaN. Complex numbers are ordered by their real, then their "
     "imaginary parts.",
     "jnp.array([1., jnp.nan]), jnp.array([2., 2.])", "Array([ 1., nan], dtype=float32)")
 _nextafter = _binary(arithmetic.nextafter_p, "nextafter")
@@ -373,10 +373,10 @@ shift_left = _binary(comparison.shift_left_p, "shift_left",
     "``x << y``; 0 for shifts by the width or more.",
     "jnp.array([1, 1]), jnp.array([4, 32])", "Array([16,  0], dtype=int32)")
 shift_right_logical = _binary(comparison.shift_right_logical_p, "shift_right_logical",
-    "``x >> y``, filled up with zeros.",
+    "``x >> y``, filled with zeros.",
     "jnp.array([-16, 1]), jnp.array([28, 32])", "Array([15,  0], dtype=int32)")
 shift_right_arithmetic = _binary(comparison.shift_right_arithmetic_p, "shift_right_arithmetic",
-    "``x >> y``, filled up with the sign.",
+    "``x >> y``, filled with the sign.",
     "jnp.array([-16, -1]), jnp.array([2, 32])", "Array([-4, -1], dtype=int32)")
 _mulhi = _binary(comparison.mulhi_p, "mulhi")
 _igamma = _binary(incomplete.igamma_p, "igamma")
@@ -421,7 +421,7 @@ def nextafter(x1: Any, x2: Any) -> Array:
 
 
 def polygamma(m: Any, x: Any) -> Array:
-    """The derivative of order ``m``, a float without fraction, of ``digamma`` at ``x``.
+    """The derivative of order ``m``, a float with an integral value, of ``digamma`` at ``x``.
 
     >>> lax.polygamma(1., 1.)
     Array(1.644934, dtype=float32, weak_type=True)
@@ -460,7 +460,7 @@ def igammac(a: Any, x: Any) -> Array:
 
 
 def igamma_grad_a(a: Any, x: Any) -> Array:
-    """The derivative of ``igamma`` by its first argument; itself without a derivative.
+    """The derivative of ``igamma`` in its first argument; it has no derivative itself.
 
     >>> lax.igamma_grad_a(2., 1.5).round(4)
     Array(-0.3135, dtype=float32, weak_type=True)
@@ -469,7 +469,7 @@ def igamma_grad_a(a: Any, x: Any) -> Array:
 
 
 def random_gamma_grad(*args: Any) -> Array:
-    """The derivative of a gamma variate by its parameter, at a fixed quantile.
+    """The derivative of a gamma variate in its parameter, at a fixed quantile.
 
     Args:
       args: the parameter and the variate, positive arrays of one shape.
@@ -487,7 +487,7 @@ def betainc(a: Any, b: Any, x: Any) -> Array:
     ``x``. Differentiable in ``x`` alone.
 
     Raises:
-      ValueError: it is differentiated by ``a`` or ``b``.
+      ValueError: it is differentiated in ``a`` or ``b``.
 
     >>> lax.betainc(2., 3., 0.5)
     Array(0.6875, dtype=float32, weak_type=True)
@@ -506,7 +506,7 @@ def pow(x: Any, y: Any) -> Array:
     """``x ** y`` for floats or complex numbers ``x``; ``y`` of the same dtype, or integers.
 
     Raises:
-      TypeError: ``x`` is an integer, or the dtypes differ otherwise.
+      TypeError: ``x`` is an integer, or the dtypes differ in another way.
 
     >>> lax.pow(jnp.array([2., 3.]), jnp.array([3, 2]))
     Array([8., 9.], dtype=float32)
@@ -533,7 +533,7 @@ def integer_pow(x: Any, y: int) -> Array:
     """``x ** y`` for a static integer ``y``.
 
     Raises:
-      TypeError: ``x`` is an integer, and ``y`` negative.
+      TypeError: ``x`` is an integer and ``y`` is negative.
 
     >>> lax.integer_pow(jnp.array([2, -3]), 3)
     Array([  8, -27], dtype=int32)
@@ -572,7 +572,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 
     Args:
       x: floats.
-      rounding_method: what happens to halves.
+      rounding_method: how halves are rounded.
 
     >>> lax.round(jnp.array([0.5, 2.5]))
     Array([1., 3.], dtype=float32)
@@ -586,7 +586,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Array:
-    """Rounds floats to those of a format with so many bits of exponent and mantissa.
+    """Rounds floats to a format with the given numbers of exponent and mantissa bits.
 
     Raises:
       ValueError: ``exponent_bits`` is not positive, or ``mantissa_bits`` negative.
@@ -611,7 +611,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
 
 
 def clamp(min: Any, x: Any, max: Any) -> Array:
-    """``x`` within ``min`` and ``max``, which are scalars or of its shape; NaN stays NaN.
+    """``x`` clipped to ``min`` and ``max``, scalars or arrays of its shape; NaN stays NaN.
 
     Raises:
       TypeError: dtypes or shapes differ.
@@ -635,7 +635,7 @@ def clamp(min: Any, x: Any, max: Any) -> Array:
 
 
 def select_n(which: Any, *cases: Any) -> Array:
-    """Of each element the case that ``which`` names.
+    """Selects each element from the case that ``which`` names.
 
     Args:
       which: booleans (two cases) or integers; a scalar, or of the cases' shape.
@@ -675,7 +675,7 @@ def _check_select(which: ShapedArray, cases: list[ShapedArray]) -> None:
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Array:
-    """``on_true`` where ``pred``, else ``on_false``; all of one shape, or ``pred`` a scalar.
+    """``on_true`` where ``pred``, otherwise ``on_false``; all of one shape, or ``pred`` a scalar.
 
     >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
     Array([1, 4], dtype=int32)

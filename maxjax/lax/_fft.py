@@ -23,13 +23,13 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
 
     Args:
       x: shape ``(..., *fft_lengths)``, of which the last is ``fft_lengths[-1] // 2 + 1`` for
-        IRFFT. Integers and narrow floats become complex64; RFFT takes real numbers alone.
+        IRFFT. Integers and narrow floats become complex64; RFFT takes only real numbers.
       fft_type: an ``FftType`` or its name. IFFT and IRFFT divide by the number of elements.
-      fft_lengths: a tuple of sizes in the space of real (untransformed) elements.
+      fft_lengths: a tuple of sizes of the real (untransformed) dimensions.
 
     Returns:
       An array of the shape of ``x``; its last size is ``fft_lengths[-1] // 2 + 1`` for RFFT,
-      ``fft_lengths[-1]`` for IRFFT, which gives real numbers.
+      ``fft_lengths[-1]`` for IRFFT, which returns real numbers.
 
     Raises:
       ValueError: shapes and lengths do not fit, or the type is unknown.

@@ -45,11 +45,11 @@ def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
       key: the state: (4,) uint32 or (2,) uint64, a key and a counter.
       shape: of the bits.
       dtype: an unsigned integer dtype of 8 bits or more.
-      out_sharding: how the bits lie along Explicit axes of a mesh.
+      out_sharding: the bits' sharding along Explicit axes of a mesh.
       algorithm: Philox4x32-10 or Threefry2x32; both give XLA's bits.
 
     Raises:
-      TypeError: of the dtype, or where ``key`` is no state.
+      TypeError: the dtype is invalid, or ``key`` is not a state.
 
     >>> state, bits = lax.rng_bit_generator(jnp.arange(4, dtype=jnp.uint32), (2,))
     >>> state, bits
@@ -69,14 +69,14 @@ def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
 
 
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Array:
-    """Random numbers in [a, b), other ones at each call; ``jax.random`` gives reproducible ones.
+    """Random numbers in [a, b), different at each call; ``jax.random`` gives reproducible ones.
 
     Args:
       a, b: scalars of one dtype; ``a < b``.
       shape: of the result.
 
     Raises:
-      ValueError: ``a`` and ``b`` are no scalars, or of different dtypes.
+      ValueError: ``a`` and ``b`` are not scalars, or have different dtypes.
 
     >>> numbers = lax.rng_uniform(0., 1., (100,))
     >>> bool(numbers.min() >= 0), bool(numbers.max() < 1)

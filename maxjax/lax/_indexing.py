@@ -1,4 +1,4 @@
-"""Slices at computed places, gather and scatter."""
+"""Slices at computed positions, gather and scatter."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def from_end(index: Any, size: int) -> Any:
 
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], *,
                   allow_negative_indices: bool | Sequence[bool] = True) -> Array:
-    """A slice of static size at a place that may be computed; it is moved inside the operand.
+    """A slice of static size at a position that may be computed; it is moved into bounds.
 
     Args:
       operand: an array of shape ``(n, m, ...)``.
@@ -133,8 +133,8 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], 
       slice_sizes: the shape of the result.
 
     Raises:
-      TypeError: a size exceeds the operand's, or the indices are no integers of one dtype.
-      ValueError: there are not as many indices as dimensions.
+      TypeError: a size exceeds the operand's, or the indices are not integers of one dtype.
+      ValueError: the number of indices is not the number of dimensions.
 
     >>> lax.dynamic_slice(jnp.arange(5), (3,), (3,))      # moved inside
     Array([2, 3, 4], dtype=int32)
@@ -153,7 +153,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
                          allow_negative_indices: bool | Sequence[bool] = True) -> Array:
     """``operand`` with ``update`` in place of the slice at ``start_indices``.
 
-    As for ``dynamic_slice``, the slice is moved inside.
+    As for ``dynamic_slice``, the slice is moved into bounds.
 
     Raises:
       TypeError: dtypes or ranks differ, or the update is larger than the operand.
@@ -214,7 +214,7 @@ def _scalar_index(start: Any) -> Any:
 
 def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
                          allow_negative_indices: bool = True) -> Array:
-    """The element at ``index`` along one axis, whose dimension stays with ``keepdims``.
+    """The element at ``index`` along one axis, whose dimension remains with ``keepdims``.
 
     >>> lax.dynamic_index_in_dim(jnp.arange(6).reshape(3, 2), 1, keepdims=False)
     Array([2, 3], dtype=int32)
@@ -297,7 +297,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """``operand[index]`` along one axis, whose dimension stays with ``keepdims``.
+    """``operand[index]`` along one axis, whose dimension remains with ``keepdims``.
 
     Raises:
       IndexError: the index is out of bounds.
@@ -316,7 +316,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 
 def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
-    """The slices of ``src`` at vectors of indices along ``axes``: (n, *rest of the shape).
+    """The slices of ``src`` at vectors of indices along ``axes``, shape (n, *rest of the shape).
 
     Args:
       src: an array.
@@ -349,7 +349,7 @@ def fill_parameter(fill_value: Any, dtype: Any) -> FillValue | None:
     """A fill value as the parameter of a gather from an array of ``dtype``.
 
     Raises:
-      TypeError: it is no static scalar.
+      TypeError: it is not a static scalar.
     """
     if fill_value is None:
         return None
@@ -367,21 +367,21 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
            slice_sizes: Sequence[int], *, unique_indices: bool = False,
            indices_are_sorted: bool = False, mode: str | GatherScatterMode | None = None,
            fill_value: Any = None) -> Array:
-    """Windows of ``operand`` at computed places; see XLA's Gather.
+    """Windows of ``operand`` at computed positions; see XLA's Gather.
 
     Args:
       operand: the array that is read.
       start_indices: integers; index vectors along the last dimension.
       dimension_numbers: which dimensions correspond.
       slice_sizes: the size of a window in each dimension of the operand.
-      unique_indices, indices_are_sorted: promises, which allow for faster code.
-      mode: what becomes of windows out of bounds; by default it is promised that none is.
-      fill_value: what they read in mode "fill": by default NaN, the least signed or the greatest
+      unique_indices, indices_are_sorted: promises, which allow faster code.
+      mode: how out-of-bounds windows are handled; the default is a promise that there are none.
+      fill_value: their value in mode "fill": by default NaN, the least signed or the greatest
         unsigned integer.
 
     Raises:
       TypeError: the shapes do not fit the dimension numbers.
-      ValueError: the indices are no integers, or the mode is not known.
+      ValueError: the indices are not integers, or the mode is unknown.
 
     >>> numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
     >>> lax.gather(jnp.arange(6).reshape(3, 2), jnp.array([[2], [0]]), numbers, (1, 2))
@@ -419,12 +419,12 @@ def scatter(operand: Any, scatter_indices: Any, updates: Any,
             unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """``operand`` with windows replaced by ``updates``; see XLA's Scatter.
 
-    Of several updates of one element the last one counts. Windows out of bounds are dropped,
+    The last of several updates of one element wins. Out-of-bounds windows are dropped,
     unless ``mode`` is "clip".
 
     Raises:
       TypeError: shapes or dtypes do not fit.
-      ValueError: the indices are no integers, or the mode is not known.
+      ValueError: the indices are not integers, or the mode is unknown.
 
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> lax.scatter(jnp.zeros(3), jnp.array([[2], [0]]), jnp.array([5., 6.]), numbers)
@@ -512,8 +512,8 @@ def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Array], Ar
                   mode: str | GatherScatterMode | None = None) -> Array:
     """``operand`` with ``func`` (elementwise) applied to windows of shape ``update_shape``.
 
-    An element that several windows hold goes through ``func`` as many times. Where the indices
-    are traced and not promised to be unique, that takes one selection for each window.
+    ``func`` is applied to an element once for each window that contains it. If the indices are
+    traced and not promised to be unique, this takes one selection for each window.
 
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> lax.scatter_apply(jnp.arange(3.), jnp.array([[2]]), lambda x: -x, numbers,

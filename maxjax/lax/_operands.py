@@ -1,4 +1,4 @@
-"""Operands of the operations of jax.lax: arguments as arrays, and the dtypes they may have."""
+"""Operands of jax.lax operations: arguments as arrays, and their valid dtypes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def operand(value: Any, name: str, position: int = 0) -> Array:
     """An argument as an array or tracer; Python scalars become weakly typed.
 
     Raises:
-      TypeError: it is no number or array.
+      TypeError: it is not a number or array.
     """
     if isinstance(value, Array):
         return value
@@ -42,7 +42,7 @@ def check_accepted(primitive: Primitive, avals: Sequence[ShapedArray]) -> None:
             raise TypeError(message)
 
 
-# The function of jax.numpy that promotes, where JAX's message names it.
+# The promoting function of jax.numpy, where JAX's message names it.
 _PROMOTING = {
     "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "max": "maximum",
     "min": "minimum", "atan2": "arctan2", "nextafter": "nextafter", "eq": "equal",

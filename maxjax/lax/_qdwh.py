@@ -59,7 +59,7 @@ def _squares(x: Any) -> Any:
 
 
 def _by_qr(x: Any, a: float, b: float, c: float) -> Any:
-    """One step, stable for a great ``c``: x (1 + c x^H x)^-1 from the QR of [sqrt(c) x; 1]."""
+    """One step, stable for large ``c``: x (1 + c x^H x)^-1 from the QR of [sqrt(c) x; 1]."""
     m, n = x.shape
     eye = rules.eye_like(full((n, n), 0, x.dtype))
     q, _ = qr_p.bind(concatenate([_scaled(np.sqrt(c), x), eye], 0), full_matrices=False,
@@ -95,14 +95,14 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
 
     Args:
       x: shape ``(m, n)``, m >= n, without batch dimensions.
-      is_hermitian: has no meaning here.
+      is_hermitian: ignored.
       max_iterations: 10 by default.
-      eps: iterates until a step changes less than ``cbrt(5 eps)``; the dtype's epsilon.
-      dynamic_shape: the part of ``x`` that counts; the rest of the results is zero.
+      eps: iterates until a step changes less than ``cbrt(5 eps)``; by default the dtype's epsilon.
+      dynamic_shape: the valid part of ``x``; the rest of the results is zero.
 
     Returns:
-      ``(u, h, the number of iterations, whether they have converged)``. There is no derivative
-      in reverse mode.
+      ``(u, h, the number of iterations, whether they have converged)``. It has no reverse-mode
+      derivative.
 
     >>> u, h, iterations, converged = lax.linalg.qdwh(jnp.array([[0., -2.], [3., 0.]]))
     >>> abs(h).round(3)
@@ -152,7 +152,7 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
 
     initial: tuple[Any, Array, Array] = len(weights), u, unconverged
     count, u, unconverged = while_loop(proceed, step, initial)
-    # One Newton-Schulz step mends what rounding has lost of orthogonality.
+    # One Newton-Schulz step restores the orthogonality lost to rounding.
     u = sub(_scaled(1.5, u), rules.matmul(_scaled(0.5, u), rules.matmul(rules.adjoint(u), u)))
     h = rules.matmul(rules.adjoint(u), x)
     h = div(add(h, rules.adjoint(h)), scalar_like(2, h.dtype))

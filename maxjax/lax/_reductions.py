@@ -88,7 +88,7 @@ def _reduction(primitive: Primitive, what: str, example: tuple[str, str],
 
     function.__name__ = function.__qualname__ = name
     values, result = example
-    function.__doc__ = f"""{what} along ``axes``, which the result lacks.
+    function.__doc__ = f"""{what} along ``axes``, which are removed.
 
     Args:
       operand: an array.
@@ -96,7 +96,7 @@ def _reduction(primitive: Primitive, what: str, example: tuple[str, str],
 
     Raises:
       ValueError: axes repeat, or are out of bounds.
-      TypeError: of the dtype.
+      TypeError: the dtype is invalid.
 
     >>> lax.{name}(jnp.array({values}), (1,))
     {result}
@@ -121,11 +121,11 @@ reduce_xor = _reduction(reduce_xor_p, "The bitwise exclusive disjunction",
 
 
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
-    """The sum along ``axes``, which the result lacks.
+    """The sum along ``axes``, which are removed.
 
     Raises:
       ValueError: axes repeat, or are out of bounds.
-      TypeError: of the dtype.
+      TypeError: the dtype is invalid.
 
     >>> lax.reduce_sum(jnp.arange(6).reshape(2, 3), (0,))
     Array([3, 5, 7], dtype=int32)
@@ -187,7 +187,7 @@ def _cumulative(primitive: Primitive, what: str, result: str) -> Callable[..., A
         return primitive.bind(x, axis=operator.index(axis), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""The running {what} along an axis.
+    function.__doc__ = f"""The cumulative {what} along an axis.
 
     Args:
       operand: an array of numbers.
@@ -196,7 +196,7 @@ def _cumulative(primitive: Primitive, what: str, result: str) -> Callable[..., A
 
     Raises:
       ValueError: the axis is out of bounds.
-      TypeError: of the dtype.
+      TypeError: the dtype is invalid.
 
     >>> lax.{name}(jnp.array([1., 3., 2.]))
     Array([{result}], dtype=float32)
@@ -218,7 +218,7 @@ def _all_ones(dtype: Any) -> Any:
     return True if dtype == dtypes.bool_ else np.invert(np.zeros((), dtype))
 
 
-# The reductions that have a primitive: that of the computation -> (reduction, identity).
+# The reductions with a primitive: the computation's primitive -> (reduction, identity).
 MONOIDS: dict[Primitive, tuple[Primitive, Callable[[Any], Any]]] = {
     arithmetic.add_p: (reduce_sum_p, lambda dtype: 0),
     arithmetic.mul_p: (reduce_prod_p, lambda dtype: 1),
@@ -231,7 +231,7 @@ MONOIDS: dict[Primitive, tuple[Primitive, Callable[[Any], Any]]] = {
 
 
 class Computation:
-    """A function of two scalars (or pytrees of them) that a reduction combines elements with."""
+    """A reduction's combining function of two scalars (or pytrees of them)."""
 
     def __init__(self, function: Callable[..., Any], tree: Any, avals: Sequence[Any], name: str):
         self.count = len(avals)
@@ -275,7 +275,7 @@ class Computation:
 
 
 def initial_values(name: str, operands: Sequence[Array], inits: Sequence[Any]) -> list[Any]:
-    """The initial values, of their operands' dtypes."""
+    """The initial values, in their operands' dtypes."""
     if len(operands) != len(inits):
         raise ValueError(f"{name} needs one initial value for each operand, got {len(inits)} for "
                         f"{len(operands)}.")
@@ -310,10 +310,10 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
 
     Args:
       operands: an array, or a pytree of arrays of one shape.
-      init_values: scalars, likewise: what no elements give.
-      computation: an associative function of two such values; elements are combined in an order
-        that is not specified.
-      dimensions: which the results lack.
+      init_values: scalars, likewise: the result for no elements.
+      computation: an associative function of two such values; the order of combination is
+        unspecified.
+      dimensions: the dimensions to remove.
 
     Raises:
       ValueError: dimensions repeat, or are out of bounds.
@@ -331,7 +331,7 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     if len({x.shape for x in arrays}) > 1:
         raise TypeError(f"reduce operands must have one shape, got {[x.shape for x in arrays]}.")
     axes = check_axes(arrays[0], dimensions)
-    if not axes:      # as in JAX, the initial values do not count then
+    if not axes:      # as in JAX, the initial values are then ignored
         return pytree.unflatten(tree, arrays)
     combine = Computation(computation, tree, [x.aval for x in arrays], "reduce")
     single = combine.primitive
@@ -351,7 +351,7 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
 
 def _fold(arrays: Sequence[Array], inits: Sequence[Any], combine: Computation,
           axes: tuple[int, ...]) -> list[Any]:
-    """Neighbours are combined until one is left: log2(n) steps, the order of elements kept."""
+    """Combines neighbours until one is left: log2(n) steps, in the order of the elements."""
     shape = arrays[0].shape
     kept = tuple(dim for dim in range(len(shape)) if dim not in axes)
     rest = tuple(shape[dim] for dim in kept)

@@ -1,4 +1,4 @@
-"""Operations of jax.lax that move elements about."""
+"""Operations of jax.lax that move elements."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ __all__ = [
     "stage_p", "tile", "tile_p", "transpose", "transpose_p", "unstack", "unstack_p",
 ]
 
-_slice = slice      # the builtin, which the operation below hides
+_slice = slice      # the builtin, shadowed by the operation below
 
 
 # --- arguments ------------------------------------------------------------------------------------
 
 def integers(values: Any) -> tuple[int, ...]:
-    """A sequence of concrete integers, NumPy's included."""
+    """A sequence of concrete integers, including NumPy's."""
     return tuple([size_index(value) for value in values])
 
 
@@ -87,13 +87,12 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
 def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *,
                      out_sharding: Any = None) -> Array:
-    """Repeats an array along dimensions that it lacks or in which its size is 1.
+    """Repeats an array along new dimensions or those of size 1.
 
     Args:
       operand: an array.
       shape: of the result.
-      broadcast_dimensions: for each dimension of the operand the dimension of the result that it
-        becomes.
+      broadcast_dimensions: for each dimension of the operand, the corresponding one of the result.
 
     Raises:
       TypeError: sizes or dimensions do not fit.
@@ -151,7 +150,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
 
     Args:
       arr: an array; its dimensions are the last of ``like_arr``, or of size 1.
-      like_arr: gives the shape.
+      like_arr: provides the shape.
 
     Raises:
       ValueError: ``arr`` does not broadcast to the shape.
@@ -187,7 +186,7 @@ def stage(x: Any, /) -> Array:
     """A scalar or array as an array, or as a value of the function that is being traced.
 
     Raises:
-      TypeError: ``x`` is no number or array.
+      TypeError: ``x`` is not a number or array.
 
     >>> lax.stage(3)
     Array(3, dtype=int32, weak_type=True)
@@ -196,10 +195,10 @@ def stage(x: Any, /) -> Array:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that shapes have in common once they are broadcast.
+    """The common shape to which shapes broadcast.
 
     Raises:
-      ValueError: they have none.
+      ValueError: there is none.
 
     >>> lax.broadcast_shapes((3, 1), (4,))
     (3, 4)
@@ -230,7 +229,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
       dtype: integer, floating or complex.
 
     Raises:
-      TypeError: of the dtype, or for a negative size.
+      TypeError: the dtype is invalid, or a size negative.
       ValueError: there is no such dimension.
 
     >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
@@ -259,12 +258,12 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
 
     Args:
       operand: an array.
-      new_sizes: the shape, as many elements.
-      dimensions: the order in which the operand's dimensions are read; as they stand if absent.
+      new_sizes: the shape, with the same number of elements.
+      dimensions: the order in which the operand's dimensions are read; by default their own.
 
     Raises:
-      ValueError: there would be another number of elements.
-      TypeError: a size is negative, or ``dimensions`` no permutation.
+      ValueError: the number of elements would change.
+      TypeError: a size is negative, or ``dimensions`` is not a permutation.
 
     >>> lax.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],
@@ -325,10 +324,10 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
-    """Inserts dimensions of size 1 at the given places of the result.
+    """Inserts dimensions of size 1 at the given positions of the result.
 
     Raises:
-      ValueError: a place is named twice, or out of bounds.
+      ValueError: a position is repeated, or out of bounds.
 
     >>> lax.expand_dims(jnp.ones((2, 3)), (0, -1)).shape
     (1, 2, 3, 1)
@@ -350,7 +349,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
     """Dimension ``i`` of the result is dimension ``permutation[i]`` of the operand.
 
     Raises:
-      TypeError: it is no permutation.
+      TypeError: it is not a permutation.
 
     >>> lax.transpose(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
@@ -364,7 +363,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Array:
-    """Turns the order of elements about along some dimensions.
+    """Reverses the order of elements along some dimensions.
 
     Raises:
       TypeError: dimensions repeat, or are out of bounds.
@@ -386,10 +385,10 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
 # --- joining and parting --------------------------------------------------------------------------
 
 def concatenate(operands: Any, dimension: int) -> Array:
-    """Joins arrays along a dimension; all other sizes, and the dtypes, are equal.
+    """Concatenates arrays along a dimension; all other sizes, and the dtypes, are equal.
 
     Raises:
-      ValueError: there is nothing to join.
+      ValueError: there are no arrays.
       TypeError: shapes or dtypes differ, or there is no such dimension.
 
     >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
@@ -425,7 +424,7 @@ def check_same_dtypes(name: str, arrays: Sequence[Array]) -> None:
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
-    """Joins arrays of one shape along a new dimension.
+    """Stacks arrays of one shape along a new dimension.
 
     >>> lax.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
     Array([[1, 3],
@@ -442,7 +441,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
-    """The slices of an array along a dimension, which they lack.
+    """The slices of an array along a dimension, without that dimension.
 
     >>> lax.unstack(jnp.arange(4).reshape(2, 2), axis=1)
     (Array([0, 2], dtype=int32), Array([1, 3], dtype=int32))
@@ -453,7 +452,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """Parts an array along a dimension into pieces of given sizes.
+    """Splits an array along a dimension into pieces of given sizes.
 
     Raises:
       ValueError: the sizes do not add up to the dimension's.

@@ -33,9 +33,9 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
     Args:
       operand: an array, or a sequence of arrays of one shape that are sorted together.
-      dimension: along which.
+      dimension: the dimension to sort along.
       is_stable: equal elements keep their order (here they always do).
-      num_keys: how many of the operands are compared, the first one first.
+      num_keys: how many of the operands are compared, lexicographically.
 
     Raises:
       ValueError: ``num_keys`` or ``dimension`` is out of range.
@@ -75,10 +75,10 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     """The k largest elements along an axis, in descending order, and their positions (int32).
 
-    Of equal elements the first comes first; NaN is larger than all numbers.
+    Equal elements keep their order; NaN is larger than all numbers.
 
     Raises:
-      ValueError: k or the axis is out of range, or the operand complex.
+      ValueError: k or the axis is out of range, or the operand is complex.
 
     >>> lax.top_k(jnp.array([1, 3, 2]), 2)
     [Array([3, 2], dtype=int32), Array([1, 2], dtype=int32)]
@@ -129,10 +129,10 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: 
 def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
                  reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
                  ) -> list[Array]:
-    """The k largest elements and their positions; here exactly, whatever ``recall_target`` allows.
+    """The k largest elements and their positions; exact here, whatever ``recall_target`` allows.
 
     Raises:
-      ValueError: k is out of range, or the dtype not floating.
+      ValueError: k is out of range, or the dtype is not floating.
 
     >>> lax.approx_max_k(jnp.array([3., 1., 2.]), 2)
     [Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32)]
@@ -144,10 +144,10 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
 def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
                  reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
                  ) -> list[Array]:
-    """The k least elements and their positions; here exactly, whatever ``recall_target`` allows.
+    """The k least elements and their positions; exact here, whatever ``recall_target`` allows.
 
     Raises:
-      ValueError: k is out of range, or the dtype not floating.
+      ValueError: k is out of range, or the dtype is not floating.
 
     >>> lax.approx_min_k(jnp.array([3., 1., 2.]), 2)
     [Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32)]

@@ -58,7 +58,7 @@ ConvGeneralDilatedDimensionNumbers = Union[  # noqa: UP007
 
 
 class PaddingType(enum.Enum):
-    """How windows reach over the edges."""
+    """How windows extend beyond the edges."""
 
     VALID = 1
     SAME = 2
@@ -67,14 +67,14 @@ class PaddingType(enum.Enum):
 
 def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any,
                     padding: Any) -> list[tuple[int, int]]:
-    """The padding before and after each dimension that a name stands for.
+    """The padding before and after each dimension for a named mode.
 
     Args:
       padding: "VALID" (none), "SAME" (as many windows as elements, divided by the stride; the
         larger half after) or "SAME_LOWER" (the larger half before).
 
     Raises:
-      RuntimeError: the name is not known.
+      RuntimeError: the name is unknown.
 
     >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
     [(0, 1)]
@@ -181,7 +181,7 @@ def _check_groups(lhs: Array, rhs: Array, numbers: ConvDimensionNumbers, feature
 
 
 def _check_preferred(own: Any, preferred: Any) -> None:
-    """Raises where a convolution of ``own`` cannot give ``preferred``."""
+    """Raises if a convolution of ``own`` cannot return ``preferred``."""
     if dtypes.is_bool(own):
         return
     kinds = [dtypes.is_integer(preferred), dtypes.is_floating(preferred)]
@@ -211,14 +211,14 @@ def conv_general_dilated(
       rhs: the window, of rank n + 2.
       window_strides: n integers.
       padding: "SAME", "VALID" or "SAME_LOWER", or n pairs (before, after).
-      lhs_dilation: n integers: one less than the holes between elements of lhs.
+      lhs_dilation: n integers: the distance between elements of lhs.
       rhs_dilation: the same for rhs.
       dimension_numbers: see ``conv_dimension_numbers``.
-      feature_group_count: features are parted into so many groups, convolved separately.
+      feature_group_count: the number of groups of features, convolved separately.
       batch_group_count: the same for the batch.
       precision: of products on accelerators.
       preferred_element_type: the dtype of the result and of the accumulation.
-      out_sharding: how the result lies along Explicit axes of a mesh.
+      out_sharding: the result's sharding along Explicit axes of a mesh.
 
     Raises:
       TypeError, ValueError: shapes, dtypes or parameters do not fit.
@@ -305,7 +305,7 @@ def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int],
 
 
 def _transposed_padding(width: int, stride: int, padding: str) -> tuple[int, int]:
-    """What makes a transposed convolution the size that the forward one had."""
+    """The padding for which a transposed convolution restores the forward one's size."""
     if padding == "SAME":
         total = width + stride - 2
         before = width - 1 if stride > width - 1 else -(-total // 2)
@@ -322,16 +322,16 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
                    transpose_kernel: bool = False, precision: Any = None,
                    preferred_element_type: Any = None,
                    use_consistent_padding: bool = False) -> Array:
-    """The transpose of a convolution with strides ("deconvolution"): it enlarges.
+    """The transpose of a convolution with strides ("deconvolution"), which enlarges.
 
     Args:
       lhs, rhs: as for ``conv_general_dilated``; by default channels are last.
-      strides: of the convolution that is transposed.
+      strides: of the transposed convolution.
       padding: "SAME", "VALID" or n pairs.
       rhs_dilation: as for ``conv_general_dilated``.
       transpose_kernel: flips the window and exchanges its features, which makes this the
         gradient of the convolution with the same window.
-      use_consistent_padding: explicit padding is that of the forward convolution.
+      use_consistent_padding: explicit padding refers to the forward convolution.
 
     >>> x = jnp.arange(3.).reshape(1, 3, 1)
     >>> lax.conv_transpose(x, jnp.ones((2, 1, 1)), (2,), "SAME").ravel()
@@ -375,9 +375,9 @@ def conv_general_dilated_patches(
         lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
         dimension_numbers: Any = None, precision: Any = None,
         preferred_element_type: Any = None) -> Array:
-    """The windows themselves, flattened into the features: (features, window...) for each place.
+    """The windows themselves, flattened into the features: (features, window...) at each position.
 
-    It is a convolution of each feature with all windows that are 1 at one element.
+    It is a convolution of each feature with all one-hot windows.
 
     >>> x = jnp.arange(4.).reshape(1, 1, 4)
     >>> lax.conv_general_dilated_patches(x, (2,), (1,), "VALID")
@@ -402,7 +402,7 @@ def conv_general_dilated_local(
         padding: str | Sequence[tuple[int, int]], filter_shape: Sequence[int],
         lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
         dimension_numbers: Any = None, precision: Any = None) -> Array:
-    """A convolution with a window of its own at each place of the result.
+    """A convolution with a separate window at each position of the result.
 
     Args:
       lhs: as for ``conv_general_dilated``.
@@ -438,7 +438,7 @@ def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides
     """The shape of a convolution, all shapes as (batch or out features, features, spatial...).
 
     Raises:
-      TypeError: ``pads`` has not a pair for each spatial dimension.
+      TypeError: ``pads`` does not have a pair for each spatial dimension.
 
     >>> lax.conv_shape_tuple((1, 2, 8), (4, 2, 3), (1,), [(0, 0)])[:2]
     (1, 4)
@@ -455,7 +455,7 @@ def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides
 
 
 def conv_general_permutations(dimension_numbers: Any) -> tuple[tuple[int, ...], ...]:
-    """Where (N, C), (O, I), (N, C) and the spatial dimensions stand in three strings.
+    """The positions of (N, C), (O, I), (N, C) and the spatial dimensions in three strings.
 
     Raises:
       TypeError: a string lacks one of these letters, or the spatial ones differ.
@@ -502,7 +502,7 @@ def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
 def conv_transpose_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
                                window_strides: Sequence[int], padding: Any,
                                dimension_numbers: Any) -> tuple[int, ...]:
-    """The shape of a transposed convolution: that which the strides have made ``lhs_shape`` of.
+    """The shape of a transposed convolution: the one that strides turned into ``lhs_shape``.
 
     >>> numbers = ("NHC", "HIO", "NHC")
     >>> tuple(map(int, lax.conv_transpose_shape_tuple(
@@ -543,7 +543,7 @@ def reduce_window_shape_tuple(operand_shape: Sequence[int], window_dimensions: S
 
 # --- reduce_window --------------------------------------------------------------------------------
 
-# The reductions that have a primitive: that of the computation -> (reduction, identity).
+# The reductions with a primitive: the computation's primitive -> (reduction, identity).
 _MONOIDS = {
     arithmetic.add_p: (reduce_window_sum_p, lambda dtype: 0),
     arithmetic.max_p: (reduce_window_max_p, lambda dtype: dtypes.extremes(dtype)[0]),
@@ -560,12 +560,12 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any
 
     Args:
       operand: an array, or a pytree of arrays of one shape.
-      init_value: a scalar (for each operand), with which each window begins.
+      init_value: a scalar (for each operand), the initial value of each window.
       computation: an associative function of two such values.
       window_dimensions: the size of windows in each dimension.
-      window_strides: the distance of windows; 1 if absent.
+      window_strides: the distance between windows; 1 by default.
       padding: "VALID", "SAME", "SAME_LOWER" or pairs (before, after).
-      base_dilation: one less than the holes between elements.
+      base_dilation: the distance between elements.
       window_dilation: the same within windows.
 
     Raises:
@@ -617,7 +617,7 @@ def _window_parameters(shape: tuple[int, ...], window_dimensions: Sequence[int],
     if isinstance(padding, (str, PaddingType)):
         effective = [dilated(width, d) for width, d in zip(
             window, values["window_dilation"], strict=True)]
-        # As JAX pads: for the operand as it is, before its dilation.
+        # As in JAX, padding is computed for the operand before its dilation.
         pads = padtype_to_pads(shape, effective, values["window_strides"], padding)
     else:
         pads = [(int(low), int(high)) for low, high in padding]
@@ -632,8 +632,8 @@ def _window_parameters(shape: tuple[int, ...], window_dimensions: Sequence[int],
 def _by_elements(arrays: Sequence[Array], inits: Sequence[Any], combine: Computation, *,
                  window_dimensions: Any, window_strides: Any, padding: Any, base_dilation: Any,
                  window_dilation: Any) -> list[Any]:
-    """Combines one strided slice after the other: as many as a window has elements. Padding and
-    holes are passed over."""
+    """Combines strided slices one by one, one for each element of a window. Padding and holes are
+    skipped."""
     counts = output_spatial(arrays[0].shape, window_dimensions, window_strides, padding,
                             base_dilation, window_dilation)
     total = [broadcast_in_dim(init, counts, ()) if counts else init for init in inits]

@@ -1,9 +1,9 @@
 """jax.lax.linalg: decompositions and solvers of the matrices in the last two dimensions.
 
 All dimensions before these are batch dimensions. Dtypes are float32, float64, complex64 and
-complex128 where nothing else is said; others raise TypeError, narrower floats
-NotImplementedError. A matrix for which an algorithm fails gives NaN. Values are LAPACK's, signs
-and phases of vectors included.
+complex128 unless stated otherwise; others raise TypeError, narrower floats NotImplementedError. A
+matrix for which an algorithm fails gives NaN. Values are LAPACK's, including signs and phases of
+vectors.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = [
 
 
 class EigImplementation(enum.Enum):
-    """Libraries for ``eig``; on this system LAPACK alone.
+    """Libraries for ``eig``; here only LAPACK.
 
     >>> lax.linalg.EigImplementation.LAPACK.value
     'lapack'
@@ -66,7 +66,7 @@ class EigImplementation(enum.Enum):
 
 
 class EighImplementation(enum.Enum):
-    """Algorithms for ``eigh``; on this system QR alone.
+    """Algorithms for ``eigh``; here only QR.
 
     >>> lax.linalg.EighImplementation("qr")
     <EighImplementation.QR: 'qr'>
@@ -78,7 +78,7 @@ class EighImplementation(enum.Enum):
 
 
 class SvdAlgorithm(enum.Enum):
-    """Algorithms for ``svd``; DEFAULT is DIVIDE_AND_CONQUER, JACOBI and POLAR are not here.
+    """Algorithms for ``svd``; DEFAULT is DIVIDE_AND_CONQUER, JACOBI and POLAR are not supported.
 
     >>> [algorithm.name for algorithm in lax.linalg.SvdAlgorithm]
     ['DEFAULT', 'QR', 'JACOBI', 'POLAR', 'DIVIDE_AND_CONQUER']
@@ -94,7 +94,7 @@ class SvdAlgorithm(enum.Enum):
 # --- operands -------------------------------------------------------------------------------------
 
 def _operands(primitive: Primitive, *values: Any, ranks: Sequence[int] = (2,)) -> list[Array]:
-    """The operands of a primitive, checked: dtypes, least ranks, batch dimensions."""
+    """The checked operands of a primitive: dtypes, minimum ranks, batch dimensions."""
     name = primitive.name
     xs = [operand(value, name, position) for position, value in enumerate(values)]
     avals = [x.aval for x in xs]
@@ -155,8 +155,8 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
 
     Args:
       x: shape ``(..., n, n)``.
-      symmetrize_input: decompose ``(x + x^H) / 2``, whose derivative is symmetric too; else only
-        the lower triangle is read.
+      symmetrize_input: decompose ``(x + x^H) / 2``, whose derivative is symmetric too; otherwise
+        only the lower triangle is read.
 
     >>> lax.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))
     Array([[2., 0.],
@@ -167,7 +167,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
 
 
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
-    """The upper triangular factor of ``R^H R + w w^T`` from that of ``R^H R``.
+    """The upper triangular factor of ``R^H R + w w^T``, given that of ``R^H R``.
 
     Args:
       r_matrix: shape ``(n, n)``, real, of any floating dtype; it has no batch dimensions.
@@ -201,7 +201,7 @@ def lu(x: Any) -> list[Array]:
 
     Returns:
       ``[factors, pivots, permutation]``: L below the diagonal (its own is 1) and U in one matrix;
-      for each of min(m, n) rows the one it was exchanged with; the order of all m rows in the end.
+      for each of min(m, n) rows the one it was exchanged with; the final order of all m rows.
 
     >>> factors, pivots, permutation = lax.linalg.lu(jnp.array([[1., 2.], [4., 4.]]))
     >>> factors, permutation
@@ -212,7 +212,7 @@ def lu(x: Any) -> list[Array]:
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
-    """The permutation that exchanges of row i with row ``pivots[i]`` make, in turn.
+    """The permutation that results from exchanging row i with row ``pivots[i]``, in order.
 
     Args:
       pivots: shape ``(..., k)``, int32.
@@ -236,8 +236,8 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True,
       x: shape ``(..., m, n)``.
       pivoting: exchange columns so that r's diagonal descends: ``(q, r, p)`` with
         ``q r = x[:, p]``.
-      full_matrices: ``q`` has m columns, else min(m, n).
-      use_magma: has no meaning here.
+      full_matrices: ``q`` has m columns, otherwise min(m, n).
+      use_magma: ignored.
 
     >>> q, r = lax.linalg.qr(jnp.array([[3.], [4.]]), full_matrices=False)
     >>> abs(q * r).round(3).ravel()
@@ -271,11 +271,11 @@ def householder_product(a: Any, taus: Any) -> Array:
 
 
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Array:
-    """``q c`` (``c q`` without ``left``) for the product ``q`` of reflections, which is not formed.
+    """``q c`` (``c q`` without ``left``), without forming the product ``q`` of reflections.
 
     Args:
       a, taus: as in ``householder_product``; shapes ``(..., m, n)`` and ``(..., k)``.
-      c: shape ``(..., m, p)`` with ``left``, else ``(..., p, m)``.
+      c: shape ``(..., m, p)`` with ``left``, otherwise ``(..., p, m)``.
       transpose: take ``q^H``.
 
     >>> a, taus = jnp.array([[0.], [1.]]), jnp.array([1.])
@@ -311,7 +311,7 @@ def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta:
     if c.shape[-2:] != (n, n):
         raise ValueError("symmetric_product expects a matrix of shape (m, n) and a square matrix "
                          f"of shape (m, m). Got shapes {a.shape} and {c.shape}.")
-    # Parameters compare by value: -0.0 is made 0.0.
+    # Parameters compare by value, so -0.0 is replaced by 0.0.
     out = symmetric_product_p.bind(a, c, alpha=float(alpha) + 0.0, beta=float(beta) + 0.0)
     if not symmetrize_output:
         return out
@@ -326,15 +326,15 @@ def eig(x: Any, *, compute_left_eigenvectors: bool = True,
         use_magma: bool | None = None) -> list[Array]:
     """``[eigenvalues, left eigenvectors, right eigenvectors]`` of any square matrices, complex.
 
-    Vectors are columns of length 1, whose greatest element is real.
+    Vectors are columns of length 1 whose largest element is real.
 
     Args:
       x: shape ``(..., n, n)``.
-      enable_eigvec_derivs: let the vectors have derivatives, which hold where all eigenvalues
-        differ. Those of the eigenvalues alone need no permission.
+      enable_eigvec_derivs: allow derivatives of the vectors, which are valid where all eigenvalues
+        differ. Those of the eigenvalues alone are always allowed.
 
     Raises:
-      ValueError: an implementation other than LAPACK's is asked for.
+      ValueError: an implementation other than LAPACK's is requested.
 
     >>> values, = lax.linalg.eig(jnp.array([[0., -1.], [1., 0.]]), compute_left_eigenvectors=False,
     ...                          compute_right_eigenvectors=False)
@@ -359,7 +359,7 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
     Args:
       x: shape ``(..., n, n)``.
       lower: read the lower triangle, without ``symmetrize_input``.
-      sort_eigenvalues: has no meaning here: they are always sorted.
+      sort_eigenvalues: ignored: they are always sorted.
       subset_by_index: the whole range or None.
 
     Raises:
@@ -386,7 +386,7 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
 
     Args:
       x: shape ``(..., m, n)``.
-      full_matrices: ``u`` is ``(..., m, m)`` and ``vh`` ``(..., n, n)``; else their inner
+      full_matrices: ``u`` is ``(..., m, m)`` and ``vh`` ``(..., n, n)``; otherwise their inner
         dimension is min(m, n). Vectors of full matrices that are not square have no derivative.
       compute_uv: False for the singular values alone.
       subset_by_index: the whole range or None.
@@ -417,7 +417,7 @@ def schur(x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = F
           select_callable: Callable[..., Any] | None = None) -> list[Array]:
     """``[t, z]`` with ``z t z^H = x``, ``z`` unitary and ``t`` upper triangular.
 
-    Real matrices keep real ones: a pair of complex eigenvalues is a block of 2 x 2 in ``t``.
+    Real matrices have real factors: a pair of complex eigenvalues is a 2 x 2 block in ``t``.
 
     Args:
       x: shape ``(..., n, n)``.
@@ -446,8 +446,8 @@ def hessenberg(a: Any) -> list[Array]:
       a: shape ``(..., n, n)``.
 
     Returns:
-      The Hessenberg matrix, with the reflections' vectors below it, and the n - 1 factors that
-      ``householder_product`` takes.
+      The Hessenberg matrix, with the reflections' vectors below it, and the n - 1 factors for
+      ``householder_product``.
 
     >>> packed, taus = lax.linalg.hessenberg(jnp.array([[1., 2.], [3., 4.]]))
     >>> packed, taus
@@ -469,8 +469,8 @@ def tridiagonal(a: Any, *, lower: bool = True) -> list[Array]:
       lower: read the lower triangle.
 
     Returns:
-      ``[packed, d, e, taus]``: the matrix with the reflections' vectors, the diagonal, the one
-      beside it, and the reflections' factors.
+      ``[packed, d, e, taus]``: the matrix with the reflections' vectors, the diagonal, the
+      off-diagonal, and the reflections' factors.
 
     >>> _, d, e, _ = lax.linalg.tridiagonal(jnp.array([[1., 2.], [2., 5.]]))
     >>> d, e
@@ -492,8 +492,9 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
 
     Args:
       a: shape ``(..., m, m)``; the other triangle is not read.
-      b: shape ``(..., m, n)`` with ``left_side``, else ``(..., n, m)``; or vectors ``(..., m)``.
-      unit_diagonal: the diagonal is not read either, but taken as 1.
+      b: shape ``(..., m, n)`` with ``left_side``, otherwise ``(..., n, m)``; or vectors ``(...,
+        m)``.
+      unit_diagonal: assume the diagonal to be 1, without reading it.
 
     >>> a, b = jnp.array([[2., 0.], [1., 4.]]), jnp.array([[2.], [9.]])
     >>> lax.linalg.triangular_solve(a, b, left_side=True, lower=True)

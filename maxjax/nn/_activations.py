@@ -24,7 +24,7 @@ from maxjax.numpy._promotion import (
 
 
 def _floats(name: str, x: Any) -> Any:
-    """The argument of a function that has no meaning for integers."""
+    """The argument of a function that is undefined for integers."""
     check_arraylike(name, x)
     return promote_inexact(name, x)[0]
 
@@ -103,7 +103,7 @@ def mish(x: Any) -> Array:
 
 
 def _named(name: str) -> Callable[[Any], Any]:
-    """Names a function as JAX prints it."""
+    """Gives a function the name that JAX prints."""
     def rename(function: Any) -> Any:
         function.__name__ = name
         return function
@@ -115,7 +115,7 @@ def _named(name: str) -> Callable[[Any], Any]:
 def _log_add_exp(x: Any, y: Any) -> Array:
     difference = lax.sub(x, y)
     correction = lax.log1p(lax.exp(lax.neg(lax.abs(difference))))
-    # Infinities that cancel leave a NaN, where the sum is right.
+    # Where infinities cancel the result is NaN, but the sum is right.
     return lax.select(lax.ne(difference, difference), lax.add(x, y),
                       lax.add(lax.max(x, y), correction))
 
@@ -148,7 +148,7 @@ def softplus(x: Any) -> Array:
 
 @jit
 def sparse_plus(x: Any) -> Array:
-    """0 up to -1, ``x`` from 1 on, ``(x + 1)**2 / 4`` between.
+    """0 up to -1, ``x`` from 1 on, ``(x + 1)**2 / 4`` in between.
 
     >>> jax.nn.sparse_plus(jnp.array([-1.0, 0.5, 2.0]))
     Array([0.    , 0.5625, 2.    ], dtype=float32)
@@ -200,13 +200,13 @@ def log_sigmoid(x: Any) -> Array:
 
 @jit
 def elu(x: Any, alpha: Any = 1.0) -> Array:
-    """``x`` above 0, ``alpha * (exp(x) - 1)`` below.
+    """``x`` above 0, ``alpha * (exp(x) - 1)`` otherwise.
 
     >>> jax.nn.elu(jnp.array([-1.0, 0.5, 2.0]))
     Array([-0.63212055,  0.5       ,  2.        ], dtype=float32)
     """
     x = as_array(x, "elu")
-    # The branch that is not chosen must not overflow: its derivative would be NaN.
+    # The unselected branch must not overflow: its derivative would be NaN.
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
 
@@ -227,7 +227,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 @jit
 def selu(x: Any) -> Array:
-    """``elu`` with the scale and slope that keep mean 0 and variance 1.
+    """``elu`` with the scale and slope that preserve mean 0 and variance 1.
 
     >>> jax.nn.selu(jnp.array([-1.0, 0.5, 2.0]))
     Array([-1.1113307,  0.5253505,  2.101402 ], dtype=float32)
@@ -248,7 +248,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
 
 @jit
 def hard_tanh(x: Any) -> Array:
-    """``x`` cut off at -1 and 1.
+    """``x`` clipped to [-1, 1].
 
     >>> jax.nn.hard_tanh(jnp.array([-1.0, 0.5, 2.0]))
     Array([-1. ,  0.5,  1. ], dtype=float32)
@@ -285,7 +285,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     """``x`` times the normal cumulative distribution at ``x``.
 
     Args:
-      approximate: by tanh; else with the error function.
+      approximate: use tanh; otherwise the error function.
 
     >>> jax.nn.gelu(jnp.array([-1.0, 0.5, 2.0]))
     Array([-0.158808 ,  0.345714 ,  1.9545977], dtype=float32)

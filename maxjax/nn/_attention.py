@@ -1,4 +1,4 @@
-"""Attention, and products of matrices in narrow floats with a scale for each block."""
+"""Attention, and matrix products of narrow floats with a scale for each block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from maxjax.numpy._promotion import check_arraylike
 
 
 def _check(name: str, array: Array, shape: Sequence[int], dtype: Any) -> None:
-    """Raises ValueError where a shape (-1 stands for any size) or a dtype differs."""
+    """Raises ValueError if a shape (-1 means any size) or a dtype differs."""
     if array.ndim != len(shape):
         raise ValueError(f"{name} ndim should be {len(shape)}, but got {array.ndim}")
     if any(want not in (-1, have) for want, have in zip(shape, array.shape)):
@@ -36,17 +36,17 @@ def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, ma
 
     Args:
       query: shape ``(B, T, N, H)``, or without the batch dimension.
-      key, value: shape ``(B, S, K, H)``; ``N`` is a multiple of ``K``, and so many heads of the
-        query share one of the keys.
+      key, value: shape ``(B, S, K, H)``; ``N`` is a multiple of ``K``: each key head serves ``N /
+        K`` query heads.
       bias: added to the scores; broadcasts to ``(B, N, T, S)``.
-      mask: where False, a key is not seen; broadcasts to ``(B, N, T, S)``.
+      mask: where False, a key is masked out; broadcasts to ``(B, N, T, S)``.
       scale: of the scores; ``1 / sqrt(H)`` if None.
-      is_causal: a query sees no later key.
-      query_seq_lengths, key_value_seq_lengths: int32 of shape ``(B,)``: what lies beyond is not
-        seen.
-      local_window_size: how many keys before and after itself a query sees; an int for both.
+      is_causal: a query attends to no later key.
+      query_seq_lengths, key_value_seq_lengths: int32 of shape ``(B,)``: positions beyond are masked
+        out.
+      local_window_size: how many keys before and after itself a query attends to; an int for both.
       implementation: None or "xla".
-      return_residual: also give the log-sum-exp of the scores, shape ``(B, T, N)``, which has no
+      return_residual: also return the log-sum-exp of the scores, shape ``(B, T, N)``, which has no
         derivative.
 
     Raises:
@@ -119,7 +119,7 @@ def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, ma
 
 def _visible(length: int, span: int, is_causal: bool, window: Any, query_lengths: Any,
              key_lengths: Any) -> list[Any]:
-    """What each condition lets a query see: booleans that broadcast to (B, N, T, S)."""
+    """The keys that each condition admits: booleans that broadcast to (B, N, T, S)."""
     rows = jnp.arange(length)[:, None]
     columns = jnp.arange(span)[None, :]
     parts = []
@@ -139,7 +139,7 @@ def _visible(length: int, span: int, is_causal: bool, window: Any, query_lengths
 
 @dataclasses.dataclass
 class BlockScaleConfig:
-    """How an operand of ``scaled_dot_general`` is quantised: so many elements share a scale."""
+    """How an operand of ``scaled_dot_general`` is quantised, in blocks that share a scale."""
 
     mode: str
     block_size: int
@@ -173,7 +173,7 @@ def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any,
                   preferred_element_type: Any = np.float32) -> Array:
     """``(lhs * lhs_scales) @ (rhs * rhs_scales).T`` for each batch, a scale for each block.
 
-    JAX has it on GPUs alone; here it is a product of float32.
+    JAX supports it only on GPUs; here it is a product of float32.
 
     Args:
       lhs, rhs: shapes ``(B, M, K)`` and ``(B, N, K)``.
@@ -208,10 +208,11 @@ def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any,
 def scaled_dot_general(lhs: Any, rhs: Any, dimension_numbers: Any,
                        preferred_element_type: Any = np.float32, configs: Any = None,
                        implementation: str | None = None) -> Array:
-    """``lax.dot_general``; with ``configs``, which JAX takes on GPUs alone, of quantised operands.
+    """``lax.dot_general``; with ``configs``, which JAX supports only on GPUs, of quantised
+    operands.
 
     Raises:
-      NotImplementedError: ``configs`` are given: no processor here has such products.
+      NotImplementedError: ``configs`` are given: no processor here supports such products.
 
     >>> x = jnp.ones((2, 3))
     >>> jax.nn.scaled_dot_general(x, x, (((1,), (1,)), ((), ())))

@@ -1,4 +1,4 @@
-"""Normalization along axes: softmax and its kin, standardize, one_hot, attention."""
+"""Normalization along axes: softmax and related functions, standardize, one_hot."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def _jit(name: str, *static: str) -> Any:
 
 
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
-    """``exp(x) / sum(exp(x))`` along an axis, or several.
+    """``exp(x) / sum(exp(x))`` along one or more axes.
 
     Args:
-      where: the elements that count; the others give 0.
+      where: the elements to include; the others give 0.
 
     >>> jax.nn.softmax(jnp.array([0.0, 1.0, 2.0]))
     Array([0.09003057, 0.24472848, 0.66524094], dtype=float32)
@@ -51,7 +51,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
 
 
 def _softmax(x: Any, axis: Any, where: Any, constant: Callable[[Any], Any]) -> Any:
-    """``constant`` is applied to the largest element, on which the result does not depend."""
+    """``constant`` is applied to the largest element, which does not affect the result."""
     largest = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
     kept = x if where is None else jnp.where(where, x, -jnp.inf)
     powers = jnp.exp(kept - constant(largest))
@@ -111,14 +111,14 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
 
     Args:
       b: factors, of either sign.
-      return_sign: also give the sign of the sum, and the logarithm of its absolute value.
-      where: the elements that count.
+      return_sign: also return the sign of the sum, and the logarithm of its absolute value.
+      where: the elements to include.
 
     >>> jax.nn.logsumexp(jnp.zeros(2))
     Array(0.6931472, dtype=float32)
     """
     check_arraylike("logsumexp", a)
-    if where is not None:      # what does not count must not overflow: its derivative would be NaN
+    if where is not None:      # excluded elements must not overflow: their derivative would be NaN
         a = jnp.where(where, a, 0)
     if b is None:
         array = promote_inexact("logsumexp", a)[0]
@@ -185,7 +185,7 @@ def standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None,
 
     Args:
       mean, variance: those of ``x`` along the axes, unless given.
-      where: the elements that count for them.
+      where: the elements to include in them.
       algorithm: "fast" or "stable", how the variance is computed.
 
     >>> jax.nn.standardize(jnp.array([0.0, 1.0, 2.0]))

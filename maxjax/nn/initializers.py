@@ -1,4 +1,4 @@
-"""jax.nn.initializers: functions (key, shape, dtype) that give the first values of parameters."""
+"""jax.nn.initializers: functions (key, shape, dtype) that return initial parameters."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
-    """An initializer that gives ``value`` everywhere.
+    """An initializer that returns ``value`` everywhere.
 
     >>> jax.nn.initializers.constant(0.5)(jax.random.key(0), (2,))
     Array([0.5, 0.5], dtype=float32)
@@ -127,7 +127,7 @@ def _as_tuple(axes: _Axes) -> tuple[int, ...]:
 
 def _fans(shape: Sequence[int], in_axis: _Axes, out_axis: _Axes,
           batch_axis: _Axes) -> tuple[float, float]:
-    """How many inputs and outputs each weight's unit has."""
+    """The numbers of inputs and outputs of each unit."""
     if len(shape) <= 1:
         raise ValueError("Can't compute input and output sizes of a "
                          f"{len(shape)}-dimensional weights tensor. Must be at least 2D.")
@@ -171,10 +171,10 @@ def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: _Axes = 
     Args:
       mode: what ``n`` is: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg".
       distribution: "truncated_normal", "normal" or "uniform".
-      in_axis, out_axis, batch_axis: the axes of inputs, outputs and of neither.
+      in_axis, out_axis, batch_axis: the axes of inputs, of outputs and of neither.
 
     Raises:
-      ValueError: there is no such mode or distribution; the shape has less than 2 dimensions.
+      ValueError: there is no such mode or distribution; the shape has fewer than 2 dimensions.
 
     >>> jax.nn.initializers.variance_scaling(1.0, 'fan_in', 'normal')(jax.random.key(0), (2, 2))
     Array([[ 1.1473813 ,  1.4320784 ],
@@ -200,7 +200,7 @@ def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: _Axes = 
         is_complex = dtypes.is_complex(kind)
         if distribution == "truncated_normal":
             if is_complex:
-                # The deviation of the distribution once it is cut off.
+                # The standard deviation of the truncated distribution.
                 deviation = jnp.sqrt(variance) / jnp.array(0.95311164380491208, kind)
                 values = _complex_truncated_normal(key, 2, shape, kind, out_sharding)
                 return values * deviation

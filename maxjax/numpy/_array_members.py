@@ -1,4 +1,4 @@
-"""What concrete arrays have beyond tracers: devices, shards, buffers; and what tracers answer."""
+"""Members that only concrete arrays have (devices, shards, buffers), and tracers' substitutes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Shard:
 
     Attributes:
       device: the device.
-      index: the part, as slices of the whole array; not of an unreduced one.
-      replica_id: tells copies of one part from each other; 0 is the first.
+      index: the part, as slices of the whole array; None for an unreduced one.
+      replica_id: distinguishes copies of one part; 0 is the first.
       data: the part as an array.
 
     >>> shard, = jnp.arange(3).addressable_shards
@@ -49,7 +49,7 @@ class Shard:
 
 
 def _addressable_shards(self: ArrayImpl) -> list[Shard]:
-    """The parts of the array that devices of this process hold."""
+    """The parts of the array on this process's devices."""
     if not isinstance(self._placement, Sharding):
         return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
     copies: dict[Any, int] = {}
@@ -58,7 +58,7 @@ def _addressable_shards(self: ArrayImpl) -> list[Shard]:
     aval = self.aval.off_mesh().update(shape=sharding.shard_shape(self.shape))
     holds = [True] * sharding.num_devices
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        # Of an unreduced array the first summand is the total.
+        # The first summand of an unreduced array is the total.
         holds = sharding.first_along(sharding.spec.unreduced)
     for device, index, holding in zip(
             sharding._devices(), sharding._indices(self.shape), holds, strict=True):
@@ -71,12 +71,12 @@ def _addressable_shards(self: ArrayImpl) -> list[Shard]:
 
 
 def _addressable_data(self: ArrayImpl, index: int) -> Array:
-    """The array's part on the device of number ``index``."""
+    """The array's part on the device number ``index``."""
     return _addressable_shards(self)[operator.index(index)].data
 
 
 def _clone(self: ArrayImpl) -> ArrayImpl:
-    """Another array of the same data."""
+    """Another array with the same data."""
     other = ArrayImpl(self.aval, self.host())
     other._placement, other._committed = self._placement, self._committed
     return other
@@ -88,7 +88,7 @@ def _platform(self: ArrayImpl) -> str:
 
 
 def _on_device_size_in_bytes(self: ArrayImpl) -> int:
-    """The memory that the array takes."""
+    """The memory that the array occupies, in bytes."""
     return int(self.host().nbytes)
 
 
@@ -98,7 +98,7 @@ def _unsafe_buffer_pointer(self: ArrayImpl) -> int:
 
 
 def _traceback(self: ArrayImpl) -> None:
-    """Where the array was made: None, as this is not recorded."""
+    """Where the array was created: None, as this is not recorded."""
     self.host()
 
 
@@ -143,7 +143,7 @@ def _flat(self: Any) -> Any:
 
 
 def _numpy_dtype(self: Any) -> Any:
-    """The dtype, as NumPy's protocol for dtypes asks for it."""
+    """The dtype, for NumPy's dtype protocol."""
     return self.dtype
 
 
@@ -155,7 +155,7 @@ def _oct(self: Any) -> str:
     return oct(self.__index__())
 
 
-# What a tracer answers where only a value could.
+# A tracer's response to a request that needs a value.
 _METHODS_OF_VALUES = (
     "addressable_data", "delete", "devices", "is_deleted", "on_device_size_in_bytes",
     "unsafe_buffer_pointer", "__dlpack__")
@@ -166,7 +166,7 @@ _ABSENT_FROM_TRACERS = (
     "block_until_ready", "clone", "copy_to_host_async", "device", "device_buffer",
     "device_buffers", "format", "is_ready", "platform", "sharding", "__dlpack_device__",
     "__numpy_dtype__")
-# What both define for themselves, and the class of both is to have as well.
+# Members that both define, and that their common class should have as well.
 _OF_BOTH = ("item", "tolist", "tobytes", "__array__", "__bool__", "__complex__", "__copy__",
             "__deepcopy__", "__float__", "__index__", "__int__")
 
@@ -195,7 +195,7 @@ def _absent(name: str) -> Any:
 
 
 def install() -> None:
-    """Puts all of it on the classes."""
+    """Installs all of these on the classes."""
     concrete: dict[str, Any] = {
         "addressable_shards": property(_addressable_shards),
         "global_shards": property(_addressable_shards),

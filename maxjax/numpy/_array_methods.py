@@ -30,12 +30,12 @@ from maxjax.numpy import _ufunc_objects as ufunc_objects
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._promotion import as_array, canonical_dtype
 
-# Other operands make an operator return NotImplemented, so that Python asks the other side or
+# For other operands an operator returns NotImplemented, so that Python tries the other side or
 # raises.
 _OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
 
 
-# With + and ==, Python would try a list's own operation before it gives up: an error is clearer.
+# With + and ==, Python would first try the list's own operation: an error is clearer.
 _REJECTED = {"add": "+", "mul": "*", "eq": "==", "ne": "!="}
 
 
@@ -90,7 +90,7 @@ _COMPARISONS = {
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
     result = rounding.round(self, decimals=ndigits or 0)
-    if ndigits is None:     # Python's round(x) gives an integer
+    if ndigits is None:     # Python's round(x) returns an integer
         return creation.astype(result, int)
     return result
 
@@ -205,17 +205,17 @@ def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: An
 
 def _compress(self: Any, condition: Any, axis: int | None = None, *, out: None = None,
               size: int | None = None, fill_value: Any = 0) -> Any:
-    """The slices along ``axis`` (elements, without an axis) where ``condition`` holds."""
+    """The slices along ``axis`` (elements if None) where ``condition`` holds."""
     return indexing.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
 def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> Any:
-    """The indices of the elements that are not zero, an array for each axis."""
+    """The indices of the nonzero elements, an array for each axis."""
     return indexing.nonzero(self, size=size, fill_value=fill_value)
 
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """The elements in one dimension."""
+    """The flattened array."""
     return shapes.ravel(self, order, out_sharding=out_sharding)
 
 
@@ -225,7 +225,7 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
-    """The module whose functions take this array (the array API's protocol)."""
+    """The module whose functions accept this array (the array API's protocol)."""
     module = sys.modules[__package__]
     available = module.__array_api_version__
     if api_version is not None and api_version != available:
@@ -240,7 +240,7 @@ def _matrix_transpose(self: Any) -> Any:
 
 
 def _method(function: Callable[..., Any], without: tuple[str, ...] = ()) -> Any:
-    """A function whose first argument is the array, as a method; ``without`` some arguments."""
+    """Turns a function whose first argument is the array into a method."""
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return function(self, *args, **kwargs)
     method.__name__ = function.__name__
@@ -250,7 +250,7 @@ def _method(function: Callable[..., Any], without: tuple[str, ...] = ()) -> Any:
     first, *rest = signature.parameters.values()
     first = first.replace(name="self", kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
     rest = [parameter for parameter in rest if parameter.name not in without]
-    described: Any = method      # mypy knows of no __signature__
+    described: Any = method      # mypy does not know __signature__
     described.__signature__ = signature.replace(parameters=[first, *rest])
     return method
 
@@ -270,12 +270,12 @@ _METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-# Arguments that the method does not have.
+# Arguments that the method lacks.
 _WITHOUT = {"argsort": ("dtype",), "std": ("mean",), "var": ("mean",)}
 
 
 def install() -> None:
-    """Puts all of it on the class that arrays and tracers share."""
+    """Installs all of these on the common class of arrays and tracers."""
     members: dict[str, Any] = {}
     for name, function in _BINARY.items():
         members[f"__{name}__"] = _operator(function, name)

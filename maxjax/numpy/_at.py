@@ -1,7 +1,7 @@
 """``x.at[index]``: updated copies.
 
-An update of a region that integers and unit-step slices name is a dynamic_update_slice; any
-other is one scatter.
+An update of a region given by integers and unit-step slices is a dynamic_update_slice; any other is
+one scatter.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ class IndexUpdateHelper:
 
 
 class _IndexUpdateRef:
-    """``x.at[index]``: its methods give copies of ``x`` that differ at ``index``.
+    """``x.at[index]``: its methods return copies of ``x`` that differ at ``index``.
 
     All take ``indices_are_sorted`` and ``unique_indices`` (promises), ``mode`` ("drop", the
-    default, leaves updates out of bounds away; "clip" moves them inside; "promise_in_bounds"),
+    default, drops out-of-bounds updates; "clip" moves them into bounds; "promise_in_bounds"),
     and ``wrap_negative_indices`` (negative indices count from the end).
     """
 
@@ -119,28 +119,28 @@ class _IndexUpdateRef:
     def set(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
             wrap_negative_indices: bool = True) -> Array:
-        """``x[index] = values``. Of several values for one element the last one counts."""
+        """``x[index] = values``. The last of several values for one element wins."""
         return self._update(out_sharding, values, "set", mode, unique_indices, indices_are_sorted,
                             wrap_negative_indices)
 
     def add(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
             wrap_negative_indices: bool = True) -> Array:
-        """``x[index] += values``, repeated indices adding up."""
+        """``x[index] += values``; repeated indices accumulate."""
         return self._update(out_sharding, values, "add", mode, unique_indices, indices_are_sorted,
                             wrap_negative_indices)
 
     def subtract(self, values: Any, *, indices_are_sorted: bool = False,
                  unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
                  out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
-        """``x[index] -= values``, repeated indices adding up."""
+        """``x[index] -= values``; repeated indices accumulate."""
         return self._update(out_sharding, values, "sub", mode, unique_indices, indices_are_sorted,
                             wrap_negative_indices)
 
     def multiply(self, values: Any, *, indices_are_sorted: bool = False,
                  unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
                  out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
-        """``x[index] *= values``, once for each time that an element is indexed."""
+        """``x[index] *= values``, once for each time an element is indexed."""
         return self._update(out_sharding, values, "mul", mode, unique_indices, indices_are_sorted,
                             wrap_negative_indices)
 
@@ -161,7 +161,7 @@ class _IndexUpdateRef:
                                   indices_are_sorted, wrap_negative_indices)
 
     def _update(self, out_sharding: Any, values: Any, kind: str, *options: Any) -> Array:
-        """The update, lying as asked."""
+        """The update with the requested sharding."""
         if out_sharding is None:
             return update(self.array, self.index, values, kind, *options)
         return with_out_sharding(
@@ -197,7 +197,7 @@ class _IndexUpdateRef:
               wrap_negative_indices: bool = True) -> Array:
         """``x[index] = func(x[index])`` for an elementwise ``func``.
 
-        An element that is indexed several times goes through ``func`` as many times.
+        ``func`` is applied to an element once for each time it is indexed.
         """
         x = self.array
 
@@ -236,15 +236,14 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
     """``x`` with ``values`` combined into ``x[index]``; ``kind`` names the combination.
 
     Raises:
-      ValueError: the values do not broadcast to the shape of ``x[index]``, or the mode is not
-        known.
+      ValueError: the values do not broadcast to the shape of ``x[index]``, or the mode is unknown.
     """
     if has_slices(index):
         return _update_windows(x, index, values, kind, mode, unique_indices, indices_are_sorted,
                                wrap_negative)
     values, joined = _values(x, values, kind)
     if joined != x.aval.dtype and kind != "set":
-        # Combined in the dtype of both, and converted once.
+        # Combined in the common dtype, and converted once.
         result = update(convert_element_type(x, joined), index, values, kind, mode, unique_indices,
                         indices_are_sorted, wrap_negative)
         return convert_element_type(result, x.aval.dtype, x.aval.weak_type)
@@ -264,8 +263,7 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
 
 
 def _update_windows(x: Array, index: Any, values: Any, kind: str, *options: Any) -> Array:
-    """An update at ``jax.ds``: none at all unless all places are inside; with a stride, of those
-    that are."""
+    """An update at ``jax.ds``: dropped unless entirely in bounds; by position with a stride."""
     parts, slices = split_off(x, index)
     if any(part.stride != 1 for _, _, part in slices):
         if len(slices) > 1 or not all(
@@ -300,8 +298,8 @@ def _update_windows(x: Array, index: Any, values: Any, kind: str, *options: Any)
 
 
 def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
-    """The new values as an operand, and the dtype in which they meet those of ``x``: its own, or
-    where it does not hold them that of both, with a warning."""
+    """The new values as an operand, and the dtype to combine them in: that of ``x`` or, where it
+    cannot hold them, the common one, with a warning."""
     dtype = x.aval.dtype
     combine = _KINDS[kind][1]
     scalar = values.__class__ in dtypes.PYTHON_SCALARS
@@ -334,7 +332,7 @@ def broadcast_values(values: Any, shape: tuple[int, ...]) -> Any:
     """Broadcasts as an assignment does: never to fewer dimensions.
 
     Raises:
-      ValueError: it cannot be done.
+      ValueError: they do not broadcast.
     """
     have = values.shape
     if have == shape:
@@ -353,7 +351,7 @@ def broadcast_values(values: Any, shape: tuple[int, ...]) -> Any:
 
 def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
                    wrap_negative: bool) -> Array:
-    """An update where integers and slices of step 1 or -1 name a region of ``x``; it is clipped."""
+    """An update of a region given by integers and slices of step 1 or -1; it is clipped."""
     shape = x.aval.shape
     wanted, starts, sizes, reversed_dims = [], [0] * len(shape), [1] * len(shape), []
     for entry in entries:
@@ -372,7 +370,7 @@ def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
             if steps.step < 0 and count > 1:
                 reversed_dims.append(dim)
     combine = _KINDS[kind][1]
-    if values.shape or combine is None:       # a scalar joins any shape in what combines
+    if values.shape or combine is None:       # a scalar combines with any shape
         values = reshape(broadcast_values(values, tuple(wanted)), tuple(sizes))
     if 0 in sizes:
         return x
@@ -405,7 +403,7 @@ def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
     columns: list[Any] = []
     dims: list[tuple[int, ...]] = []
     index_map: list[int] = []
-    common_dims: list[int] = []       # where the common dimensions stand in the batch
+    common_dims: list[int] = []       # the positions of the common dimensions in the batch
     place = 0                         # among the dimensions of the updates
     for dim in dimensions:
         if dim.__class__ is int:
@@ -459,7 +457,7 @@ def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
 
 
 def _is_one_mask(index: Any) -> bool:
-    """Whether one mask is all of an index that may repeat: its positions are unique."""
+    """Whether the only array in an index is a mask, so that its positions are unique."""
     arrays = [entry for entry in as_tuple(index)
               if isinstance(entry, (Array, np.ndarray, list)) and np.ndim(entry)]
     return (len(arrays) == 1 and not isinstance(arrays[0], list)

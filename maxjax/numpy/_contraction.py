@@ -1,4 +1,4 @@
-"""Products of arrays: dot, matmul, tensordot, einsum and their kin."""
+"""Products of arrays: dot, matmul, tensordot, einsum and related functions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _check_contracted(left: tuple[int, ...], right: tuple[int, ...]) -> None:
 
 def contract(a: Array, b: Array, contracted: tuple[Any, Any], batch: tuple[Any, Any] = ((), ()),
              precision: Any = None, preferred: Any = None) -> Array:
-    """dot_general of arrays of one dtype; the result has it too unless ``preferred`` says."""
+    """dot_general of arrays of one dtype, also the result's unless ``preferred`` is given."""
     sizes = [tuple(x.shape[i] for i in axes) for x, axes in zip((a, b), contracted, strict=True)]
     _check_contracted(*sizes)
     for axes in contracted:
@@ -74,7 +74,7 @@ def contract(a: Array, b: Array, contracted: tuple[Any, Any], batch: tuple[Any, 
     precision = canonical_precision(precision)
     result_dtype = a.dtype if preferred is None else preferred
     weak = a.weak_type and b.weak_type and preferred is None
-    if a.dtype == dtypes.bool_:       # true where any product is
+    if a.dtype == dtypes.bool_:       # true if any product is
         wide = [convert_element_type(x, dtypes.float32) for x in (a, b)]
         total = dot_general_p.bind(
             *wide, dimension_numbers=(contracted, batch), precision=None,
@@ -119,7 +119,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
             raise ValueError(f"matmul input operand {position} must have ndim at least 1, but it "
                              "has ndim 0")
     row, column = a.ndim == 1, b.ndim == 1
-    if column:      # no batch of b
+    if column:      # b has no batch
         return contract(a, b, ((a.ndim - 1,), (0,)), precision=precision, preferred=preferred)
     if row:
         _check_contracted(a.shape, b.shape[-2:-1])
@@ -140,7 +140,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
 
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
         out_sharding: Any = None) -> Array:
-    """The product over the last axis of ``a`` and the second to last (or only) of ``b``.
+    """The product over the last axis of ``a`` and the second-to-last (or only) axis of ``b``.
 
     >>> jnp.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
     Array([12, 34], dtype=int32)
@@ -156,7 +156,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """The product of the flattened arrays, the first one conjugated.
+    """The product of the flattened arrays, with the first conjugated.
 
     >>> jnp.vdot(jnp.array([1 + 2j, 1j]), jnp.array([1 + 2j, 1]))
     Array(5.-1.j, dtype=complex64)
@@ -194,7 +194,7 @@ def outer(a: Any, b: Any, out: Any = None) -> Array:
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
-    """The product over one axis, the first operand conjugated; the others broadcast.
+    """The product over one axis, with the first operand conjugated; the other axes broadcast.
 
     >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
     Array([12, 34], dtype=int32)
@@ -283,7 +283,7 @@ def kron(a: Any, b: Any) -> Array:
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Array:
-    """The cross product of vectors of 3 elements (or 2: then the third component alone).
+    """The cross product of vectors of 3 elements (or 2: then only the third component).
 
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
@@ -309,11 +309,11 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
 def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = "auto",
            precision: Any = None, preferred_element_type: Any = None,
            _dot_general: Any = None, out_sharding: Any = None) -> Array:
-    """Einstein's summation: products over indices that the result does not have.
+    """Einstein summation: products summed over the indices that the result lacks.
 
     Args:
       subscripts: the indices of each operand, and of the result, as "ij,jk->ik".
-      operands: arrays (or, without a text, each array followed by a list of its indices).
+      operands: arrays (or, without a string, each array followed by a list of its indices).
       optimize: the order of contractions: "auto", "optimal", "greedy", a path, or False.
 
     Raises:
@@ -364,7 +364,7 @@ def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = 
 
 def _path(inputs: Sequence[str], output: str, arrays: Sequence[Array],
           optimize: Any) -> list[tuple[int, ...]]:
-    """The order of contractions: positions in the list of terms, where results go to the end."""
+    """The order of contractions: positions in the list of terms, to which results are appended."""
     if optimize is False:
         return [(0, 1)] * (len(arrays) - 1)
     optimize = "optimal" if optimize is True else optimize
@@ -381,12 +381,12 @@ def _path(inputs: Sequence[str], output: str, arrays: Sequence[Array],
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Any:
-    """The order of contractions that ``einsum`` would take, and a description of it.
+    """The order of contractions that ``einsum`` would use, and a description of it.
 
     >>> jnp.einsum_path("ij,jk,kl", jnp.ones((9, 2)), jnp.ones((2, 9)), jnp.ones((9, 2)))[0]
     [(1, 2), (0, 1)]
     """
-    if optimize is False:       # one after the other
+    if optimize is False:       # from left to right
         count = sum(hasattr(x, "shape") for x in operands)
         optimize = [(0,)] if count == 1 else [(0, 1)] * (count - 1)
     return opt_einsum.contract_path(
@@ -459,7 +459,7 @@ def _from_lists(arguments: list[Any]) -> tuple[str, list[Any]]:
 
 
 def _without_repeats(labels: str, x: Array) -> tuple[str, Array]:
-    """Takes diagonals until no label stands twice."""
+    """Takes diagonals until no label is repeated."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)
@@ -487,7 +487,7 @@ def _contract_terms(terms: list[tuple[str, Array]], output: str, precision: Any,
             x = convert_element_type(x, preferred)
         return layout.transpose(x, tuple(labels.index(c) for c in output))
     (left, x), (right, y) = terms
-    # A size of 1 against a greater one broadcasts: it takes no part in the contraction.
+    # A size of 1 against a larger one broadcasts: it is not contracted.
     for label in set(left) & set(right):
         a, b = x.shape[left.index(label)], y.shape[right.index(label)]
         if a != b:
@@ -500,7 +500,7 @@ def _contract_terms(terms: list[tuple[str, Array]], output: str, precision: Any,
     shared = [label for label in left if label in right]
     batch = [label for label in shared if label in output]
     summed = [label for label in shared if label not in output]
-    # Operands in the order of the result need no transposition after.
+    # Operands in the order of the result need no transposition afterwards.
     free = [c for c in left if c not in shared], [c for c in right if c not in shared]
     position = {label: i for i, label in enumerate(output)}
     if free[0] and free[1] and position[free[0][-1]] > position[free[1][0]]:

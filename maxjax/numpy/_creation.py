@@ -51,10 +51,10 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
           out_sharding: Any = None) -> Array:
     """An array of ``object``: a number, nested lists of numbers or arrays, or an array.
 
-    Python numbers alone give weakly typed arrays. The data of a NumPy array are copied.
+    Only Python numbers give weakly typed arrays. The data of a NumPy array are copied.
 
     Raises:
-      TypeError, ValueError: the object holds no numbers, or its rows differ in length.
+      TypeError, ValueError: the object contains no numbers, or its rows differ in length.
       OverflowError: a Python integer does not fit the dtype.
 
     >>> jnp.array([[1, 2], [3, 4.5]])
@@ -78,7 +78,7 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
 
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
             device: Any = None, out_sharding: Any = None) -> Array:
-    """As ``array``; a maxjax array of the right dtype is returned as it is.
+    """As ``array``; a maxjax array of the right dtype is returned unchanged.
 
     >>> jnp.asarray([1, 2], dtype=jnp.float16)
     Array([1., 2.], dtype=float16)
@@ -96,16 +96,16 @@ def _check_order(order: str | None) -> None:
 
 
 def on_device(x: Array, device: Any, out_sharding: Any = None) -> Array:
-    """The array where it was asked for: on a device, or lying as a sharding says.
+    """The array with the requested placement: on a device, or with a sharding.
 
     Raises:
       ValueError: ``device`` is neither.
-      TypeError: ``out_sharding`` is no NamedSharding or PartitionSpec.
+      TypeError: ``out_sharding`` is not a NamedSharding or PartitionSpec.
     """
     if device is not None:
         if not isinstance(device, Device) and not hasattr(device, "device_set"):
             raise ValueError(f"device={device!r} must be a Device or a Sharding.")
-        # Within a program that is said as a constraint: there a device alone says nothing.
+        # Within a program this is a constraint: there a single device has no effect.
         x = (constrained(x, SingleDeviceSharding(device))
              if isinstance(device, Device) and is_staging() else device_put(x, device))
     elif meshes.use.ever_set and out_sharding is None:
@@ -114,7 +114,7 @@ def on_device(x: Array, device: Any, out_sharding: Any = None) -> Array:
 
 
 def _around(x: Array) -> Array:
-    """A new array over the mesh that is set, if one is: whole on each device."""
+    """A new array over the current mesh, if there is one: replicated on each device."""
     mesh = meshes.around().concrete
     if mesh.empty or x.__class__ is not ArrayImpl or x._placement is not None:
         return x
@@ -132,14 +132,14 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
             return convert_element_type(value, dtype)
         return copy_p.bind(value) if copy else value
     if copy and isinstance(value, np.ma.MaskedArray):
-        value = value.data      # what NumPy copies: the mask is not of the values
+        value = value.data      # as NumPy copies: the mask is not part of the values
     if hasattr(value, "__jax_array__"):
         return _array(value.__jax_array__(), dtype, copy)
     if isinstance(value, (list, tuple)):
         return _of_sequence(value, dtype)
     if isinstance(value, (bytes, str)) or leaf_aval(value) is None:
         host = np.asarray(value)
-        # random-key arrays and such are no business of NumPy's
+        # NumPy cannot handle random-key arrays and the like
         if not (host.dtype == np.bool_ or dtypes.is_numeric(host.dtype)):
             if dtype is not None and host.dtype.kind in "US" and not host.shape:
                 return _array(np.asarray(host.astype(dtype)), dtype, copy)
@@ -150,7 +150,7 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
         value = host
     if dtype is None:
         return installed.runtime.operand(value)
-    if isinstance(value, (np.ndarray, np.generic)):     # values are NumPy's: so are its casts
+    if isinstance(value, (np.ndarray, np.generic)):     # NumPy's values use NumPy's casts
         with np.errstate(invalid="ignore", over="ignore"):
             host = np.asarray(value).astype(dtype)
         return installed.runtime.constant(host, ShapedArray(host.shape, dtype))
@@ -161,7 +161,7 @@ def _python_number(value: Any, dtype: Any) -> np.ndarray:
     """A Python number in a dtype.
 
     Raises:
-      TypeError, ValueError, OverflowError: Python's own conversion refuses, or NumPy an integer.
+      TypeError, ValueError, OverflowError: Python's conversion refuses it, or NumPy an integer.
     """
     if dtypes.is_integer(dtype):
         return np.asarray(int(value), dtype)
@@ -188,7 +188,7 @@ def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
     if any(isinstance(leaf, Array) for leaf in leaves):
         return _stacked(value, dtype)
     if all(leaf.__class__ in PYTHON_SCALARS for leaf in leaves):
-        host = np.array(value, dtype)       # NumPy raises where an integer does not fit
+        host = np.array(value, dtype)       # NumPy raises if an integer does not fit
     else:
         host = np.array(value)
         if host.dtype == np.object_ or not (
@@ -252,7 +252,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     if dtypes.is_key(x.dtype) != dtypes.is_key(wanted):
         raise TypeError(f"cannot convert between {x.dtype} and {wanted}")
     if wanted == dtypes.bool_ and dtypes.is_complex(x.dtype):
-        # Not the real part alone, which is what lax.convert_element_type takes.
+        # Not only the real part, which lax.convert_element_type takes.
         return on_device(ne_p.bind(x, constant(0, x.dtype)), device)
     return on_device(convert_element_type(x, wanted), device)
 
@@ -260,7 +260,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 # --- constants ------------------------------------------------------------------------------------
 
 def eager(device: Any) -> Any:
-    """Where a constant is to be; one device within a program is not asked for: the program says."""
+    """A constant's placement; a single device is ignored in a program, which has its own."""
     return None if isinstance(device, (Device, SingleDeviceSharding)) and is_staging() else device
 
 
@@ -312,7 +312,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """An array of zeros: memory that was not written cannot be seen.
+    """An array of zeros: uninitialized memory is never exposed.
 
     >>> jnp.empty((1, 2))
     Array([[0., 0.]], dtype=float32)
@@ -322,7 +322,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
          out_sharding: Any = None) -> Array:
-    """An array that holds ``fill_value`` everywhere; an array of values is broadcast.
+    """An array filled with ``fill_value``; an array of values is broadcast.
 
     >>> jnp.full((2, 3), jnp.array([1, 2, 3]))
     Array([[1, 2, 3],
@@ -337,7 +337,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
 
 
 def _check_python_number(value: Any, dtype: Any) -> None:
-    """Python's complex numbers do not become real ones."""
+    """Rejects conversion of Python's complex numbers to real ones."""
     if value.__class__ is complex and not (
             dtypes.is_key(dtype) or dtypes.is_complex(dtype) or dtype == dtypes.bool_):
         raise TypeError(f"a complex number cannot be converted to {dtype}: {value}")
@@ -374,14 +374,14 @@ def _like(a: Any, name: str) -> Any:
     if isinstance(a, (np.ndarray, np.generic)) and leaf_aval(a) is None:
         raise TypeError(f"Value '{a}' with dtype {a.dtype} is not a valid JAX array type. Only "
                         "arrays of numeric types are supported by JAX.")
-    if hasattr(a, "dtype") and hasattr(a, "shape"):     # ShapeDtypeStruct and its like too
+    if hasattr(a, "dtype") and hasattr(a, "shape"):     # also ShapeDtypeStruct and the like
         return a
     return as_array(a, name)
 
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
               device: Any = None, out_sharding: Any = None) -> Array:
-    """An array of the shape and dtype of ``a``, but for those given, holding ``fill_value``.
+    """An array filled with ``fill_value``, with the shape and dtype of ``a`` unless given.
 
     >>> jnp.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
@@ -409,7 +409,7 @@ def _full_like(name: str, a: Any, fill_value: Any, dtype: Any, shape: Any, devic
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
                out_sharding: Any = None) -> Array:
-    """Zeros of the shape and dtype of ``a``, but for those given.
+    """Zeros with the shape and dtype of ``a`` unless given.
 
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
@@ -419,7 +419,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
               out_sharding: Any = None) -> Array:
-    """Ones of the shape and dtype of ``a``, but for those given.
+    """Ones with the shape and dtype of ``a`` unless given.
 
     >>> jnp.ones_like(jnp.array([1.5, 2.5]))
     Array([1., 1.], dtype=float32)

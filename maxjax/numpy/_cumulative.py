@@ -37,7 +37,7 @@ def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, ou
 
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """Running sums along ``axis`` (of the flattened array by default).
+    """Cumulative sums along ``axis`` (of the flattened array by default).
 
     >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]])), jnp.cumsum(jnp.array([[1, 2], [3, 4]]),
     ...     axis=0)
@@ -48,7 +48,7 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Arra
 
 
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """Running products along ``axis`` (of the flattened array by default).
+    """Cumulative products along ``axis`` (of the flattened array by default).
 
     >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
     Array([ 1,  2,  6, 24], dtype=int32)
@@ -57,7 +57,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Arr
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """As ``cumsum``, NaN counting as zero.
+    """As ``cumsum``, with NaN treated as zero.
 
     >>> jnp.nancumsum(jnp.array([1., jnp.nan, 5.]))
     Array([1., 1., 6.], dtype=float32)
@@ -66,7 +66,7 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """As ``cumprod``, NaN counting as one.
+    """As ``cumprod``, with NaN treated as one.
 
     >>> jnp.nancumprod(jnp.array([2., jnp.nan, 5.]))
     Array([ 2.,  2., 10.], dtype=float32)
@@ -99,7 +99,7 @@ def _cumulative(name: str, primitive: Primitive, start: int, x: Any, axis: Any, 
 
 def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None,
                    include_initial: bool = False) -> Array:
-    """Running sums along ``axis``, from 0 with ``include_initial``.
+    """Cumulative sums along ``axis``, starting with 0 if ``include_initial``.
 
     >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
     Array([0, 1, 3, 6], dtype=int32)
@@ -109,7 +109,7 @@ def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None,
 
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None,
                     include_initial: bool = False) -> Array:
-    """Running products along ``axis``, from 1 with ``include_initial``.
+    """Cumulative products along ``axis``, starting with 1 if ``include_initial``.
 
     >>> jnp.cumulative_prod(jnp.array([2, 3, 4]), include_initial=True)
     Array([ 1,  2,  6, 24], dtype=int32)

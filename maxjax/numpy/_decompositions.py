@@ -1,4 +1,4 @@
-"""jax.numpy.linalg: decompositions of matrices, and what is solved with them."""
+"""jax.numpy.linalg: decompositions of matrices, and the solvers that use them."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     """The lower triangular ``L`` with ``L L^H = a``, or its adjoint.
 
     Args:
-      a: positive definite matrices ``(..., n, n)``; the result is NaN where one is not.
-      symmetrize_input: decompose ``(a + a^H) / 2``; else only the lower triangle is read.
+      a: positive definite matrices ``(..., n, n)``; the result is NaN for any that is not.
+      symmetrize_input: decompose ``(a + a^H) / 2``; otherwise only the lower triangle is read.
 
     >>> jnp.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))
     Array([[2., 0.],
@@ -134,7 +134,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 def eig(a: Any) -> EigResult:
     """The eigenvalues and the eigenvectors of square matrices ``(..., n, n)``, complex.
 
-    Vectors are columns of length 1. They have no derivative here: see ``jax.lax.linalg.eig``.
+    Vectors are columns of length 1. They have no derivative: see ``jax.lax.linalg.eig``.
 
     >>> values, vectors = jnp.linalg.eig(jnp.array([[0., -1.], [1., 0.]]))
     >>> values
@@ -146,7 +146,7 @@ def eig(a: Any) -> EigResult:
 def eigvals(a: Any) -> Array:
     """The eigenvalues of square matrices ``(..., n, n)``, complex, in no particular order.
 
-    The derivative is defined where all of them differ.
+    The derivative is defined where they are all distinct.
 
     >>> jnp.linalg.eigvals(jnp.array([[1., 2.], [0., 3.]]))
     Array([1.+0.j, 3.+0.j], dtype=complex64)
@@ -158,7 +158,7 @@ def eigvals(a: Any) -> Array:
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """The ascending eigenvalues and the eigenvectors of Hermitian matrices.
 
-    The derivative of the eigenvectors is defined where all eigenvalues differ.
+    The derivative of the eigenvectors is defined where all eigenvalues are distinct.
 
     >>> values, vectors = jnp.linalg.eigh(jnp.array([[2., 1.], [1., 2.]]))
     >>> values
@@ -204,7 +204,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
     Args:
       a: shape ``(..., m, n)``.
-      hermitian: ``a`` is Hermitian: its eigenvalues are used.
+      hermitian: ``a`` is Hermitian, so that its eigendecomposition is used.
 
     >>> u, s, vh = jnp.linalg.svd(jnp.array([[0., 2.], [1., 0.], [0., 0.]]))
     >>> s, u.shape
@@ -248,7 +248,7 @@ def _square(name: str, a: Any, label: str, stop: str = "") -> Array:
 
 
 def _parity(pivots: Array) -> Array:
-    """Whether the exchanges of rows are an odd number: 1 or 0."""
+    """The parity of the row exchanges: 1 if odd, 0 if even."""
     moved = pivots != ranges.arange(pivots.shape[-1], dtype=np.int32)
     return reductions.sum(moved, -1, dtype=np.int32) % 2
 
@@ -303,8 +303,8 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     last = np.zeros(a.shape[-2:], bool)
     last[-1, -1] = True
     upper = where(last, 1, factors)
-    # Of rank n - 2 and less: the derivative is zero. What tells it may not depend on the tangent,
-    # and what is solved has to be regular there, for the transpose's sake.
+    # For rank n - 2 and less the derivative is zero. The condition may not depend on the tangent,
+    # and the system to solve must be regular there, for the transpose.
     probe = lax_linalg.triangular_solve(
         upper, creation.ones((*a.shape[:-1], 1), a.dtype), left_side=True)
     regular = reductions.all(ufuncs.isfinite(probe), (-2, -1), keepdims=True)
@@ -335,7 +335,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 def _slogdet(a: Array, by_qr: bool) -> tuple[Array, Array]:
     if by_qr:
         packed, taus = geqrf_p.bind(*lax_linalg._lapack_operands(geqrf_p, a))
-        # Each reflection has the determinant -1; a tau of 0 stands for none.
+        # Each reflection has the determinant -1; a tau of 0 means there is none.
         exchanges = reductions.sum(taus != 0, -1, dtype=np.int32) % 2
     else:
         packed, pivots, _ = lax_linalg.lu(a)
@@ -348,7 +348,7 @@ def _slogdet(a: Array, by_qr: bool) -> tuple[Array, Array]:
 
 @_slogdet.defjvp
 def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
-    """log(det(a))' = trace(a^-1 a'), of which the imaginary part turns the phase."""
+    """log(det(a))' = trace(a^-1 a'), whose imaginary part rotates the phase."""
     sign, logarithm = _slogdet(primals[0], by_qr)
     change = matrices.trace(solve(primals[0], tangents[0]), 0, -2, -1)
     if not dtypes.is_complex(change.dtype):
@@ -391,7 +391,7 @@ def solve(a: Any, b: Any) -> Array:
 
 
 def inv(a: Any) -> Array:
-    """The inverses of square matrices; of singular ones, infinities and NaN.
+    """The inverses of square matrices; infinities and NaN for singular ones.
 
     >>> jnp.linalg.inv(jnp.array([[2., 0.], [0., 4.]]))
     Array([[0.5 , 0.  ],
@@ -402,11 +402,11 @@ def inv(a: Any) -> Array:
 
 
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
-    """The pseudo-inverses (Moore and Penrose) of matrices ``(..., m, n)``.
+    """The Moore-Penrose pseudo-inverses of matrices ``(..., m, n)``.
 
     Args:
-      rtol: singular values up to so much of the greatest one count as zero; by default 10 times
-        max(m, n) times the dtype's epsilon.
+      rtol: singular values up to ``rtol`` times the greatest one are treated as zero; by default 10
+        times max(m, n) times the dtype's epsilon.
 
     >>> jnp.linalg.pinv(jnp.array([[2., 0.], [0., 0.]]))
     Array([[0.5, 0. ],
@@ -451,7 +451,7 @@ def _pinv_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
     """The number of singular values above ``rtol``, or ``tol``: as in JAX, both are absolute.
 
-    Without either, the limit is the greatest one times the rounding of so many rows or columns.
+    Without either, it is the greatest one times the epsilon times the number of rows or columns.
 
     >>> jnp.linalg.matrix_rank(jnp.array([[1., 2.], [2., 4.]]))
     Array(1, dtype=int32)
@@ -471,7 +471,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Array, ...]:
-    """``(x, residuals, rank, singular values)`` of the least squares solution of ``a x = b``.
+    """``(x, residuals, rank, singular values)`` for the least-squares solution of ``a x = b``.
 
     Args:
       a: shape ``(m, n)``.

@@ -120,7 +120,7 @@ mod = remainder
 
 
 def _nonzero(x: Any) -> Any:
-    """The divisor with 1 for 0: the remainder by 0 is 0."""
+    """The divisor with 0 replaced by 1: the remainder by 0 is 0."""
     return where(equal(x, 0), constant(1, x.dtype, getattr(x, "weak_type", False)), x)
 
 
@@ -152,9 +152,9 @@ _pow = binary("power", pow_p, inexact=True)
 
 
 def power(x1: Any, x2: Any, /) -> Array:
-    """x1 to the power x2; by multiplication where x2 is one known integer.
+    """x1 to the power x2; by multiplication if x2 is a single known integer.
 
-    Such an exponent is no operand: the result has the type of x1 (booleans become int32).
+    Such an exponent is not an operand: the result has the type of x1 (booleans become int32).
 
     >>> jnp.power(jnp.array([2, 3]), 2), jnp.power(4., 0.5)
     (Array([4, 9], dtype=int32), Array(2., dtype=float32, weak_type=True))
@@ -173,7 +173,7 @@ def power(x1: Any, x2: Any, /) -> Array:
         x1, x2 = promote_shapes("power", cast(x1, dtype, weak), cast(x2, dtype, weak))
         return _power_by_squaring(as_array(x1), as_array(x2))
     if dtypes.is_integer(right[0]) and dtypes.is_inexact(left[0]):
-        # pow takes integer exponents as they are: the derivative by a base of 0 is 0, not NaN.
+        # pow takes integer exponents unchanged: the derivative at a base of 0 is 0, not NaN.
         return pow_p.bind(*promote_shapes("power", as_array(x1), as_array(x2)))
     return _pow(x1, x2)
 
@@ -201,7 +201,7 @@ def _integer_power(x: Any, exponent: int) -> Array:
 
 @whole("power", rules.power, dtypes.INTS)
 def _power_by_squaring(x: Array, exponent: Array) -> Array:
-    """Integer powers by the low six bits of the exponent, as JAX computes them."""
+    """Integer powers by the low six bits of the exponent, as in JAX."""
     one = constant(1, x.dtype)
     result = where((x == 0) & (exponent != 0), constant(0, x.dtype), one)
     for step in range(6):
@@ -222,7 +222,7 @@ def float_power(x: Any, y: Any, /) -> Array:
 
 
 def right_shift(x1: Any, x2: Any, /) -> Array:
-    """x1 >> x2; the sign is kept.
+    """x1 >> x2; preserves the sign.
 
     >>> jnp.right_shift(jnp.array([16, -16]), 2)
     Array([ 4, -4], dtype=int32)
@@ -233,7 +233,7 @@ def right_shift(x1: Any, x2: Any, /) -> Array:
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
-    """x1 >> x2; the sign is kept.
+    """x1 >> x2; preserves the sign.
 
     >>> jnp.bitwise_right_shift(jnp.array([16, -16]), 2)
     Array([ 4, -4], dtype=int32)

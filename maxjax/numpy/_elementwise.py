@@ -1,4 +1,4 @@
-"""How elementwise functions of jax.numpy are made from primitives, with a fast way for arrays."""
+"""Makes elementwise functions of jax.numpy from primitives, with a fast path for arrays."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from maxjax.numpy._promotion import (
     type_of,
 )
 
-# A function may be called millions of times on a few types. What promotion decides for a pair of
-# types is kept for as long as the options that it depends on stand.
+# A function may be called millions of times on a few types. The result of promotion for a pair of
+# types is cached for as long as the options it depends on are unchanged.
 _CACHE_LIMIT = 4096
 
 
@@ -35,7 +35,7 @@ def unary(name: str, primitive: Primitive, *, inexact: bool = False,
 
     Args:
       inexact: integers and booleans are computed in floats.
-      integers: what is done to integers and booleans instead.
+      integers: the function to apply to integers and booleans instead.
     """
     ready: dict[ShapedArray, Primitive] = caches.cache()
 
@@ -72,18 +72,18 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
     Args:
       inexact: integers and booleans are computed in floats.
       bool_as_int: booleans are computed in the default integer type.
-      primitive_of_bool: the primitive that serves booleans.
-      parameters: what the signature calls the two.
-      composed: what is done to the promoted operands, instead of binding a primitive.
+      primitive_of_bool: the primitive for booleans.
+      parameters: the names of the two in the signature.
+      composed: a function of the promoted operands, called instead of binding a primitive.
     """
-    # type -> the primitive, where operands of that type and dtype need no preparation
+    # type -> the primitive, if operands of that type and dtype need no preparation
     ready: dict[ShapedArray, Primitive] = caches.cache()
     # (type, Python scalar's class, its value) -> (the primitive, the scalar as an operand)
     scalars: dict[Any, Any] = caches.cache()
     # (left type, right type) -> how to prepare the operands
     plans: dict[Any, Any] = caches.cache()
-    plans_state: Any = None      # the options that the plans were made under
-    # An array of 64 bits and a scalar give another dtype once those are switched off.
+    plans_state: Any = None      # the options under which the plans were made
+    # A 64-bit array and a scalar give another dtype once 64 bits are disabled.
     config.enable_x64.on_change.append(scalars.clear)
 
     def function(x: Any, y: Any, /) -> Array:
@@ -94,7 +94,7 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
                 if aval is y.aval and (known := ready.get(aval)) is not None:
                     return context.trace.apply(known, (x, y), NO_PARAMS)
             elif kind is float or kind is int:
-                # 0.0 and -0.0 would be one key.
+                # 0.0 and -0.0 would be the same key.
                 known = scalars.get((x.aval, kind, y if y or kind is int else str(y)))
                 if known is not None:
                     return context.trace.apply(known[0], (x, known[1]), NO_PARAMS)
@@ -176,8 +176,8 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
 
 def described(function: Callable[..., Any], name: str, parameters: tuple[str, ...],
               inexact: bool = False) -> Callable[..., Any]:
-    """Gives a generated function the name, signature and description of a written one."""
-    described_: Any = function      # mypy knows of no __signature__
+    """Gives a generated function a name, signature and documentation."""
+    described_: Any = function      # mypy does not know __signature__
     described_.__name__ = described_.__qualname__ = name
     described_.__module__ = "jax.numpy"
     described_.__doc__ = docstring(name, parameters, inexact)

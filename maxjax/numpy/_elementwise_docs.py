@@ -1,26 +1,26 @@
-"""The documentation of the functions that ``_elementwise.py`` makes: no ``def`` stands for them."""
+"""The documentation of the functions that ``_elementwise.py`` makes without a ``def``."""
 
 from __future__ import annotations
 
-# name: (what it does, an example, what the example shows)
+# name: (summary, an example, its output)
 EXAMPLES: dict[str, tuple[str, str, str]] = {
     # --- exponentials and powers ---
     "exp": ("e to the power of each element.",
             "jnp.exp(jnp.array([0, 1])).round(3)", "Array([1.   , 2.718], dtype=float32)"),
     "exp2": ("2 to the power of each element.",
              "jnp.exp2(jnp.array([3., -1.]))", "Array([8. , 0.5], dtype=float32)"),
-    "expm1": ("exp(x) - 1, exact for small x too.",
+    "expm1": ("exp(x) - 1, also exact for small x.",
               "float(jnp.expm1(1e-10)), float(jnp.exp(1e-10) - 1)",
               "(1.000000013351432e-10, 0.0)"),
     "log": ("The natural logarithm: NaN below 0, -inf at 0.",
             "jnp.log(jnp.array([1., 0., -1.]))", "Array([  0., -inf,  nan], dtype=float32)"),
-    "log1p": ("log(1 + x), exact for small x too.",
+    "log1p": ("log(1 + x), also exact for small x.",
               "float(jnp.log1p(1e-10)), float(jnp.log(1 + 1e-10))",
               "(1.000000013351432e-10, 0.0)"),
     "sqrt": ("The non-negative square root: NaN for negative real numbers.",
              "jnp.sqrt(jnp.array([4., -1.])), jnp.sqrt(-1 + 0j)",
              "(Array([ 2., nan], dtype=float32), Array(0.+1.j, dtype=complex64, weak_type=True))"),
-    "cbrt": ("The cube root, of negative numbers as well.",
+    "cbrt": ("The cube root, also of negative numbers.",
              "jnp.cbrt(jnp.array([-8., 27.]))", "Array([-2.,  3.], dtype=float32)"),
     # --- trigonometry ---
     "sin": ("The sine of angles in radians.",
@@ -29,10 +29,10 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
             "jnp.cos(jnp.array([0., jnp.pi]))", "Array([ 1., -1.], dtype=float32)"),
     "tan": ("The tangent of angles in radians.",
             "jnp.tan(jnp.array([0., jnp.pi / 4]))", "Array([0., 1.], dtype=float32)"),
-    "arcsin": ("The angle in [-pi/2, pi/2] with this sine; NaN outside of [-1, 1].",
+    "arcsin": ("The angle in [-pi/2, pi/2] with this sine; NaN outside [-1, 1].",
                "jnp.arcsin(jnp.array([0., 1., 2.]))",
                "Array([0.       , 1.5707964,       nan], dtype=float32)"),
-    "arccos": ("The angle in [0, pi] with this cosine; NaN outside of [-1, 1].",
+    "arccos": ("The angle in [0, pi] with this cosine; NaN outside [-1, 1].",
                "jnp.arccos(jnp.array([1., -1., 2.]))",
                "Array([0.       , 3.1415927,       nan], dtype=float32)"),
     "arctan": ("The angle in (-pi/2, pi/2) with this tangent.",
@@ -58,18 +58,18 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
                 "jnp.arctanh(jnp.array([0.5, 1., 2.]))",
                 "Array([0.54930615,        inf,        nan], dtype=float32)"),
     # --- arithmetic ---
-    "add": ("The sum; of booleans, the disjunction.",
+    "add": ("The sum; for booleans, the disjunction.",
             "jnp.add(jnp.array([1, 2]), jnp.array([[0.5], [0.]]))",
             "Array([[1.5, 2.5],\n           [1. , 2. ]], dtype=float32)"),
     "subtract": ("The difference ``x - y``; TypeError for booleans.",
                  "jnp.subtract(jnp.uint8(1), jnp.uint8(2))", "Array(255, dtype=uint8)"),
-    "multiply": ("The product; of booleans, the conjunction.",
+    "multiply": ("The product; for booleans, the conjunction.",
                  "jnp.multiply(jnp.array([1, 2]), jnp.array([[3], [4]]))",
                  "Array([[3, 6],\n           [4, 8]], dtype=int32)"),
     "divide": ("The quotient ``x1 / x2``, in floats.",
                "jnp.divide(jnp.array([1, 0, -1]), 0)",
                "Array([ inf,  nan, -inf], dtype=float32)"),
-    "negative": ("The number with its sign turned; TypeError for booleans.",
+    "negative": ("The negated number; TypeError for booleans.",
                  "jnp.negative(jnp.array([1., -2.]))", "Array([-1.,  2.], dtype=float32)"),
     "sign": ("-1, 0 or 1, with the dtype of the argument; x / |x| for complex numbers.",
              "jnp.sign(jnp.array([-3., 0., 5.]))", "Array([-1.,  0.,  1.], dtype=float32)"),
@@ -77,13 +77,13 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
               "jnp.floor(jnp.array([1.7, -1.2]))", "Array([ 1., -2.], dtype=float32)"),
     "ceil": ("The least integer not below each element, in the same dtype.",
              "jnp.ceil(jnp.array([1.2, -1.7]))", "Array([ 2., -1.], dtype=float32)"),
-    "maximum": ("The greater element; NaN if either is.",
+    "maximum": ("The greater element; NaN if either is NaN.",
                 "jnp.maximum(jnp.array([1., 5., jnp.nan]), 3.)",
                 "Array([ 3.,  5., nan], dtype=float32)"),
-    "minimum": ("The lesser element; NaN if either is.",
+    "minimum": ("The lesser element; NaN if either is NaN.",
                 "jnp.minimum(jnp.array([1., 5., jnp.nan]), 3.)",
                 "Array([ 1.,  3., nan], dtype=float32)"),
-    "nextafter": ("The next float after ``x`` on the way to ``y``.",
+    "nextafter": ("The next float after ``x`` towards ``y``.",
                   "float(jnp.nextafter(jnp.float32(1), 2))", "1.0000001192092896"),
     # --- comparison ---
     "equal": ("Whether the elements are equal; NaN equals nothing.",
@@ -104,19 +104,19 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
                       "jnp.greater_equal(jnp.array([1, 2, 3]), 2)",
                       "Array([False,  True,  True], dtype=bool)"),
     # --- bits and truth ---
-    "bitwise_and": ("The bits that both have set. Integers and booleans.",
+    "bitwise_and": ("The bits set in both. Integers and booleans.",
                     "jnp.bitwise_and(jnp.array([6, 5]), 3)", "Array([2, 1], dtype=int32)"),
-    "bitwise_or": ("The bits that either has set. Integers and booleans.",
+    "bitwise_or": ("The bits set in either. Integers and booleans.",
                    "jnp.bitwise_or(jnp.array([6, 5]), 3)", "Array([7, 7], dtype=int32)"),
     "bitwise_xor": ("The bits in which the two differ. Integers and booleans.",
                     "jnp.bitwise_xor(jnp.array([6, 5]), 3)", "Array([5, 6], dtype=int32)"),
-    "bitwise_not": ("Every bit turned; of booleans, the negation.",
+    "bitwise_not": ("Every bit flipped; for booleans, the negation.",
                     "jnp.bitwise_not(jnp.array([0, 5]))", "Array([-1, -6], dtype=int32)"),
-    "invert": ("Every bit turned; of booleans, the negation.",
+    "invert": ("Every bit flipped; for booleans, the negation.",
                "jnp.invert(jnp.array([True, False]))", "Array([False,  True], dtype=bool)"),
-    "bitwise_invert": ("Every bit turned; of booleans, the negation.",
+    "bitwise_invert": ("Every bit flipped; for booleans, the negation.",
                        "jnp.bitwise_invert(jnp.uint8(5))", "Array(250, dtype=uint8)"),
-    "left_shift": ("The bits of ``x`` moved up by ``y`` places: ``x * 2**y``.",
+    "left_shift": ("The bits of ``x`` shifted left by ``y``: ``x * 2**y``.",
                    "jnp.left_shift(jnp.array([1, 2]), 3)", "Array([ 8, 16], dtype=int32)"),
     "logical_and": ("Whether both are nonzero.",
                     "jnp.logical_and(jnp.array([0, 1, 2]), True)",
@@ -149,7 +149,7 @@ _ARGUMENTS = {
 
 
 def docstring(name: str, parameters: tuple[str, ...], inexact: bool) -> str | None:
-    """The documentation of a function in ``EXAMPLES``; None for another."""
+    """The documentation of a function in ``EXAMPLES``; None for any other."""
     if name not in EXAMPLES:
         return None
     summary, example, result = EXAMPLES[name]

@@ -59,7 +59,7 @@ def _copysign(x1: Array, x2: Array) -> Array:
 
 
 def signbit(x: Any, /) -> Array:
-    """Whether the sign bit is set: true for -0.0.
+    """Whether the sign bit is set; true for -0.0.
 
     >>> jnp.signbit(jnp.array([-0., 0., -1.]))
     Array([ True, False,  True], dtype=bool)
@@ -77,7 +77,7 @@ def signbit(x: Any, /) -> Array:
 
 
 def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
-    """The fractional and the integral part, both with the sign of x.
+    """The fractional and integral parts, both with the sign of x.
 
     >>> jnp.modf(jnp.array([1.5, -2.25]))
     (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
@@ -98,7 +98,7 @@ _FORMATS = {     # bits of the exponent, of the mantissa
 
 
 def frexp(x: Any, /) -> tuple[Array, Array]:
-    """Mantissa in [0.5, 1) and exponent of 2.
+    """The mantissa in [0.5, 1) and the exponent of 2.
 
     >>> jnp.frexp(jnp.array([8., 0.75]))
     (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))
@@ -157,7 +157,7 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 def _ldexp(x: Array, shift: Array) -> Array:
     mantissa, exponent = frexp(x)
     exponent = convert_element_type(exponent, x.dtype) + convert_element_type(shift, x.dtype)
-    # The power of two alone may be too large by one where the product is not.
+    # The power of two alone may overflow although the product does not.
     large = exponent > 0
     mantissa = where(large, mantissa * 2, mantissa)
     exponent = where(large, exponent - 1, exponent)
@@ -173,7 +173,7 @@ def spacing(x: Any, /) -> Array:
     x = inexact_operand("spacing", x)
     if dtypes.is_complex(x.dtype):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
-    if x.dtype == dtypes.float16:      # as NumPy: always to the float above
+    if x.dtype == dtypes.float16:      # as in NumPy: always to the next float above
         return nextafter(x, constant(np.inf, x.dtype)) - x
     return _spacing(x)
 

@@ -1,7 +1,7 @@
-"""``x[index]``: reads an index, and takes what it says.
+"""``x[index]``: parses an index, and turns it into operations.
 
-Integers and slices become slice, rev, squeeze and broadcast_in_dim; a traced integer
-dynamic_slice; arrays of integers one gather of what the static part of the index leaves.
+Integers and slices become slice, rev, squeeze and broadcast_in_dim; a traced integer becomes
+dynamic_slice; arrays of integers become one gather from the result of the static part of the index.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
 def getitem(x: Array, index: Any) -> Array:
-    """``x[index]`` as JAX has it: out of bounds, integers are clipped.
+    """``x[index]`` as in JAX: out-of-bounds integers are clipped.
 
     Differentiable in ``x``.
 
     Raises:
       IndexError: too many indices, a mask of another shape, or a traced mask or slice bound.
-      TypeError: an index is no integer, slice, mask, None or Ellipsis.
+      TypeError: an index is not an integer, slice, mask, None or Ellipsis.
     """
     key = static_key(index)
     if key is not DYNAMIC:
@@ -79,8 +79,8 @@ def places_of(part: Slice) -> Array:
 
 
 def window(x: Array, dim: int, part: Slice) -> Array:
-    """The places of one dimension: a start is moved so that all are inside, each place of a stride
-    for itself."""
+    """The positions in one dimension: a start is moved so that all are in bounds; with a stride,
+    each position is moved separately."""
     if part.stride != 1:
         places = minimum(maximum(places_of(part), np.int32(0)), np.int32(x.shape[dim] - 1))
         return take(x, (ALL,) * dim + (places,), CLIP)
@@ -92,7 +92,7 @@ def window(x: Array, dim: int, part: Slice) -> Array:
 def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value: Any = None,
          unique_indices: bool = False, indices_are_sorted: bool = False,
          wrap_negative: bool = True) -> Array:
-    """``x[index]`` in a mode: None clips what is out of bounds, and promises that nothing is.
+    """``x[index]`` in a mode: None clips out-of-bounds indices, and promises there are none.
 
     Raises:
       IndexError: an integer breaks the promise, and ``jax_check_static_indices`` is set.
@@ -135,7 +135,7 @@ def _check_integers(entries: list[Entry], shape: tuple[int, ...], wrap_negative:
 
 
 def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:
-    """Scalars, integers, slices and new axes: slices first, then a dynamic slice."""
+    """Scalars, integers, slices and new axes: static slices first, then a dynamic slice."""
     x = run_steps(x, static_steps(
         x.aval.shape, [entry for entry in entries if entry.kind == "slice"], drop=False))
     starts: list[Any] = [np.int32(0)] * x.ndim
@@ -164,7 +164,7 @@ def _take_arrays(x: Array, entries: list[Entry], mode: GatherScatterMode,
     chosen, common, apart = advanced(entries)
     fills = mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     shape = x.aval.shape
-    # Integers that may be out of bounds are left to the gather.
+    # The gather handles integers that may be out of bounds.
     left = [entry for entry in entries if entry.kind == "int" and (
         fills or (mode is not CLIP and is_outside(entry, shape, wrap_negative)))]
     static = [entry for entry in entries if entry not in left]

@@ -51,7 +51,7 @@ ogrid = _Grid("ogrid", sparse=True)
 
 
 class _Joined:
-    """``r_[1:4, 0, x]``: slices, numbers and arrays joined along an axis."""
+    """``r_[1:4, 0, x]``: slices, numbers and arrays concatenated along an axis."""
 
     def __init__(self, name: str, axis: int, rank: int, position: int):
         self.name = name
@@ -81,7 +81,7 @@ class _Joined:
             had = 0 if scalar else x.ndim
             x = creation.array(x, ndmin=rank)
             if position != -1 and had < rank:
-                # The first of its own dimensions goes to that position, counted as NumPy does.
+                # Its first own dimension goes to that position, counted as in NumPy.
                 shift = rank - abs(rank + position + 1) % rank
                 order = list(range(rank))
                 x = shapes.transpose(x, order[shift:] + order[:shift])

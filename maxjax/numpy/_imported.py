@@ -21,7 +21,7 @@ __all__ = [
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of another library, by DLPack.
+    """An array from another library, through DLPack.
 
     >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)
@@ -42,7 +42,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:
-    """JAX does not have it, because reading a file is no pure function.
+    """Not in JAX, because reading a file is not a pure function.
 
     Raises:
       NotImplementedError: always.
@@ -60,7 +60,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Array:
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Array:
-    """JAX does not have it, because consuming an iterator is no pure function.
+    """Not in JAX, because consuming an iterator is not a pure function.
 
     Raises:
       NotImplementedError: always.
@@ -78,7 +78,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
-    """A one-dimensional array of the numbers in a text.
+    """A one-dimensional array of the numbers in a string.
 
     >>> jnp.fromstring("1 2 3", sep=" ")
     Array([1., 2., 3.], dtype=float32)
@@ -103,7 +103,7 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
 
 
 def _mapped(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
-    """``function`` over one of its positional arguments, and all of its keyword arguments."""
+    """``function`` mapped over one positional argument, with all of its keyword arguments."""
     return vmap(function, in_axes=axes)
 
 
@@ -112,7 +112,7 @@ savez = np.savez
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Array:
-    """An array from a file that ``save`` has written.
+    """An array from a file written by ``save``.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -125,7 +125,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Array:
     if not isinstance(loaded, np.ndarray):
         return loaded
     value: Any = loaded
-    if value.dtype.kind == "V":     # NumPy's files do not know its name
+    if value.dtype.kind == "V":     # NumPy's file format does not know its name
         if value.dtype.itemsize != 2:
             return value
         value = value.view(dtypes.bfloat16)

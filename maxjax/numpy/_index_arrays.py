@@ -34,7 +34,7 @@ def int32_place(entry: Entry, size: int, wrap_negative: bool) -> np.int32:
 
 
 def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = False) -> Any:
-    """An integer operand with negative indices wrapped; on the host where its value is there.
+    """An integer operand with negative indices wrapped; on the host if its value is known.
 
     With ``narrow``, as int32, saturating.
     """
@@ -49,7 +49,7 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = Fa
                 negative = index < 0
                 if negative.any():
                     return np.where(negative, index + np.int32(size), index)[()]
-            # The caller may write to an array of NumPy's: it is copied.
+            # The caller may later write to a NumPy array, so it is copied.
             return index[()] if own or not index.shape else index.copy()
         wide = index.astype(np.int64) if index.dtype != np.uint64 else np.minimum(
             index, np.uint64(2**62)).astype(np.int64)
@@ -68,8 +68,8 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = Fa
 def advanced(entries: Sequence[Entry]) -> tuple[list[Entry], tuple[int, ...], bool]:
     """The entries that broadcast together, their common shape, and whether it comes first.
 
-    NumPy's rule: the common dimensions stand where the entries stood, or first if something
-    stood between them. Integers count where there are arrays.
+    NumPy's rule: the common dimensions replace the entries, or come first if the entries are
+    separated. Integers count as entries if there are arrays.
     """
     chosen = [entry for entry in entries if entry.kind in ("int", "scalar", "array")]
     shapes = [entry.value.shape for entry in chosen if entry.kind == "array"]
@@ -104,7 +104,7 @@ def index_vectors(columns: Sequence[Any], dims: Sequence[Sequence[int]],
                   batch: tuple[int, ...]) -> Any:
     """Index arrays as the components of index vectors, of shape ``(*batch, len(columns))``.
 
-    ``dims`` says for each array which dimensions of ``batch`` it has.
+    ``dims`` gives the dimensions of ``batch`` that each array has.
     """
     if all(not isinstance(column, Array) for column in columns):
         if len(columns) == 1 and len(dims[0]) == len(batch):

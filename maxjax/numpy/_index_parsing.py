@@ -1,4 +1,4 @@
-"""How an index is read: its parts, one for each dimension and new axis."""
+"""Parses an index into parts, one for each dimension and new axis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALL = slice(None)
 
 @dataclasses.dataclass(frozen=True)
 class Slice:
-    """``size`` places from ``start``, which may be a traced integer. Made by ``jax.ds``."""
+    """``size`` positions from ``start``, which may be a traced integer. Made by ``jax.ds``."""
 
     start: Any
     size: int
@@ -34,10 +34,10 @@ class Slice:
 class Entry:
     """One part of an index.
 
-    ``kind`` is "new" (a dimension of size 1), "int" (``value`` is a Python integer as it was
-    written), "slice" (``value`` is a range), "scalar" (an operand of rank 0) or "array".
-    ``dim`` is the dimension of the operand. ``detached`` tells of an Ellipsis before it that
-    takes no dimensions, and so is no entry.
+    ``kind`` is "new" (a dimension of size 1), "int" (``value`` is the original Python integer),
+    "slice" (``value`` is a range), "scalar" (an operand of rank 0) or "array".
+    ``dim`` is the dimension of the operand. ``detached`` records a preceding Ellipsis that takes no
+    dimensions, and so has no entry.
     """
 
     __slots__ = ("detached", "dim", "kind", "value")
@@ -52,7 +52,7 @@ class Entry:
 def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
     """The parts of an index, one for each dimension and new axis; masks become positions.
 
-    Scalar booleans have become arrays before: see ``with_flags``.
+    Scalar booleans have already become arrays: see ``with_flags``.
     """
     parts = [part for entry in as_tuple(index) for part in _expand(entry)]
     ellipses = sum(part is Ellipsis for part in parts)
@@ -211,7 +211,7 @@ def with_flags(x: Array, index: Any) -> tuple[Array, Any]:
     flags = [_flag(entry) for entry in entries]
     if all(flag is None for flag in flags):
         return x, entries
-    # The new dimensions come where the flags stand among the dimensions that others take.
+    # The new dimensions are at the flags' positions among the dimensions that others take.
     parts: list[Any] = []
     shape: list[int] = []
     dim = 0
@@ -242,8 +242,7 @@ def _flag(entry: Any) -> bool | None:
 
 
 def split_off(x: Array, index: Any) -> tuple[list[Any], list[tuple[int, int, Slice]]]:
-    """An index with whole slices in the places of its ``Slice``s, and each of them with its place
-    there and its dimension."""
+    """An index with full slices for its ``Slice``s, and their positions and dimensions."""
     entries = as_tuple(index)
     counts = [1 if entry.__class__ is Slice else sum(map(_consumes, _expand(entry)))
               for entry in entries]

@@ -1,4 +1,4 @@
-"""What the static part of an index becomes: slice, rev, squeeze and broadcast_in_dim."""
+"""Lowers the static part of an index to slice, rev, squeeze and broadcast_in_dim."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from maxjax._primitives.slicing import slice_p
 from maxjax._runtime.array import is_spread
 from maxjax.numpy._index_parsing import Entry, parse
 
-# The operations of static indices, by shape and ``static_key``; OUTSIDE where an integer is.
+# The operations of static indices, by shape and ``static_key``; OUTSIDE if an integer is.
 plans: dict[Any, Any] = caches.cache()
 _PLAN_LIMIT = 20_000
 DYNAMIC = object()
@@ -26,7 +26,7 @@ OUTSIDE = object()
 
 
 def static_key(index: Any) -> Any:
-    """An index of integers, slices, None and Ellipsis as a key; ``DYNAMIC`` if it is another.
+    """An index of integers, slices, None and Ellipsis as a key; ``DYNAMIC`` for any other.
 
     Classes are compared exactly: True equals 1, and 2.0 equals 2.
     """
@@ -73,8 +73,8 @@ def clamp(value: int, size: int) -> int:
 
 
 def is_outside(entry: Entry, shape: tuple[int, ...], wrap_negative: bool = True) -> bool:
-    """Whether an integer is known to be out of bounds. It is left to an operation that clips or
-    drops, so that the program shows it, to ``checkify`` for one."""
+    """Whether an integer is known to be out of bounds. An operation then clips or drops it, so that
+    it is visible in the program, for example to ``checkify``."""
     if entry.kind != "int" or is_dimension(shape[entry.dim]):
         return False
     return not 0 <= wrapped(entry.value, shape[entry.dim], wrap_negative) < shape[entry.dim]
@@ -100,7 +100,7 @@ def region(shape: tuple[int, ...], entries: Sequence[Entry],
                 reversed_dims.append(dim)
                 steps = reversed_range(steps)
             starts[dim], strides[dim] = steps.start, steps.step
-            # A limit at the operand's end spares padding in the transpose.
+            # A limit at the operand's end avoids padding in the transpose.
             limits[dim] = (steps.start + steps.step * (count - 1) + 1
                            if steps.step == 1 or count == 1 else
                            min(shape[dim], steps.start + steps.step * count))
@@ -111,9 +111,9 @@ def region(shape: tuple[int, ...], entries: Sequence[Entry],
 
 def static_steps(shape: tuple[int, ...], entries: Sequence[Entry], wrap_negative: bool = True,
                  drop: bool = True) -> list[tuple[Any, dict[str, Any]]]:
-    """The operations that the static part of an index becomes.
+    """The operations for the static part of an index.
 
-    Without ``drop``, dimensions indexed by integers stay, and new ones are not made.
+    Without ``drop``, dimensions indexed by integers remain, and new ones are not added.
     """
     starts, limits, strides, reversed_dims = region(shape, entries, wrap_negative)
     steps: list[tuple[Any, dict[str, Any]]] = []
@@ -152,7 +152,7 @@ def run_steps(x: Array, steps: Sequence[tuple[Any, dict[str, Any]]]) -> Array:
 
 def _sliced_by_operands(x: Array, start_indices: Sequence[int], limit_indices: Sequence[int],
                         strides: None) -> Array:
-    """As JAX slices such an array: where it is cut the result is whole on all devices."""
+    """Slices a sharded array as JAX does: the result is replicated in sliced dimensions."""
     starts = [installed.runtime.operand(np.int32(start)) for start in start_indices]
     return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(
         limit - start for start, limit in zip(start_indices, limit_indices, strict=True)))

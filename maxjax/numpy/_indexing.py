@@ -63,7 +63,7 @@ __all__ = [
 index_exp = np.index_exp
 s_ = np.s_
 
-# For the module that gives arrays their methods.
+# For the module that defines the methods of arrays.
 _exported = (getitem, IndexUpdateHelper)
 
 
@@ -84,13 +84,13 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
 
     Args:
       a: (..., n, ...).
-      indices: integers of any shape, which takes the place of the axis in the result.
-      mode: "fill" (the default) gives ``fill_value`` out of bounds (NaN, the least signed, the
-        greatest unsigned integer), "clip" the nearest element, "wrap" counts around.
+      indices: integers of any shape, which replaces the axis in the result.
+      mode: "fill" (the default) gives ``fill_value`` out of bounds (by default NaN, the least
+        signed, the greatest unsigned integer), "clip" the nearest element, "wrap" wraps around.
 
     Raises:
-      ValueError: the indices are no integers.
-      IndexError: something is to be taken from an axis of size 0.
+      ValueError: the indices are not integers.
+      IndexError: the axis has size 0 and there are indices.
 
     >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, -1, 0]))
     Array([30, 30, 10], dtype=int32)
@@ -138,7 +138,7 @@ def _take(a: Array, indices: Array, **options: Any) -> Array:
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
                     mode: str | GatherScatterMode | None = None, fill_value: Any = None, *,
                     wrap_negative_indices: bool | None = None) -> Array:
-    """For each line of ``arr`` along an axis, its elements at a line of ``indices``.
+    """For each slice of ``arr`` along an axis, its elements at a slice of ``indices``.
 
     Args:
       arr: (..., n, ...).
@@ -147,7 +147,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
       mode: "fill" (the default), "clip" or "promise_in_bounds".
 
     Raises:
-      TypeError: the indices are no integers.
+      TypeError: the indices are not integers.
       ValueError: the ranks differ.
 
     >>> x = jnp.array([[3, 1, 2], [4, 6, 5]])
@@ -178,7 +178,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
     fill = None
     if parsed in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT):
         fill = fill_parameter(fill_value, arr.dtype)
-    # Dimensions of size 1 on either side broadcast; the others go along as batching dimensions.
+    # Dimensions of size 1 on either side broadcast; the others become batching dimensions.
     sizes, collapsed, along, batching, offset, drop = [], [axis], [], [], [], []
     for dim in range(rank):
         have, want = arr.shape[dim], indices.shape[dim]
@@ -227,7 +227,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     """A copy of ``a`` whose flat elements at ``ind`` are ``v`` (repeated as needed).
 
     Args:
-      mode: "clip" (the default) or "wrap" for indices out of bounds.
+      mode: "clip" (the default) or "wrap" for out-of-bounds indices.
       inplace: must be False: arrays are immutable.
 
     >>> jnp.put(jnp.zeros(5), jnp.array([0, 3]), jnp.array([1.0, 2.0]), inplace=False)
@@ -252,7 +252,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
 
 def _repeated(v: Array, count: int) -> Array:
-    """The flat ``v`` repeated or cut to ``count`` elements."""
+    """The flat ``v`` repeated or truncated to ``count`` elements."""
     times = -(-count // v.size)
     if times > 1:
         v = _flat(broadcast_in_dim(v, (times, v.size), (1,)))
@@ -290,10 +290,10 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplac
 # --- where something is ---------------------------------------------------------------------------
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
-    """The indices of the elements that are not zero, one array for each dimension.
+    """The indices of the nonzero elements, one array for each dimension.
 
     Args:
-      size: how many to give: needed where ``a`` is traced. Missing ones are ``fill_value``.
+      size: how many to return; required if ``a`` is traced. Missing ones are ``fill_value``.
       fill_value: a number, or one for each dimension; 0 by default.
 
     Raises:
@@ -311,11 +311,12 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
                          "jnp.atleast_1d(scalar).nonzero() instead.")
     if size is None:
         if isinstance(a, Tracer) and a.concrete() is None:
-            # What is missing is the number of elements.
+            # Only the number of elements is needed.
             raise ConcretizationTypeError(
                 "Abstract tracer value encountered where concrete value is expected: traced "
                 "array with shape int32[]\nThe size argument of jnp.nonzero must be statically "
-                "specified to use jnp.nonzero within JAX transformations." + origin_message(a))
+                "specified to use jnp.nonzero within JAX transformations."
+                f"{origin_message(a)}\n")
         found = np.nonzero(concrete(a, ""))
         dtype = dtypes.canonical(dtypes.int64)
         return tuple(_wrap(line.astype(dtype)) for line in found)
@@ -355,7 +356,7 @@ def _wrap(value: np.ndarray) -> Array:
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The flat indices of the elements that are not zero; see ``nonzero``.
+    """The flat indices of the nonzero elements; see ``nonzero``.
 
     >>> jnp.flatnonzero(jnp.array([[1, 0], [2, 3]]))
     Array([0, 2, 3], dtype=int32)
@@ -367,7 +368,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The indices of the elements that are not zero, (count, rank); see ``nonzero``.
+    """The indices of the nonzero elements, (count, rank); see ``nonzero``.
 
     >>> jnp.argwhere(jnp.array([[1, 0], [2, 3]]))
     Array([[0, 0],
@@ -399,12 +400,12 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     """The slices of ``a`` along an axis where ``condition``, of one dimension, holds.
 
     Args:
-      size: how many to give: needed where the condition is traced.
-      fill_value: what stands for the missing ones.
+      size: how many to return; required if the condition is traced.
+      fill_value: the value of missing ones.
 
     Raises:
-      ValueError: the condition holds beyond the axis, where no ``size`` is given; or ``size`` is
-        more than the slices that it is about.
+      ValueError: the condition holds beyond the axis and no ``size`` is given; or ``size`` exceeds
+        the number of slices.
 
     >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(6).reshape(2, 3), axis=1)
     Array([[0, 2],
@@ -423,7 +424,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
         condition = ne_p.bind(condition, scalar_like(0, condition.dtype))
     kept = getitem(condition, slice(0, length))
     if size is None:
-        # As in JAX traced under jit, whatever the condition: a result of unknown size is refused.
+        # As in JAX under jit, whatever the condition: a result of unknown size is refused.
         beyond = reduce_or_p.bind(getitem(condition, slice(length, None)), axes=(0,))
         known = beyond.concrete() if isinstance(beyond, Tracer) else beyond
         if known is None:
@@ -462,12 +463,12 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """For each element of ``a``, the element of the choice with that number.
+    """For each element of ``a``, the element of the choice with that index.
 
     Args:
       a: integers; with ``mode`` "raise" their values must be known.
       choices: an array or a sequence of arrays, which broadcast with ``a``.
-      mode: "raise", "wrap" or "clip", for numbers out of range.
+      mode: "raise", "wrap" or "clip", for out-of-range indices.
 
     >>> jnp.choose(jnp.array([1, 0, 1]), [jnp.array([1, 2, 3]), jnp.array([10, 20, 30])])
     Array([10,  2, 30], dtype=int32)
@@ -511,7 +512,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
 # --- grids and flat indices -----------------------------------------------------------------------
 
 def ix_(*args: Any) -> tuple[Array, ...]:
-    """Index arrays that select the cross product of one-dimensional ones; masks as well.
+    """Index arrays that select the cross product of one-dimensional ones or masks.
 
     >>> x = jnp.arange(12).reshape(3, 4)
     >>> x[jnp.ix_(jnp.array([0, 2]), jnp.array([1, 3]))]
@@ -536,7 +537,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
-    """Flat indices as indices along each dimension of ``shape``; out of bounds, they are clipped.
+    """Flat indices as indices along each dimension of ``shape``; out-of-bounds ones are clipped.
 
     >>> jnp.unravel_index(jnp.array([2, 3]), (2, 3))
     (Array([0, 1], dtype=int32), Array([2, 0], dtype=int32))

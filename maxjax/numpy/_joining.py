@@ -1,4 +1,4 @@
-"""Joining arrays, and splitting them."""
+"""Joining and splitting of arrays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 # --- joining --------------------------------------------------------------------------------------
 
 def _arrays(name: str, arrays: Any, dtype: Any = None) -> list[Array]:
-    """The arrays of an argument that is a sequence, or an array of which the rows count."""
+    """The arrays in an argument that is a sequence, or the rows of an array."""
     if isinstance(arrays, (np.ndarray, Array)):
         array = as_array(arrays)
         if not array.ndim:
@@ -48,7 +48,7 @@ def _arrays(name: str, arrays: Any, dtype: Any = None) -> list[Array]:
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
-    """Joins arrays along an axis; flattened first if it is None.
+    """Concatenates arrays along an axis; they are flattened first if it is None.
 
     Raises:
       TypeError: they differ in rank, or in the size of another axis.
@@ -62,7 +62,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
         array = as_array(arrays)
         if axis is None or array.ndim < 2:
             arrays = _arrays("concatenate", arrays)
-        else:    # the rows joined along their axis: no need to take them apart
+        else:    # rows concatenated along their axis: no need to split them
             return _merged(array if dtype is None else convert_element_type(
                 array, canonical_dtype(dtype, "concatenate")), axis)
     arrays = list(arrays)
@@ -83,7 +83,7 @@ def _merged(x: Array, axis: int) -> Array:
 
 
 def joined(parts: list[Array], axis: int) -> Array:
-    """Concatenates arrays of one dtype, once their shapes are found to fit."""
+    """Concatenates arrays of one dtype, after checking their shapes."""
     shapes = [x.shape for x in parts]
     if len({len(s) for s in shapes}) > 1:
         raise TypeError("Cannot concatenate arrays with different numbers of dimensions: got "
@@ -112,7 +112,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
 
 
 def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Array:
-    """Joins arrays of one shape along a new axis.
+    """Stacks arrays of one shape along a new axis.
 
     >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
     Array([[1, 3],
@@ -144,7 +144,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Arr
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The arrays along an axis.
+    """The slices of an array along an axis.
 
     >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)
     (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
@@ -224,7 +224,7 @@ def _at_least(name: str, arrays: Sequence[Any], function: Any) -> Any:
 
 
 def vstack(tup: Any, dtype: Any = None) -> Array:
-    """Joins arrays along the first axis, vectors as rows.
+    """Concatenates arrays along the first axis, vectors as rows.
 
     >>> jnp.vstack([jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]])])
     Array([[1, 2],
@@ -237,7 +237,7 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
 
 
 def hstack(tup: Any, dtype: Any = None) -> Array:
-    """Joins arrays along the second axis, vectors along their only one.
+    """Concatenates arrays along the second axis, vectors along their only axis.
 
     >>> jnp.hstack([jnp.array([[1], [2]]), jnp.array([[3], [4]])])
     Array([[1, 3],
@@ -248,7 +248,7 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
 
 
 def dstack(tup: Any, dtype: Any = None) -> Array:
-    """Joins arrays along the third axis.
+    """Concatenates arrays along the third axis.
 
     >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
     Array([[[1, 3],
@@ -258,7 +258,7 @@ def dstack(tup: Any, dtype: Any = None) -> Array:
 
 
 def column_stack(tup: Any) -> Array:
-    """Joins arrays along the second axis, vectors as columns.
+    """Concatenates arrays along the second axis, vectors as columns.
 
     >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
     Array([[1, 3],
@@ -270,7 +270,7 @@ def column_stack(tup: Any) -> Array:
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
-    """``values`` after ``arr``, along an axis (both flattened by default).
+    """``arr`` followed by ``values`` along an axis (both flattened by default).
 
     >>> jnp.append(jnp.array([1, 2]), jnp.array([3.5]))
     Array([1. , 2. , 3.5], dtype=float32)
@@ -281,7 +281,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
 
 
 def block(arrays: Any) -> Array:
-    """An array from nested lists of blocks: the innermost are joined along the last axis.
+    """An array from nested lists of blocks: the innermost are concatenated along the last axis.
 
     >>> jnp.block([[jnp.ones((1, 2)), jnp.zeros((1, 1))], [jnp.zeros((1, 3))]])
     Array([[1., 1., 0.],
@@ -346,7 +346,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Parts of equal size, or between given indices.
 
     Raises:
-      ValueError: the size is no multiple of the number of parts.
+      ValueError: the size is not a multiple of the number of parts.
 
     >>> jnp.split(jnp.arange(5), [2, 3])
     [Array([0, 1], dtype=int32), Array([2], dtype=int32), Array([3, 4], dtype=int32)]

@@ -1,4 +1,4 @@
-"""Comparison of whole arrays, choice among several, functions of scalars made elementwise."""
+"""Comparison of whole arrays, selection among several, vectorization of scalar functions."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def array_equiv(a1: Any, a2: Any) -> Array:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether ``element`` is a number, or an array without dimensions.
+    """Whether ``element`` is a number or a zero-dimensional array.
 
     >>> jnp.isscalar(3.0), jnp.isscalar(jnp.array(3)), jnp.isscalar(jnp.array([3]))
     (True, True, False)
@@ -122,7 +122,7 @@ def isscalar(element: Any) -> bool:
 
 
 def iterable(y: Any) -> bool:
-    """Whether one can iterate over ``y``.
+    """Whether ``y`` is iterable.
 
     >>> jnp.iterable(jnp.arange(3)), jnp.iterable(jnp.array(3))
     (True, False)
@@ -133,7 +133,7 @@ def iterable(y: Any) -> bool:
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
-    """Elements of the first choice whose condition holds, ``default`` where none does.
+    """The elements of the first choice whose condition holds, ``default`` where none does.
 
     >>> x = jnp.arange(5)
     >>> jnp.select([x < 2, x > 3], [x, 10 * x], default=-1)
@@ -153,7 +153,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
-    """Elementwise, the function whose condition holds last (a further function: none holds).
+    """Elementwise, the last function whose condition holds (an extra function is the default).
 
     >>> x = jnp.array([-2., 0., 3.])
     >>> jnp.piecewise(x, [x < 0, x > 0], [-1., lambda v: v * v, 7.])
@@ -187,7 +187,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any,
                      **kwargs: Any) -> Array:
-    """``func1d`` of each line along ``axis``.
+    """``func1d`` of each one-dimensional slice along ``axis``.
 
     >>> jnp.apply_along_axis(lambda row: row / row.sum(), 1, jnp.array([[1., 3.], [2., 2.]]))
     Array([[0.25, 0.75],
@@ -246,10 +246,10 @@ def _parse_signature(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[
 
 def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
               signature: str | None = None) -> Callable[..., Any]:
-    """A function of scalars (or, by ``signature``, of small arrays) made to broadcast.
+    """Makes a function of scalars (or, by ``signature``, of small arrays) broadcast.
 
     Args:
-      excluded: positions and names of arguments that are passed as they are.
+      excluded: positions and names of arguments that are passed unchanged.
       signature: the dimensions of one call, like ``"(n,m),(m)->(n)"``.
 
     >>> matvec = jnp.vectorize(jnp.dot, signature='(n,m),(m)->(n)')
@@ -301,7 +301,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
         checked = _checked(function, outputs, sizes, signature) if outputs is not None else function
         operands, in_axes = [], []
         for x, own in zip(arrays, batches, strict=True):
-            # Dimensions of size 1 that others widen are not mapped, but removed.
+            # Dimensions of size 1 that broadcast against others are removed, not mapped.
             missing = len(batch) - len(own)
             mapped = [size == batch[missing + i] and size != 1 or batch[missing + i] == 1
                       for i, size in enumerate(own)]

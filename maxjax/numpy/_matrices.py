@@ -60,7 +60,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 
 def diag(v: Any, k: int = 0) -> Array:
-    """The ``k``-th diagonal of a matrix, or the matrix that has a vector as its diagonal.
+    """The ``k``-th diagonal of a matrix, or the matrix with a vector as its diagonal.
 
     >>> jnp.diag(jnp.array([1, 2]), k=1)
     Array([[0, 1, 0],
@@ -86,7 +86,7 @@ def diag(v: Any, k: int = 0) -> Array:
 
 
 def diagflat(v: Any, k: int = 0) -> Array:
-    """The matrix that has the flattened array as its ``k``-th diagonal.
+    """The matrix with the flattened array as its ``k``-th diagonal.
 
     >>> jnp.diagflat(jnp.array([[1, 2]]))
     Array([[1, 0],
@@ -111,7 +111,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 
 def _lower(rows: int, columns: int, k: Any) -> Array:
     """Whether an element of a matrix is on or below the ``k``-th diagonal."""
-    if not isinstance(k, Array):    # beyond the corners all diagonals are alike
+    if not isinstance(k, Array):    # all diagonals beyond the corners are equivalent
         k = min(max(operator.index(k), -rows), columns)
     row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
     column = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
@@ -284,7 +284,7 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
 
 def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *,
                  size: int | None = None) -> tuple[Array, ...]:
-    """The indices where ``mask_func(ones((n, n)), k)`` is not zero.
+    """The indices where ``mask_func(ones((n, n)), k)`` is nonzero.
 
     >>> jnp.mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))

@@ -1,4 +1,4 @@
-"""What the array API asks a namespace about itself."""
+"""The array API's inspection of a namespace."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _DEFAULTS = {"real floating": dtypes.float64, "complex floating": dtypes.complex
 
 
 class ArrayNamespaceInfo:
-    """The answers of ``jax.numpy.__array_namespace_info__()``."""
+    """The result of ``jax.numpy.__array_namespace_info__()``."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Which optional parts of the standard there are."""
+        """The supported optional parts of the standard."""
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """None: arrays go where JAX's configuration says."""
+        """None: JAX's configuration determines where arrays are placed."""
 
     def devices(self) -> list[Any]:
         """The devices, and None for the default."""
         return [None, *all_devices()]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """The dtypes of arrays of Python numbers, by kind."""
+        """The default dtypes of arrays of Python numbers, by kind."""
         return {kind: dtypes.canonical(dtype) for kind, dtype in _DEFAULTS.items()}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
-        """The dtypes of one kind, or several, or all: those of 64 bits only if these are on.
+        """The dtypes of one kind, several, or all; 64-bit ones only if they are enabled.
 
         Raises:
           KeyError: there is no such kind.
@@ -54,7 +54,7 @@ class ArrayNamespaceInfo:
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:
-    """What this namespace can do, as the array API asks for it.
+    """The capabilities of this namespace, for the array API.
 
     >>> jnp.__array_namespace_info__().default_dtypes()["integral"]
     dtype('int32')

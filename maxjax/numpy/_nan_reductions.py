@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out."""
+"""Reductions that ignore NaN."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _nan_position(name: str, function: Any, filler: float, a: Any, axis: Any, ou
 
 
 def nanargmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
-    """As ``argmax``, without NaN; -1 where there is nothing else.
+    """As ``argmax``, ignoring NaN; -1 where all are NaN.
 
     >>> jnp.nanargmax(jnp.array([1., jnp.nan, 5.]))
     Array(2, dtype=int32)
@@ -52,7 +52,7 @@ def nanargmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -
 
 
 def nanargmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
-    """As ``argmin``, without NaN; -1 where there is nothing else.
+    """As ``argmin``, ignoring NaN; -1 where all are NaN.
 
     >>> jnp.nanargmin(jnp.array([jnp.nan, 1., 5.]))
     Array(1, dtype=int32)
@@ -76,7 +76,7 @@ def _nan_extreme(name: str, function: Any, filler: float, a: Any, axis: Any, out
 
 def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
            where: Any = None) -> Array:
-    """As ``max``, without NaN.
+    """As ``max``, ignoring NaN.
 
     >>> jnp.nanmax(jnp.array([1., jnp.nan, 5.]))
     Array(5., dtype=float32)
@@ -86,7 +86,7 @@ def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, in
 
 def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
            where: Any = None) -> Array:
-    """As ``min``, without NaN.
+    """As ``min``, ignoring NaN.
 
     >>> jnp.nanmin(jnp.array([1., jnp.nan, 5.]))
     Array(1., dtype=float32)
@@ -101,7 +101,7 @@ def without_nan(name: str, a: Any, value: float) -> Array:
 
 def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
            initial: Any = None, where: Any = None) -> Array:
-    """As ``sum``, NaN counting as zero.
+    """As ``sum``, with NaN treated as zero.
 
     >>> jnp.nansum(jnp.array([1., jnp.nan, 5.]))
     Array(6., dtype=float32)
@@ -111,7 +111,7 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdim
 
 def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
             initial: Any = None, where: Any = None) -> Array:
-    """As ``prod``, NaN counting as one.
+    """As ``prod``, with NaN treated as one.
 
     >>> jnp.nanprod(jnp.array([2., jnp.nan, 5.]))
     Array(10., dtype=float32)
@@ -126,7 +126,7 @@ def _present(x: Array, mask: Any) -> Any:
 
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
             where: Any = None) -> Array:
-    """As ``mean``, without NaN.
+    """As ``mean``, ignoring NaN.
 
     >>> jnp.nanmean(jnp.array([1., jnp.nan, 5.]))
     Array(3., dtype=float32)
@@ -137,7 +137,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
            keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
-    """As ``var``, without NaN.
+    """As ``var``, ignoring NaN.
 
     >>> jnp.nanvar(jnp.array([1., jnp.nan, 5.]))
     Array(4., dtype=float32)
@@ -148,7 +148,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
 
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
            keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
-    """As ``std``, without NaN.
+    """As ``std``, ignoring NaN.
 
     >>> jnp.nanstd(jnp.array([1., jnp.nan, 5.]))
     Array(2., dtype=float32)
@@ -164,6 +164,6 @@ def _nan_var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool
              mean: Any) -> Array:
     x = as_array(a, name)
     present = _present(x, mask)
-    # A NaN that is left out would still be a factor of the derivative.
+    # An ignored NaN would still be a factor in the derivative.
     return variance_of(name, without_nan(name, x, 0), axis, dtype, ddof, keepdims, present, mean,
                        None, skips_nan=True)

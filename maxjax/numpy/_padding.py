@@ -106,7 +106,7 @@ def _for_each_axis(value: Any, rank: int, name: str) -> list[Any]:
 
 
 def _nested_shape(value: Any) -> tuple[int, ...]:
-    """The shape of nested lists of numbers, which may be traced; of uneven lists no size."""
+    """The shape of nested lists of numbers, which may be traced; uneven lists have no size."""
     if not isinstance(value, (list, tuple)):
         return np.shape(value)
     parts = {_nested_shape(part) for part in value}
@@ -132,7 +132,7 @@ def _constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array:
 
 
 def _positions(size: int, low: int, high: int, mode: str) -> np.ndarray:
-    """Which element of a line stands at each place of the padded line."""
+    """The index of the element at each position of the padded line."""
     places = np.arange(-low, size + high)
     if mode == "edge":
         return np.clip(places, 0, size - 1)
@@ -163,13 +163,13 @@ def _by_position(x: Array, widths: list[tuple[int, int]], mode: str, reflect_typ
 
 
 def _odd(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
-    """Reflects in the edge elements: twice the edge less the mirrored element."""
+    """Reflects about the edge elements: twice the edge minus the mirrored element."""
     offset = 1 if mode == "reflect" else 0
     while low or high:
         size = x.shape[axis]
         room = size - offset
         before, after = min(low, room), min(high, room)
-        if room <= 0:       # one element: only itself to continue with
+        if room <= 0:       # one element, which is repeated
             return _by_position(x, [(low, high) if i == axis else (0, 0) for i in range(x.ndim)],
                                 "edge", "even")
         parts = [x]

@@ -44,7 +44,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
 
     Args:
       p: shape ``(n, ...)``; further dimensions broadcast with ``x``.
-      unroll: has no meaning here.
+      unroll: ignored.
 
     >>> jnp.polyval(jnp.array([1, 2, 3]), jnp.array([0, 10]))
     Array([  3, 123], dtype=int32)
@@ -72,7 +72,7 @@ def _same_length(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:
 
 
 def polyadd(a1: Any, a2: Any) -> Array:
-    """The sum of two polynomials; the shorter one is filled with zeros in front.
+    """The sum of two polynomials; the shorter one is padded with leading zeros.
 
     >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([10, 10]))
     Array([ 1, 12, 13], dtype=int32)
@@ -82,7 +82,7 @@ def polyadd(a1: Any, a2: Any) -> Array:
 
 
 def polysub(a1: Any, a2: Any) -> Array:
-    """The difference of two polynomials; the shorter one is filled with zeros in front.
+    """The difference of two polynomials; the shorter one is padded with leading zeros.
 
     >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([1, 1]))
     Array([1, 1, 2], dtype=int32)
@@ -95,7 +95,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials; integers become floats.
 
     Args:
-      trim_leading_zeros: leave out the operands' leading zeros; their values must be known then.
+      trim_leading_zeros: drop the operands' leading zeros, whose values must then be known.
 
     >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, -2]))
     Array([ 1.,  0., -4.], dtype=float32)
@@ -111,7 +111,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
     """Quotient and remainder of two polynomials; the remainder is as long as ``u``.
 
     Args:
-      trim_leading_zeros: leave out the remainder's; their values must be known then.
+      trim_leading_zeros: drop the remainder's, whose values must then be known.
 
     >>> jnp.polydiv(jnp.array([1., 5., 7.]), jnp.array([1., 2.]))
     (Array([1., 3.], dtype=float32), Array([0., 0., 1.], dtype=float32))
@@ -132,7 +132,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
 
 
 def poly(seq_of_zeros: Any) -> Array:
-    """The polynomial with given zeros, or whose zeros are a matrix's eigenvalues.
+    """The polynomial with the given zeros, or with a matrix's eigenvalues as zeros.
 
     Args:
       seq_of_zeros: zeros ``(n,)``, or a square matrix; then the result is complex.
@@ -203,8 +203,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
 
     Args:
       p: shape ``(n,)``.
-      strip_zeros: leave out leading zeros, of which the values must be known then. Without it
-        there are always n - 1 results, NaN for each leading zero.
+      strip_zeros: drop leading zeros, whose values must then be known. Without it there are always
+        n - 1 results, with NaN for each leading zero.
 
     >>> jnp.roots(jnp.array([1., -3., 2.]))
     Array([2.+0.j, 1.+0.j], dtype=complex64)
@@ -232,9 +232,9 @@ def _companion_eigenvalues(p: Array) -> Array:
 
 
 def _roots_behind_zeros(p: Array, zeros: Array) -> Array:
-    """Leading zeros are moved to the end, where each is a root 0, which becomes NaN."""
+    """Moves leading zeros to the end, where each is a root 0, which becomes NaN."""
     size = p.shape[0]
-    p = where(zeros == size, 1, p).astype(p.dtype)      # all of them zero: NaN in any case
+    p = where(zeros == size, 1, p).astype(p.dtype)      # all zero: NaN in any case
     found = _companion_eigenvalues(shapes.roll(p, -zeros))
     found = found[sorting.argsort(found == 0, stable=True)]
     return where(ranges.arange(size - 1) < size - 1 - zeros, found, complex(np.nan, np.nan))
@@ -242,16 +242,16 @@ def _roots_behind_zeros(p: Array, zeros: Array) -> Array:
 
 def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False,
             w: Any = None, cov: bool = False) -> Array | tuple[Array, ...]:
-    """The polynomial of degree ``deg`` that fits points best, by least squares.
+    """The polynomial of degree ``deg`` that best fits points, by least squares.
 
     Args:
       x: shape ``(m,)``, not integers.
       y: shape ``(m,)``, or ``(m, k)`` for k fits at once.
-      rcond: singular values up to so much of the greatest one count as zero; by default m times
-        the dtype's epsilon.
+      rcond: singular values up to ``rcond`` times the greatest one are treated as zero; by default
+        m times the dtype's epsilon.
       w: weights of the residuals, shape ``(m,)``.
-      full: gives ``(coefficients, residuals, rank, singular values, rcond)``.
-      cov: gives ``(coefficients, their covariance)``; "unscaled" takes the weights as they are.
+      full: return ``(coefficients, residuals, rank, singular values, rcond)``.
+      cov: return ``(coefficients, their covariance)``; "unscaled" uses the weights unchanged.
 
     Raises:
       TypeError, ValueError: shapes do not fit, the degree is negative, or there are too few

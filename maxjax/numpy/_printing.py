@@ -17,7 +17,7 @@ printoptions = np.printoptions
 
 
 def set_printoptions(*args: Any, **kwargs: Any) -> None:
-    """Sets how arrays are printed: NumPy's options, which NumPy's arrays share.
+    """Sets how arrays are printed: NumPy's options, shared with NumPy's arrays.
 
     >>> with jnp.printoptions():
     ...     jnp.set_printoptions(precision=2)
@@ -34,7 +34,7 @@ def key_words(x: ArrayImpl) -> np.ndarray:
     """The words of random keys, along a new last axis."""
     host = np.ascontiguousarray(x.host()).reshape(x.shape)
     dtype = x.aval.dtype
-    if dtype.words == 2:      # one uint64 a key, the first word in its low half
+    if dtype.words == 2:      # one uint64 per key, with the first word in its low half
         return np.stack([host & np.uint64(0xFFFFFFFF), host >> np.uint64(32)], -1).astype(_BITS)
     return host.reshape(-1).view(_BITS).reshape(*x.shape, dtype.words)
 
@@ -65,7 +65,7 @@ def _repr(self: ArrayImpl) -> str:
     else:
         data = np.array2string(host, prefix=prefix, suffix=",", separator=", ",
                                max_line_width=width)
-    # The dtype is set off where it does not fit on the last line any more.
+    # The dtype goes on a new line if it does not fit on the last one.
     last_line = len(data) - data.rfind("\n") + 1
     gap = " " * len(prefix) if last_line + len(dtype) + 1 > width else " "
     return f"{prefix}{data},{gap}{dtype}"
@@ -108,8 +108,8 @@ def array_str(a: Any, max_line_width: Any = None, precision: Any = None,
 
 
 def install() -> None:
-    """Gives arrays their text."""
-    kind: Any = ArrayImpl       # a class that mypy lets gain methods
+    """Installs the methods that print arrays."""
+    kind: Any = ArrayImpl       # Any, so that mypy accepts new methods
     kind.__repr__, kind.__str__, kind.__format__ = _repr, _str, _format
 
 

@@ -1,7 +1,7 @@
-"""Promotion: what operations of jax.numpy do to their arguments before a primitive sees them.
+"""Promotion: how operations of jax.numpy convert their arguments before binding a primitive.
 
 Arguments are maxjax arrays, NumPy arrays and scalars, and Python scalars; the last are weakly
-typed. Operands of primitives share a dtype, and a rank but for scalars.
+typed. Operands of primitives share a dtype and, except for scalars, a rank.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ NO_PARAMS: dict[str, Any] = {}
 
 
 def is_arraylike(value: Any) -> bool:
-    """Whether an operation takes ``value`` as an array: lists and tuples it does not."""
+    """Whether an operation accepts ``value`` as an array; lists and tuples are not accepted."""
     return (isinstance(value, (Array, np.ndarray, np.generic, bool, int, float, complex))
             or hasattr(value, "__jax_array__"))
 
 
 def check_arraylike(name: str, *args: Any) -> None:
-    """Raises TypeError for the first argument that is no array or scalar."""
+    """Raises TypeError for the first argument that is not an array or scalar."""
     for position, arg in enumerate(args):
         if not is_arraylike(arg):
             raise TypeError(
@@ -73,10 +73,10 @@ def type_of(value: Any) -> tuple[Any, bool]:
 
 
 def element(value: Any, dtype: Any) -> Any:
-    """A Python scalar as an element of an array of ``dtype``: an integer need not fit any other.
+    """A Python scalar as an element of an array of ``dtype``; an integer need fit no other.
 
     Raises:
-      OverflowError: it fits neither that nor the dtype of Python's integers.
+      OverflowError: it fits neither this dtype nor that of Python's integers.
     """
     if value.__class__ is int and value >= 2**31 and dtypes.is_integer(dtype) and (
             dtype.itemsize >= 4):
@@ -96,7 +96,7 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
     kind = value.__class__
     if is_dimension(value):
         return dimension_scalar(value, dtype, weak)
-    # 0.0 and -0.0 would be one key.
+    # 0.0 and -0.0 would be the same key.
     key = (kind, value if value or kind is int else str(value), dtype, weak)
     known = _constants.get(key)
     if known is not None:
@@ -107,7 +107,7 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
         host = python_value(value, own)
     scalar = np.asarray(convert_host(np.asarray(host), dtype))
     result = ArrayImpl(ShapedArray((), dtype, True), scalar) if weak else scalar[()]
-    # Integers that depend on the width of the default type are left out.
+    # Integers that depend on the width of the default type are excluded.
     if kind is float or (kind is int and -2**31 <= value < 2**31):
         if len(_constants) > 4096:
             _constants.clear()
@@ -123,7 +123,7 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
             return value
         if aval.dtype != dtype and dtypes.canonical(aval.dtype) == dtype and (
                 config.explicit_x64_dtypes.value != config.ExplicitX64Mode.ALLOW):
-            # An array of 64 bits from before they were switched off.
+            # A 64-bit array from before 64 bits were disabled.
             warnings.warn(dtypes.truncation(aval.dtype, dtype, " requested in dtype"), stacklevel=3)
         return convert_element_type(value, dtype, weak)
     if value.__class__ in PYTHON_SCALARS or (
@@ -134,14 +134,14 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
 
 
 def promote_dtypes(name: str, *args: Any) -> list[Any]:
-    """The arguments as operands of one dtype, which JAX's promotion gives."""
+    """The arguments as operands of one dtype, by JAX's promotion."""
     operands = resolve(name, args)
     dtype, weak = dtypes.promote(tuple([type_of(operand) for operand in operands]))
     return [cast(operand, dtype, weak) for operand in operands]
 
 
 def resolve(name: str, args: Sequence[Any]) -> list[Any]:
-    """Checks the arguments, and replaces those that know their own array (``__jax_array__``)."""
+    """Checks the arguments, and replaces those that define ``__jax_array__``."""
     result = []
     for position, arg in enumerate(args):
         if not isinstance(arg, Array) and arg.__class__ not in PYTHON_SCALARS:
@@ -161,14 +161,14 @@ def inexact_type(dtype: Any, weak: bool) -> tuple[Any, bool]:
 
 
 def inexact_dtype(dtype: Any) -> Any:
-    """``dtype``, or the float that stands for an integer or boolean: float64 only for 64 bits."""
+    """``dtype``, or the float that replaces an integer or boolean: float64 only for 64 bits."""
     if dtypes.is_inexact(dtype):
         return dtype
     return dtypes.float32 if dtype.itemsize < 8 else dtypes.canonical(dtypes.float64)
 
 
 def promote_inexact(name: str, *args: Any) -> list[Any]:
-    """As ``promote_dtypes``, integers and booleans becoming floats."""
+    """As ``promote_dtypes``, with integers and booleans converted to floats."""
     operands = resolve(name, args)
     dtype, weak = inexact_type(*dtypes.promote(tuple([type_of(operand) for operand in operands])))
     return [cast(operand, dtype, weak) for operand in operands]
@@ -177,7 +177,7 @@ def promote_inexact(name: str, *args: Any) -> list[Any]:
 def promote_shapes(name: str, *args: Any) -> list[Any]:
     """Gives operands of different ranks the same rank; scalars stay scalars.
 
-    Without a name the option that complains of it does not apply.
+    Without a name, the option that warns about this does not apply.
     """
     ranks = {len(arg.shape) for arg in args if arg.shape}
     if len(ranks) < 2:
@@ -214,7 +214,7 @@ def _complain_of_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
 
 
 def promote_args(name: str, *args: Any) -> list[Any]:
-    """Operands of one dtype and, but for scalars, one rank."""
+    """Operands of one dtype and, except for scalars, one rank."""
     return promote_shapes(name, *promote_dtypes(name, *args))
 
 
@@ -223,7 +223,7 @@ def promote_args_inexact(name: str, *args: Any) -> list[Any]:
 
 
 def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
-    """Broadcasts an operand as NumPy does; the shape is known to fit."""
+    """Broadcasts an operand as NumPy does; the shape is known to be compatible."""
     have = x.shape
     if have == shape:
         return x
@@ -241,7 +241,7 @@ def broadcast_shapes_of(*args: Any) -> tuple[int, ...]:
 
 
 def check_accepts(primitive: Primitive, operands: Sequence[Any]) -> None:
-    """Raises TypeError where a primitive does not take the dtype of an operand."""
+    """Raises TypeError if a primitive does not accept the dtype of an operand."""
     accepts: Any = primitive.accepts
     if accepts is None:
         return
@@ -322,8 +322,8 @@ def canonical_dtype(dtype: Any, name: str) -> Any:
     """A dtype argument in its canonical form; of 64 bits that are off, see ``dtypes.requested``.
 
     Raises:
-      TypeError: it names no dtype of arrays of numbers.
-      ValueError: 64 bits are off, and refused.
+      TypeError: it does not name a numeric dtype.
+      ValueError: it has 64 bits, which are disabled and refused.
     """
     try:
         wanted = dtypes.as_dtype(dtype)
@@ -358,7 +358,7 @@ def static(value: Any, name: str) -> int:
 
     Raises:
       ValueError: it is an array: JAX's static arguments are hashed.
-      TypeError: it is no integer.
+      TypeError: it is not an integer.
     """
     if isinstance(value, Array):
         raise ValueError("Non-hashable static arguments are not supported: the argument "
@@ -371,6 +371,6 @@ def is_concrete(value: Any) -> bool:
 
 
 def check_out(name: str, out: Any) -> None:
-    """JAX's functions take NumPy's argument ``out`` only to refuse it."""
+    """Refuses NumPy's argument ``out``, as JAX's functions do."""
     if out is not None:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")

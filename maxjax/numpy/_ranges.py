@@ -52,7 +52,8 @@ def iota(dtype: Any, size: int) -> Array:
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
            device: Any = None, out_sharding: Any = None) -> Array:
-    """``start`` up to, not including, ``stop`` (with one argument: 0 up to it) by ``step``.
+    """Values from ``start`` up to, but excluding, ``stop`` (from 0, given one argument) by
+    ``step``.
 
     Raises:
       ConcretizationTypeError: an argument is traced: the size would depend on its value.
@@ -140,7 +141,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
-    """``num`` values from ``start`` to ``stop`` at equal distances, along a new axis.
+    """``num`` evenly spaced values from ``start`` to ``stop``, along a new axis.
 
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
@@ -189,9 +190,9 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
 def _interpolated(start: Array, stop: Array, *, num: int, endpoint: bool) -> Array:
     """``num`` values from ``start`` to ``stop``, real and of one shape, along a leading axis.
 
-    ``start + (stop - start) * position / steps``: nothing is rounded before a value that a float
-    holds, unless the product is too long for one. So counts of a histogram are right at its edges.
-    Halves of the bounds and powers of two below ``1 / steps`` keep it from overflowing.
+    ``start + (stop - start) * position / steps``: a value that a float represents exactly is not
+    rounded, unless the product is too long for one. So counts of a histogram are right at its
+    edges. Halving the bounds and using powers of two below ``1 / steps`` prevents overflow.
     """
     steps = num - endpoint
     dtype, wide = start.dtype, (1, *start.shape)
@@ -203,13 +204,13 @@ def _interpolated(start: Array, stop: Array, *, num: int, endpoint: bool) -> Arr
     return joining.concatenate([out, reshape(stop, wide)], 0) if endpoint else out
 
 
-_MANY = 16384     # values, from which on one NumPy rule pays
+_MANY = 16384     # the number of values from which a single NumPy rule is faster
 _interpolated_at_once = whole("linspace", rules.linspace)(_interpolated)
 
 
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
              dtype: Any = None, axis: int = 0) -> Array:
-    """Powers of ``base`` with exponents from ``start`` to ``stop`` at equal distances.
+    """Powers of ``base`` with evenly spaced exponents from ``start`` to ``stop``.
 
     >>> jnp.logspace(0, 3, 4, base=2)
     Array([1., 2., 4., 8.], dtype=float32)
@@ -222,7 +223,7 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None,
               axis: int = 0) -> Array:
-    """``num`` values from ``start`` to ``stop`` in equal ratios.
+    """``num`` values from ``start`` to ``stop`` in geometric progression.
 
     >>> jnp.geomspace(1, 1000, 4).round()
     Array([   1.,   10.,  100., 1000.], dtype=float32)
@@ -252,7 +253,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
         raise ValueError(f"k must be a scalar integer; got {k}")
     row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
     column = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
-    if isinstance(k, int):      # beyond the corners all diagonals are alike
+    if isinstance(k, int):      # all diagonals beyond the corners are equivalent
         k = min(max(k, -rows), columns)
     offset = cast(k, dtypes.int32)
     return on_device(convert_element_type((row + offset) == column, dtype), eager(device))

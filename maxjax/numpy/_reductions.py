@@ -1,4 +1,4 @@
-"""Reductions: sum, mean, extremes, truth, positions of extremes."""
+"""Reductions: sum, mean, max, min, all, any, argmax, argmin."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ _where = where      # the name is an argument of most functions here
 
 
 def keep_axes(result: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """Puts reduced axes back with size 1."""
+    """Restores reduced axes with size 1."""
     kept = tuple(i for i in range(len(shape)) if i not in axes)
     sizes = tuple(1 if i in axes else size for i, size in enumerate(shape))
     return broadcast_in_dim(result, sizes, kept)
 
 
 def wide_integer(dtype: Any) -> Any:
-    """The dtype in which values are summed: of integers and booleans at least the default width,
-    and 64 bits only where they are enabled."""
+    """The dtype in which values are summed: for integers and booleans at least the default width,
+    and 64 bits only if enabled."""
     if dtype == dtypes.bool_:
         return dtypes.canonical(dtypes.int64)
     if dtypes.is_integer(dtype):
@@ -99,8 +99,8 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
     """What sum, prod, max and min have in common.
 
     Args:
-      identity: of the operation, as a function of the dtype; None where it has none.
-      combine: the elementwise function that joins ``initial`` to the result.
+      identity: of the operation, as a function of the dtype; None if it has none.
+      combine: the elementwise function that combines ``initial`` with the result.
       widen: integers are computed in at least the default width.
       narrow_floats: float16 and bfloat16 are accumulated in float32.
     """
@@ -110,7 +110,7 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
         dtype = canonical_dtype(dtype, name)
         result_dtype = dtype
     else:
-        # Booleans are counted in any case.
+        # Booleans are always counted.
         counted = narrow_floats and x.dtype == dtypes.bool_
         result_dtype = wide_integer(x.dtype) if widen or counted else x.dtype
     axes = canonical_axes(axis, x.ndim)
@@ -148,13 +148,13 @@ def strong(x: Array) -> Array:
 
 
 def all_sizes(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Whether none of the reduced axes is empty (or the result is empty anyway)."""
+    """Whether no reduced axis is empty (or the result is empty anyway)."""
     return 0 not in [shape[axis] for axis in axes] or 0 in [
         size for i, size in enumerate(shape) if i not in axes]
 
 
 _ALL_AXES = tuple(tuple(range(rank)) for rank in range(8))
-# What is summed as it is, without and with 64 bits.
+# Dtypes that are summed without conversion, without and with 64 bits.
 _DIRECT = (frozenset({dtypes.float32, dtypes.int32, dtypes.complex64}),
            frozenset({dtypes.float32, dtypes.float64, dtypes.int64, dtypes.complex64,
                       dtypes.complex128}))
@@ -201,7 +201,7 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 
 def max(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
         where: Any = None) -> Array:
-    """The greatest element over ``axis``; NaN if there is one.
+    """The maximum over ``axis``; NaN if any element is NaN.
 
     Raises:
       ValueError: there are no elements, and no ``initial``.
@@ -215,7 +215,7 @@ def max(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initi
 
 def min(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
         where: Any = None) -> Array:
-    """The least element over ``axis``; NaN if there is one.
+    """The minimum over ``axis``; NaN if any element is NaN.
 
     Raises:
       ValueError: there are no elements, and no ``initial``.
@@ -255,7 +255,7 @@ def all(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *,
 
 def any(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *,
         where: Any = None) -> Array:
-    """Whether an element over ``axis`` is true.
+    """Whether any element over ``axis`` is true.
 
     >>> jnp.any(jnp.array([[1, 0], [0, 0]]), axis=1)
     Array([ True, False], dtype=bool)
@@ -271,7 +271,7 @@ def _less(count: Any, ddof: Any) -> Any:
 
 
 def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: Any) -> Any:
-    """How many elements are reduced: a number, or an array where a mask decides."""
+    """The number of reduced elements: a number, or an array if a mask decides."""
     if mask is None:
         return constant(math.prod(x.shape[axis] for axis in axes), dtype)
     mask = as_bool(mask)
@@ -281,7 +281,7 @@ def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: An
 
 
 def _counted_axes(axis: Any, shape: tuple[int, ...], mask: Any) -> tuple[int, ...]:
-    """The axes of a mean, the sizes of which are looked up first where there is no mask.
+    """The axes of a mean, whose sizes are looked up first if there is no mask.
 
     Raises:
       IndexError: one is out of bounds, and there is no mask.
@@ -314,7 +314,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     """
     if a.__class__ is ArrayImpl and dtype is None and out is None and where is None and (
             a.aval.dtype is dtypes.float32 and not keepdims and not a.aval.weak_type):
-        # The common case at once, without going through what the rest must ask.
+        # The common case first, without the checks for the others.
         shape = a.aval.shape
         axes = _counted_axes(axis, shape, None)
         if axes:
@@ -377,7 +377,7 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
         correction: Any = None) -> Array:
     """The variance over ``axis``: the mean of the squared distances from the mean.
 
-    ``ddof`` (or ``correction``) is taken off the number of elements in the divisor.
+    ``ddof`` (or ``correction``) is subtracted from the number of elements in the divisor.
 
     >>> x = jnp.array([1., 3.])
     >>> jnp.var(x), jnp.var(x, ddof=1)
@@ -385,7 +385,7 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
     """
     check_out("var", out)
     result = variance_of("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
-    # Where the variance is undefined it would be NaN: so the result is a float in any case.
+    # An undefined variance is NaN, so the result is a float in any case.
     return result if dtypes.is_inexact(result.dtype) else _where(True, result, np.nan)
 
 
@@ -435,7 +435,7 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
         count = count - cast(ddof, compute)
     total = sum(squared, axes, keepdims=keepdims, where=mask)
     if skips_nan:
-        # The derivative of a variance of too few elements is 0 then, not NaN.
+        # The derivative of a variance of too few elements is then 0, not NaN.
         value = convert_element_type(ufuncs.divide(total, _where(count > 0, count, 1)), result)
         return _where(count > 0, value, np.nan) if dtypes.is_inexact(result) else value
     value = convert_element_type(ufuncs.divide(total, count), result)
@@ -459,7 +459,7 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
 
 
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
-    """The distance between the greatest and the least element.
+    """The difference between the maximum and the minimum.
 
     >>> jnp.ptp(jnp.array([[1, 5], [3, 4]]), axis=1)
     Array([4, 1], dtype=int32)
@@ -470,7 +470,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Ar
 
 
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Array:
-    """How many elements over ``axis`` are not zero.
+    """The number of nonzero elements over ``axis``.
 
     >>> jnp.count_nonzero(jnp.array([[1, 0], [3, 4]]), axis=1)
     Array([1, 2], dtype=int32)
@@ -507,7 +507,7 @@ def _position(name: str, primitive: Primitive, a: Any, axis: Any, out: Any,
 
 
 def argmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
-    """The position of the first greatest element (of the first NaN, if there is one).
+    """The index of the first maximum (of the first NaN, if there is one).
 
     >>> x = jnp.array([[1, 5], [7, 4]])
     >>> jnp.argmax(x), jnp.argmax(x, axis=1)
@@ -517,7 +517,7 @@ def argmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> A
 
 
 def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
-    """The position of the first least element (of the first NaN, if there is one).
+    """The index of the first minimum (of the first NaN, if there is one).
 
     >>> x = jnp.array([[3, 5], [7, 1]])
     >>> jnp.argmin(x), jnp.argmin(x, axis=1)

@@ -1,8 +1,8 @@
 """Reading and writing array references by indices.
 
-An index is as NumPy's, without negative steps and masks. What is written is of the region's shape
-and the reference's dtype: nothing is broadcast or promoted. A place that is computed is moved
-inside; of arrays of indices those outside are not written.
+An index is as in NumPy, without negative steps and masks. A written value has the region's shape
+and the reference's dtype: nothing is broadcast or promoted. A computed position is moved into
+bounds; out-of-bounds entries of index arrays are not written.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from maxjax.numpy._where import where
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice:
-    """An index of a reference or an array: ``size`` places from ``start``, every ``stride``-th.
+    """An index of a reference or an array: ``size`` positions from ``start``, every ``stride``-th.
 
     Args:
-      start: an integer, or a traced one: the place is moved inside. Alone, it is the size, and
-        the start is 0; None is all.
+      start: an integer, or a traced one, which is moved into bounds. Alone, it is the size, and the
+        start is 0; None means all.
 
     >>> ref = jax.new_ref(jnp.arange(5.))
     >>> ref[jax.ds(1, 3)]
@@ -44,20 +44,20 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice
     return Slice(start, size, 1 if stride is None else stride)
 
 
-# What an index says of one dimension: an array of indices, or this.
+# The entry of an index for one dimension: an array of indices, or this.
 @dataclasses.dataclass(slots=True)
 class _Span:
     start: Any
     size: int
     stride: int
-    dropped: bool = False       # an integer: the dimension goes
+    dropped: bool = False       # an integer: the dimension is dropped
 
     @property
     def static(self) -> bool:
         return isinstance(self.start, int)
 
     def index(self) -> Any:
-        """As an index of an array, where the start is known."""
+        """The equivalent index of an array, if the start is known."""
         if self.dropped:
             return self.start
         return slice(self.start, self.start + max(self.size - 1, 0) * self.stride
@@ -121,7 +121,7 @@ def _entry(part: Any, size: int) -> Any:
 
 
 def _integer(value: Any, size: int) -> Any:
-    """A place, counted from the front: a number if it is known."""
+    """A position, counted from the front: a number if it is known."""
     if isinstance(value, Tracer):
         found = value.concrete()
         if found is None:
@@ -134,7 +134,7 @@ def _integer(value: Any, size: int) -> Any:
 
 
 def _region(shape: tuple[int, ...], entries: list[Any]) -> tuple[int, ...]:
-    """The shape of what the entries name."""
+    """The shape of the region given by the entries."""
     if all(isinstance(entry, _Span) for entry in entries):
         return tuple(entry.size for entry in entries if not entry.dropped)
     index = tuple(
@@ -149,7 +149,7 @@ def _is_whole(shape: tuple[int, ...], entries: list[Any]) -> bool:
 
 
 def _as_index(entries: list[Any], shape: tuple[int, ...]) -> tuple[Any, ...] | None:
-    """The entries as an index of an array; None where a start is computed and no array is by."""
+    """The entries as an index of an array; None if a start is computed and there is no array."""
     spans = [entry for entry in entries if isinstance(entry, _Span)]
     if all(span.static for span in spans):
         return tuple(entry.index() if isinstance(entry, _Span) else entry for entry in entries)
@@ -164,7 +164,7 @@ def _as_index(entries: list[Any], shape: tuple[int, ...]) -> tuple[Any, ...] | N
 
 
 def _block(value: Any, entries: list[Any]) -> tuple[Any, list[Any], tuple[Any, ...]]:
-    """The block that the entries lie in, where it starts, and the static index of them in it."""
+    """The block that contains the entries, its start, and their static index in it."""
     starts = [entry.start for entry in entries]
     block = dynamic_slice(value, starts, [entry.extent for entry in entries])
     inside = tuple(0 if entry.dropped else slice(None, None, entry.stride) for entry in entries)
@@ -183,7 +183,7 @@ def _taken(value: Any, entries: list[Any]) -> Any:
         return value[place]
     strided = _strided(entries)
     if strided:
-        # A place of its own for each element: each is moved inside by itself.
+        # Each element has its own position, which is moved into bounds separately.
         n, span = strided[0]
         entries[n] = _Span(0, value.shape[n], 1)
         axis = sum(not (isinstance(x, _Span) and x.dropped) for x in entries[:n])
@@ -194,13 +194,13 @@ def _taken(value: Any, entries: list[Any]) -> Any:
 
 
 def _strided(entries: list[Any]) -> list[tuple[int, _Span]]:
-    """The entries with a stride from a computed place, by their dimensions."""
+    """The entries with a stride and a computed start, by their dimensions."""
     return [(n, entry) for n, entry in enumerate(entries)
             if isinstance(entry, _Span) and entry.stride > 1 and not entry.static]
 
 
 def _update(value: Any, index: Any, new: Any, name: str) -> Any:
-    """``value`` with ``new`` set in a region of it, or added ("swap", "addupdate")."""
+    """``value`` with ``new`` set in a region, or added to it ("swap", "addupdate")."""
     new = leaf_operand(new)
     shape, dtype = value.shape, value.dtype
     entries = _entries(shape, index)
@@ -273,10 +273,10 @@ def _store(of: Ref | RefView, value: Any, operation: str) -> None:
 
 
 def _checked(ref: Any, function: str, name: str) -> Any:
-    """A reference or view that may be used.
+    """A valid reference or view.
 
     Raises:
-      ValueError: it is none, or the reference is no longer valid.
+      ValueError: it is neither, or the reference is no longer valid.
     """
     base = ref
     while isinstance(base, RefView):
@@ -294,10 +294,10 @@ def get(ref: Ref | RefView, idx: Any = None) -> Array:
     """The value of a reference, or a region of it: ``ref[idx]``.
 
     Args:
-      idx: None is all.
+      idx: None means all.
 
     Raises:
-      ValueError: ``ref`` is no reference, or a known index is out of range.
+      ValueError: ``ref`` is not a reference, or a known index is out of range.
 
     >>> ref = jax.new_ref(jnp.arange(5))
     >>> jax.ref.get(ref, slice(1, 3))
@@ -310,11 +310,11 @@ def set(ref: Ref | RefView, idx: Any, value: Any) -> None:
     """Writes a region of a reference: ``ref[idx] = value``.
 
     Args:
-      idx: None is all.
-      value: of the region's shape and the reference's dtype.
+      idx: None means all.
+      value: has the region's shape and the reference's dtype.
 
     Raises:
-      ValueError: the shape or dtype is another, ``ref`` is no reference, or a known index is out of
+      ValueError: the shape or dtype differs, ``ref`` is not a reference, or a known index is out of
         range.
 
     >>> ref = jax.new_ref(jnp.zeros(3))
@@ -327,7 +327,7 @@ def set(ref: Ref | RefView, idx: Any, value: Any) -> None:
 
 
 def swap(ref: Ref | RefView, idx: Any, value: Any, _function_name: str = "ref_swap") -> Array:
-    """Writes a region of a reference and returns what was there; arguments as for ``set``.
+    """Writes a region of a reference and returns its old value; arguments as for ``set``.
 
     >>> ref = jax.new_ref(jnp.arange(3))
     >>> jax.ref.swap(ref, 0, 7), ref
@@ -339,14 +339,14 @@ def swap(ref: Ref | RefView, idx: Any, value: Any, _function_name: str = "ref_sw
 
 
 def addupdate(ref: Ref | RefView, idx: Any, x: Any) -> None:
-    """Adds to a region of a reference; to a place that is named twice, twice.
+    """Adds to a region of a reference; repeated indices accumulate.
 
     Args:
-      idx: None is all.
-      x: of the region's shape and the reference's dtype.
+      idx: None means all.
+      x: has the region's shape and the reference's dtype.
 
     Raises:
-      ValueError: as of ``set``.
+      ValueError: as for ``set``.
 
     >>> ref = jax.new_ref(jnp.zeros(3))
     >>> jax.ref.addupdate(ref, jnp.array([0, 0]), jnp.ones(2))
@@ -358,7 +358,7 @@ def addupdate(ref: Ref | RefView, idx: Any, x: Any) -> None:
 
 
 def _addupdate(self: Any, x: Any, idx: Any = ()) -> None:
-    """Adds to a region, by default to all: ``jax.ref.addupdate``."""
+    """Adds to a region, by default the whole: ``jax.ref.addupdate``."""
     addupdate(self, idx, x)
 
 

@@ -151,7 +151,7 @@ _SMALL_UNSIGNED = (dtypes.uint1, dtypes.uint2, dtypes.uint4)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
-    """Whether a dtype is, or is below, another dtype or abstract class of dtypes.
+    """Whether a dtype is, or is a subtype of, another dtype or abstract class of dtypes.
 
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype("int32", jnp.inexact)
     (True, False)
@@ -169,7 +169,7 @@ def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
         return np.issubdtype(arg1, _numpy_type(arg2))
     value = dtypes.as_dtype(arg1)
     wanted = _numpy_type(arg2)
-    # ml_dtypes stand outside of NumPy's hierarchy.
+    # ml_dtypes are outside NumPy's hierarchy.
     if wanted in _ABSTRACT:
         if value in _FLOATS:
             return np.issubdtype(np.float32, wanted)
@@ -224,13 +224,13 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     """
     pair = tuple((PYTHON_SCALARS[t][1], True) if t in (int, float, complex)
                  else (dtypes.as_dtype(t), False) for t in (a, b))
-    # 64 bits come of 64 bits and Python's types alone, unless the option is set.
+    # 64 bits only result from 64 bits and Python's types, unless the option is set.
     wide = any(dtypes.canonical(dtype) != dtype for dtype, _ in pair)
     return dtypes.promote(pair, x64=True if wide else None)[0]
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
-    """NumPy's rule of what may be cast without loss.
+    """NumPy's rule for casts without loss.
 
     >>> jnp.can_cast("int32", "float64"), jnp.can_cast("float32", "int32")
     (True, False)

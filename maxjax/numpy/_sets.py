@@ -1,4 +1,4 @@
-"""Sets: unique elements, and what is done with them."""
+"""Unique elements and set operations."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def _check_concrete(name: str, x: Any, size: Any) -> None:
 def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
            return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
            size: int | None = None, fill_value: Any = None, sorted: bool = True) -> Any:
-    """The different elements, in ascending order (different slices, with ``axis``).
+    """The unique elements, in ascending order (unique slices, with ``axis``).
 
     Args:
-      return_index: also where each stands first.
-      return_inverse: also which of them each element is.
-      return_counts: also how often each stands.
-      size: the number of results, which must be given where ``ar`` is traced; too few are filled
-        up with ``fill_value`` (by default the least element).
+      return_index: also return the index of each one's first occurrence.
+      return_inverse: also return the index of each element among them.
+      return_counts: also return their counts.
+      size: the number of results, required if ``ar`` is traced; missing ones are filled with
+        ``fill_value`` (by default the least element).
 
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
@@ -137,7 +137,7 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
 
 def _empty_unique(x: Array, size: Any, fill_value: Any, return_index: bool, return_inverse: bool,
                   return_counts: bool, axis: int | None, shape: tuple[int, ...]) -> Any:
-    """Of an array of no elements: slices of none are one, and there is no other."""
+    """For an array without elements: all empty slices are equal."""
     integer = dtypes.canonical(dtypes.int64)
     count, groups = x.shape[0], int(0 in x.shape[1:])
     if not count and size and fill_value is None:
@@ -156,7 +156,7 @@ def _empty_unique(x: Array, size: Any, fill_value: Any, return_index: bool, retu
 
 
 class _UniqueAllResult(NamedTuple):
-    """What ``unique_all`` gives."""
+    """The results of ``unique_all``."""
     values: Array
     indices: Array
     inverse_indices: Array
@@ -164,19 +164,19 @@ class _UniqueAllResult(NamedTuple):
 
 
 class _UniqueCountsResult(NamedTuple):
-    """What ``unique_counts`` gives."""
+    """The results of ``unique_counts``."""
     values: Array
     counts: Array
 
 
 class _UniqueInverseResult(NamedTuple):
-    """What ``unique_inverse`` gives."""
+    """The results of ``unique_inverse``."""
     values: Array
     inverse_indices: Array
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
-    """Unique elements, where they stand first, which one each element is, how often they stand.
+    """Unique elements, indices of their first occurrences, inverse indices, and counts.
 
     >>> jnp.unique_all(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
@@ -187,7 +187,7 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 def unique_counts(x: Any, /, *, size: int | None = None,
                   fill_value: Any = None) -> _UniqueCountsResult:
-    """Unique elements, and how often they stand.
+    """Unique elements and their counts.
 
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
@@ -198,7 +198,7 @@ def unique_counts(x: Any, /, *, size: int | None = None,
 
 def unique_inverse(x: Any, /, *, size: int | None = None,
                    fill_value: Any = None) -> _UniqueInverseResult:
-    """Unique elements, and which one each element is.
+    """Unique elements and inverse indices.
 
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
@@ -216,7 +216,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
-# Beyond so many comparisons, isin searches in the sorted test elements.
+# Beyond this many comparisons, isin searches in the sorted test elements.
 _COMPARISONS = 1 << 16
 _METHODS = ("compare_all", "binary_search", "sort", "auto")
 
@@ -226,7 +226,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     """Whether each element is one of ``test_elements``. NaN never is.
 
     Args:
-      element: any shape, which the result has too.
+      element: of any shape, which is also the result's.
       invert: whether it is none of them.
       method: accepted; every method gives the same result.
 
@@ -251,7 +251,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The elements of either array, in ascending order, each once.
+    """The unique elements of both arrays, in ascending order.
 
     ``size`` and ``fill_value`` are those of ``unique``.
 
@@ -305,11 +305,11 @@ def _flattened(name: str, may_be_traced: bool, *arrays: Any) -> list[Array]:
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
               fill_value: Any = None) -> Array:
-    """The elements of the first array that are not in the second, in ascending order, each once.
+    """The unique elements of the first array that are not in the second, in ascending order.
 
     Args:
-      assume_unique: take the elements of ``ar1`` as they stand.
-      size: how many to give: needed where an array is traced. Missing ones are ``fill_value``
+      assume_unique: use the elements of ``ar1`` without sorting or deduplicating.
+      size: how many to return; required if an array is traced. Missing ones are ``fill_value``
         (0 by default).
 
     >>> setdiff1d(jnp.array([5, 1, 2, 5]), jnp.array([2]))
@@ -329,8 +329,8 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | Non
     """The elements of exactly one of the arrays, in ascending order.
 
     Args:
-      assume_unique: no array holds an element twice.
-      size: how many to give: needed where an array is traced. Missing ones are ``fill_value``
+      assume_unique: no array contains duplicates.
+      size: how many to return; required if an array is traced. Missing ones are ``fill_value``
         (the least result by default).
 
     >>> setxor1d(jnp.array([1, 2, 3]), jnp.array([3, 4]))
@@ -345,7 +345,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | Non
     both, absent = joining.concatenate([x, y]), ~joining.concatenate(present)
     if not both.size:
         return _compacted(both, absent, size, 0 if fill_value is None else fill_value)
-    # What is absent comes after its equals, so that the present ones are neighbours.
+    # Absent elements are sorted after equal present ones, so that those are adjacent.
     both, absent = sort_p.bind(both, absent, dimension=0, is_stable=True, num_keys=2)
     same = (both[1:] == both[:-1]) & ~absent[1:] & ~absent[:-1]
     edge = creation.zeros((1,), bool)
@@ -356,12 +356,12 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | Non
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
                 size: int | None = None, fill_value: Any = None
                 ) -> Array | tuple[Array, Array, Array]:
-    """The elements of both arrays, in ascending order.
+    """The elements that are in both arrays, in ascending order.
 
     Args:
-      assume_unique: no array holds an element twice.
-      return_indices: also where each stands first in either array.
-      size: how many to give: needed where an array is traced. Missing ones are ``fill_value``
+      assume_unique: no array contains duplicates.
+      return_indices: also return the index of each one's first occurrence in each array.
+      size: how many to return; required if an array is traced. Missing ones are ``fill_value``
         (the least result by default), and their indices the sizes of the arrays.
 
     >>> intersect1d(jnp.array([4, 1, 3]), jnp.array([3, 5, 4]), return_indices=True)
@@ -403,7 +403,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *,
 
     Args:
       obj: an integer, an array of integers, a mask, or a slice. Its values must be known, unless
-        ``assume_unique_indices`` promises that no position is named twice.
+        ``assume_unique_indices`` promises that no position is repeated.
 
     Raises:
       ConcretizationTypeError: ``obj`` is traced, and its positions are not promised to be unique.
@@ -425,7 +425,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *,
     if not (is_mask or dtypes.is_integer(positions.dtype)):
         raise ValueError(f"delete: obj must be integers or booleans, got {positions.dtype}")
     if assume_unique_indices and not is_mask:
-        # The kept rows move down past each deleted one that is not above them.
+        # The retained rows move down past each deleted one that is not above them.
         wanted = shapes.ravel(where(positions < 0, positions + size, positions))
         wanted = sorting.sort(rounding.clip(wanted, 0, size - 1))
         places = primitives.iota(dtypes.int32, (size - wanted.size,), 0)
@@ -450,11 +450,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """The array with ``values`` before the positions ``obj`` along an axis (of the flattened one).
 
     Args:
-      obj: an integer, a slice, or a vector of integers; out of bounds they are clipped.
-      values: become the dtype of ``arr``, and broadcast.
+      obj: an integer, a slice, or a vector of integers; out-of-bounds ones are clipped.
+      values: converted to the dtype of ``arr``, and broadcast.
 
     Raises:
-      ValueError: the positions are no integers, or the values do not fit.
+      ValueError: the positions are not integers, or the values do not fit.
 
     >>> insert(jnp.arange(4.0), jnp.array([1, 3]), 9.0)
     Array([0., 9., 1., 2., 9., 3.], dtype=float32)
@@ -492,7 +492,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
 
 
 def _inserted(positions: np.ndarray, size: int, count: int) -> np.ndarray:
-    """For each place of the result, which of the ``size`` old and ``count`` new it shows."""
+    """For each position of the result, its index among ``size`` old and ``count`` new ones."""
     positions = positions.astype(np.int64)
     positions = np.clip(np.where(positions < 0, positions + size, positions), 0, size)
     positions = np.broadcast_to(positions.reshape(-1), (count,))
@@ -504,7 +504,7 @@ def _inserted(positions: np.ndarray, size: int, count: int) -> np.ndarray:
 
 
 def _inserted_traced(positions: Array, size: int, count: int) -> Array:
-    """As ``_inserted``, of positions that are not known."""
+    """As ``_inserted``, for unknown positions."""
     positions = rounding.clip(where(positions < 0, positions + size, positions), 0, size)
     positions = shapes.broadcast_to(shapes.ravel(positions.astype(np.int32)), (count,))
     order = sorting.argsort(positions).astype(np.int32)

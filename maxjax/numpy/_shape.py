@@ -1,4 +1,4 @@
-"""Shapes: reshaping, permuting, broadcasting, repeating, turning."""
+"""Shapes: reshaping, permuting, broadcasting, repeating, reversing, rotating."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
     """The shape argument of a reshape, with -1 replaced.
 
     Raises:
-      TypeError: it does not fit the number of elements.
+      TypeError: it does not match the number of elements.
       InconclusiveDimensionOperation: that depends on symbols.
     """
     sizes = canonical_shape(wanted)
@@ -115,10 +115,10 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
             out_sharding: Any = None) -> Array:
-    """The elements in another shape; one size may be -1, to be found.
+    """The elements in another shape; one size may be -1, to be inferred.
 
     Raises:
-      TypeError: the number of elements does not fit.
+      TypeError: the number of elements does not match.
 
     >>> jnp.reshape(jnp.arange(6), (2, -1))
     Array([[0, 1, 2],
@@ -145,7 +145,7 @@ def _reversed_axes(x: Array) -> Array:
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
-    """The elements in one dimension.
+    """The flattened array.
 
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
     Array([1, 3, 2, 4], dtype=int32)
@@ -197,7 +197,7 @@ def matrix_transpose(x: Any, /) -> Array:
 
 
 def axis_as_index(axis: Any, rank: int) -> int:
-    """An axis counted from the front; out of bounds it is an IndexError, where JAX has that."""
+    """An axis counted from the front; an IndexError if out of bounds, where JAX raises that."""
     try:
         return canonical_axis(axis, rank)
     except ValueError as error:
@@ -380,8 +380,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     """Each element repeated, ``repeats`` times (one number, or one for each element).
 
     Args:
-      total_repeat_length: the size of the result, which must be given where ``repeats`` is
-        traced; what is too much is cut off, what is missing repeats the last element.
+      total_repeat_length: the size of the result, required if ``repeats`` is traced; the excess is
+        cut off, and the last element repeated to fill the rest.
 
     >>> jnp.repeat(jnp.array([1, 2]), 2)
     Array([1, 1, 2, 2], dtype=int32)
@@ -454,7 +454,7 @@ def take_in_bounds(x: Array, positions: Array, axis: int) -> Array:
 
 
 def resize(a: Any, new_shape: Any) -> Array:
-    """The elements, repeated or cut off to fill ``new_shape``.
+    """The elements, repeated or truncated to fill ``new_shape``.
 
     >>> jnp.resize(jnp.array([1, 2, 3]), (2, 2))
     Array([[1, 2],
@@ -472,7 +472,7 @@ def resize(a: Any, new_shape: Any) -> Array:
 
 
 def flip(m: Any, axis: Any = None) -> Array:
-    """Reverses the order along an axis, or several, or all.
+    """Reverses the order along one, several or all axes.
 
     >>> jnp.flip(jnp.array([[1, 2], [3, 4]]), axis=1)
     Array([[2, 1],
@@ -507,7 +507,7 @@ def flipud(m: Any) -> Array:
 
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """Turns by 90 degrees, ``k`` times, from the first axis towards the second.
+    """Rotates by 90 degrees, ``k`` times, from the first axis towards the second.
 
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
     Array([[2, 4],
@@ -537,7 +537,7 @@ def _roll_spread(x: Array, shift: tuple[int, ...], axes: tuple[int, ...]) -> Arr
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
-    """Shifts the elements along axes; those pushed out at the end come in at the start.
+    """Shifts the elements along axes; those shifted past the end reappear at the start.
 
     >>> jnp.roll(jnp.arange(5), 2)
     Array([3, 4, 0, 1, 2], dtype=int32)
@@ -553,7 +553,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         amounts = [shift] if not shift.ndim else [shift[i] for i in range(shift.shape[0])]
     else:
         amounts = np.asarray(concrete(shift, "")).reshape(-1).tolist()
-        if is_spread(x):      # as one program the result lies as ``x``
+        if is_spread(x):      # as one program, so that the result has the sharding of ``x``
             return _roll_spread(x, tuple(amounts), tuple(axes))
     if len(amounts) == 1:
         amounts = list(amounts) * len(axes)
@@ -563,7 +563,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         length: Any = x.shape[index]
         if not length:
             continue
-        # For some sizes a symbol stands for, the amount may go round more than once.
+        # For some values of a symbol, the shift may wrap around more than once.
         if isinstance(amount, Array) or (
                 dimensions.is_dimension(length) and length.lower() <= abs(amount)):
             places = creation.iota(dtypes.int32, (length,), 0)

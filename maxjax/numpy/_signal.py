@@ -50,7 +50,7 @@ def _part(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:
 # --- differences and integrals --------------------------------------------------------------------
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
-    """The ``n``-th differences of neighbours along an axis.
+    """The ``n``-th differences of adjacent elements along an axis.
 
     >>> jnp.diff(jnp.array([1, 4, 9, 16]))
     Array([3, 5, 7], dtype=int32)
@@ -86,7 +86,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
-    """The differences of neighbours in the flattened array, between given ends.
+    """The differences of adjacent elements of the flattened array, between given ends.
 
     >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_end=jnp.array([-1]))
     Array([ 3,  5, -1], dtype=int32)
@@ -106,7 +106,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     """Central differences in the interior, one-sided ones at the edges.
 
     Args:
-      varargs: the distance of samples: one for all axes, or for each axis a number or coordinates.
+      varargs: the sample spacing: one for all axes, or for each axis a number or coordinates.
 
     >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0, 16.0]))
     Array([3., 4., 6., 7.], dtype=float32)
@@ -181,7 +181,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Array:
-    """The array with jumps of more than half a period taken out.
+    """The array with jumps of more than half a period removed.
 
     >>> jnp.unwrap(jnp.array([0, 3, 1, 0]), period=4)
     Array([ 0, -1, -3, -4], dtype=int32)
@@ -210,10 +210,10 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
            period: Any = None) -> Array:
-    """Linear interpolation between the points (xp, fp), of which xp rises.
+    """Linear interpolation between the points (xp, fp), with increasing xp.
 
     Args:
-      left, right: values outside of the points; "extrapolate" continues the last line.
+      left, right: values outside the points; "extrapolate" continues the last line.
 
     >>> jnp.interp(jnp.array([0.5, 5.0]), jnp.array([0., 1., 2.]), jnp.array([0., 10., 40.]))
     Array([ 5., 40.], dtype=float32)
@@ -247,7 +247,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
     x1, x0 = shapes.take_in_bounds(xp, place, 0), shapes.take_in_bounds(
         xp, ufuncs._maximum(place - 1, 0), 0)
     step = x1 - x0
-    # Equal neighbours: no line between them.
+    # Equal neighbours have no line between them.
     tiny = ufuncs.abs(step) <= float(np.spacing(dtypes.finfo(xp.dtype).eps))
     safe = where(tiny, 1, step)
     result = where(tiny, f0, f0 + ((x - x0) / safe) * (f1 - f0))
@@ -308,7 +308,7 @@ def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: An
         padding = (size - 1, size - 1)
     else:
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
-    # Integers are floats by now; a wish for integers is a conversion of the result.
+    # Integers are floats by now; a requested integer dtype is a conversion of the result.
     whole = preferred is not None and dtypes.is_integer(canonical_dtype(preferred, name))
     result = lax.conv_general_dilated(
         a[None, None, :], kernel[None, None, :], (1,), [padding], precision=precision,
@@ -320,8 +320,8 @@ def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: An
 
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None,
              preferred_element_type: Any = None) -> Array:
-    """The convolution of two vectors: all of it ("full"), as long as ``a`` ("same"), or where
-    they overlap completely ("valid").
+    """The convolution of two vectors: "full", as long as ``a`` ("same"), or where they overlap
+    completely ("valid").
 
     >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
     Array([ 1., 12., 23., 30.], dtype=float32)
@@ -403,7 +403,7 @@ def kaiser(M: int, beta: Any) -> Array:
 # --- bits -----------------------------------------------------------------------------------------
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Eight truth values to a byte.
+    """Packs eight truth values into each byte.
 
     >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
     Array([131], dtype=uint8)
@@ -430,7 +430,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
 
 def unpackbits(a: Any, axis: int | None = None, count: int | None = None,
                bitorder: str = "big") -> Array:
-    """Each byte to eight bits.
+    """Unpacks each byte into eight bits.
 
     >>> jnp.unpackbits(jnp.array([131], dtype=jnp.uint8))
     Array([1, 0, 0, 0, 0, 0, 1, 1], dtype=uint8)

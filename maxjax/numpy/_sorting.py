@@ -44,7 +44,7 @@ def _check_kind(kind: Any, order: Any, name: str) -> None:
 
 def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
          stable: bool = True, descending: bool = False) -> Array:
-    """The elements in ascending order along an axis; NaN goes last.
+    """The elements in ascending order along an axis, with NaN last.
 
     >>> jnp.sort(jnp.array([[3.0, jnp.nan, 1.0]]))
     Array([[ 1.,  3., nan]], dtype=float32)
@@ -62,7 +62,7 @@ def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
 
 def argsort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
             stable: bool = True, descending: bool = False, dtype: Any = None) -> Array:
-    """The positions of the elements in ascending order along an axis.
+    """The indices that sort the elements in ascending order along an axis.
 
     >>> jnp.argsort(jnp.array([30, 10, 20]))
     Array([1, 2, 0], dtype=int32)
@@ -76,7 +76,7 @@ def argsort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = Non
     dimension = canonical_axis(axis, x.ndim)
     index_dtype = dtypes.canonical(dtypes.int64 if dtype is None else dtype)
     places = creation.iota(index_dtype, x.shape, dimension)
-    if descending and stable:   # the reverse of a sort of the reversed array keeps ties in order
+    if descending and stable:   # reversing a sort of the reversed array keeps ties in order
         x = rev_p.bind(x, dimensions=(dimension,))
         places = rev_p.bind(places, dimensions=(dimension,))
     _, result = sort_p.bind(x, places, dimension=dimension, is_stable=bool(stable), num_keys=1)
@@ -95,7 +95,7 @@ def sort_complex(a: Any) -> Array:
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
-    """The order that sorts by the last key, ties by the one before it, and so on.
+    """The order that sorts by the last key, with ties broken by the one before it, and so on.
 
     >>> jnp.lexsort((jnp.array([1, 0, 2]), jnp.array([7, 7, 3])))
     Array([2, 1, 0], dtype=int32)
@@ -114,14 +114,14 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
 
 def partition(a: Any, kth: int, axis: int = -1) -> Array:
-    """The array with the ``kth`` element in its place, smaller ones before and others after.
+    """The array with the ``kth`` element in its sorted position, smaller ones before it.
 
     >>> jnp.partition(jnp.array([5, 1, 4, 2]), 1)[:2]
     Array([1, 2], dtype=int32)
     """
     x, dimension, count = _partitioned("partition", a, kth, axis)
     size = x.shape[dimension]
-    # The greater ones come in descending order, equal ones as they stood.
+    # The greater ones come in descending order, equal ones in their original order.
     falling = shapes.flip(sort(shapes.flip(x, dimension), dimension), dimension)
     return joining.joined([
         slicing.slice_in_dim(sort(x, dimension), 0, count, dimension),
@@ -129,7 +129,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Array:
 
 
 def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, int]:
-    """(the array, the axis, how many elements there are up to the kth)"""
+    """(the array, the axis, the number of elements up to the kth)"""
     x = as_array(a, name)
     if dtypes.is_complex(x.dtype):
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
@@ -140,7 +140,7 @@ def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, in
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
-    """The positions that ``partition`` takes the elements from.
+    """The indices from which ``partition`` takes the elements.
 
     >>> x = jnp.array([5, 1, 4, 2])
     >>> x[jnp.argpartition(x, 1)[:2]]
@@ -193,9 +193,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
 
 
 def _keys(x: Array) -> list[Array]:
-    """Integers in the order of sort: zeros of either sign are equal, NaN comes last.
+    """Integers in sorting order: zeros of either sign are equal, NaN comes last.
 
-    Complex numbers have two, of which the first counts more.
+    Complex numbers have two, of which the first is more significant.
     """
     if dtypes.is_complex(x.dtype):
         return [key for part in (ufuncs.real(x), ufuncs.imag(x)) for key in _keys(part)]
@@ -223,11 +223,11 @@ def _search(x: Array, y: Array, *, side: str, dtype: Any) -> Array:
 
 
 def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
-    """How many elements of ``x`` stand before each of ``y``, bit by bit, the highest first."""
+    """The number of elements of ``x`` before each of ``y``, from the highest bit down."""
     size = x.shape[0]
     bits = size.bit_length()
     compare = ufuncs.less if side == "left" else ufuncs.less_equal
-    # Beyond its end the line goes on with the greatest key, so that no place is out of bounds.
+    # The line is extended by the greatest key, so that no index is out of bounds.
     lines = [slicing.pad(key, dtypes.iinfo(key.dtype).max, ((0, 2**bits - 1 - size, 0),))
              for key in _keys(x)]
     wanted = _keys(y)
@@ -246,7 +246,7 @@ def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
-    """The number of the bin of each element, between edges that rise or fall.
+    """The bin index of each element, between increasing or decreasing edges.
 
     >>> jnp.digitize(jnp.array([0.5, 1.0, 9.0]), jnp.array([0.0, 1.0, 2.0]))
     Array([1, 2, 3], dtype=int32)

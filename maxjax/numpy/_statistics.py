@@ -49,13 +49,13 @@ _QUANTILE_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "invert
 
 def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
              method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
-    """The value below which a fraction ``q`` of the elements lies.
+    """The value below which a fraction ``q`` of the elements falls.
 
     Args:
-      method: what is done between two elements: "linear", "lower", "higher", "midpoint",
-        "nearest"; or "inverted_cdf", the least element that so many do not exceed.
-      weights: of the elements, of the shape of ``a`` or of its reduced axes; with
-        "inverted_cdf" alone.
+      method: the interpolation between two elements: "linear", "lower", "higher", "midpoint",
+        "nearest"; or "inverted_cdf", the least element that this fraction does not exceed.
+      weights: of the elements, with the shape of ``a`` or of its reduced axes; only with
+        "inverted_cdf".
 
     >>> x = jnp.array([1., 2., 3., 5.])
     >>> jnp.quantile(x, 0.5), jnp.quantile(x, jnp.array([0., 0.5]), method="lower")
@@ -67,7 +67,7 @@ def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input:
 
 def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
                 method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
-    """As ``quantile``, without NaN.
+    """As ``quantile``, ignoring NaN.
 
     >>> jnp.nanquantile(jnp.array([1., jnp.nan, 3.]), 0.5)
     Array(2., dtype=float32)
@@ -79,7 +79,7 @@ def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inp
 def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
                method: str = "linear", keepdims: bool = False, *, weights: Any = None,
                out_sharding: Any = None) -> Array:
-    """As ``quantile``, of hundredths.
+    """As ``quantile``, with ``q`` in percent.
 
     >>> jnp.percentile(jnp.arange(5), jnp.array([25, 50]))
     Array([1., 2.], dtype=float32)
@@ -94,7 +94,7 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inpu
 
 def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
                   method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
-    """As ``percentile``, without NaN.
+    """As ``percentile``, ignoring NaN.
 
     >>> jnp.nanpercentile(jnp.array([1., jnp.nan, 3.]), 25)
     Array(1.5, dtype=float32)
@@ -106,7 +106,7 @@ def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_i
 
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
            keepdims: bool = False) -> Array:
-    """The middle element, or the mean of the two in the middle.
+    """The middle element, or the mean of the two middle ones.
 
     >>> jnp.median(jnp.array([[1, 5, 2], [3, 9, 4]]), axis=1)
     Array([2., 4.], dtype=float32)
@@ -117,7 +117,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
 
 def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
               keepdims: bool = False) -> Array:
-    """As ``median``, without NaN.
+    """As ``median``, ignoring NaN.
 
     >>> jnp.nanmedian(jnp.array([1., jnp.nan, 3.]))
     Array(2., dtype=float32)
@@ -132,7 +132,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     if overwrite_input or out is not None:
         raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
     if method not in _QUANTILE_METHODS:
-        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest', "
+        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' "
                          "or 'inverted_cdf'")
     if weights is not None and method != "inverted_cdf":
         raise NotImplementedError(
@@ -233,7 +233,7 @@ def _weights_of_lines(name: str, weights: Any, shape: tuple[int, ...], axis: Any
 
 
 def _weighted_quantile(x: Array, weights: Array, fraction: Array) -> Array:
-    """The first element, in order, up to which the weights are the fraction of all."""
+    """The first sorted element at which the cumulative weight reaches the fraction."""
     last = x.ndim - 1
     order = sorting.argsort(x, last)
     x = indexing.take_along_axis(x, order, last)
@@ -260,10 +260,10 @@ def _at_positions(x: Array, index: Array, each_line: bool, q_rank: int) -> Array
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None,
              out_sharding: Any = None) -> Array:
-    """How often each non-negative integer stands in ``x`` (or the sum of its weights).
+    """The count of each non-negative integer in ``x`` (or the sum of its weights).
 
     Args:
-      length: the size of the result, which must be given where ``x`` is traced.
+      length: the size of the result, required if ``x`` is traced.
 
     >>> jnp.bincount(jnp.array([0, 2, 2, 3])), jnp.bincount(jnp.array([0, 2, 2, 3]), length=3)
     (Array([1, 0, 2, 1], dtype=int32), Array([1, 0, 2], dtype=int32))
@@ -326,7 +326,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
               density: bool | None = None) -> tuple[Array, Array]:
-    """(how many elements lie in each bin, the edges of the bins)
+    """(the number of elements in each bin, the edges of the bins)
 
     >>> jnp.histogram(jnp.array([0., 1., 1.5, 4.]), bins=2)
     (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
@@ -430,7 +430,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
     rows: list[Array] = []
     for v, given in zip(arrays, values, strict=True):
         v = joining.atleast_2d(v)
-        # A single row of y, but not of m, is one variable also where variables are columns.
+        # A single row of y, but not of m, is one variable even if variables are columns.
         turned = not rowvar and (np.ndim(given) != 1 if not rows else v.shape[0] != 1)
         rows.append(v.T if turned else v)
     if not rows[0].shape[0]:

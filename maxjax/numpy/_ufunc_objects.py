@@ -1,4 +1,4 @@
-"""The functions that JAX has as ``jax.numpy.ufunc`` objects: they have reduce, at and so on."""
+"""The functions that are ``jax.numpy.ufunc`` objects in JAX, with reduce, at and so on."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ class ufunc:
     Args:
       func: the function of scalars.
       nin, nout: the numbers of arguments and results.
-      identity: the result of reducing nothing, or None.
-      call: the function of arrays, if it is known how to apply it elementwise.
-      reduce, accumulate: fast ways, where there are any.
-      at: the method of ``x.at[...]`` that does it.
+      identity: the result of an empty reduction, or None.
+      call: the function of arrays, if its elementwise form is known.
+      reduce, accumulate: fast implementations, if any.
+      at: the corresponding method of ``x.at[...]``.
 
     >>> isinstance(jnp.add, jnp.ufunc), jnp.add.nin, jnp.add.identity
     (True, 2, 0)
@@ -131,7 +131,7 @@ class ufunc:
             raise ValueError(f"{method} only supported for functions with 1 output")
 
     def _converted(self, x: Array, dtype: Any, name: str) -> Array:
-        """The operand of a loop in ``dtype``, or in that of the function's results."""
+        """The operand of a loop in ``dtype``, or in the dtype of the function's results."""
         if dtype is None:
             one = as_array(constant(1, x.dtype, x.weak_type))
             dtype = eval_shape(self._call, one, one).dtype
@@ -196,7 +196,7 @@ class ufunc:
         return reductions.keep_axes(result, shape, axes) if keepdims else result
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Array:
-        """The running results of ``reduce``.
+        """The cumulative results of ``reduce``.
 
         >>> jnp.multiply.accumulate(jnp.array([1, 2, 3, 4]))
         Array([ 1,  2,  6, 24], dtype=int32)
@@ -221,8 +221,8 @@ class ufunc:
         return shapes.moveaxis(x, 0, index)
 
     def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = True) -> Array:
-        """``a`` with the function applied at ``indices``, to it and ``b``; repeatedly, at
-        indices that stand there more than once.
+        """``a`` with the function applied to it and ``b`` at ``indices``; once for each repetition
+        of an index.
 
         >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 0, 2]), 1.5, inplace=False)
         Array([3. , 0. , 1.5], dtype=float32)
@@ -260,7 +260,7 @@ class ufunc:
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None,
                  out: Any = None) -> Array:
         """Reductions of the slices that begin at ``indices``, each up to the next one; of one
-        element where the next one is not greater.
+        element if the next one is not greater.
 
         >>> jnp.add.reduceat(jnp.arange(6), jnp.array([0, 4]))
         Array([6, 9], dtype=int32)
@@ -293,7 +293,7 @@ class ufunc:
 
 
 def _leading(x: Array, axes: tuple[int, ...]) -> Array:
-    """The axes made one, which is the first."""
+    """The axes merged into the first axis."""
     x = shapes.moveaxis(x, axes, tuple(range(len(axes))))
     return shapes.reshape(x, (-1 if x.size else math.prod(x.shape[:len(axes)]),
                               *x.shape[len(axes):]))
@@ -305,11 +305,11 @@ _NOT_IN_PLACE = (
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *,
                identity: Any = None) -> ufunc:
-    """A ufunc of a function of scalars.
+    """Makes a ufunc from a function of scalars.
 
     Args:
       nin, nout: the numbers of its arguments and results.
-      identity: the result of reducing nothing.
+      identity: the result of an empty reduction.
 
     >>> larger = jnp.frompyfunc(lambda x, y: jax.lax.cond(x > y, lambda: x, lambda: y), 2, 1)
     >>> larger.reduce(jnp.array([3, 7, 5]))
@@ -318,7 +318,7 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *,
     return ufunc(func, nin, nout, identity=identity)
 
 
-# The plain functions: operators call them without the object in between.
+# The plain functions: operators call them directly, without the object.
 add_function = binary("add", add_p, primitive_of_bool=or_p)
 subtract_function = binary("subtract", sub_p)
 multiply_function = binary("multiply", mul_p, primitive_of_bool=and_p)
@@ -353,7 +353,7 @@ def _log_sum_of_complex(x1: Array, x2: Array, base_two: bool) -> Array:
 
 
 def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:
-    # The greater one plus a correction; at equal infinities the difference is NaN.
+    # The greater one plus a correction; the difference of equal infinities is NaN.
     difference = x1 - x2
     term = ufuncs.log1p((ufuncs.exp2 if base_two else ufuncs.exp)(-ufuncs.abs(difference)))
     if base_two:
@@ -362,9 +362,9 @@ def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:
 
 
 def _with_shares(name: str, base_two: bool) -> Any:
-    """The function with its derivative, the share of each operand: exp(x - out).
+    """The function with its derivative, each operand's share: exp(x - out).
 
-    The general rules would differentiate a maximum and an absolute value where they have edges.
+    The general rules would differentiate a maximum and an absolute value where they have kinks.
     """
     @whole(name, rules.logaddexp2 if base_two else rules.logaddexp)
     def function(x1: Array, x2: Array) -> Array:

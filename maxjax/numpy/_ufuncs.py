@@ -179,7 +179,7 @@ greater, greater_equal = _ordered("greater", gt_p), _ordered("greater_equal", ge
 
 
 def bitwise_count(x: Any, /) -> Array:
-    """The number of ones in the binary form of |x|, as uint8.
+    """The number of ones in the binary representation of |x|, as uint8.
 
     >>> jnp.bitwise_count(jnp.array([0, 7, -8]))
     Array([0, 3, 1], dtype=uint8)
@@ -209,7 +209,7 @@ _abs = unary("abs", abs_p)
 
 
 def absolute(x: Any, /) -> Array:
-    """The absolute value; of complex numbers, real.
+    """The absolute value; real for complex numbers.
 
     >>> jnp.absolute(jnp.array([-2, 3])), jnp.absolute(3 + 4j)
     (Array([2, 3], dtype=int32), Array(5., dtype=float32, weak_type=True))
@@ -221,7 +221,7 @@ def absolute(x: Any, /) -> Array:
 
 
 def abs(x: Any, /) -> Array:
-    """The absolute value; of complex numbers, real.
+    """The absolute value; real for complex numbers.
 
     >>> jnp.abs(jnp.array([-1.5, 0., 2.]))
     Array([1.5, 0. , 2. ], dtype=float32)
@@ -320,7 +320,7 @@ def angle(z: Any, deg: bool = False) -> Array:
     Array([ 90., -90.], dtype=float32)
     """
     z = operand("angle", z)
-    if not dtypes.is_complex(z.dtype):      # the angle of a real number is strongly typed
+    if not dtypes.is_complex(z.dtype):      # a real number's angle is strongly typed
         z = convert_element_type(
             z, dtypes.canonical(dtypes.float64) if is_exact(z) else z.dtype)
     result = arctan2(imag(z), real(z))
@@ -360,7 +360,7 @@ def log10(x: Any, /) -> Array:
 
 
 def _each_part(x: Array, function: Callable[[Array], Array]) -> Array:
-    """The function of x, or of both parts of a complex x."""
+    """The function applied to x, or to both parts of a complex x."""
     if dtypes.is_complex(x.dtype):
         return complex_of(function(real(x)), function(imag(x)))
     return function(x)
@@ -385,7 +385,7 @@ def _sinc(x: Array) -> Array:
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
 def _sinc_at_zero(order: int, y: Array) -> Array:
-    """The derivative of that order of sin(y) / y, at 0: those of the quotient are not numbers."""
+    """The derivative of this order of sin(y) / y at 0, where the quotient's would be NaN."""
     value = 0.0 if order % 2 else (-1) ** (order // 2) / (order + 1)
     return y * 0 + value
 
@@ -415,7 +415,7 @@ def _i0(x: Array) -> Array:
 
 @_i0.defjvp
 def _i0_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    # The general rules would take the derivative of |x| at its edge.
+    # The general rules would take the derivative of |x| at its kink.
     (x,), (tangent,) = primals, tangents
     return _i0(x), tangent * exp(abs(x)) * bessel_i1e_p.bind(x)
 
@@ -448,7 +448,7 @@ def _is_weak(x: Any) -> bool:
 
 
 def _strong(x: Any) -> Array:
-    """``x``, of a dtype of its own."""
+    """``x``, converted separately."""
     return convert_element_type(x, x.dtype)
 
 
@@ -482,7 +482,7 @@ def _heaviside(x1: Array, x2: Array) -> Array:
 
 
 def fmax(x1: Any, x2: Any) -> Array:
-    """The greater element; a number rather than NaN.
+    """The greater element; if one is NaN, the other.
 
     >>> jnp.fmax(jnp.array([1., jnp.nan]), 0.)
     Array([1., 0.], dtype=float32)
@@ -492,7 +492,7 @@ def fmax(x1: Any, x2: Any) -> Array:
 
 
 def fmin(x1: Any, x2: Any) -> Array:
-    """The lesser element; a number rather than NaN.
+    """The lesser element; if one is NaN, the other.
 
     >>> jnp.fmin(jnp.array([1., jnp.nan]), 0.)
     Array([0., 0.], dtype=float32)

@@ -1,4 +1,4 @@
-"""where, which other functions are written with."""
+"""where, which other functions use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["where"]
 
 
 def as_bool(x: Any) -> Any:
-    """Whether each element is not zero."""
+    """Whether each element is nonzero."""
     if isinstance(x, Array):
         if x.dtype == dtypes.bool_:
             return x
@@ -44,7 +44,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
           fill_value: Any = None) -> Any:
     """Elements of ``x`` where ``condition`` holds, of ``y`` elsewhere.
 
-    With ``condition`` alone: the indices where it holds, as ``nonzero`` gives them.
+    With only ``condition``: the indices where it holds, as from ``nonzero``.
 
     >>> x = jnp.array([-1., 2.])
     >>> jnp.where(x > 0, x, 0.), jnp.where(x > 0)

@@ -1,4 +1,4 @@
-"""Functions of several operations that one NumPy rule computes, where nothing looks inside."""
+"""Functions of several operations that one NumPy rule computes, if no transformation is active."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from maxjax._transforms.simplify import simplify_once
 
 FLOATS = (dtypes.float32, dtypes.float64)
 WORDS = (dtypes.bool_, *dtypes.INTS, *FLOATS)
-_LIMIT = 1024     # of jaxprs that are kept
+_LIMIT = 1024     # of cached jaxprs
 
 
 def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FLOATS,
           outputs: int = 1) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Makes one operation of a function of arrays, outside of transformations.
+    """Makes a function of arrays a single operation, outside transformations.
 
-    Under a transformation the function stays what it is, and so do its jaxpr, its derivatives and
-    its batching. What is compiled of eager operations is the function's jaxpr, too.
+    Under a transformation the function is unchanged, as are its jaxpr, its derivatives and its
+    batching. Compiling eager operations also uses the function's jaxpr.
 
     Args:
-      evaluate: the NumPy rule, ``(*arrays, **params)``: the function's results, but for their
-        rounding; None where the function's own operations have to do.
-      accepts: the dtypes for which there is the rule.
-      outputs: how many results there are; a tuple if more than one.
+      evaluate: the NumPy rule, ``(*arrays, **params)``: the function's results, up to rounding;
+        None where the function's own operations must be used.
+      accepts: the dtypes that the rule supports.
+      outputs: the number of results; a tuple if more than one.
     """
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         jaxprs: dict[Any, ClosedJaxpr] = caches.cache()

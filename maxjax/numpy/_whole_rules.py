@@ -1,4 +1,4 @@
-"""NumPy rules of functions that are several operations elsewhere."""
+"""NumPy rules for functions that otherwise are several operations."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from maxjax._primitives import elementary
 from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._primitives.widths import native_result
 
-_WIDE = 512       # elements of a row, from which on a loop over blocks of rows pays
-_ROWS = 64        # of a block of them
-_BLOCK = 32768    # elements of several arrays that the cache holds
+_WIDE = 512       # the row length from which a loop over blocks of rows is faster
+_ROWS = 64        # rows in a block
+_BLOCK = 32768    # elements of several arrays that fit in the cache
 
 
 def hypot(x: Any, y: Any) -> Any:
@@ -46,7 +46,7 @@ def frexp(x: Any) -> Any:
 
 
 def ldexp(x: Any, shift: Any) -> Any:
-    # Shifts of any integer dtype; beyond these bounds every float has become 0 or infinite.
+    # Shifts of any integer dtype; beyond these bounds every float becomes 0 or infinite.
     return np.ldexp(x, np.clip(shift.astype(np.float64), -9999, 9999).astype(np.int32))
 
 
@@ -86,13 +86,13 @@ def nan_to_num(x: Any, nan: Any, above: Any, below: Any) -> Any:
 
 
 def triangle(x: Any, *, k: int, upper: bool) -> Any:
-    """By blocks of rows for a wide matrix: left or right of the diagonal a block has no mask."""
+    """By blocks of rows for a wide matrix: to one side of the diagonal a block needs no mask."""
     rows, columns = x.shape[-2:]
     if columns < _WIDE:
         return None
     result = np.array(x, order="C")
     zero = np.zeros((), x.dtype)
-    k = min(max(k, -rows), columns)     # beyond the corners all diagonals are alike
+    k = min(max(k, -rows), columns)     # all diagonals beyond the corners are equivalent
     first = k + (not upper)             # the end of the first row's lower part
     ends = np.arange(first, first + rows)[:, None]
     indices = np.arange(columns)
@@ -110,9 +110,9 @@ def triangle(x: Any, *, k: int, upper: bool) -> Any:
 
 
 def linspace(start: Any, stop: Any, *, num: int, endpoint: bool) -> Any:
-    """By blocks that stay in the cache between one operation and the next.
+    """By blocks that stay in the cache from one operation to the next.
 
-    What is rounded, and where, as in the function's own operations.
+    Rounding happens in the same places as in the function's own operations.
     """
     dtype = start.dtype.type
     steps = num - endpoint
@@ -181,7 +181,7 @@ def searchsorted(x: Any, y: Any, *, side: Literal["left", "right"], dtype: Any) 
 
 
 def take(x: Any, indices: Any, *, axis: int, mode: GatherScatterMode, **options: Any) -> Any:
-    """Modes do not matter where all indices are in bounds; -1 is the last but if it is clipped."""
+    """Modes do not matter if all indices are in bounds; -1 is the last unless it is clipped."""
     if not indices.size or not x.size:
         return None
     least, size = int(indices.min()), x.shape[axis]
@@ -191,7 +191,7 @@ def take(x: Any, indices: Any, *, axis: int, mode: GatherScatterMode, **options:
 
 
 def digitize(edges: Any, x: Any, *, side: Literal["left", "right"]) -> Any:
-    """The edges rise, or fall."""
+    """The edges increase or decrease."""
     if edges.dtype != x.dtype:
         return None
     rising = searchsorted(edges, x, side=side, dtype=np.int32)

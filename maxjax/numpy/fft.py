@@ -2,7 +2,7 @@
 
 All of them take ``norm``: "backward" (the default) divides inverse transforms by the number of
 elements, "forward" divides the others, "ortho" both, by its root. They are linear, and have
-derivatives of every order. The work is SciPy's, in the precision of the argument.
+derivatives of every order. SciPy computes them, in the precision of the argument.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _resized(x: Array, sizes: tuple[int, ...]) -> Array:
 
 
 def _scale(name: str, norm: Any, lengths: Sequence[int]) -> float:
-    """What a transform that is normalised backward is multiplied by."""
+    """The factor for a transform that is normalised backward."""
     if norm == "backward":
         return 1
     if norm not in ("ortho", "forward"):
@@ -91,7 +91,7 @@ def _scale(name: str, norm: Any, lengths: Sequence[int]) -> float:
     count: float = math.prod(lengths)
     if norm == "ortho":
         count = math.sqrt(count)
-    if name.startswith("i"):      # ihfft too, as in JAX
+    if name.startswith("i"):      # also ihfft, as in JAX
         return count
     return 1 / count if count else math.inf
 
@@ -161,7 +161,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``rfft``: ``n`` real numbers, by default ``2 (size - 1)``.
 
-    The imaginary parts of the first entry, and of the last where ``n`` is even, are not looked at.
+    The imaginary parts of the first entry, and of the last where ``n`` is even, are ignored.
 
     >>> import maxjax.numpy as jnp
     >>> jnp.fft.irfft(jnp.array([10, -2 + 2j, -2]))
@@ -189,7 +189,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of ``hfft``: of real numbers, the first half of a signal.
+    """The inverse of ``hfft``: the first half of a signal, from real numbers.
 
     >>> import maxjax.numpy as jnp
     >>> jnp.fft.ihfft(jnp.array([4., 4., 0., 0.]))
@@ -254,7 +254,7 @@ def fftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = No
     """The discrete Fourier transform over several axes.
 
     Args:
-      s: the sizes to which the axes are cropped or padded with zeros first.
+      s: the sizes to which the axes are first cropped or padded with zeros.
       axes: by default the last ``len(s)``, or all.
 
     Raises:
@@ -294,7 +294,7 @@ def rfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = N
 
 def irfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None,
            norm: str | None = None) -> Array:
-    """The inverse of ``rfftn``; ``s`` are the sizes of the result.
+    """The inverse of ``rfftn``; ``s`` contains the sizes of the result.
 
     >>> import maxjax.numpy as jnp
     >>> x = jnp.arange(6.).reshape(2, 3)
@@ -360,7 +360,7 @@ def _halves(x: Array, axes: Any) -> tuple[Any, Any]:
 
 
 def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
-    """Rolls the frequency zero to the middle of the axes, by default of all.
+    """Shifts the zero frequency to the middle of the axes, by default of all.
 
     >>> import maxjax.numpy as jnp
     >>> jnp.fft.fftshift(jnp.fft.fftfreq(4))

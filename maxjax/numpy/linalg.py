@@ -1,4 +1,4 @@
-"""jax.numpy.linalg: norms, products, and the decompositions of _decompositions.py."""
+"""jax.numpy.linalg: norms, products, and the decompositions from _decompositions.py."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
     Args:
       ord: for vectors any number, with 0 the number of non-zero elements; for matrices "fro", 1,
-        -1, 2, -2, inf, -inf, "nuc". By default the root of the sum of squares of all elements.
+        -1, 2, -2, inf, -inf, "nuc". By default the root of the sum of the squares of all elements.
 
     Raises:
       ValueError: the order is not one of these.
@@ -111,7 +111,7 @@ def _vector_norm(x: Array, order: Any, axes: Any, keepdims: bool) -> Array:
         return reductions.sum(x != 0, axes, dtype=magnitude.dtype, keepdims=keepdims)
     if order == 1:
         return reductions.sum(magnitude, axes, keepdims=keepdims)
-    if isinstance(order, Tracer):      # as its value has chosen the formula
+    if isinstance(order, Tracer):      # because its value selects the formula
         raise TracerArrayConversionError(order)
     total = reductions.sum(magnitude ** order, axes, keepdims=keepdims)
     return total ** (1.0 / order)
@@ -136,7 +136,7 @@ def _matrix_norm(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) ->
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
-    """The norm of the array as a vector, over one axis, several or all.
+    """The norm of the array as a vector, over one, several or all axes.
 
     >>> jnp.linalg.vector_norm(jnp.array([[1., -2.], [3., 0.]]), ord=1)
     Array(6., dtype=float32)
@@ -228,7 +228,7 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None,
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
-    """The products of vectors along an axis, the first ones conjugated.
+    """The products of vectors along an axis, with the first conjugated.
 
     >>> jnp.linalg.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
     Array([3, 7], dtype=int32)
@@ -279,7 +279,7 @@ def matrix_power(a: Any, n: int) -> Array:
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
-    """The product of several matrices, in the order that takes the least work.
+    """The product of several matrices, in the cheapest order.
 
     >>> jnp.linalg.multi_dot([jnp.ones((2, 9)), jnp.ones((9, 1)), jnp.ones((1, 3))])
     Array([[9., 9., 9.],
@@ -310,7 +310,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
 
 
 def cond(x: Any, p: Any = None) -> Array:
-    """How much solving with a matrix may magnify errors: ``norm(x, p) * norm(inv(x), p)``.
+    """The condition number: ``norm(x, p) * norm(inv(x), p)``, the amplification of errors in
+    solving.
 
     Args:
       x: shape ``(..., m, n)``; square unless ``p`` is None, 2 or -2.
@@ -334,7 +335,7 @@ def cond(x: Any, p: Any = None) -> Array:
         if x.shape[-2] != x.shape[-1]:
             raise ValueError("jnp.linalg.cond: for p not None or 2, matrix must be square")
         result = norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
-    # A singular matrix: infinite, but for one that has NaN itself.
+    # Infinite for a singular matrix, unless it contains NaN.
     unknown = ufuncs.isnan(result) & ~reductions.any(ufuncs.isnan(x), (-2, -1))
     return where(unknown, np.inf, result)
 

@@ -1,4 +1,4 @@
-"""jax.random: random numbers from keys, bit for bit JAX's."""
+"""jax.random: random numbers from keys, bit for bit the same as JAX's."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def float_dtype(dtype: Any, name: str) -> Any:
     """The dtype of a sampler's result; the default float if None.
 
     Raises:
-      ValueError: it is no float.
+      ValueError: it is not a float.
     """
     dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, name)
     if not dtypes.is_floating(dtype):
@@ -45,7 +45,7 @@ def int_dtype(dtype: Any, name: str) -> Any:
 
 
 def result_shape(shape: Any, *others: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that is asked for, which parameters must broadcast to; theirs if None.
+    """The requested shape, to which parameters must broadcast; theirs if None.
 
     Raises:
       ValueError: they do not broadcast.
@@ -74,7 +74,7 @@ def as_float(value: Any, dtype: Any) -> Any:
 
 
 def as_floats(*values: Any) -> list[Any]:
-    """Parameters as arrays of their common dtype of floats, each of its own shape."""
+    """Parameters as arrays of their common floating dtype, each with its own shape."""
     dtype = jnp.result_type(*values)
     if not dtypes.is_inexact(dtype):
         dtype = dtypes.canonical(dtypes.float64)
@@ -82,7 +82,7 @@ def as_floats(*values: Any) -> list[Any]:
 
 
 def unstack(keys: Any) -> list[Any]:
-    """The keys of a 1-D array of them."""
+    """The keys in a 1-D array."""
     return [squeeze_p.bind(slice_p.bind(keys, start_indices=(i,), limit_indices=(i + 1,),
                                         strides=(1,)), dimensions=(0,))
             for i in range(keys.shape[0])]
@@ -100,10 +100,10 @@ def _wide(value: Any, rank: int) -> Any:
 
 def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
          out_sharding: Any = None) -> Array:
-    """Random unsigned integers, uniform over all of the dtype.
+    """Random unsigned integers, uniform over the dtype's range.
 
     Raises:
-      ValueError: ``dtype`` is no unsigned integer.
+      ValueError: ``dtype`` is not an unsigned integer.
 
     >>> jax.random.bits(jax.random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)
@@ -185,7 +185,7 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
       minval, maxval: integers, broadcast to ``shape``.
 
     Raises:
-      TypeError: ``dtype`` is no integer.
+      TypeError: ``dtype`` is not an integer.
 
     >>> jax.random.randint(jax.random.key(0), (3,), 0, 10)
     Array([9, 0, 2], dtype=int32)
@@ -208,7 +208,7 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
 @jitted("shape", "dtype")
 def _randint(key: Any, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: Any) -> Any:
     low, high = installed.runtime.operand(minval), installed.runtime.operand(maxval)
-    # Floats are cut off; what is out of range saturates.
+    # Floats are truncated; out-of-range values saturate.
     low, high = (value if dtypes.is_integer(value.dtype) else convert_element_type(value, dtype)
                  for value in (low, high))
     info = np.iinfo(dtype)
@@ -267,7 +267,7 @@ def normal_dtype(dtype: Any) -> np.dtype:
     """The dtype of normal numbers.
 
     Raises:
-      ValueError: they cannot have this one.
+      ValueError: the dtype is not supported.
     """
     if dtype is None:
         return dtypes.canonical(dtypes.float64)
@@ -300,7 +300,7 @@ def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *,
                      out_sharding: Any = None) -> Array:
-    """Standard normal floats under the condition ``lower < x < upper``.
+    """Standard normal floats conditioned on ``lower < x < upper``.
 
     >>> jax.random.truncated_normal(jax.random.key(0), -1.0, 1.0, (2,))
     Array([0.8618594, 0.9412883], dtype=float32)
@@ -335,7 +335,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
 
     Args:
       p: floats; the result has their shape unless ``shape`` is given.
-      mode: "high" draws twice as many bits, so that very small ``p`` come out right.
+      mode: "high" draws twice as many bits, so that very small ``p`` are accurate.
 
     >>> jax.random.bernoulli(jax.random.key(0), 0.3, (4,))
     Array([False, False, False, False], dtype=bool)
@@ -395,7 +395,7 @@ def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 # --- by inversion ---------------------------------------------------------------------------------
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Exponential floats of mean 1.
+    """Exponential floats with mean 1.
 
     >>> jax.random.exponential(jax.random.key(0), (2,))
     Array([2.950128 , 3.8434246], dtype=float32)
@@ -413,7 +413,7 @@ def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *,
            out_sharding: Any = None) -> Array:
-    """Gumbel floats, of density ``exp(-(x + exp(-x)))``.
+    """Gumbel floats, with density ``exp(-(x + exp(-x)))``.
 
     Args:
       mode: "low" or "high"; the latter draws twice as many bits for the tail.
@@ -461,7 +461,7 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Laplace floats, of density ``exp(-|x|) / 2``.
+    """Laplace floats, with density ``exp(-|x|) / 2``.
 
     >>> jax.random.laplace(jax.random.key(0), (2,))
     Array([-2.2569816, -3.1502788], dtype=float32)
@@ -498,7 +498,7 @@ def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Cauchy floats, of density ``1 / (pi * (1 + x**2))``.
+    """Cauchy floats, with density ``1 / (pi * (1 + x**2))``.
 
     >>> jax.random.cauchy(jax.random.key(0), (2,))
     Array([ 6.0274944, 14.837895 ], dtype=float32)

@@ -21,23 +21,24 @@ from maxjax.random._basic import _uniform, as_float, as_floats, float_dtype, res
 from maxjax.random._keys import jitted, single_key, split_typed
 
 _TABLE = 10
-# log k! less Stirling's formula at k + 1.
+# log k! minus Stirling's formula at k + 1.
 _TAILS = np.array([
     math.lgamma(k + 1) - (0.5 * math.log(2 * math.pi) + (k + 0.5) * math.log(k + 1) - (k + 1))
     for k in range(_TABLE)])
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
-    """How many of ``n`` trials succeed, each with probability ``p``; as floats.
+    """The number of ``n`` trials that succeed, each with probability ``p``; as floats.
 
     Args:
-      n: how many trials; NaN where it is negative.
-      p: the probability of success; NaN where it is not one.
-      shape: that of the result, to which ``n`` and ``p`` are broadcast; default their own.
-      dtype: of floats; default float32, or float64 with 64-bit types.
+      n: the number of trials; NaN where it is negative.
+      p: the probability of success; NaN where it is not a probability.
+      shape: of the result, to which ``n`` and ``p`` are broadcast; by default their own.
+      dtype: a floating dtype; by default float32, or float64 with 64-bit types.
 
     Raises:
-      ValueError: ``shape`` does not go with those of ``n`` and ``p``, or ``dtype`` is no float.
+      ValueError: ``shape`` is incompatible with those of ``n`` and ``p``, or ``dtype`` is not a
+        float.
 
     >>> key = jax.random.key(0)
     >>> binomial(key, 10, 0.3, (5,))
@@ -76,7 +77,7 @@ def _binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> A
 
 
 def _loop(waits: Any, step: Any, state: Any, dtype: Any) -> Any:
-    """While anything waits, but no more rounds than JAX's: 65,488 for float16, whose sums stall."""
+    """While any are pending, but no more rounds than JAX: 65,488 for float16, whose sums stall."""
     largest = dtypes.finfo(dtype).max
 
     def going(state: Any) -> Any:
@@ -134,7 +135,7 @@ def _by_rejection(key: Any, count: Any, q: Any, dtype: Any) -> Any:
                  + _stirling_tail(mode) + _stirling_tail(count - mode)
                  - _stirling_tail(k) - _stirling_tail(count - k))
         accept = quickly | (~outside & (height <= limit))
-        # As in JAX, a later proposal takes the place of an earlier one while others wait.
+        # As in JAX, a later proposal replaces an earlier one while others are pending.
         return jnp.where(accept, k, result), accepted | accept, key
 
     result, _, _ = _loop(lambda state: ~state[1], step,
@@ -144,14 +145,14 @@ def _by_rejection(key: Any, count: Any, q: Any, dtype: Any) -> Any:
 
 def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None,
                 unroll: int | bool = 1) -> Array:
-    """How many of ``n`` trials have each of k outcomes; as floats.
+    """The number of ``n`` trials with each of k outcomes; as floats.
 
     Args:
-      n: how many trials, of shape ``(...)``.
+      n: the number of trials, of shape ``(...)``.
       p: the outcomes' probabilities, of shape ``(..., k)``; they sum to 1 along the last axis.
-      shape: that of the result, k included, to which ``n`` and ``p`` are broadcast; default that
-        of ``p``.
-      unroll: as ``jax.lax.scan`` takes it, over the outcomes.
+      shape: of the result, k included, to which ``n`` and ``p`` are broadcast; by default that of
+        ``p``.
+      unroll: as in ``jax.lax.scan``, over the outcomes.
 
     Returns:
       Floats of shape ``(..., k)`` that sum to ``n`` along the last axis.
@@ -168,7 +169,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     n, p = as_floats(n, p)
     shape = p.shape if shape is None else canonical_shape(shape)
     n, p = jnp.broadcast_to(n, shape[:-1]), jnp.broadcast_to(p, shape)
-    # Each outcome takes its share of the trials that those before it have left.
+    # Each outcome takes its share of the trials left by those before it.
     left = lax.cumsum(p, axis=p.ndim - 1, reverse=True)
     shares = jnp.moveaxis(p / jnp.where(left == 0, 1, left), -1, 0)
 

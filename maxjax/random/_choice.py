@@ -36,7 +36,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
     """``x`` (or ``arange(x)``, if it is an integer) in random order along an axis.
 
     Args:
-      independent: reorder each line along ``axis`` on its own.
+      independent: permute each slice along ``axis`` independently.
 
     >>> jax.random.permutation(jax.random.key(0), 8)
     Array([0, 1, 5, 6, 4, 3, 2, 7], dtype=int32)
@@ -59,8 +59,8 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
 
 @jitted("axis")
 def _shuffle(key: Any, x: Any, axis: int) -> Any:
-    # Sorting by random keys, often enough that equal keys hardly count: after r rounds the
-    # chance of a tie that was never undone is below x.size ** (1 - exponent).
+    # Sorts by random keys, often enough that equal keys do not matter: after r rounds the
+    # probability of an unresolved tie is below x.size ** (1 - exponent).
     exponent = 3
     rounds = int(math.ceil(exponent * math.log(max(1, x.size)) / math.log(0xFFFFFFFF)))
     for _ in range(rounds):
@@ -82,7 +82,7 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
       mode: see ``gumbel``; for draws without replacement by probabilities.
 
     Raises:
-      ValueError: there are too few elements, or ``p`` has another length.
+      ValueError: there are too few elements, or ``p`` has a different length.
 
     >>> jax.random.choice(jax.random.key(0), 10, (3,), replace=False)
     Array([0, 1, 8], dtype=int32)
@@ -138,7 +138,7 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
 
 
 def _reshaped(lines: Any, axis: int, shape: tuple[int, ...]) -> Any:
-    """The drawn lines along ``axis`` in the shape that was asked for."""
+    """The drawn slices along ``axis`` in the requested shape."""
     return reshape(lines, (*lines.shape[:axis], *shape, *lines.shape[axis + 1:]))
 
 
@@ -151,7 +151,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
     Args:
       logits: unnormalized log probabilities.
       shape: of the result; ends in the shape of ``logits`` without ``axis``.
-      replace: without, ``shape``'s leading part are draws of different indices.
+      replace: if False, the draws along ``shape``'s leading part are distinct indices.
 
     Raises:
       ValueError: the shapes do not fit, or there are too few indices.

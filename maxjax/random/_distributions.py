@@ -1,4 +1,4 @@
-"""Further distributions, most of them by way of gamma and normal variates."""
+"""Further distributions, most of them derived from gamma and normal variates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _full(value: Any, shape: tuple[int, ...]) -> Any:
 
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
           out_sharding: Any = None) -> Array:
-    """Gamma floats of shape parameter ``a`` and scale 1.
+    """Gamma floats with shape parameter ``a`` and scale 1.
 
     >>> jax.random.gamma(jax.random.key(0), 2.0, (2,))
     Array([1.5897877, 1.7599413], dtype=float32)
@@ -54,7 +54,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
 
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
              out_sharding: Any = None) -> Array:
-    """Logarithms of gamma floats; exact also where those would underflow.
+    """Logarithms of gamma floats; accurate even where those would underflow.
 
     >>> jax.random.loggamma(jax.random.key(0), 2.0, (2,))
     Array([0.46360058, 0.5652805 ], dtype=float32)
@@ -74,7 +74,7 @@ def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *,
          out_sharding: Any = None) -> Array:
-    """Beta floats of parameters ``a`` and ``b``.
+    """Beta floats with parameters ``a`` and ``b``.
 
     >>> jax.random.beta(jax.random.key(0), 2.0, 3.0, (2,))
     Array([0.23627362, 0.49045953], dtype=float32)
@@ -127,7 +127,7 @@ def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *,
               out_sharding: Any = None) -> Array:
-    """Chi-square floats of ``df`` degrees of freedom.
+    """Chi-square floats with ``df`` degrees of freedom.
 
     >>> jax.random.chisquare(jax.random.key(0), 2.0, (2,))
     Array([1.2369726, 1.4525698], dtype=float32)
@@ -148,7 +148,7 @@ def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
       out_sharding: Any = None) -> Array:
-    """F floats of ``dfnum`` and ``dfden`` degrees of freedom.
+    """F floats with ``dfnum`` and ``dfden`` degrees of freedom.
 
     >>> jax.random.f(jax.random.key(0), 2.0, 3.0, (2,))
     Array([3.2702725 , 0.06339812], dtype=float32)
@@ -170,7 +170,7 @@ def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> 
 
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *,
       out_sharding: Any = None) -> Array:
-    """Student's t floats of ``df`` degrees of freedom.
+    """Student's t floats with ``df`` degrees of freedom.
 
     >>> jax.random.t(jax.random.key(0), 2.0, (2,))
     Array([ 0.6536968, -7.017804 ], dtype=float32)
@@ -193,7 +193,7 @@ def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *,
                        out_sharding: Any = None) -> Array:
-    """Floats of density proportional to ``exp(-|x|**p)``.
+    """Floats with density proportional to ``exp(-|x|**p)``.
 
     >>> jax.random.generalized_normal(jax.random.key(0), 2.0, (2,))
     Array([0.9542763 , 0.09015025], dtype=float32)
@@ -242,7 +242,7 @@ _ONE = np.float32(1)
 
 def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *,
               out_sharding: Any = None) -> Array:
-    """``exp(sigma * x)`` of normal ``x``.
+    """``exp(sigma * x)`` for normal ``x``.
 
     >>> jax.random.lognormal(jax.random.key(0), 0.5, (2,))
     Array([2.2508795, 2.752838 ], dtype=float32)
@@ -275,7 +275,7 @@ def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (),
                          dtype: Any = None) -> Array:
-    """``loc + scale * x`` of Maxwell floats x of either sign: ``shape`` for each parameter.
+    """``loc + scale * x`` for Maxwell floats x of either sign: ``shape`` for each parameter.
 
     >>> jax.random.double_sided_maxwell(jax.random.key(0), 0.0, 1.0, (2,))
     Array([1.5457209, 1.5741276], dtype=float32)
@@ -290,7 +290,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (),
 
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *,
          out_sharding: Any = None) -> Array:
-    """Wald (inverse Gaussian) floats of the given mean and scale 1.
+    """Wald (inverse Gaussian) floats with the given mean and scale 1.
 
     >>> jax.random.wald(jax.random.key(0), 2.0, (2,))
     Array([0.533422  , 0.59811544], dtype=float32)
@@ -309,7 +309,7 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     mean = _full(as_float(mean, dtype), shape)
     squares = _normal(first, shape, dtype) ** 2
     uniforms = _uniform(second, shape, dtype, 0.0, 1.0)
-    # Large terms cancel: rounded where XLA rounds, or not a digit would be the same.
+    # Large terms cancel: unless rounded where XLA rounds, no digit would agree.
     root = jnp.sqrt(multiply_add(4 * mean, squares, mean ** 2 * squares ** 2))
     x = multiply_add(-mean / 2, root, mean + mean ** 2 * squares / 2)
     return jnp.where(uniforms <= mean / (mean + x), x, mean ** 2 / x)
@@ -317,13 +317,13 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None,
                         method: str = "cholesky", *, out_sharding: Any = None) -> Array:
-    """Normal vectors of the given mean and covariance.
+    """Normal vectors with the given mean and covariance.
 
     Args:
       mean: shape ``(..., n)``.
       cov: shape ``(..., n, n)``.
-      dtype: that of the normal numbers behind; the result is as wide as ``mean`` and ``cov``.
-      method: how the root of ``cov`` is taken: "cholesky", "eigh" or "svd".
+      dtype: of the underlying normal numbers; the result is as wide as ``mean`` and ``cov``.
+      method: how the square root of ``cov`` is computed: "cholesky", "eigh" or "svd".
 
     >>> jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(2), jnp.eye(2))
     Array([1.6226422, 2.0252647], dtype=float32)
@@ -380,7 +380,7 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
 
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *,
            out_sharding: Any = None) -> Array:
-    """Pareto floats of shape parameter ``b``, from 1 on.
+    """Pareto floats with shape parameter ``b``, from 1 on.
 
     >>> jax.random.pareto(jax.random.key(0), 2.0, (2,))
     Array([4.3713155, 6.832648 ], dtype=float32)
@@ -426,7 +426,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *,
 
 def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *,
                out_sharding: Any = None) -> Array:
-    """Triangular floats between ``left`` and ``right``, most often near ``mode``.
+    """Triangular floats between ``left`` and ``right``, with the peak at ``mode``.
 
     >>> jax.random.triangular(jax.random.key(0), 0.0, 0.5, 1.0, (2,))
     Array([0.8382394, 0.8965106], dtype=float32)
@@ -448,7 +448,7 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dt
 
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *,
               out_sharding: Any = None) -> Array:
-    """How many trials of success probability ``p`` it takes to the first success.
+    """The number of trials with success probability ``p`` up to the first success.
 
     >>> jax.random.geometric(jax.random.key(0), 0.3, (3,))
     Array([1, 1, 4], dtype=int32)
@@ -475,7 +475,7 @@ def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *,
             out_sharding: Any = None) -> Array:
-    """Poisson integers of mean ``lam``; -1 where that is NaN.
+    """Poisson integers with mean ``lam``; -1 where that is NaN.
 
     >>> jax.random.poisson(jax.random.key(0), 2.0, (2,))
     Array([0, 0], dtype=int32)

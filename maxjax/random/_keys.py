@@ -1,4 +1,4 @@
-"""Random keys: made, split, folded, and taken apart."""
+"""Random keys: creation, splitting, folding, and access to their words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def jitted(*static: str) -> Callable[..., Any]:
     def decorate(sampler: Callable[..., Any]) -> Any:
         @functools.wraps(sampler)
         def sample(*args: Any, **kwargs: Any) -> Any:
-            # A wide dtype that ``jax_explicit_x64_dtypes`` allows needs wide arithmetic.
+            # A wide dtype allowed by ``jax_explicit_x64_dtypes`` needs wide arithmetic.
             wide = any(isinstance(value, np.dtype) and dtypes.canonical(value) != value
                        for value in (*args, *kwargs.values()))
             with config.enable_x64(True) if wide else contextlib.nullcontext():
@@ -50,7 +50,7 @@ def generator_of(impl: Any) -> Generator:
     """The generator that ``impl`` names; the configured one if it is None.
 
     Raises:
-      ValueError: nobody knows that name.
+      ValueError: the name is unknown.
       NotImplementedError: JAX has it and maxjax does not.
     """
     if impl is None:
@@ -68,7 +68,7 @@ def generator_of(impl: Any) -> Generator:
 
 
 def partitionable() -> bool:
-    """Whether counters have the layout that can be computed in parts."""
+    """Whether counters have a layout that can be computed in parts."""
     return bool(config.threefry_partitionable.value)
 
 
@@ -79,7 +79,7 @@ def is_key_array(value: Any) -> bool:
 
 
 def typed_key(key: Any) -> tuple[Any, bool]:
-    """A key array, and whether it came as raw words.
+    """A key array, and whether it was given as raw words.
 
     Raises:
       TypeError: it is neither.
@@ -95,7 +95,7 @@ def typed_key(key: Any) -> tuple[Any, bool]:
 
 
 def _judge_raw_key(generator: str) -> None:
-    """Raises or warns where options say so of keys that are arrays of integers."""
+    """Raises or warns about keys that are arrays of integers, if options ask for it."""
     state = config.legacy_prng_key.value
     message = ("Legacy uint32 key array passed as key to jax.random function. Please create keys "
                "using jax.random.key(). If use of a raw key array was intended, set "
@@ -127,10 +127,10 @@ def wrap_words(words: Any, impl: Generator) -> Any:
 
 
 def single_key(name: str, key: Any) -> Any:
-    """One key, for a sampler of that name.
+    """One key, for a sampler with that name.
 
     Raises:
-      TypeError: it is no key.
+      TypeError: it is not a key.
       ValueError: it is an array of keys.
     """
     return checked_key(name, key)[0]
@@ -189,7 +189,7 @@ def _seeded(name: str, seed: Any, impl: Any) -> Any:
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         if not -(1 << 63) <= int(seed) < 1 << 63:
             raise OverflowError("Python int too large to convert to C long")
-        # As a 64-bit integer, of which only the low half counts without 64-bit types.
+        # As a 64-bit integer, of which only the low half is used without 64-bit types.
         wide = np.asarray(int(seed), np.int64)
         seed = wide if config.enable_x64.value else wide.astype(np.int32)
     operand = installed.runtime.operand(seed)
@@ -225,7 +225,7 @@ def key_data(keys: Any) -> Array:
 
 
 def key_impl(keys: Any) -> str:
-    """The name of the generator that keys are for.
+    """The name of the keys' generator.
 
     >>> str(jax.random.key_impl(jax.random.key(1)))
     'threefry2x32'
@@ -244,7 +244,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
 
 
 def clone(key: Any) -> Any:
-    """The same key once more, for code that uses a key twice on purpose; any array as it is.
+    """A copy of a key, for code that deliberately uses it twice; any other array unchanged.
 
     >>> key = jax.random.key(0)
     >>> jax.random.clone(key) == key
@@ -260,10 +260,10 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Array:
 
     Args:
       key: one key, typed or raw.
-      num: how many, or the shape of the array of them.
+      num: the number of keys, or the shape of their array.
 
     Returns:
-      Keys of shape ``(num,)``; raw if the given one is.
+      Keys of shape ``(num,)``; raw if ``key`` is.
 
     >>> jax.random.key_data(jax.random.split(jax.random.key(0)))
     Array([[1797259609, 2579123966],
@@ -285,7 +285,7 @@ def fold_in(key: Any, data: Any) -> Array:
     """A new key from a key and an integer.
 
     Args:
-      data: a scalar; taken as uint32.
+      data: a scalar, converted to uint32.
 
     >>> jax.random.key_data(jax.random.fold_in(jax.random.key(0), 3))
     Array([2467461003, 3840466878], dtype=uint32)

@@ -1,4 +1,4 @@
-"""jax.scipy: SciPy's functions on maxjax arrays; each module is imported at its first use."""
+"""jax.scipy: SciPy's functions on maxjax arrays; each module is imported on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spectra of signals cut into windows: the functions of ``jax.scipy.signal`` on them."""
+"""Spectra of windowed signals, for ``jax.scipy.signal``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _window(window: Any, nperseg: int | None, length: int, name: str) -> tuple[A
     """The window's values and its length.
 
     Raises:
-      ValueError: they do not go with one another, or with the signal.
+      ValueError: they are inconsistent with each other, or with the signal.
     """
     if nperseg is not None and nperseg < 1:
         raise ValueError(f"nperseg must be a positive integer, got {nperseg}")
@@ -77,7 +77,7 @@ def _extended(x: Any, boundary: Any, width: int) -> Any:
 
 
 def _detrended(x: Any, kind: Any) -> Any:
-    """Segments less their mean, or the line that fits them best."""
+    """Segments minus their mean, or minus the best-fitting line."""
     if kind is False:
         return x
     if callable(kind):
@@ -93,10 +93,10 @@ def _detrended(x: Any, kind: Any) -> Any:
 
 
 def _signals(name: str, x: Any, y: Any, axis: int) -> tuple[list[Array], tuple[int, ...]]:
-    """The one or two signals along their last axis and of one length, and their joint shape.
+    """One or two signals of equal length along their last axis, and their common shape.
 
     Raises:
-      ValueError: no such axis, or the two do not go together.
+      ValueError: there is no such axis, or the two are inconsistent.
     """
     same = y is None or y is x
     check_arraylike(name, x, x if same else y)
@@ -121,7 +121,7 @@ def _signals(name: str, x: Any, y: Any, axis: int) -> tuple[list[Array], tuple[i
 
 
 def _padded(x: Array, before: int, after: int) -> Array:
-    """With so many zeros at the ends of its last axis."""
+    """The array padded with zeros at the ends of its last axis."""
     return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(before, after)])
 
 
@@ -165,7 +165,7 @@ def _spectra(name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, nove
     times = np.arange(nperseg / 2, length - nperseg / 2 + 1, step)
     if boundary is not None:
         times = times - nperseg / 2
-    # (..., segments, frequencies): the frequencies stand where the signal's axis was.
+    # (..., segments, frequencies): the frequencies replace the signal's axis.
     if axis < 0:
         axis -= 1
     return (frequencies.astype(real), jnp.asarray(times).astype(real) / fs,
@@ -173,11 +173,11 @@ def _spectra(name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, nove
 
 
 def _power(spectra: list[Array], weight: Any, onesided: bool, nfft: int) -> Array:
-    """The power of one signal's spectrum, or the cross power of two."""
+    """The power spectrum of one signal, or the cross spectrum of two."""
     power = jnp.conj(spectra[0]) * spectra[-1] / weight
     if not onesided:
         return power
-    # All but zero and the highest of an even number stand for their negatives too.
+    # All except zero and the highest of an even number also represent their negatives.
     return power.at[..., 1:-1 if nfft % 2 == 0 else None].multiply(2)
 
 
@@ -191,22 +191,22 @@ def stft(x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256,
 
     Args:
       x: the signal, real or complex, along ``axis``.
-      fs: its samples a second.
+      fs: its sampling rate.
       window: a name that ``scipy.signal.get_window`` knows, or an array.
-      nperseg: samples of a segment.
-      noverlap: how many of them two neighbours share; default half.
+      nperseg: samples per segment.
+      noverlap: how many of them adjacent segments share; by default half.
       nfft: length of the transforms; segments are padded to it.
       detrend: "constant", "linear", a function of segments, or False.
-      return_onesided: leave the negative frequencies of a real signal out.
-      boundary: how the signal goes on by half a segment at its ends: "zeros", "even", "odd",
-        "constant", or None if it does not.
-      padded: make up the last segment with zeros.
+      return_onesided: omit the negative frequencies of a real signal.
+      boundary: how the signal is extended by half a segment at its ends: "zeros", "even", "odd",
+        "constant", or None for no extension.
+      padded: pad the last segment with zeros.
 
     Returns:
-      Frequencies, times, and the transforms: the frequencies stand at ``axis``, the segments last.
+      Frequencies, times, and the transforms, with the frequencies at ``axis``, the segments last.
 
     Raises:
-      ValueError: lengths or options that do not go together.
+      ValueError: lengths or options are inconsistent.
 
     >>> x = jnp.sin(jnp.arange(32.0))
     >>> f, t, z = jax.scipy.signal.stft(x, nperseg=8)
@@ -232,7 +232,7 @@ def csd(x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None
       Frequencies and, at ``axis``, the density: complex, or real where ``y`` is None.
 
     Raises:
-      ValueError: lengths or options that do not go together.
+      ValueError: lengths or options are inconsistent.
 
     >>> x = jnp.sin(jnp.arange(32.0))
     >>> f, p = jax.scipy.signal.csd(x, x, nperseg=8)
@@ -247,7 +247,7 @@ def csd(x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None
             raise ValueError(f"Got unexpected average={average!r}")
         if average == "median":
             count = density.shape[-1]
-            # Of a median over its mean, for squares of normal variates.
+            # The ratio of the median to the mean, for squares of normal variates.
             odd = 2 * np.arange(1.0, (count - 1) // 2 + 1)
             bias = 1 + np.sum(1 / (odd + 1) - 1 / odd)
             middle = jnp.median(density.real, -1)
@@ -288,14 +288,14 @@ def istft(Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = N
 
     Args:
       Zxx: the transforms, of rank 2 or more. The others are those of ``stft``.
-      boundary: take off the half segments that ``stft`` added at the ends.
+      boundary: remove the half segments that ``stft`` added at the ends.
 
     Returns:
-      Times, as many as the first axis of the signal has elements, as in JAX; and the signal, real
-      if ``input_onesided``.
+      Times, one for each element of the signal's first axis, as in JAX; and the signal, real if
+      ``input_onesided``.
 
     Raises:
-      ValueError: lengths or axes that do not go together.
+      ValueError: lengths or axes are inconsistent.
 
     >>> x = jnp.sin(jnp.arange(32.0))
     >>> t, y = jax.scipy.signal.istft(jax.scipy.signal.stft(x, nperseg=8)[2], nperseg=8)
@@ -335,9 +335,9 @@ def istft(Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = N
         kept = slice(nperseg // 2, length - nperseg // 2)
         signal, norm = signal[..., kept], norm[kept]
     signal = signal / jnp.where(norm > 1e-10, norm, 1.0)
-    # The signal's axis: where the frequencies were, once the times are gone.
+    # The signal's axis: where the frequencies were, once the times are removed.
     if signal.ndim > 1:
         signal = jnp.moveaxis(signal, -1, freq_axis - (time_axis < freq_axis))
-    # As SciPy and JAX have it: as many times as the first axis is long, also in a batch.
+    # As in SciPy and JAX: one time for each element of the first axis, also in a batch.
     times = jnp.arange(signal.shape[0]) / fs
     return times.astype(values.dtype), signal

@@ -43,8 +43,8 @@ def _along(values: Any, axis: int, rank: int) -> Any:
 
 
 def _dct(x: Any, axis: int, norm: Any) -> Any:
-    """2 sum x_n cos(pi k (2n + 1) / 2N): the FFT of the even elements, then the odd ones
-    backwards, turned by half a step."""
+    """2 sum x_n cos(pi k (2n + 1) / 2N): the FFT of the even elements, then the odd ones reversed,
+    rotated by half a step."""
     n = x.shape[axis]
     order = np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)[::-1]])
     spectrum = jnp.fft.fft(jnp.take(x, order, axis=axis), axis=axis)
@@ -64,13 +64,14 @@ def _idct(x: Any, axis: int, norm: Any) -> Any:
         scale = np.full(n, math.sqrt(2 * n) / (2 * n))
         scale[:1] = math.sqrt(4 * n) / (2 * n)
     x = x * _along((2 * scale).astype(x.dtype), axis, x.ndim)
-    # x_n = sum' c_k cos(pi k (2n + 1) / 2N), the first term halved: the conjugate turn, and back.
+    # x_n = sum' c_k cos(pi k (2n + 1) / 2N), the first term halved: the conjugate rotation, and the
+    # inverse.
     halves = np.ones(n)
     halves[:1] = 0.5
     turn = (halves * np.exp(0.5j * np.pi * np.arange(n) / n)).astype(
         dtypes.complex128 if x.dtype == dtypes.float64 else dtypes.complex64)
     values = (jnp.fft.ifft(x * _along(turn, axis, x.ndim), axis=axis) * n).real
-    # values[m] are the elements 0, 2, 4 ... and then the odd ones backwards.
+    # values[m] are the elements 0, 2, 4 ... and then the odd ones in reverse.
     order = np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)[::-1]])
     return jnp.take(values, np.argsort(order), axis=axis).astype(x.dtype)
 
@@ -80,7 +81,7 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1,
     """The cosine transform of type 2 along an axis.
 
     Args:
-      n: the length: ``x`` is cut, or filled with zeros.
+      n: the length: ``x`` is cropped or padded with zeros.
       norm: None or "backward"; "ortho" makes it orthogonal.
 
     Raises:

@@ -12,10 +12,10 @@ explain_missing_names(__name__)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
-    """The integral along an axis, by trapezoids.
+    """The integral along an axis, by the trapezoidal rule.
 
     Args:
-      x: where the samples are; ``dx`` apart by default.
+      x: the sample points; ``dx`` apart by default.
 
     >>> jax.scipy.integrate.trapezoid(jnp.array([1., 2., 3.]))
     Array(4., dtype=float32)

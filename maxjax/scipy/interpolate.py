@@ -1,4 +1,4 @@
-"""jax.scipy.interpolate: values between the points of a grid."""
+"""jax.scipy.interpolate: interpolation on a grid."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ explain_missing_names(__name__)
 
 
 def _points_of(xi: Any) -> Any:
-    """(..., dimensions): a tuple has the coordinates of one dimension each."""
+    """(..., dimensions): each entry of a tuple has the coordinates of one dimension."""
     if isinstance(xi, tuple):
         return jnp.stack(jnp.broadcast_arrays(*map(jnp.asarray, xi)), -1)
     return jnp.asarray(xi)
 
 
 class RegularGridInterpolator:
-    """Interpolates values that are known on a rectangular grid.
+    """Interpolates values given on a rectangular grid.
 
     Args:
-      points: for each of the grid's N dimensions the coordinates, increasing.
+      points: the increasing coordinates of each of the grid's N dimensions.
       values: of shape ``(len(points[0]), ..., len(points[N - 1]), ...)``.
       method: "linear" or "nearest".
       bounds_error: not implemented in JAX, which refuses True.
-      fill_value: the result outside of the grid; None to extrapolate.
+      fill_value: the result outside the grid; None to extrapolate.
 
     Raises:
       NotImplementedError: ``bounds_error`` is true.
-      ValueError: the shapes do not go together.
+      ValueError: the shapes are inconsistent.
 
     >>> import maxjax.scipy.interpolate
     >>> grid = (jnp.array([0.0, 1.0, 2.0]), jnp.array([0.0, 1.0]))
@@ -83,7 +83,7 @@ class RegularGridInterpolator:
 
         Args:
           xi: shape ``(..., N)``, or a tuple of N arrays of coordinates.
-          method: in place of the one that was chosen.
+          method: overrides the interpolator's.
         """
         method = self.method if method is None else method
         if method not in ("linear", "nearest"):
@@ -115,7 +115,7 @@ class RegularGridInterpolator:
         return result.reshape(*points.shape[:-1], *self.values.shape[rank:])
 
     def _linear(self, lows: list[Any], fractions: list[Any]) -> Any:
-        """The corners of the cell around each point, by how near they are."""
+        """The corners of the cell around each point, weighted by proximity."""
         extra = (1,) * (self.values.ndim - len(lows))
         total: Any = 0.0
         for corner in itertools.product((0, 1), repeat=len(lows)):

@@ -1,4 +1,4 @@
-"""jax.scipy.ndimage: images as functions of their coordinates."""
+"""jax.scipy.ndimage: interpolation of images."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def _round_half_away(x: Any) -> Any:
 
 def map_coordinates(input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant",
                     cval: Any = 0.0) -> Array:
-    """The values of an array at places between its elements.
+    """The values of an array at positions between its elements.
 
     Args:
-      coordinates: for each axis an array of indices; all of one shape.
+      coordinates: an array of indices for each axis, all of one shape.
       order: 0 for the nearest element, 1 for linear interpolation.
-      mode: what lies outside: "constant" (``cval``), "nearest", "wrap", "mirror" or "reflect".
+      mode: the values outside: "constant" (``cval``), "nearest", "wrap", "mirror" or "reflect".
 
     Raises:
-      ValueError: there are not as many coordinates as axes.
+      ValueError: the number of coordinates is not the number of axes.
       NotImplementedError: another order or mode.
 
     >>> x = jnp.array([[0., 1.], [2., 3.]])
@@ -70,7 +70,7 @@ def map_coordinates(input: Any, coordinates: Sequence[Any], order: int, mode: st
     if order not in (0, 1):
         raise NotImplementedError(
             "jax.scipy.ndimage.map_coordinates currently requires order<=1")
-    corners = []       # for each axis the neighbours: index, whether it is inside, weight
+    corners = []       # the neighbours along each axis: index, whether it is inside, weight
     for place, size in zip(places, x.shape):
         if order == 0:
             index = _round_half_away(place).astype(jnp.int32)

@@ -18,11 +18,11 @@ explain_missing_names(__name__)
 
 
 class OptimizeResults(NamedTuple):
-    """What a minimization gave.
+    """The result of a minimization.
 
     Attributes:
-      x, fun, jac: the place, and there the value and the gradient.
-      success, status: whether it converged; 0, 1 for too many steps, 2 and more for a failed
+      x, fun, jac: the minimum's position, with the value and gradient there.
+      success, status: whether it converged; 0 if so, 1 for too many steps, 2 and more for a failed
         line search.
       hess_inv: the approximate inverse of the Hessian.
       nfev, njev, nit: evaluations of function and gradient, and steps.
@@ -47,7 +47,7 @@ _ZOOMS = 30
 
 
 class _Point(NamedTuple):
-    """A step along the direction of search: its length, and there the value and the slope."""
+    """A step along the search direction: its length, with the value and slope there."""
 
     step: Any
     value: Any
@@ -55,9 +55,9 @@ class _Point(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """The first part of a line search: longer and longer steps, until they reach too far.
+    """The first part of a line search: longer and longer steps, until they are too long.
 
-    ``low`` and ``high`` are the ends between which there is a step to be taken, if ``bracketed``.
+    ``low`` and ``high`` bracket an acceptable step, if ``bracketed``.
     """
 
     count: Any
@@ -71,7 +71,7 @@ class _Search(NamedTuple):
 
 
 class _Zoom(NamedTuple):
-    """The second part: a bracket that gets smaller. ``recent`` is the end that was replaced."""
+    """The second part: a shrinking bracket. ``recent`` is the end that was replaced."""
 
     count: Any
     low: _Point
@@ -97,7 +97,7 @@ def _choose(which: Any, this: Any, that: Any) -> Any:
 
 
 def _cubic_minimum(a: _Point, b: _Point, c: _Point) -> Any:
-    """Where the cubic through three points, with the slope of the first, is least."""
+    """The minimum of the cubic through three points, with the slope at the first."""
     to_b, to_c = b.step - a.step, c.step - a.step
     rest_b = b.value - a.value - a.slope * to_b
     rest_c = c.value - a.value - a.slope * to_c
@@ -109,7 +109,7 @@ def _cubic_minimum(a: _Point, b: _Point, c: _Point) -> Any:
 
 
 def _quadratic_minimum(a: _Point, b: _Point) -> Any:
-    """Where the parabola through two points, with the slope of the first, is least."""
+    """The minimum of the parabola through two points, with the slope at the first."""
     to_b = b.step - a.step
     second = (b.value - a.value - a.slope * to_b) / (to_b * to_b)
     return a.step - a.slope / (2 * second)
@@ -117,10 +117,10 @@ def _quadratic_minimum(a: _Point, b: _Point) -> Any:
 
 def _line_search(fun: Any, x: Any, direction: Any, value: Any, gradient: Any, first: Any,
                  limit: int) -> _Step:
-    """A step that satisfies Wolfe's strong conditions, ``first`` being tried first.
+    """A step that satisfies the strong Wolfe conditions; ``first`` is tried first.
 
-    J. Nocedal and S. Wright, "Numerical Optimization", algorithms 3.5 and 3.6, as JAX has them:
-    what it answers where there is no such step is part of it.
+    J. Nocedal and S. Wright, "Numerical Optimization", algorithms 3.5 and 3.6, as in JAX, including
+    its result if there is no such step.
     """
     slope = jnp.real(gradient @ direction)
     zero = jnp.zeros_like(value)
@@ -184,7 +184,7 @@ def _line_search(fun: Any, x: Any, direction: Any, value: Any, gradient: Any, fi
     chosen, gradient = _choose(s.bracketed, (z.chosen, z.gradient), (s.chosen, s.gradient))
     zoom_failed = s.bracketed & z.failed
     step = chosen.step
-    if step.dtype.itemsize < 8:     # a direction of zero would never be left
+    if step.dtype.itemsize < 8:     # a zero direction would never change
         step = jnp.where(jnp.abs(step) < 1e-8, jnp.sign(step) * 1e-8, step)
     status = jnp.where(zoom_failed, 1, jnp.where(s.count >= limit, 3, 0))
     return _Step(step.astype(x.dtype), chosen.value, gradient,
@@ -233,17 +233,17 @@ def _bfgs(fun: Any, x0: Any, maxiter: int, gtol: float, norm: Any, line_search: 
 def minimize(fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str,
              tol: float | None = None, options: Mapping[str, Any] | None = None
              ) -> OptimizeResults:
-    """Minimizes a function of a vector, by the method of Broyden, Fletcher, Goldfarb and Shanno.
+    """Minimizes a function of a vector by the BFGS method.
 
     Args:
-      fun: ``fun(x, *args)`` gives a scalar.
-      x0: where to begin, shape ``(N,)``.
+      fun: ``fun(x, *args)`` returns a scalar.
+      x0: the starting point, shape ``(N,)``.
       method: "BFGS".
-      tol: of the norm of the gradient; 1e-5 by default.
+      tol: tolerance for the norm of the gradient; 1e-5 by default.
       options: "gtol", "maxiter" (200 N), "norm" (inf), "line_search_maxiter" (10).
 
     Raises:
-      TypeError: ``args`` is no tuple.
+      TypeError: ``args`` is not a tuple.
       ValueError: there is no such method.
 
     >>> result = jax.scipy.optimize.minimize(lambda x: ((x - 3.) ** 2).sum(), jnp.zeros(2),

@@ -22,7 +22,7 @@ explain_missing_names(__name__)
 
 
 def _direct(x: Any, y: Any, mode: str, precision: Any) -> Any:
-    """The convolution of arrays of any rank by lax."""
+    """The convolution of arrays of any rank, with lax."""
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of ['full', 'same', 'valid'], got {mode!r}")
     x, y = (jnp.asarray(v) for v in promote_inexact("convolve", x, y))
@@ -52,7 +52,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto",
 
     Args:
       mode: "full", "same" (the size of ``in1``) or "valid".
-      method: "auto" and "direct": by sums; "fft": by Fourier transforms.
+      method: "auto" and "direct": by summation; "fft": by Fourier transforms.
       precision: of the products.
 
     >>> jax.scipy.signal.convolve(jnp.array([1., 2.]), jnp.array([1., 3.]))
@@ -67,7 +67,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto",
 
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto",
               precision: Any = None) -> Array:
-    """The cross-correlation: the convolution with ``in2`` reversed and conjugate.
+    """The cross-correlation: the convolution with ``in2`` reversed and conjugated.
 
     >>> jax.scipy.signal.correlate(jnp.array([1., 2.]), jnp.array([1., 3.]))
     Array([3., 7., 2.], dtype=float32)
@@ -98,7 +98,7 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill",
                 fillvalue: float = 0, precision: Any = None) -> Array:
     """The cross-correlation of matrices; see ``correlate``.
 
-    In mode "same" an even size of ``in2`` puts the centre one further than ``correlate`` does, as
+    In mode "same", for an even size of ``in2`` the centre is one further than for ``correlate``, as
     in SciPy.
 
     >>> jax.scipy.signal.correlate2d(jnp.ones((1, 2)), jnp.ones((1, 2)))
@@ -150,11 +150,11 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full",
 
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0,
             overwrite_data: None = None) -> Array:
-    """Takes a trend out of data along an axis.
+    """Removes a trend from data along an axis.
 
     Args:
-      type: "constant": the mean; "linear": the line of least squares.
-      bp: where the trend may break, for "linear".
+      type: "constant": the mean; "linear": the least-squares line.
+      bp: breakpoints of the trend, for "linear".
 
     >>> jax.scipy.signal.detrend(jnp.array([1., 3.]), type="constant")
     Array([-1.,  1.], dtype=float32)

@@ -1,1 +1,1 @@
-"""The top level as a user meets it: options, export, extensions, the command line, pytrees."""
+"""The top level as users see it: options, export, extensions, the command line, pytrees."""

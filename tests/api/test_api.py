@@ -56,7 +56,7 @@ def programs(j):
     }
 
 
-# Where a rule of maxjax's writes other operations than JAX's does.
+# Where maxjax's rule uses other operations than JAX's.
 OTHER_WORDS = {"elu"}
 
 

@@ -1,4 +1,4 @@
-"""Options against JAX's: which there are, what they refuse, and what they do."""
+"""Options against JAX's: their names, the values they refuse, and their effects."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def test_an_option_is_defined_once():
         maxjax.config.define("jax_num_cpu_devices", -1, "A second time.")
 
 
-# Values of all the types that some option takes, and of others.
+# Values of all the types that options accept, and of others.
 VALUES = (None, True, False, 0, 1, -1, 2.5, "foo", "", "cpu", "ON", "on", "warn", [1], b"x")
 
 
 def outcomes(j, name, give):
-    """What each of ``VALUES`` becomes, or the error's type and text."""
+    """The option's value for each of ``VALUES``, or the error's type and text."""
     found = []
     before = j.config.values[name]
     for value in VALUES:
@@ -57,13 +57,13 @@ def outcomes(j, name, give):
         except Exception as error:
             found.append((type(error).__name__, str(error)))
         finally:
-            with contextlib.suppress(RuntimeError):      # too late to set it, to itself too
+            with contextlib.suppress(RuntimeError):      # too late to set it, even to itself
                 j.config.update(name, before)
     return found
 
 
 def module_of_jax(text):
-    """A message with the names of JAX's enumerations in place of ours."""
+    """A message with the names of JAX's enumerations replacing ours."""
     return re.sub(r"maxjax\._base\.\w+", "jax._src.config", text)
 
 
@@ -154,7 +154,7 @@ def test_what_has_no_effect_is_told_once(caplog):
 
 
 def test_every_option_acts_or_says_why_not():
-    """What a reader of JAX's documentation may set is either in code of ours or explained."""
+    """Every option in JAX's documentation is either implemented or explained."""
     source = "".join(path.read_text() for path in Path(maxjax.__file__).parent.rglob("*.py")
                      if path.name not in ("config.py", "accepted_options.py"))
     for name in jax.config.values:
@@ -218,7 +218,7 @@ def test_the_seed_offset():
 # --- disable_jit ----------------------------------------------------------------------------------
 
 def looked(j, run):
-    """What a function gives under disable_jit, and whether what it looks at is a tracer."""
+    """A function's result under disable_jit, and whether the value it inspects is a tracer."""
     kinds = []
 
     def look(x):
@@ -263,7 +263,7 @@ def test_disable_jit_runs_python(run):
 
 
 def test_disable_jit_where_what_decides_is_traced():
-    """vmap of a loop whose end differs: the primitive is used."""
+    """vmap of a loop whose length differs: the primitive is used."""
     def run(j):
         with j.disable_jit():
             return j.vmap(lambda n: j.lax.while_loop(lambda c: c < n, lambda c: c + 1, 0))(
@@ -448,7 +448,7 @@ def test_the_default_matmul_precision_is_written_down(precision):
     lambda j, f: j.jit(f)(1.0), lambda j, f: j.vmap(f)(j.numpy.asarray(X)),
     lambda j, f: j.lax.scan(lambda c, x: (f(c), None), 1.0, j.numpy.asarray(X))])
 def test_leaked_tracers(transform, request):
-    # JAX searches all objects for who holds a tracer: once is enough.
+    # JAX searches all objects for references to a tracer: once is enough.
     for j in LIBRARIES if request.node.callspec.indices["transform"] == 0 else (maxjax,):
         leaked = []
 
@@ -486,7 +486,7 @@ def test_ensure_compile_time_eval():
             with j.ensure_compile_time_eval():
                 count = int(j.numpy.sum(j.numpy.arange(4)))
                 inner = j.jit(lambda v: v + 1)(2)
-                shifted = x + 1         # takes part: traced all the same
+                shifted = x + 1         # uses the tracer, so it is still traced
             return shifted * count + int(inner)
         return j.jit(function)(2.0), j.vmap(function)(X), j.grad(function)(1.0)
     agree(run)

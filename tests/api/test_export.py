@@ -1,4 +1,4 @@
-"""jax.export: what is saved comes back, in another process too; damage is noticed; JAX's errors."""
+"""jax.export: round trips, also to another process; damage is detected; JAX's errors."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ ERRORS = {
     "inconclusive": lambda j: _symbolic(j, "b", lambda x: x if x.shape[0] > 5 else 2 * x),
     "broadcast": lambda j: _symbolic(j, "b, c", lambda x: x + x[0, :, None]),
 }
-# Texts that name scopes, symbols in an order of JAX's own, or the sides of a comparison.
+# Texts that name scopes, symbols in JAX's own order, or the sides of a comparison.
 FREE_TEXT = {"two scopes", "inconclusive", "product", "broadcast"}
 
 
@@ -551,7 +551,7 @@ DTYPES = ("float32", "float64", "int32", "int8", "uint32", "bool", "float16", "b
 
 
 def nodes(node, path=()):
-    """(path, value) of all that a file's data hold."""
+    """(path, value) for all values in a file's data."""
     items = (node.items() if isinstance(node, dict) else
              enumerate(node) if isinstance(node, list) else ())
     for key, value in items:
@@ -610,7 +610,7 @@ def test_crafted_files_are_refused_or_give_what_they_say(name):
 
 @pytest.mark.parametrize("name", sorted(harness.all_primitives()))
 def test_primitives_with_operands_that_share_a_dtype(name):
-    """A program is refused where one of them is of another."""
+    """A program is refused if one of them has another dtype."""
     primitive = harness.all_primitives()[name]
     if primitive.same_dtypes is None:
         return

@@ -1,4 +1,4 @@
-"""Primitives of one's own and jaxprs in the user's hands: the same code on maxjax and on JAX."""
+"""Custom primitives and user-built jaxprs: the same code on maxjax and on JAX."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lowered(j, primitive, function, multiple_results=False):
 
 
 def multiply_add(j):
-    """x * y + z, as JAX's tutorial has it."""
+    """x * y + z, as in JAX's tutorial."""
     m = modules(j)
     p = m.core.Primitive("multiply_add")
     p.def_impl(lambda x, y, z: np.add(np.multiply(x, y), z))

@@ -1,4 +1,4 @@
-"""What libraries on top of JAX (Equinox, Flax, Haiku, Lineax, Optax) lean on, against JAX."""
+"""Features that libraries on top of JAX (Equinox, Flax, Haiku, Lineax, Optax) use, against JAX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.against_jax import agree, assert_same_error
 @pytest.mark.parametrize("transform", ["grad", "jit grad", "grad jit", "vmap grad", "grad scan",
                                        "grad checkpoint", "grad grad", "grad cond"])
 def test_numbers_among_the_residuals_stay_numbers(transform):
-    """A backward rule branches by what the forward rule kept."""
+    """A backward rule branches on a residual of the forward rule."""
     def run(j):
         seen = []
 
@@ -54,7 +54,7 @@ def test_numbers_among_the_residuals_stay_numbers(transform):
 
 
 def test_make_jaxpr_of_a_closure_under_a_trace():
-    """What it closes over are constants of the jaxpr, and its inputs are its arguments."""
+    """Its closed-over values are constants of the jaxpr, and its inputs are its arguments."""
     def run(j):
         found = []
 
@@ -135,7 +135,7 @@ def test_private_names_and_frames_of_a_library(tmp_path):
 
 
 def test_types_above_arrays_can_be_declared():
-    """Flax NNX declares its own when it is imported; using one says what is missing."""
+    """Flax NNX declares its own types on import; using one says what is missing."""
     hijax = maxjax.experimental.hijax
 
     class Pair(hijax.HiType):

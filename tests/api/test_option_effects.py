@@ -1,4 +1,4 @@
-"""Options that change checks, numbers and messages, and what is refused, against JAX."""
+"""Options that change checks, numbers and messages, and refused values, against JAX."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LIBRARIES = (maxjax, jax)
 
 
 def option(j, name):
-    """The context manager of an option by its name."""
+    """The context manager of an option, by name."""
     return jax_config.config_states[name] if j is jax else maxjax.config.option(name)
 
 
 def outcome(run, j):
-    """The result's dtype, shape and values, or the error; and the first lines of what it warns."""
+    """The result's dtype, shape and values, or the error; and the first lines of its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -78,7 +78,7 @@ def test_explicit_x64_dtypes(name, mode):
         with option(j, "jax_explicit_x64_dtypes")(mode):
             return WIDE[name](j)
     ours, theirs = outcome(run, maxjax), outcome(run, jax)
-    if name == "sum":       # JAX warns of one conversion twice, by two names
+    if name == "sum":       # JAX warns of one conversion twice, under two names
         ours, theirs = ours[0], theirs[0]
     assert ours == theirs
 
@@ -182,14 +182,14 @@ def test_disable_bwd_checks(name, disabled):
 # --- why a function is traced ---------------------------------------------------------------------
 
 def explanations(j, run):
-    """What is logged while misses are explained."""
+    """The log output while misses are explained."""
     logger = logging.getLogger("maxjax" if j is maxjax else "jax")
     level = logger.level
     records: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: records.append(record.getMessage())
     logger.addHandler(handler)
-    logger.setLevel(logging.WARNING)      # whatever other tests have asked for
+    logger.setLevel(logging.WARNING)      # whatever other tests have set
     try:
         with j.explain_cache_misses(True):
             run(j)
@@ -449,7 +449,7 @@ except Exception as error:
 
 
 def in_a_process(library, before=None, **environment):
-    """What a program prints and logs in a process of its own."""
+    """The output and log of a program in a separate process."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(library=library, before=before)],
         env={**os.environ, "JAX_PLATFORMS": "", "XLA_FLAGS": "", **environment},
@@ -480,7 +480,7 @@ def test_variables_of_jax(before, environment, error):
 
 
 def test_no_platform_that_is_there():
-    """JAX raises an AssertionError without a word."""
+    """JAX raises an AssertionError without a message."""
     ours, _ = in_a_process("maxjax", JAX_PLATFORMS="cuda")
     assert ours == ["RuntimeError Unable to initialize backend 'cuda': maxjax computes on the CPU "
                     "alone (set JAX_PLATFORMS='' to automatically choose an available backend)"]
@@ -573,7 +573,7 @@ def test_out_of_memory_in_a_compiled_program():
 
 
 def test_no_c_compiler(monkeypatch, tmp_path):
-    """The Mojo compiler would say so after it has compiled everything."""
+    """The Mojo compiler would only report it after it has compiled everything."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(toolchain.ToolchainError, match="no C compiler") as caught:
         toolchain.build_library("", tmp_path / "library.so")

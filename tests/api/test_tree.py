@@ -1,4 +1,4 @@
-"""Pytrees: what JAX gives, and what it says."""
+"""Pytrees: JAX's results and messages."""
 
 import collections
 import dataclasses
@@ -174,12 +174,12 @@ def test_nested_partials_keep_their_arguments_apart():
 
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_flat_sequences_are_as_nested_ones(kind):
-    """What is known to be flat does not go through optree; the treedefs are equal."""
+    """Trees known to be flat do not go through optree; the treedefs are equal."""
     flat = kind([1, 2.0, "a", maxjax.numpy.ones(2), maxjax.numpy.float32(1)])
     leaves, treedef = maxjax.tree.flatten(flat)
     assert type(leaves) is list and all(a is b for a, b in zip(leaves, flat, strict=True))
     subclass = type("Sub", (float,), {})
-    other = maxjax.tree.structure(kind([subclass()] * 5))    # of a type that optree is asked about
+    other = maxjax.tree.structure(kind([subclass()] * 5))    # a type that optree handles
     assert treedef == other == maxjax.tree.structure(flat) and hash(treedef) == hash(other)
     assert maxjax.tree.leaves(flat) == leaves and repr(treedef) == repr(other)
     assert type(treedef.unflatten(leaves)) is kind

@@ -1,1 +1,1 @@
-"""Programs made by chance or by combination, for either library."""
+"""Random and combinatorial programs, for either library."""

@@ -1,8 +1,8 @@
 """Random programs with control flow and inner transformations, as Python source.
 
 ``source(seed)`` is the text of ``program(j, x, y, n)``, to be run with ``j`` either library: ``x``
-and ``y`` are float arrays, ``n`` an int32 scalar; results are a tuple of arrays. All that is drawn
-is smooth and bounded, so that the libraries can differ by rounding alone. About two thirds of the
+and ``y`` are float arrays, ``n`` an int32 scalar; results are a tuple of arrays. Everything drawn
+is smooth and bounded, so that the libraries can differ only by rounding. About two thirds of the
 programs can be differentiated in reverse mode; in the others loops have no static length.
 """
 
@@ -81,7 +81,7 @@ class Writer:
 
     def value(self, known: list[Variable], shape: Shape | None = None,
               is_float: bool = True) -> Variable | str:
-        """A variable, or an expression, of that shape."""
+        """A variable or expression of this shape."""
         options = [v for v in known if v.is_float == is_float]
         fitting = [v for v in options if shape is None or v.shape == shape]
         if fitting and (shape is None or self.chance(0.9)):
@@ -180,7 +180,7 @@ class Writer:
     # --- bodies ---
     def body(self, depth: int, known: list[Variable], level: int,
              parameters: list[Variable]) -> list[Variable]:
-        """The lines of a function, which sees what stands around it; what it knows at its end."""
+        """The lines of a function, which sees the enclosing variables; its variables at the end."""
         outer = known if self.chance(0.8) else []
         inner = [*outer, *parameters]
         if not any(v.is_float for v in inner) or not any(not v.is_float for v in inner):
@@ -369,8 +369,8 @@ class Writer:
         self.assign(depth, known, f"{name}({function})({source.name})", shape)
 
     def custom(self, depth: int, known: list[Variable], level: int) -> None:
-        """A rule that is wrong by a factor, so that it shows where it is not used. The function
-        sees nothing but its argument: what it closes over may not be a tracer in JAX."""
+        """A rule that is wrong by a factor, so that it is visible where it is not used. The
+        function sees only its argument: it may not close over a tracer in JAX."""
         source = self.recent([v for v in known if v.is_float])
         rule = self.fresh("f")
         inside = self.draw.choice(["jnp.sin({0})", "jnp.tanh({0}) * {0}", "jnp.cos({0}) + 1"])
@@ -381,8 +381,8 @@ class Writer:
                              "lambda res, ct: (2 * ct * res,))")
         else:
             self.line(depth, f"{rule} = j.custom_jvp(lambda t: {value})")
-            # Not {rule}(t): where scan is differentiated in reverse, JAX forgets the rule of what
-            # runs forward, and a second derivative is then of the function itself.
+            # Not {rule}(t): where scan is differentiated in reverse, JAX ignores the rule of the
+            # forward part, and a second derivative is then that of the function itself.
             self.line(depth, f"{rule}.defjvp(lambda primals, tangents: ("
                              f"{inside.format('primals[0]')}, "
                              "3 * tangents[0] * jnp.cos(primals[0])))")
@@ -421,7 +421,7 @@ class Program(NamedTuple):
 
 
 def program(seed: int, structures: int | None = None) -> Program:
-    """The program of a seed, of at most so many loops, branches and transformations (6 to 14)."""
+    """The program of a seed, with at most 6 to 14 loops, branches and transformations."""
     writer = Writer(seed, structures)
     draw = writer.draw
     shapes = [draw.choice(SHAPES), draw.choice(SHAPES)]

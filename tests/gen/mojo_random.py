@@ -1,12 +1,12 @@
 """Random programs over the vocabulary of the Mojo backend.
 
 A *structure* is drawn from a seed: which operations on which values, by names of dimensions alone.
-Run for several assignments of sizes it gives several programs with, for the most part, the same
-kernels: these are generic in sizes.
+Several assignments of sizes give several programs with mostly the same kernels, which are generic
+in sizes.
 
 Arrays hold small whole numbers, so that arithmetic is exact in every dtype, whatever the order of
-a sum, and results are compared bit for bit; only what went through a function that rounds, marked
-inexact, is compared to rounding, and nothing discontinuous is applied to it.
+a sum, and results are compared bit for bit; only values from a function that rounds, marked
+inexact, are compared up to rounding, and no discontinuous function is applied to them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FLOATS = (np.float32, np.float32, np.float32, np.float64, np.float16, ml_dtypes.
 INTS = (np.int32, np.int32, np.int64, np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.uint64)
 DTYPES = [np.dtype(x) for x in (*FLOATS, *FLOATS, *INTS, bool)]
 BOOL = np.dtype(bool)
-# What a dimension may be, and what it is taken for where the sizes of arrays must stay bounded.
+# The sizes of a dimension, and its nominal size for bounding the sizes of arrays.
 SIZES = {"small": ((2, 3), 4), "middling": ((2, 3, 3, 4, 5, 5, 7, 7, 8, 9, 16, 17, 33), 4),
          "large": ((64, 65, 127, 130, 300, 1025), 40)}
 ASSIGNMENTS = 16
@@ -86,12 +86,12 @@ class Builder:
         return bool(self.draw.random() < probability)
 
     def elements(self, names: tuple[str, ...]) -> int:
-        """About how many: what decides may not depend on the sizes."""
+        """An estimate of the number: decisions may not depend on the sizes."""
         return math.prod(1 if name in "01" else self.nominal ** max(1, name.count("."))
                          for name in names)
 
     def name(self, size: int, like: str = "") -> str:
-        """A name for a dimension that came about."""
+        """A name for a new dimension."""
         self.fresh += 1
         name = f"{like or 'n'}{self.fresh}"
         self.sizes[name] = size
@@ -125,7 +125,7 @@ class Builder:
 
     # --- operations: each gives a value, or None where it does not apply ---
     def tamed(self, array: Any, names: tuple[str, ...], is_exact: bool = True) -> Value:
-        """Values stay small, so that what follows is exact too."""
+        """Values stay small, so that later operations are exact too."""
         dtype = np.dtype(array.dtype)
         if dtype == BOOL:
             return Value(array, names, is_exact)
@@ -133,8 +133,7 @@ class Builder:
         return Value(lax.clamp(low, array, np.asarray(8, dtype)), names, is_exact)
 
     def rounded(self, array: Any, names: tuple[str, ...]) -> Value:
-        """An inexact result; with noise of a few roundings, where it is to be seen what comes of
-        these."""
+        """An inexact result; with noise of a few roundings, to measure their effect."""
         if self.noise_draw is not None:
             dtype = np.dtype(array.dtype)
             unit = float(ml_dtypes.finfo(dtype).eps)
@@ -143,8 +142,8 @@ class Builder:
         return Value(array, names, False)
 
     def mean(self, array: Any, axes: tuple[int, ...]) -> Any:
-        """A mean whose terms may cancel; with the noise of adding them one after the other, as
-        NumPy does along axes that are not the last."""
+        """A mean whose terms may cancel; with the noise of sequential addition, as in NumPy along
+        axes other than the last."""
         result = jnp.mean(array, axes, keepdims=True)
         if self.noise_draw is not None:
             dtype = np.dtype(array.dtype)
@@ -393,7 +392,7 @@ class Builder:
         result = lax.convert_element_type(result, x.dtype)
         names = tuple(name for dim, name in enumerate(x.names) if dim not in axes)
         value = self.tamed(result, names, x.is_exact)
-        if self.chance(0.5):        # and back over the whole
+        if self.chance(0.5):        # and broadcast back
             kept = [dim for dim in range(len(x.names)) if dim not in axes]
             wide = lax.broadcast_in_dim(value.array, x.array.shape, kept)
             combine = lax.bitwise_xor if x.dtype == BOOL else self.choice([lax.add, lax.mul])

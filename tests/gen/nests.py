@@ -1,8 +1,8 @@
 """Functions under nests of transformations and control flow, for either library.
 
-Each level makes a function of a vector ``x`` and an integer ``n`` out of another; all of them close
-over ``x`` somewhere inside, so that values of outer levels turn up in inner ones. The custom rules
-are wrong by a factor, so that it shows where one is not used.
+Each level turns a function of a vector ``x`` and an integer ``n`` into another; all of them close
+over ``x`` somewhere inside, so that values of outer levels appear in inner ones. The custom rules
+are wrong by a factor, so that it is visible where one is not used.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ NESTS = list(itertools.product(LEVELS, repeat=3))
 
 
 def nested(j: Any, names: tuple[str, ...], function: str) -> Function:
-    """The function under the levels, the first of which is innermost."""
+    """The function under the levels, from the innermost outwards."""
     f: Function = functools.partial(FUNCTIONS[function], j)
     for name in names:
         f = LEVELS[name](j, f)

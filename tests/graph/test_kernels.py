@@ -1,4 +1,4 @@
-"""The Mojo kernels' numerics, held against JAX through a shared library of the same structs."""
+"""The Mojo kernels' numerics, compared with JAX through a shared library of the same structs."""
 
 from __future__ import annotations
 
@@ -149,8 +149,8 @@ def check_floats(library: ctypes.CDLL, name: str, dtype_name: str, *operands: np
     got = call(library, f"{name}_{dtype_name}", *operands)
     with np.errstate(all="ignore"):
         in_jax = np.asarray(jax.jit(jax_operation(name))(*operands))
-        # What is NaN, infinite or a signed zero is JAX's to say. Its CPU code flushes
-        # subnormals, and where it overflows within rounding of the largest number so may we.
+        # JAX decides what is NaN, infinite or a signed zero. Its CPU code flushes subnormals, and
+        # where it overflows within rounding of the largest number, so may we.
         wide, wide_in_jax = got.astype(np.float64), in_jax.astype(np.float64)
     tiny = (np.abs(wide) <= 4 * smallest) & (np.abs(wide_in_jax) <= 4 * smallest)
     settled = ~np.isfinite(wide_in_jax) | (wide_in_jax == 0) & (wide == 0)
@@ -181,7 +181,7 @@ def check_floats(library: ctypes.CDLL, name: str, dtype_name: str, *operands: np
 
 
 def test_kernels_and_structs_are_the_same() -> None:
-    """Each `Kernel` of a primitive has its elementwise struct, and the other way round."""
+    """Each `Kernel` of a primitive has its elementwise struct, and vice versa."""
     structs = {}
     for file in sorted(kernel_library.SOURCES.glob("*.mojo")):
         for name, struct in re.findall(
@@ -309,7 +309,7 @@ CPU = DeviceRef.CPU()
 
 
 class GraphCases:
-    """One MAX module of single-kernel graphs, each beside what JAX gives."""
+    """One MAX module of single-kernel graphs, each with JAX's result."""
 
     def __init__(self, package: Path) -> None:
         self.package = package

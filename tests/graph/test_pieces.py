@@ -65,7 +65,7 @@ def test_text_round_trip(case):
     with case.precision():
         closed, values = closed_of(case)
         check_jaxpr(closed)
-        # Rules and reducers of Python have no text; simplifying inlines the calls.
+        # Rules and reducers in Python have no text; simplifying inlines the calls.
         inlined = any(eqn.primitive.calls == HIDDEN for eqn in closed.jaxpr.eqns)
         whole = [] if inlined or "custom_jvp_call" in str(closed) else [closed.jaxpr]
         for jaxpr in (*whole, simplify(closed).jaxpr):
@@ -110,7 +110,7 @@ def check_pieces(program, values, seed, host=None):
 
 
 def check_cut(jaxpr, pieces, chosen):
-    """Each equation stands in one piece of its kind; what a piece needs is there before."""
+    """Each equation is in one piece of its kind; a piece's inputs come before it."""
     known = set(jaxpr.invars)
     count = 0
     for piece in pieces:

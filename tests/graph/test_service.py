@@ -27,11 +27,11 @@ STAND_IN = {"compiler": f"{HERE}:stand_in"}
 
 
 def no_builder(module, program, options):
-    """Stands where a builder is named: the stand-in compiler does without."""
+    """Named as the builder: the stand-in compiler does not use one."""
 
 
 def stand_in(program: str, builder, output: str, options: dict) -> dict[str, float]:
-    """Does what the words of the program say, then writes it out as the artifact."""
+    """Obeys the words of the program, then writes it as the artifact."""
     for word in program.split():
         verb, _, value = word.partition("=")
         if verb == "sleep":
@@ -57,7 +57,7 @@ def stand_in(program: str, builder, output: str, options: dict) -> dict[str, flo
 
 
 class Answers:
-    """What a job's ``done`` was called with."""
+    """The arguments of a job's ``done``."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Path | None, str | None]] = []
@@ -441,7 +441,7 @@ def test_max_compiles_and_runs(tmp_path):
     kept = run(arguments)[2]
     del run
     np.testing.assert_array_equal(kept, arguments[2] * 2)
-    # MAX's threads do not survive a fork: the child is told instead of left hanging.
+    # MAX's threads do not survive a fork: the child gets an error instead of hanging.
     run = Executable(load(path)["kinds"])
     child = os.fork()
     if child == 0:

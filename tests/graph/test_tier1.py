@@ -75,7 +75,7 @@ def test_all_regressions():
 
 
 def test_most_families_are_compiled():
-    """Those of host steps alone are the exception."""
+    """Except those with only host steps."""
     on_host = [family for family, cases in FAMILIES.items()
                if not tier1.smallest(cases, "").has_compiled_piece]
     assert len(on_host) <= 3, on_host

@@ -1,1 +1,1 @@
-"""Jaxprs: how they print, what their values tell while traced, sizes that are not known."""
+"""Jaxprs: printing, access to values while tracing, unknown sizes."""

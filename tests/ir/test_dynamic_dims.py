@@ -1,4 +1,4 @@
-"""dynamic_dims: one trace and one compile for every size, and errors where there can be none."""
+"""dynamic_dims: one trace and one compile for all sizes, and errors where that is impossible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows(count, width=3):
 
 
 def counted(function):
-    """The function, and a list that grows with its runs."""
+    """The function, and a list that grows with each run."""
     runs = []
 
     def call(*args, **kwargs):
@@ -166,7 +166,7 @@ def test_programs_of_a_trace_share_what_makes_them_hot():
 # --- control flow on sizes ------------------------------------------------------------------------
 
 def test_a_comparison_is_a_guard():
-    """A size on the other side of a comparison has the function traced once more."""
+    """A size on the other side of a comparison traces the function again."""
     def scaled(x):
         return x * 2 if x.shape[0] > 8 else x - 1
 
@@ -196,7 +196,7 @@ def test_guards_of_every_kind(choose):
     lambda n: f"{n:d}", lambda n: hash(n), lambda n: collections.Counter([n]),
     lambda n: math.gcd(n, 4), lambda n: "ab"[n:]])
 def test_a_size_as_a_number_is_an_error(use):
-    """What the trace cannot see must not be traced at all."""
+    """Functions with branches invisible to the trace must not be traced."""
     dynamic = maxjax.jit(lambda x: x * (use(x.shape[0]) is None), dynamic_dims=BATCH)
     with pytest.raises((DynamicSizeError, TypeError)) as caught:
         dynamic(rows(4))

@@ -1,6 +1,6 @@
-"""Long programs: what they cost grows with their length, and what does the bookkeeping is right.
+"""Long programs: their cost is linear in their length, and the data structures for that are right.
 
-The cost is processor time of this thread, of a program and of one four times as long: linear work
+The cost is this thread's processor time, for a program and for one four times as long: linear work
 takes four times as much, quadratic work sixteen.
 """
 
@@ -28,7 +28,8 @@ from maxjax._runtime.tiering import tiering
 
 VECTOR = np.linspace(0.1, 0.8, 8, dtype=np.float32)
 MATRIX = np.eye(4, dtype=np.float32)
-# Linear work comes to 4 and some, for caches and the allocator; quadratic work to 16.
+# Linear work comes to slightly more than 4, because of caches and the allocator; quadratic work to
+# 16.
 MOST_GROWTH = 8
 TRIES = 4
 
@@ -98,7 +99,7 @@ def many_constants(n):
 
 @shape(200)
 def long_lives(n):
-    """The residuals of the first half are read in the second, the last first."""
+    """The residuals of the first half are read in the second, in reverse order."""
     def function(x):
         kept = [jnp.sin(x * float(k)) for k in range(n)]
         result = jnp.zeros_like(x)
@@ -119,7 +120,7 @@ def matrix_products(n):
 
 @shape(150)
 def one_mask_for_all(n):
-    """All groups read one array, and none may be computed beside another."""
+    """All groups read one array, and none may be merged with another."""
     def function(w, mask, x):
         for _ in range(n):
             x = (x @ w) * mask
@@ -222,8 +223,8 @@ def jits_in_a_jit(n):
 
 
 def assert_linear(work: Callable[[int], float], n: int) -> None:
-    """``work`` gives the seconds that a number of operations take; the best of a few are held
-    against one another."""
+    """``work`` returns the seconds that a number of operations take; the best of a few runs are
+    compared."""
     small = large = float("inf")
     for _ in range(TRIES):
         small, large = min(small, work(n)), min(large, work(4 * n))
@@ -233,7 +234,7 @@ def assert_linear(work: Callable[[int], float], n: int) -> None:
 
 
 def seconds(work: Callable[..., Any], *args: Any) -> float:
-    """Of this thread; without the collector, which comes when it likes."""
+    """This thread's time, without the garbage collector, which runs at arbitrary times."""
     gc.disable()
     try:
         start = time.thread_time()
@@ -307,7 +308,7 @@ def test_sharding_takes_linear_time():
 
 @pytest.fixture
 def planned(monkeypatch):
-    """The programs that are planned from here on."""
+    """Records the programs planned from here on."""
     found = []
     prepare = MojoBackend.prepare
 
@@ -350,7 +351,7 @@ def test_a_long_program_is_planned_when_it_has_taken_as_long(planned, monkeypatc
 # --- the bookkeeping ------------------------------------------------------------------------------
 
 class PlainArena:
-    """First fit by looking at every block."""
+    """First fit by examining every block."""
 
     def __init__(self) -> None:
         self.blocks: list[list[int]] = []
@@ -409,7 +410,7 @@ def reached(reads: dict[int, set[int]], start: int) -> set[int]:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_units_are_joined_where_none_needs_the_other(seed):
-    """As many units as a search may look at: every answer is exact."""
+    """As many units as a search may examine: every answer is exact."""
     chance = random.Random(seed)
     graph, reads = UnitGraph(), {}
     for unit in range(60):

@@ -1,4 +1,4 @@
-"""Looking at programs: lines and scopes behind equations, explain, and the picture of a jaxpr."""
+"""Inspecting programs: equations' lines and scopes, explain, and the picture of a jaxpr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of jaxprs: maxjax prints a jaxpr of JAX's, carried over, as JAX prints it."""
+"""The text of jaxprs: maxjax prints a converted JAX jaxpr as JAX does."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import registry
 from maxjax._ir.types import ShapedArray
 
-# What maxjax has no parameter for.
+# JAX's parameters that maxjax lacks.
 ABSENT = {
     "jit": {"in_shardings", "out_shardings", "in_layouts", "out_layouts", "ctx_mesh",
             "compiler_options_kvs"},
@@ -24,7 +24,7 @@ ABSENT = {
 
 
 class Carrier:
-    """Makes a maxjax jaxpr that is a given jaxpr of JAX's."""
+    """Converts a JAX jaxpr to a maxjax jaxpr."""
 
     def __init__(self):
         self.variables, self.jaxprs = {}, {}

@@ -1,7 +1,7 @@
-"""Every way to look at a value, under every transformation: JAX's error, or JAX's value.
+"""Every access to a value, under every transformation: JAX's error, or JAX's value.
 
-Whoever gets a plain number out of a traced value computes with something that the transformation
-knows nothing of. Where that would lose a tangent there is an error, as in JAX, never a number.
+Code that gets a plain number from a traced value computes outside the transformation. If that would
+lose a tangent it is an error, as in JAX, never a number.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import maxjax
 
 
 def written(write):
-    """What ``write`` leaves in an array of NumPy's."""
+    """A NumPy array after ``write``."""
     target = np.zeros(3, np.float32)
     write(target)
     return target
@@ -69,7 +69,7 @@ def asserted(x):
 
 TABLE = np.array([5.0, 6.0, 7.0, 8.0], np.float32)
 
-# name: (what is looked at, how). "scalar" is float32[], "vector" float32[3], "integer" int32[].
+# name: (the subject, the access). "scalar" is float32[], "vector" float32[3], "integer" int32[].
 LOOKS = {
     # Python's conversions and operators.
     "bool": ("scalar", lambda j, x: bool(x)),
@@ -164,7 +164,7 @@ LOOKS = {
     "array function": ("vector", lambda j, x: hasattr(x, "__array_function__")),
     "array": ("vector", lambda j, x: x.__array__()),
     "array of a dtype": ("vector", lambda j, x: x.__array__(np.float64)),
-    # What only an array with memory has.
+    # Members of arrays with memory.
     "addressable data": ("vector", lambda j, x: x.addressable_data(0)),
     "addressable shards": ("vector", lambda j, x: len(x.addressable_shards)),
     "global shards": ("vector", lambda j, x: len(x.global_shards)),
@@ -182,7 +182,7 @@ LOOKS = {
     "device_get": ("vector", lambda j, x: j.device_get(x)),
     "device_put": ("vector", lambda j, x: j.device_put(x)),
     "device_put on a device": ("vector", lambda j, x: j.device_put(x, j.devices()[0])),
-    # NumPy's arrays of it.
+    # Conversions to NumPy arrays.
     "np.asarray": ("vector", lambda j, x: np.asarray(x)),
     "np.asarray of a scalar": ("scalar", lambda j, x: np.asarray(x)),
     "np.asarray of a dtype": ("vector", lambda j, x: np.asarray(x, np.float64)),
@@ -249,7 +249,7 @@ LOOKS = {
     "np scalar * x": ("vector", lambda j, x: np.float32(2) * x),
     "np array < x": ("vector", lambda j, x: TABLE[:3] < x),
     "np array += x": ("vector", lambda j, x: written(lambda a: operator.iadd(a, x))),
-    # Assignments into NumPy's arrays, and their elements.
+    # Assignments into NumPy arrays, and their elements.
     "a[:] = x": ("vector", lambda j, x: written(lambda a: operator.setitem(a, slice(None), x))),
     "a[0] = x": ("scalar", lambda j, x: written(lambda a: operator.setitem(a, 0, x))),
     "a[x] = 1": ("scalar", lambda j, x: written(lambda a: operator.setitem(a, x, 1.0))),
@@ -272,7 +272,7 @@ LOOKS = {
         x, np.float32([0, 4]), np.float32([1, 2]))),
     "x[x > 1]": ("vector", lambda j, x: x[x > 1]),
 }
-# Of integers, which have no tangent: a number, as long as it is known.
+# Integers have no tangent, so they give a number if it is known.
 INTEGER_LOOKS = {
     "index": lambda j, n: operator.index(n),
     "range": lambda j, n: len(range(n)),
@@ -332,13 +332,13 @@ INTEGER_LOOKS = {
     "random.split": lambda j, n: j.random.split(j.random.PRNGKey(0), n).shape,
     "random.uniform": lambda j, n: j.random.uniform(j.random.PRNGKey(0), (n,)).shape,
 }
-# The looks that are tried on everything else as well.
+# The accesses that are also tried on everything else.
 PLAIN_LOOKS = {name: LOOKS[name][1] for name in (
     "bool", "if", "int", "float", "complex", "index", "format", "item", "tolist", "tobytes",
     "deepcopy", "pickle", "dlpack", "np.asarray", "np.sin", "np.add", "a[0] = x", "a[x]",
     "np scalar * x", "hash", "devices", "sharding", "math.sin")}
 
-# What is looked at, of the traced scalar y.
+# The subjects, computed from the traced scalar y.
 SUBJECTS = {
     "scalar": lambda j, y: y * 1,
     "vector": lambda j, y: y * np.float32([1, 2, 3]),
@@ -510,12 +510,12 @@ TRANSFORMATIONS = {
 
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 ARRAY = re.compile(r"[\w.]*Tracer\b(?:\([^()]*\))?|Traced<[^>]*>|[\w.]*ArrayImpl")
-# Of a static argument of the library's own functions each has words of its own.
+# Each library has its own message for static arguments of its functions.
 OF_THE_LIBRARY = re.compile(r"(?:numpy|lax|random|nn)\.")
 
 
 def text_of(error, look=""):
-    """The class and the first line, without what each library names for itself."""
+    """The class and the first line, without each library's own names."""
     name = type(error).__name__
     if isinstance(error, AttributeError):
         return "AttributeError: "
@@ -526,7 +526,7 @@ def text_of(error, look=""):
 
 
 def plain(value):
-    """What Python sees of a value: of a traced one, nothing."""
+    """Python's view of a value: nothing for a traced one."""
     if isinstance(value, (list, tuple)):
         return [plain(element) for element in value]
     if isinstance(value, (jax.core.Tracer, maxjax.core.Tracer)):
@@ -539,7 +539,7 @@ def plain(value):
 
 
 def seen_by(j, transform, looks):
-    """What each of the looks gives in the function that is transformed: a value or an error."""
+    """The outcome of each access in the transformed function: a value or an error."""
     seen = {}
 
     def looking(y):
@@ -560,7 +560,7 @@ def seen_by(j, transform, looks):
 
 
 def of_all_subjects():
-    """subject: {name: look}, for all that is looked at."""
+    """subject: {name: access}, for all subjects."""
     looks = {subject: dict(PLAIN_LOOKS) for subject in SUBJECTS if subject not in (
         "scalar", "vector", "integer")}
     for name, (subject, look) in LOOKS.items():
@@ -569,12 +569,13 @@ def of_all_subjects():
     return looks
 
 
-# Python has had buffers of classes that are not written in C only from 3.12 on.
+# Classes written in Python support buffers only from Python 3.12 on.
 BUFFERS = () if sys.version_info >= (3, 12) else (
     "memoryview", "bytes", "bytearray", "np.frombuffer")
-# What does not depend on the argument is known here, and under jit in JAX is traced.
+# Values independent of the argument are known here, but traced under jit in JAX.
 CONSTANT = ("a constant", "zeros like it")
-# JAX gives the elements as a constant, without their derivative: see compat/known_differences.toml.
+# JAX returns the elements as constants, without their derivative: see
+# compat/known_differences.toml.
 DERIVATIVE_LOST_IN_JAX = ("numpy.unique, vector",)
 
 
@@ -621,7 +622,7 @@ def test_looks_in_an_eager_shard_map(differentiated, untransformed):
                 or name == "x[x > 1], vector" and value == "traced"     # JAX refuses its own mask
                 or look in BUFFERS and is_error(value))
 
-    # JAX compiles each operation: some of the looks.
+    # JAX compiles each operation, so only some of the accesses.
     subjects = ("scalar", "vector", "integer")
     looks = dict.fromkeys(subjects, PLAIN_LOOKS) if differentiated else {
         subject: {name: look for name, look in of_all_subjects()[subject].items()
@@ -632,11 +633,11 @@ def test_looks_in_an_eager_shard_map(differentiated, untransformed):
 
 
 def number(j, value, y):
-    """A scalar of what a look gave, and of the traced scalar."""
+    """A scalar from the result of an access and the traced scalar."""
     return y * j.numpy.sum(j.numpy.asarray(value).real.astype("float32"))
 
 
-# Looks whose result goes on into the result of the function.
+# Accesses whose result is part of the function's result.
 COMPUTED = {
     "bool": lambda j, x: bool(x),
     "if": lambda j, x: x * x if x > 1 else -x,

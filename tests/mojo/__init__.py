@@ -1,1 +1,1 @@
-"""The Mojo backend: what it plans and writes, its store, and the pack of kernels."""
+"""The Mojo backend: its plans and texts, its store, and the kernel pack."""

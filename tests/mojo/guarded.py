@@ -1,8 +1,8 @@
-"""Runs programs in memory next to pages that cannot be accessed: what is out of bounds crashes.
+"""Runs programs in memory next to inaccessible pages: out-of-bounds accesses crash.
 
 ``python -m tests.mojo.guarded end|begin random|cases|crash COUNT``: arguments, results, constants
-and temporaries end, or begin, at such a page (``crash`` reads beyond one). Memory that nothing was
-written to holds 0xff: NaN, -1. Prints each program's name before it runs, and at the end ``done``.
+and temporaries end, or begin, at such a page (``crash`` reads beyond one). Unwritten memory
+contains 0xff: NaN, -1. Prints each program's name before it runs, and ``done`` at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def guarded(shape: Any, dtype: Any, at_end: bool) -> np.ndarray:
-    """An array whose memory ends, or begins, at a page that cannot be accessed."""
+    """An array whose memory ends, or begins, at an inaccessible page."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     dtype = np.dtype(dtype)
     nbytes = math.prod(shape) * dtype.itemsize

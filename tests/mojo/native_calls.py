@@ -26,7 +26,7 @@ TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-1
 
 
 class BuiltPack:
-    """Stands for `Pack`: the functions of libraries that tests have built."""
+    """A stand-in for `Pack`: the functions of libraries that tests have built."""
 
     def address(self, name: str) -> int | None:
         file = FILES.get(name.split("_")[0], "elementwise")
@@ -39,7 +39,7 @@ class BuiltPack:
 
 
 class Calls:
-    """A provider whose functions are there at once, and which knows what was called."""
+    """A provider whose functions are ready at once, and which records the calls."""
 
     def __init__(self) -> None:
         self.provider = NativeFunctions(BuiltPack)
@@ -78,8 +78,8 @@ def values(name: str, shape: Any, seed: int = 0, special: bool = False) -> np.nd
 
 
 def arrangements(x: np.ndarray) -> list[np.ndarray]:
-    """The same values, as they may lie in memory: in order, in columns, reversed, between others,
-    in memory that cannot be written."""
+    """The same values in different layouts: row-major, column-major, reversed, strided, in
+    read-only memory."""
     spaced = np.empty(tuple(2 * size for size in x.shape), x.dtype)
     spaced = spaced[(slice(None, None, 2),) * x.ndim]
     spaced[...] = x
@@ -89,7 +89,7 @@ def arrangements(x: np.ndarray) -> list[np.ndarray]:
 
 
 def same(ours: Any, theirs: Any) -> None:
-    """Equal to the bit, but that one NaN is like another."""
+    """Bitwise equal, except that all NaN are equivalent."""
     assert type(ours) is type(theirs)
     if isinstance(ours, (list, tuple)):
         for a, b in zip(ours, theirs, strict=True):

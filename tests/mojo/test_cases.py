@@ -47,7 +47,7 @@ def check_family(family: str, count: int | None) -> None:
 
 
 def check_host_steps(count: int | None) -> None:
-    """Only what says why it has no lowering runs on the host."""
+    """Only primitives that state why they have no lowering run on the host."""
     items = [item for family in prepared(count).values() for item in family]
     unexplained = []
     for reason, names in sorted(mojo_programs.host_report(items).items()):

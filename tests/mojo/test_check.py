@@ -1,4 +1,4 @@
-"""The checks of the Mojo backend's stages: what is planned passes them, what is broken does not."""
+"""The checks of the Mojo backend's stages: plans pass them, broken plans do not."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ from maxjax._max.mojo.nodes import (
 from maxjax._max.mojo.plan import Plan
 from maxjax._runtime.program import Program
 from tests.gen import mojo_random
-from tests.mojo import test_golden
+from tests.golden import kernels
+from tests.golden.programs import GOLDENS
 from tests.support import mojo_programs
 
 # Programs of each family of cases; those that are built and run are checked as well.
@@ -59,9 +60,10 @@ def problems(items):
 
 
 def golden_items():
-    for name, (function, args) in test_golden.PROGRAMS.items():
-        program = Program(maxjax.make_jaxpr(function)(*args))
-        yield mojo_programs.Item(name, program, list(program.consts)).plan()
+    for name, golden in GOLDENS.items():
+        if golden.made is kernels.kernel:
+            program = Program(maxjax.make_jaxpr(golden.function)(*golden.args))
+            yield mojo_programs.Item(name, program, list(program.consts)).plan()
 
 
 @pytest.mark.parametrize("items", [
@@ -251,7 +253,7 @@ def test_bad_nodes(name):
 # --- groups ---------------------------------------------------------------------------------------
 
 def fused() -> tuple[Fusion, Node, Node, Node]:
-    """Two groups, the second of which reads what the first puts in memory; and nodes of both."""
+    """Two groups, the second of which reads what the first stores; and nodes of both."""
     product = Apply((4, 3), FLOAT, (X, X), "mul")
     total = Reduce((3,), FLOAT, (product,), "sum", (0,))
     shifted = Apply((3,), FLOAT, (total,), "exp")
@@ -369,7 +371,7 @@ def test_layout():
 
 
 def test_most_dimensions():
-    """As many as the Mojo text has room for; a program with more is planned by no kernel."""
+    """As many as the Mojo text supports; a program with more is not planned."""
     text = (Path(layout.__file__).parents[1] / "kernels" / "loops.mojo").read_text("utf-8")
     assert f"comptime MOST_DIMENSIONS = {layout.MOST_DIMENSIONS}\n" in text
 
@@ -388,7 +390,7 @@ def test_most_dimensions():
 # --- the calls and the memory ---------------------------------------------------------------------
 
 class KeptPlan(Plan):
-    """A plan that keeps its parts."""
+    """A plan that records its parts."""
 
     def part(self, *arguments):
         if not hasattr(self, "parts"):
@@ -429,7 +431,7 @@ def kernel_step(part, kind):
 
 
 def change(part, kind, **fields):
-    """Other integers of a call, each made from what it was."""
+    """Replaces integers of a call by functions of the old ones."""
     step, group = kernel_step(part, kind)
     described = KernelLayout(len(part.kernels[group].operands))
     call = described.read(step.integers)

@@ -1,5 +1,4 @@
-"""The threads of native kernels: every task is done once, whoever calls, and however late helpers
-are."""
+"""The threads of native kernels: every task runs once, whoever calls and whenever helpers come."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ def test_every_task_is_done(threads):
 
 
 def test_callers_at_the_same_time():
-    """One has the crew, and the others do their own tasks."""
+    """One call has the crew, and the others run their own tasks."""
     failures: list[int] = []
 
     def work(seed: int) -> None:
@@ -63,7 +62,7 @@ def test_callers_at_the_same_time():
 
 @pytest.mark.skipif(crew.cores() == 1, reason="a single core has no helpers")
 def test_helpers_take_part_and_sleep():
-    """Both in a process of its own, where nothing else uses the processor's time."""
+    """Both in a separate process, where nothing else uses processor time."""
     script = """if True:
         import os, threading, time
         from tests.mojo.test_crew import COUNT, ROWS, cumsum, inputs
@@ -88,7 +87,7 @@ def test_helpers_take_part_and_sleep():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_begins_anew():
-    """Also amid calls of another thread."""
+    """Also during calls of another thread."""
     x = inputs(7)
     expected = np.cumsum(x, 1, np.int32)
     assert np.array_equal(cumsum(x, 64), expected)
@@ -115,8 +114,7 @@ def test_a_fork_begins_anew():
 
 
 class Place(ctypes.Structure):
-    """What ``dladdr`` tells of an address: the file, and where it is in memory; a name, and where
-    that is."""
+    """The result of ``dladdr`` for an address: the file and its address; a name and its address."""
 
     _fields_ = [("file", ctypes.c_char_p), ("start", ctypes.c_void_p),
                 ("name", ctypes.c_char_p), ("address", ctypes.c_void_p)]
@@ -124,8 +122,8 @@ class Place(ctypes.Structure):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's loader")
 def test_libraries_take_no_lock_of_the_runtime():
-    """Which a forked child could find taken: memory is the C library's, and globals are only told
-    of the crew. (The last, ``fprintf``, prints why a process is aborted.)"""
+    """Locks that a forked child could find taken: memory comes from the C library, and the only
+    global is the crew's address. (The last, ``fprintf``, prints why a process is aborted.)"""
     allowed = {"AlignedAlloc", "AlignedFree", "InsertGlobal", "fprintf"}
     for unit in mojo_programs.pack().units:
         path = unit.native._name

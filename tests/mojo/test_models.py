@@ -1,4 +1,4 @@
-"""Whole training steps on the Mojo backend, and through jit as a user calls them, beside JAX."""
+"""Whole training steps on the Mojo backend, and through jit as users call them, against JAX."""
 
 from __future__ import annotations
 

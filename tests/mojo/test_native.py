@@ -1,6 +1,6 @@
-"""Native functions in tier 0: each primitive gives what its NumPy rule gives.
+"""Native functions in tier 0: each primitive returns the same as its NumPy rule.
 
-The thresholds are lowered, so that small operands of every kind take the native way.
+The thresholds are lowered, so that small operands of every kind take the native path.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from tests.mojo.native_calls import (
 )
 from tests.support.elementwise import TABLE
 
-# The primitives whose kernels the pack has, and what is allowed them.
+# The primitives whose kernels are in the pack, and their permitted errors.
 UNARY, PAIRS = ({kernel.name: registry[kernel.name] for kernel in pack_kernels()
                  if kernel.operands == count} for count in (1, 2))
 ACCURACY = {name: row.kernel for row in TABLE for name in row.primitives
@@ -157,7 +157,7 @@ def test_scatter_rows(calls, kind, name):
         x = values(name, (height, width))
         updates = values(name, (count, width), 1)
         if name in FLOATS:
-            # NumPy's extreme of zeros of both signs is either.
+            # NumPy's maximum or minimum of zeros of both signs may be either.
             x, updates = x + dtype_of(name).type(0), updates + dtype_of(name).type(0)
             x[0, 0] = updates[3, 0] = np.nan
             updates[1, 0] = np.inf
@@ -235,7 +235,7 @@ def test_copies(calls):
 
 @pytest.mark.parametrize("name", UNARY)
 def test_functions_of_one_operand(calls, name):
-    """As near to the rule for float64 as the kernel is said to be, wherever the operand lies."""
+    """As accurate as the kernel claims, compared with the rule for float64, for any layout."""
     accuracy = ACCURACY[name]
 
     def run(operand: np.ndarray) -> np.ndarray:
@@ -278,8 +278,8 @@ def test_functions_of_one_operand(calls, name):
 
 @pytest.mark.parametrize("name", [*PAIRS, "hypot", "logaddexp", "logaddexp2"])
 def test_functions_of_two_operands(calls, name):
-    """Within 3 units in the last place of the operands or the result, wherever operands lie; those
-    of a primitive, as near as the kernel is said to be."""
+    """Within 3 units in the last place of the operands or the result, for any layout; for a
+    primitive, as accurate as the kernel claims."""
     def run(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             if name not in PAIRS:
@@ -454,7 +454,7 @@ def test_options(calls):
         config.update("check_tiers", False)
     sort(x)
     assert calls == ["sort_int8"]
-    # An option that one thread sets for itself is none of another's business.
+    # An option that one thread sets for itself does not affect another.
     with compile_mode("never"), ThreadPoolExecutor(1) as other:
         def elsewhere() -> None:
             with compile_mode("auto"):
@@ -486,7 +486,7 @@ def test_provider_that_fails(restored):
 
 
 def test_nobody_waits_for_the_pack(restored):
-    """The pack is opened in the background; what it lacks is not looked for again at once."""
+    """The pack is opened in the background; missing functions are not searched again at once."""
     looks, go = [], threading.Event()
 
     class Slow:
@@ -582,7 +582,7 @@ def test_after_a_fork(calls):
 
 
 def test_finding_is_cheap(provider, restored):
-    """Far from a microsecond, so that nobody has to think of it."""
+    """Far below a microsecond, so that it is negligible."""
     native.install(provider)
     kind = np.dtype(np.int8)
 

@@ -33,7 +33,7 @@ def in_float64(function, *args):
 def item(name, function, *args):
     """A planned program; None where the function cannot be traced, or evaluated.
 
-    Loops of loops amplify rounding, in some nests to nothing but noise.
+    Nested loops amplify rounding, in some nests until only noise is left.
     """
     try:
         closed = maxjax.jit(function)._lookup(args, {}).closed

@@ -84,14 +84,14 @@ def call(file: str, name: str, operands: Sequence[np.ndarray], *integers: int) -
 
 
 class Tape:
-    """Calls put in a row; keeps what they refer to alive."""
+    """A sequence of calls; keeps the objects they refer to alive."""
 
     def __init__(self) -> None:
         self.integers: list[int] = []
         self.kept: list[Any] = []
 
     def add(self, function: Any, *integers: int | Tape) -> Tape:
-        """A call; a nested tape stands for its address and its length."""
+        """A call; a nested tape is replaced by its address and its length."""
         numbers: list[int] = []
         for integer in integers:
             if isinstance(integer, Tape):
@@ -226,7 +226,7 @@ def test_run_program() -> None:
     a, b = longs(1), longs(2, 3)
     assert run(a, b) == 0
     assert result[0] == 4
-    # Not contiguous, then not aligned: nothing runs.
+    # Not contiguous, then misaligned: nothing runs.
     assert run(a, longs(1, 2, 3, 4)[::2]) == 2
     assert run(np.frombuffer(b"\0" * 17, np.int64, 2, 1), b) == 1
     assert result[0] == 4
@@ -271,7 +271,7 @@ def plain(dtype: str, *shape: int, seed: int = 0) -> np.ndarray:
 
 
 def empty(dtype: np.dtype | str, *shape: int) -> np.ndarray:
-    """An array for results, full of what no kernel leaves."""
+    """An array for results, filled with values that no kernel writes."""
     dtype = dtype_of(dtype) if isinstance(dtype, str) else dtype
     array = guarded(np.zeros(shape, dtype))
     array.reshape(-1).view(np.uint8)[:] = 0xA5
@@ -287,7 +287,7 @@ def assert_same_bits(got: np.ndarray, expected: np.ndarray) -> None:
 def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
     """Equal, or both NaN."""
     assert got.dtype == expected.dtype
-    if got.dtype.name == "bfloat16":  # of which NumPy does not know that it has NaN
+    if got.dtype.name == "bfloat16":  # NumPy does not know that it has NaN
         got, expected = got.astype(np.float32), expected.astype(np.float32)
     np.testing.assert_array_equal(got, expected)
 
@@ -477,7 +477,7 @@ def check_cumulative(name: str, x: np.ndarray, tolerance: float) -> None:
 def test_cumulative(name: str, dtype: str) -> None:
     shapes = ((1, 0, 1), (0, 3, 1), (2, 3, 0), (1, 1, 1), (3, 17, 1), (2, 9, 5), (2, 6, 67),
               (3, 100, 1000))
-    # What rounds differently: exponentials, and products of more than a few digits.
+    # Operations that round differently: exponentials, and products of more than a few digits.
     tolerance = 0.0
     if name == "cumlogsumexp" or (name == "cumprod" and dtype in FLOATS):
         tolerance = 4 * float(ml_dtypes.finfo(dtype_of(dtype)).eps)

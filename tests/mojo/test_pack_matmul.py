@@ -42,7 +42,7 @@ def numpy_dtype(name: str) -> np.dtype:
 
 
 def empty(size: int, dtype: np.dtype) -> np.ndarray:
-    """Memory that, if guarded, ends where a page begins that cannot be accessed."""
+    """Memory that, if guarded, ends at an inaccessible page."""
     if not GUARDED or size == 0:
         return np.empty(size, dtype)
     page = mmap.PAGESIZE
@@ -57,7 +57,7 @@ def empty(size: int, dtype: np.dtype) -> np.ndarray:
 
 
 def stored(values: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
-    """The same values in memory of their own, whose axes lie there in this order."""
+    """The same values in new memory, with its axes in this order."""
     lies = values.transpose(order)
     memory = empty(values.size, values.dtype).reshape(lies.shape)
     memory[...] = lies
@@ -78,7 +78,7 @@ def address(array: np.ndarray) -> int:
 def multiply(a: np.ndarray, b: np.ndarray, threads: int = 1, gap: int = 0) -> np.ndarray:
     """The kernel's product of (batch, m, k) and (batch, k, n).
 
-    The rows of the result lie `gap` elements apart; nothing is written between them.
+    The rows of the result are `gap` elements apart; nothing is written between them.
     """
     dtype = a.dtype
     (batch, m, k), n = a.shape, b.shape[2]

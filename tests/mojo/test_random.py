@@ -91,7 +91,7 @@ def arguments(seed, rows=37):
 
 
 def test_two_threads_run_one_program():
-    """Each call has memory of its own."""
+    """Each call has its own memory."""
     run = linked(normalised, *arguments(0))
     inputs = [arguments(seed) for seed in range(8)]
     expected = [[x.copy() for x in run(values)] for values in inputs]
@@ -114,7 +114,7 @@ def test_two_threads_run_one_program():
 
 
 def layouts(x):
-    """The same values, differently in memory."""
+    """The same values in another layout."""
     wide = np.full((2 * x.shape[0], 3 * x.shape[1]), np.nan, x.dtype)
     wide[::2, ::3] = x
     fixed = x.copy()

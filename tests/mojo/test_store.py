@@ -1,4 +1,4 @@
-"""Native libraries: what is built is found again, and nothing that goes wrong gets out."""
+"""Native libraries: builds are found again, and failures never raise into programs."""
 
 import ctypes
 import hashlib
@@ -252,7 +252,7 @@ def test_two_builds_run_side_by_side(cache, compiler):
     kernels = KernelStore(cache=cache)
     kernels.workers = 2
     assert kernels.build(SOURCES[:3]) is None
-    assert len(compiler.runs) == 1      # so few are not worth a second start of the compiler
+    assert len(compiler.runs) == 1      # too few to start the compiler twice
     # Each build ends only when it has seen the other begin.
     compiler.does(f"until [ $(wc -l < {compiler.note}) -ge 3 ]; do sleep 0.02; done\n"
                   'cp "$library" "$out"')
@@ -497,7 +497,7 @@ def test_a_process_that_ends_during_a_build(cache, compiler, how):
     kernels = KernelStore(cache=cache)
     assert kernels.find(SOURCES) == {} and kernels.build(SOURCES) is None
     assert len(kernels.find(SOURCES)) == 40
-    for path in cache.directory.glob("building-*"):  # swept an hour later
+    for path in cache.directory.glob("building-*"):  # removed an hour later
         os.utime(path, (1, 1))
         assert how is not None
     assert again(kernels).build(["x" + SOURCES[0]]) is not None

@@ -371,7 +371,7 @@ def test_arguments_of_all_sorts(warm):
 
 
 def test_results_are_their_own(warm):
-    """Neither memory of the arena nor, where it is not an argument, of another call."""
+    """They share no memory with the arena nor, unless it is an argument, with another call."""
     run("""
         from tests.mojo.test_tier import mixed
         f = maxjax.jit(mixed)
@@ -474,7 +474,7 @@ def test_without_native_code_programs_stay_interpreted(pack_only, tmp_path, mode
     shutil.copytree(pack_only, cache)
     driver = str(tmp_path / "none") if commands is None else compiler(tmp_path, commands)
     hot = "tiering.HOT_NANOSECONDS = 0\ntiering.backends['mojo'].DISPATCH_NANOSECONDS = 0\n"
-    # Nobody waits minutes for the graph backend because a compiler is missing.
+    # A missing compiler does not make a program wait minutes for the graph backend.
     turns = commands is not None or mode == "auto"
     said = run(hot + FALLBACK.replace("{expected!r}", repr(expected)).replace(
         "{turns!r}", repr(turns)), cache, mode, **{DRIVER: driver})

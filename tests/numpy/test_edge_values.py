@@ -1,5 +1,5 @@
-"""Values and derivatives at edges, against real JAX: zeros, infinities, NaN, arrays of nothing,
-parameters out of range, indices that stand apart, bounds that must be exact."""
+"""Values and derivatives at edges, against real JAX: zeros, infinities, NaN, empty arrays,
+out-of-range parameters, separated indices, bounds that must be exact."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_value(expression: str) -> None:
     check(expression)
 
 
-# A function of x, and the places where it is differentiated, as often as the number says.
+# A function of x, the points where it is differentiated, and the order of the derivative.
 DERIVATIVES = """
 4 | j.sinc(x) | 0. .5 -1.
 2 | j.frexp(x)[0] | 10. .3 -1.
@@ -214,8 +214,8 @@ STARTS, STOPS = (grid.ravel() for grid in np.meshgrid(HALVES, HALVES))
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("num", [0, 1, 2, 6, 11, 49, 200])
 def test_linspace(num: int, dtype: str, endpoint: bool) -> None:
-    """JAX's values but for rounding, and none where a float holds the value: counts of a histogram
-    hang on the edges of its bins."""
+    """JAX's values up to rounding, and exact where a float represents the value: counts of a
+    histogram depend on the edges of its bins."""
     (ours, step), (theirs, their_step) = (
         library.numpy.linspace(STARTS, STOPS, num, endpoint, retstep=True, dtype=dtype)
         for library in (maxjax, jax))
@@ -240,7 +240,7 @@ def test_linspace(num: int, dtype: str, endpoint: bool) -> None:
 
 @pytest.mark.parametrize("shape", [(), (3,)])
 def test_many_values_are_the_same_at_once(shape: tuple[int, ...]) -> None:
-    """The rule for many values rounds as the operations do that it stands for."""
+    """The rule for many values rounds like the operations that it replaces."""
     start, stop = np.random.default_rng(2).normal(size=(2, *shape)).astype(np.float32)
     for endpoint in (True, False):
         call = functools.partial(maxjax.numpy.linspace, num=20_001, endpoint=endpoint)
@@ -309,7 +309,7 @@ def test_minimization(name: str, options: dict[str, Any]) -> None:
 # --- a forward rule that is left out --------------------------------------------------------------
 
 def test_cauchy_quantiles_at_the_ends() -> None:
-    """Poles; JAX's tangent, of a rounded angle, has large numbers of the other sign there."""
+    """Poles, where JAX's tangent of a rounded angle is a large number of the other sign."""
     stats = maxjax.scipy.stats.cauchy
     q = np.array([0, 1], np.float32)
     np.testing.assert_array_equal(stats.ppf(q), [-np.inf, np.inf])
@@ -318,7 +318,7 @@ def test_cauchy_quantiles_at_the_ends() -> None:
 
 @pytest.mark.parametrize("residual", ["argument", "computed", "none"])
 def test_optimized_remat_calls_the_function(residual: str) -> None:
-    """A rule that does not compute the function shows which of the two has run."""
+    """A deliberately wrong rule shows which of the two has run."""
     def answers(j: Any) -> list[Any]:
         def forward(x: Any) -> Any:
             kept = {"argument": (x,), "computed": (j.numpy.exp(x),), "none": ()}[residual]

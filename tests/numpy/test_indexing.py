@@ -1,4 +1,4 @@
-"""Indexing where the case table does not reach: random dimension numbers, lowerings, plans."""
+"""Indexing beyond the case table: random dimension numbers, lowerings, plans."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def random_gather(seed):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_gather_and_scatter(seed):
-    """Against JAX: both tiers' arithmetic, that of NumPy and that of the lowering."""
+    """Both tiers' arithmetic, NumPy's and the lowering's, against JAX."""
     x, indices, numbers, sizes, mode, rng = random_gather(seed)
     expected = np.asarray(jax.lax.gather(
         x, indices, jax.lax.GatherDimensionNumbers(*numbers), sizes, mode=mode))

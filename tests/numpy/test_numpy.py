@@ -1,4 +1,4 @@
-"""jax.numpy against real JAX: the same expression on both, by value, dtype, shape and weakness."""
+"""jax.numpy against real JAX: the same expressions, by value, dtype, shape and weak type."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def compare(x: np.ndarray, y: np.ndarray) -> None:
                                atol=1e-2 if small else 2e-6)
 
 
-# What differs, with the reason.
+# The differences, with their reasons.
 _WEAK = "JAX gives a strong result here, though both operands promote to a weak type"
 KNOWN: dict[str, str] = {
     **dict.fromkeys(("gcd(t, 2)", "lcm(t, 2)", "heaviside(t, 2)", "hypot(2.5, i)", "hypot(t, 2)",
@@ -360,7 +360,7 @@ def test_expression(expression: str) -> None:
     check(expression)
 
 
-# Under jit these need values that are not known, as in JAX.
+# Under jit these need unknown values, as in JAX.
 CONCRETE = (
     "j.arange(i[0, 0])", "float(", "bool(s)", "int(s)", "f'", ".tolist", ".item", " in i",
     "j.nonzero(t)", "a.nonzero()", "j.where(t)", "j.flatnonzero", "j.argwhere(t)", "j.compress",
@@ -460,7 +460,7 @@ def test_derivatives_and_vmap(expression: str) -> None:
         np.testing.assert_allclose(np.asarray(mine), np.asarray(other), rtol=2e-5, atol=1e-5)
 
 
-# With 64-bit types: what is computed in the default types, and what keeps its own.
+# With 64-bit types: functions that compute in the default types, and those that keep their own.
 WIDE = """
 j.ones(2); j.arange(3); j.arange(3.); j.array(1); j.array([1.5]); j.sum(i); j.sum(u); j.mean(i)
 j.mean(np.arange(3)); j.sqrt(i); j.sqrt(np.arange(3)); j.sqrt(2); i / i; i / 2; a + 1.5
@@ -478,7 +478,7 @@ def test_with_64_bit_types(expression: str) -> None:
 
 
 def test_no_aliasing() -> None:
-    """What the caller does to its NumPy array later changes no array made of it."""
+    """Later changes to the caller's NumPy array do not affect arrays made from it."""
     for make in (maxjax.numpy.array, maxjax.numpy.asarray, lambda x: maxjax.numpy.add(x, 0)):
         source = np.zeros(3, np.float32)
         x = make(source)
@@ -489,7 +489,7 @@ def test_no_aliasing() -> None:
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
 def test_sign_of_many_elements(dtype: str) -> None:
-    """Large arrays have a rule of their own; its results are the small ones', to the bit."""
+    """Large arrays have a separate rule, with bitwise the same results as for small ones."""
     tiny = [float(np.finfo(dtype).tiny), float(np.finfo(dtype).smallest_subnormal)]
     few = np.array([0.0, np.nan, np.inf, 2.5, np.finfo(dtype).max, *tiny], dtype)
     few = np.concatenate([few, -few])
@@ -502,7 +502,7 @@ def test_sign_of_many_elements(dtype: str) -> None:
 @pytest.mark.parametrize("value", [1.5, np.nan, np.inf, -np.inf, 0.0, -0.0, -1.0])
 @pytest.mark.parametrize("shape", [(16_384,), (130, 127), (20_001,)])
 def test_products_of_many_elements(shape: tuple[int, ...], value: float) -> None:
-    """They are taken in lanes, which is another order."""
+    """They are summed in lanes, which is another order."""
     x = (1 + np.random.default_rng(0).normal(size=shape) * 1e-4).astype(np.float32)
     x.reshape(-1)[12_345] = value
     ours, theirs = np.asarray(maxjax.numpy.prod(x)), np.asarray(jax.numpy.prod(x))
@@ -512,7 +512,7 @@ def test_products_of_many_elements(shape: tuple[int, ...], value: float) -> None
 
 
 def test_buffer() -> None:
-    """What ``memoryview(x)`` asks for from Python 3.12 on."""
+    """The method that ``memoryview(x)`` calls from Python 3.12 on."""
     buffer = maxjax.numpy.arange(3.0).__buffer__(0)
     assert buffer.readonly and buffer.shape == (3,)
     assert bytes(buffer) == np.arange(3, dtype=np.float32).tobytes()

@@ -28,7 +28,7 @@ def outcome(function, library):
 
 
 def by_default(function):
-    """The same of maxjax; of JAX what its optimized code gives, to the last bit."""
+    """maxjax's results, and JAX's from optimized code, to the last bit."""
     return lambda library: (quick_jax.as_by_default(lambda: function(jax))()
                             if library is jax else function(library))
 
@@ -86,7 +86,7 @@ EXACT = {
 }
 
 
-# An old key and a typed one give the same: a few say so.
+# A raw key and a typed one give the same; a few cases check that.
 BOTH = ("bits uint32 (5,)", "uniform float32", "permutation", "choice", "split", "fold_in", "clone",
         "key_data")
 
@@ -134,7 +134,7 @@ def test_close(name, dtype):
     ours, theirs = (outcome(draw, j) for j in LIBRARIES)
     assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
     if name == "normal":
-        # XLA's log1p differs from the rounded one in the last place now and then.
+        # XLA's log1p occasionally differs from the rounded one in the last place.
         assert ulps(ours, theirs) <= 3 and (ours == theirs).mean() > 0.97
     tolerance = {"float32": 2e-6, "bfloat16": 3e-2, "float16": 1e-2}[dtype]
     np.testing.assert_allclose(ours.astype(float), theirs.astype(float), tolerance, tolerance)

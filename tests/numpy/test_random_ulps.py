@@ -1,15 +1,16 @@
 """Every sampler against JAX: seeds by shapes by dtypes, bit for bit or within a few ulp.
 
-Exact are the results that are a function of the bits by integers, comparisons, sums and products
-rounded once, and counts; and those whose logarithms and erf_inv are evaluated as XLA does it. The
-others hold another transcendental, and XLA's are not always the rounded ones (its tangent is the C
-library's, which changes between versions): within 4 ulp. Of logarithms, and of sums that cancel, an
-ulp is at least that of 1.
+Results are exact if they are computed from the bits with integers, comparisons, sums and products
+rounded once, and counts; or if their logarithms and erf_inv are evaluated as in XLA. The others
+contain another transcendental, and XLA's are not always correctly rounded (its tangent is the C
+library's, which changes between versions): within 4 ulp. For logarithms, and for sums that cancel,
+an ulp is at least that of 1.
 
 JAX's gamma variates of float32 are not quite a function of the key: a parameter that is a constant
-of a jitted function gives other ones, by some ulp, than the same parameter as an argument, and so
-do the functions that XLA fuses behind them. PIECES are thus held against float64 functions of
-JAX's own logarithms of gamma variates, from which JAX's own results are up to 15 ulp away.
+of a jitted function gives results that differ by some ulp from those for the same parameter as an
+argument, and so do the functions that XLA fuses with them. PIECES are therefore compared with
+float64 functions of JAX's own logarithms of gamma variates, from which JAX's own results are up to
+15 ulp away.
 
 The tests take one shape and two seeds; ``python -m tests.numpy.test_random_ulps`` prints the whole
 table.
@@ -85,7 +86,7 @@ CLOSE = {
     "ball": (lambda r, k, s, d: r.ball(k, 3, shape=s, dtype=d), FLOATS[:1]),
     "generalized_normal": (lambda r, k, s, d: r.generalized_normal(k, 3.0, s, d), FLOATS[:1]),
 }
-# Those in which XLA's optimizing decides on the last bits.
+# Samplers whose last bits depend on XLA's optimizations.
 ROUNDED = ("normal", "truncated_normal", "cauchy", "logistic", "wald", "gamma", "loggamma", "t",
            "ball")
 LOGGAMMA = quick_jax.as_by_default(jax.random.loggamma, static_argnums=2)
@@ -98,19 +99,19 @@ def _softmax(logarithms):
 
 
 def _gammas(key, shape, *parameters):
-    """JAX's logarithms of gamma variates of each parameter, along a last axis."""
+    """JAX's logarithms of gamma variates for each parameter, along a last axis."""
     draws = [LOGGAMMA(k, np.float32(a), shape)
              for k, a in zip(jax.random.split(key), parameters, strict=True)]
     return np.stack([np.asarray(x, np.float64) for x in draws], -1)
 
 
-# Bit for bit in float64 too. What erf_inv or log1p are in is not: there XLA's own are 20 and 100
-# ulp off (``test_normal_of_float64_is_nearer_to_the_truth_than_jax``).
+# Also bit for bit in float64. Samplers with erf_inv or log1p are not: there XLA's own are 20 and
+# 100 ulp off (``test_normal_of_float64_is_nearer_to_the_truth_than_jax``).
 EXACT_WIDE = ("uniform", "choice", "geometric", "gumbel")
 CLOSE_WIDE = ("cauchy",)
 
 
-# sampler -> (ours; the same in float64, of JAX's logarithms of gamma variates)
+# sampler -> (ours; the same in float64, from JAX's logarithms of gamma variates)
 PIECES = {
     "beta": (lambda k, s: maxjax.random.beta(k, 2.0, 3.0, s),
              lambda k, s: _softmax(_gammas(k, s, 2.0, 3.0))[..., 0]),
@@ -175,7 +176,7 @@ def test_normal_of_float64_is_nearer_to_the_truth_than_jax():
         ours, theirs = sample(maxjax), sample(jax)
         uniforms = np.asarray(jax.random.uniform(
             jax.random.key(0), (4001,), "float64", np.nextafter(-1.0, 0.0), 1.0))
-    # erf(x / sqrt(2)) is nearer to the uniform number: by one Newton step.
+    # erf(x / sqrt(2)) is closer to the uniform number: by one Newton step.
     step = [(np.vectorize(math.erf)(x / math.sqrt(2)) - uniforms)
             * math.sqrt(math.pi / 2) * np.exp(x * x / 2) for x in (ours, theirs)]
     central = np.abs(uniforms) < 0.7      # where a step is exact to some ulp

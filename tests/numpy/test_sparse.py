@@ -1,4 +1,4 @@
-"""Sparse arrays: layouts, padding, jit and vmap; against JAX they are compared by compat."""
+"""Sparse arrays: layouts, padding, jit and vmap; compat compares them with JAX."""
 
 import numpy as np
 import pytest

@@ -20,7 +20,7 @@ def line(low, high):
 
 
 def units_off(value, true):
-    """How far apart, in units in the last place of the true float32."""
+    """The difference in units in the last place of the true float32."""
     nearest = true.astype(np.float32)
     unit = np.spacing(np.maximum(np.abs(nearest), np.finfo(np.float32).tiny))
     with np.errstate(invalid="ignore"):

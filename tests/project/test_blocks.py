@@ -1,4 +1,4 @@
-"""tools/check_blocks.py: the blocks of primitives are closed, and every kind of breach is seen."""
+"""tools/check_blocks.py: primitives' blocks are closed, and every violation is detected."""
 
 import ast
 import importlib.util

@@ -1,4 +1,4 @@
-"""The compat suite: a representative part of its cases, its tables, and that it finds errors.
+"""The compat suite: a representative part of its cases, its tables, and its detection of errors.
 
 The whole matrix is ``make compat``.
 """
@@ -25,7 +25,7 @@ from compat.spec import MODES, array, case, check, floats, shaped, special
 from compat.state import State, digest_of, provenance
 from tests import ROOT
 
-NAMES = 30      # of the most used ones with cases; each with a part of its cases
+NAMES = 30      # the most used ones with cases; each with a part of its cases
 CASES = 6
 
 
@@ -35,7 +35,7 @@ def answers(tmp_path_factory):
 
 
 def representative() -> list[str]:
-    """Names from all over the tables: every so many, the most used first."""
+    """Names from all tables, evenly sampled, the most used first."""
     known = [name for name, cases in chosen.rows().items() if len(cases) > 3]
     step = max(1, len(known) // NAMES)
     return known[::step][:NAMES]
@@ -205,7 +205,7 @@ def test_answers_are_kept(answers, monkeypatch):
 # --- the page -------------------------------------------------------------------------------------
 
 class Page(html.parser.HTMLParser):
-    """What a test asks of a page: rows, chips, data, and that nothing comes from elsewhere."""
+    """The facts that a test needs about a page: rows, chips, data, and external references."""
 
     VOID = {"meta", "input", "br", "link", "img"}
 
@@ -321,7 +321,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen:
 
 
 def test_resumes_after_a_kill(tmp_path):
-    """A worker that is killed has lost no name that it was done with."""
+    """Names that a killed worker had finished are not lost."""
     names = ["jax.numpy.pi", "jax.numpy.float32", "jax.numpy.e", "jax.numpy.inf", "jax.numpy.nan"]
     names = [name for name in names if name in chosen.rows()]
     worker = start(tmp_path, "--worker")
@@ -342,7 +342,7 @@ def test_resumes_after_a_kill(tmp_path):
     for name in done:
         known = state.known(name, "0", digest_of(name, rows[name], "0"))
         assert known is not None and judge.failing(known) == 0
-    # Another text of a case, or other sources, and the name is run again.
+    # If the text of a case or the sources change, the name is run again.
     assert state.known(done[0], "0", digest_of(done[0], rows[done[0]][:-1], "0")) is None
 
 
@@ -371,7 +371,7 @@ def test_command(tmp_path):
 
 
 def test_explore_finds_what_tables_miss(monkeypatch):
-    """A function that is wrong for empty arrays alone."""
+    """A function that is wrong only for empty arrays."""
     numpy = evaluate.own().numpy
     flip = numpy.flip
     rows = [row.of("jax.numpy.flip") for row in case("f(x, axis=0)", x=shaped(3, 2))]

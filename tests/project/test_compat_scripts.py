@@ -8,7 +8,7 @@ import pytest
 from compat import scripts_runner
 from compat.scripts_runner import Run, Script, first_difference, judge, tokens
 
-# Scripts that JAX too runs in a moment, from different corners.
+# Scripts that JAX also runs quickly, from different areas.
 QUICK = ["linear_regression", "pagerank", "policy_gradient", "heat_equation", "n_body"]
 PLAIN = Script(Path("plain.py"), "")
 
@@ -94,7 +94,7 @@ def test_states():
 
 
 def test_a_wrong_number_is_found(tmp_path):
-    """Run for real: a number that depends on the library stands for a wrong result."""
+    """Actually run: a number that depends on the library represents a wrong result."""
     path = tmp_path / "wrong.py"
     path.write_text("import jax\nimport jax.numpy as jnp\nprint('first', jnp.float32(0.5))\n"
                     "print('sum', 1.0 + 0.01 * jax.numpy.__name__.startswith('maxjax'))\n")

@@ -1,4 +1,4 @@
-"""What documents and docstrings point at exists: paths, links and names."""
+"""References in documents and docstrings exist: paths, links and names."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.support.elementwise import SPECIAL
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "compat" / "README.md"])
 
-# What a run writes, and what a page tells a reader to make.
+# Files that a run writes, or that a page tells the reader to create.
 MADE = re.compile(r"^(\.|build/|dist/)")
 ROOMS = ("maxjax", "tests", "compat", "benchmarks", "examples", "tools", "docs")
 SUFFIXES = "md|py|mojo|toml|txt|html|sharding"
 PATH = re.compile(rf"^[\w.*<>-]+(?:/[\w.*<>-]+)*(?:/|\.(?:{SUFFIXES}))$")
 NAME = re.compile(r"\bmaxjax(?:\.\w+)+")
-# Stands for a name in the text about names.
+# Placeholders in texts about names.
 EXAMPLES = {"root/maxjax/lax/__init__.py", "maxjax._ir.types.Var"}
 
 FILES = [*(file for file in ROOT.iterdir() if file.is_file() or file.name in ROOMS),
@@ -32,7 +32,7 @@ SOURCES = sorted(file for file in FILES if file.suffix == ".py" and file.parent 
 
 
 def paths_in(text):
-    """The paths that a text names in backquotes: with a known suffix, or folders of the package."""
+    """The paths in backquotes in a text: with a known suffix, or folders of the package."""
     for quoted in re.findall(r"`+([^`\n]+)`+", text):
         if (PATH.match(quoted) and not MADE.match(quoted) and "<" not in quoted
                 and not NAME.fullmatch(quoted)):

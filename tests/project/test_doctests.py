@@ -1,6 +1,6 @@
 """The examples in the docstrings of the public functions run, and every function has one.
 
-The names ``jax``, ``jnp``, ``lax``, ``np`` and the function's own are there without an import.
+The names ``jax``, ``jnp``, ``lax``, ``np`` and the function's own are available without an import.
 """
 
 from __future__ import annotations

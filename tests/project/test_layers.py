@@ -1,4 +1,4 @@
-"""tools/check_layers.py: the package keeps to its layers, and every kind of breach is seen."""
+"""tools/check_layers.py: the package follows its layers, and every violation is detected."""
 
 import importlib.util
 import sys

@@ -1,7 +1,7 @@
-"""Forks a process again and again while its threads are busy, each with something that has locks.
+"""Forks a process repeatedly while its threads are busy, each with code that uses locks.
 
-Every child computes what its parent's threads compute, and more, and must end by itself in time.
-Prints what came of it as JSON; for a process of its own, without JAX, which does not like forks.
+Every child computes the same as its parent's threads, and more, and must end by itself in time.
+Prints the outcome as JSON; runs in a separate process, without JAX, which does not support forks.
 
     python -m tests.runtime.forking COUNT SEED
 """
@@ -36,12 +36,12 @@ A = np.eye(6, dtype=np.float32) + 0.1
 
 
 def hot(x):
-    """Compiled ahead; large enough for the crew, and with memory of the kernels' own."""
+    """Compiled ahead of time; large enough for the crew, with memory allocated by kernels."""
     return jnp.sort(jnp.cumsum(jnp.sin(x) * jnp.cos(x), 1), 1)[:, ::50]
 
 
 def chain(number: int) -> Callable:
-    """A function of its own kernels for every number."""
+    """A function with its own kernels for every number."""
     def function(x):
         for bit in range(8):
             x = jnp.sin(x) + 1 if number >> bit & 1 else jnp.cos(x) * 2
@@ -84,7 +84,7 @@ def large_eager() -> None:
 
 
 def plans() -> None:
-    """New programs, too cheap to be compiled and dear enough to be looked up."""
+    """New programs, too cheap to be compiled but expensive enough to be looked up."""
     number = next(calls)
 
     def program(x):
@@ -119,7 +119,7 @@ def busy(work: Callable[[], None]) -> None:
     try:
         while not stopping.is_set():
             work()
-            time.sleep(0.005)       # a compiler of low priority is to get on too
+            time.sleep(0.005)       # lets a low-priority compiler make progress
             done[work.__name__] = done.get(work.__name__, 0) + 1
     except BaseException:
         failures.append(traceback.format_exc())
@@ -130,7 +130,7 @@ def compiles_too(number: int) -> bool:
 
 
 def check(number: int) -> None:
-    """What a child does, in the order of the number: each part may be the one that hangs."""
+    """The child's work, in an order given by the number: any part may hang."""
     def new_jit() -> None:
         close(jax.jit(chain(0))(X[:2, :50]), in_numpy(0, X[:2, :50]))
         gradient = jax.jit(jax.grad(lambda x: (jnp.sin(x) * 3).sum()))(X[0])
@@ -166,7 +166,7 @@ def child(number: int) -> None:
 
 
 def fork(number: int) -> int:
-    """The child's exit status: every second ends as programs do, with all that is done at exit."""
+    """The child's exit status: every second child exits normally, with all exit handlers."""
     pid = os.fork()
     if pid == 0:
         child(number)
@@ -177,7 +177,7 @@ def fork(number: int) -> int:
 
 
 def fork_in_a_callback(number: int) -> int:
-    """A program is running meanwhile, on the thread that forks."""
+    """A program is running at the same time, on the thread that forks."""
     status = []
 
     def call(x):
@@ -216,7 +216,7 @@ def main(count: int, seed: int) -> None:
     hot_jitted.lower(X).compile()
     for _ in range(10):
         compiled()
-    check(0)        # from now on all that children need is compiled
+    check(0)        # now everything that children need is compiled
     threads = [threading.Thread(target=busy, args=(work,), daemon=True) for work in BUSY]
     for thread in threads:
         thread.start()
@@ -238,7 +238,7 @@ def main(count: int, seed: int) -> None:
     stuck = [work.__name__ for work in BUSY]
     while stuck and time.monotonic() < deadline:
         time.sleep(0.05)
-        # Who waits for a compiler that runs is not stuck.
+        # Waiting for a running compiler does not count as stuck.
         stuck = [work.__name__ for work, thread in zip(BUSY, threads, strict=True)
                  if thread.is_alive() and not (work is compiles and toolchain._running)]
     if stuck:

@@ -1,4 +1,4 @@
-"""Prints what tier 0 gives, as a digest for each function, dtype and layout: one process's bits.
+"""Prints tier 0's results, as a digest for each function, dtype and layout: one process's bits.
 
     python -m tests.runtime.processor_bits
 
@@ -28,7 +28,7 @@ SAMPLERS = """normal cauchy gumbel laplace logistic exponential maxwell rayleigh
 PARAMETERS = {"beta": (2.0, 3.0), "gamma": (1.5,), "t": (3.0,), "pareto": (2.0,),
               "rayleigh": (2.0,), "truncated_normal": (-1.0, 2.0)}
 REALS = ("float16", "bfloat16", "float32", "float64")
-# The slow ones, which are the same function elsewhere.
+# Slow ones, which are the same function under another name.
 SHORT = ("igamma_grad_a", "random_gamma_grad")
 LARGE = 70_001
 

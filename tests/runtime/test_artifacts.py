@@ -1,4 +1,4 @@
-"""The artifact cache: what is stored comes back, and what is damaged or not ours never does."""
+"""The artifact cache: stored artifacts come back, damaged or foreign ones never do."""
 
 import errno
 import multiprocessing
@@ -29,7 +29,7 @@ def put(cache: ArtifactCache, key: bytes = KEY, content: bytes = b"native code")
 
 
 def again(cache: ArtifactCache) -> ArtifactCache:
-    """The same folder as another process sees it: with no digest checked yet."""
+    """The same folder as seen by another process: with no digest checked yet."""
     return ArtifactCache(cache.directory, cache.max_bytes)
 
 
@@ -230,7 +230,7 @@ def test_without_any_folder_all_is_missed(tmp_path, monkeypatch):
 
 
 class FullDisk:
-    """Stands before the files that are being written: the disk is full after so many bytes."""
+    """Wraps the files being written: the disk is full after a number of bytes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int):
         self.room = room

@@ -1,4 +1,4 @@
-"""Forks of a process whose threads are busy: no child hangs, and all compute what they should."""
+"""Forks of a process whose threads are busy: no child hangs, and all compute correctly."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_fork_does_not_wait_for_ever(monkeypatch):
 
 
 def test_calls_after_a_fork():
-    """In the child alone, those of living objects."""
+    """Only in the child, those of live objects."""
     class Counter:
         calls = 0
 
@@ -195,7 +195,7 @@ def test_an_event():
 
 
 def test_no_thread_is_amid_what_forks_wait_for():
-    """Many threads go in and out, and none is kept out for long."""
+    """Many threads enter and leave, and none is blocked for long."""
     stop, counts = threading.Event(), [0] * 4
 
     def work(number: int) -> None:
@@ -228,7 +228,7 @@ def program(state: str, backend: str) -> Program:
 
 
 def test_programs_of_a_child(monkeypatch):
-    """What is with the parent's compiler becomes hot again; what needs its session of MAX is
+    """Programs in the parent's compiler become hot again; those that need its MAX session are
     interpreted."""
     monkeypatch.setattr(session, "_inherited", True)
     tiering = Tiering()

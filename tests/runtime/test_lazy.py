@@ -1,4 +1,4 @@
-"""Pending graphs: what is recorded, when it runs, and what it must never do."""
+"""Pending graphs: recording, execution, and what must never happen."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ran: list[str] = []
 
 
 def probe(name, **rules):
-    """A primitive of the tests' own, made once."""
+    """A test primitive, made once."""
     known = registry.get(name)
     return known or Primitive(name, abstract=lambda x, **params: x, host_reason="a test",
                               no_derivative="a test", **rules)
@@ -62,7 +62,7 @@ pair_p = registry.get("test_pair") or Primitive(
 
 @pytest.fixture(autouse=True)
 def empty():
-    """Nothing of another test is pending, and no test leaves its primitives behind."""
+    """No other test's operations are pending, and no test leaves its primitives behind."""
     pending.flush()
     ran.clear()
     failing[0] = 0
@@ -231,7 +231,7 @@ def test_a_dead_chain_is_not_recursive():
 
 
 def test_a_long_chain_outside_the_graph_is_not_recursive(monkeypatch):
-    """What an interrupted run has left is computed from its ancestors."""
+    """The remainder of an interrupted run is computed from its ancestors."""
     x = array()
     for _ in range(3000):
         x = x + 1
@@ -336,7 +336,7 @@ def test_what_always_fails_raises_at_each_look():
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
 @pytest.mark.parametrize("heavy", [False, True])
 def test_interrupts_at_many_moments(heavy, monkeypatch):
-    """Wherever an interrupt strikes, recording or running, what was recorded stays right."""
+    """Wherever an interrupt occurs, in recording or running, the recorded graph stays valid."""
     class Struck(Exception):
         pass
 
@@ -601,7 +601,7 @@ def test_threads_look_at_one_array():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_fork():
-    """In a process of its own: JAX, which these tests have loaded, does not like a fork."""
+    """In a separate process: JAX, which these tests have loaded, does not support forks."""
     program = """
 import os
 import numpy as np

@@ -1,7 +1,7 @@
-"""What a program computes does not hang on the processor.
+"""A program's results do not depend on the processor.
 
-With AVX-512, and with AVX2, NumPy takes other routines than without, whose last digits differ.
-These tests switch them off in other processes; ``docs/numerics.md`` says what may change then.
+With AVX-512, and with AVX2, NumPy uses routines whose last digits differ from those of the others.
+These tests disable them in other processes; ``docs/numerics.md`` says what may change then.
 """
 
 import ast
@@ -22,15 +22,15 @@ from tests.support.neighbours import NAMES
 
 SOURCE = ROOT / "maxjax"
 
-# Features of this processor that NumPy has routines for, the greatest first.
+# Features of this processor for which NumPy has routines, the most advanced first.
 FEATURES = [name for name in numpy_features.__cpu_dispatch__
             if numpy_features.__cpu_features__[name]]
 AVX512 = [name for name in FEATURES if name.startswith(("AVX512", "X86_V4"))]
 
-# Files whose tests hold numbers of tier 0 against JAX's, the truth or what is printed.
+# Files whose tests compare tier 0's numbers with JAX's, true values or printed output.
 FILES = """project/test_doctests numpy/test_random_ulps numpy/test_random numpy/test_special_values
-    api/test_semantics project/test_compat_scripts cases/test_cases numpy/test_nn numpy/test_numpy
-    api/test_libraries""".split()
+    recorded/test_recorded project/test_compat_scripts cases/test_cases numpy/test_nn
+    numpy/test_numpy api/test_libraries""".split()
 
 
 def run(arguments, **environment):
@@ -63,7 +63,7 @@ def test_without_vector_instructions():
     assert [name for name in differing(FEATURES) if not any(kind in name for kind in wide)] == []
 
 
-# Our names of NumPy's functions, which are their own truth.
+# Our names for NumPy's functions, which are their own reference.
 OURS = {row.kernel.truth.__name__: row.name for row in LAX.values()
         if row.kernel is not None and isinstance(row.kernel.truth, np.ufunc)
         and hasattr(elementary, row.name)}

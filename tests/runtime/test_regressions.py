@@ -1,4 +1,4 @@
-"""Mistakes that libraries of this kind have made: each eager, pending, under jit, compiled."""
+"""Bugs that similar libraries have had: each eager, pending, under jit, compiled."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ CASES = {
         lambda j, x: j.grad(lambda s: j.numpy.sum(s * x[:, None] + s))(x[:1]), (X,)),
     "nothing at all": (lambda j, x: (x[:0].sum(), x[:0] * 2, j.numpy.zeros((0, 3)) @ x), (X,)),
 }
-# XLA and NumPy both may differ by a rounding.
+# Both XLA and NumPy may differ by one rounding.
 KIND = "accumulate"
 
 
@@ -121,7 +121,7 @@ def operands(args):
 
 @pytest.mark.parametrize("name", CASES)
 def test_pending(name):
-    """Nothing is looked at before the whole graph is recorded."""
+    """No value is read before the whole graph is recorded."""
     fun, args = CASES[name]
     actual = fun(maxjax, *operands(args))
     assert_tree_same(actual, expected_of(name), KIND, weak=False)
@@ -207,7 +207,7 @@ def compiled_cases(names=BY_MAX):
 
 
 def check_compiled(programs, models):
-    """What ``models``, of the module that has the programs' pieces, give is what JAX gives."""
+    """The ``models`` of the module with the programs' pieces return the same as JAX."""
     failures = []
     for name, (item, tree) in programs.items():
         compiled = item.on(models)

@@ -1,4 +1,4 @@
-"""Blocks of large results are used again, and never while anybody refers to them."""
+"""Blocks of large results are reused, but never while anything refers to them."""
 
 from __future__ import annotations
 

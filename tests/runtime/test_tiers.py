@@ -51,7 +51,7 @@ class Cache:
 
 
 class Service:
-    """Takes requests, and answers when the test says so; an artifact is the program's text."""
+    """Takes requests, and answers when the test tells it to; an artifact is the program's text."""
 
     def __init__(self):
         self.cache = Cache()
@@ -555,7 +555,7 @@ def test_compiled_by_max_found_again_and_repaired(tmp_path):
     # The next process finds it: nothing is compiled.
     seconds = run_script(SCRIPT, directory)
     assert float(seconds) == 0.0
-    # Both tiers agree on it.
+    # Both tiers agree.
     run_script(SCRIPT, directory, MAXJAX_CHECK_TIERS="1")
     damaged = 0
     for path in directory.rglob("*.mef"):
@@ -565,7 +565,7 @@ def test_compiled_by_max_found_again_and_repaired(tmp_path):
         path.write_bytes(bytes(content))
         damaged += 1
     assert damaged
-    # A damaged one is not run: it is compiled again.
+    # A damaged one is not run but compiled again.
     seconds = run_script(SCRIPT, directory)
     assert float(seconds) > 0.0
     seconds = run_script(SCRIPT, directory)

@@ -1,5 +1,5 @@
-"""What arrays hold: plain values of their types, which nobody else writes to (``_runtime/array.py``
-states both). Subclasses of ndarray, 64 bits that are switched off, memory that is shared."""
+"""Arrays contain plain values of their types, which nothing else writes to (``_runtime/array.py``
+states both): subclasses of ndarray, disabled 64 bits, shared memory."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ CHANGED = {
 @pytest.mark.parametrize("name", CHANGED)
 def test_what_the_caller_writes_later_changes_nothing(name):
     def function(j):
-        # JAX may keep the memory of an array that lies well; this one does not.
+        # JAX may share the memory of an aligned array; this one is not.
         kept, x = [], np.ones(4, np.float32)[1:]
         result = CHANGED[name](j, x, kept.append)
         if name == "closed over":

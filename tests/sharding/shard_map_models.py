@@ -1,4 +1,4 @@
-"""What people write with ``shard_map``, at small sizes; see ``shard_map_programs.py``."""
+"""Typical uses of ``shard_map``, at small sizes; see ``shard_map_programs.py``."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def models(j: Any) -> dict[str, Callable[[], Any]]:
 
     def mixture_of_experts() -> Any:
         def layer(tokens: Any, gates: Any, experts: Any) -> Any:
-            # Two places for each expert on each shard.
+            # Two slots for each expert on each shard.
             choice = jnp.argmax(tokens @ gates, -1)
             one_hot = jax.nn.one_hot(choice, 4)
             place = (jnp.cumsum(one_hot, 0) - 1) * one_hot

@@ -1,8 +1,8 @@
-"""Programs with ``shard_map`` and ``pmap`` on 8 devices, of whichever library is named.
+"""Programs with ``shard_map`` and ``pmap`` on 8 devices, of the named library.
 
-A script of its own, as devices are counted when a library starts: ``python -m
-tests.sharding.shard_map_programs jax`` prints what each program gives, as JSON: values, a text, or
-an error. What JAX gives to all is kept in ``golden/shard_map.json``: it takes more than a minute.
+A separate script, because the number of devices is fixed when a library starts: ``python -m
+tests.sharding.shard_map_programs jax`` prints each program's outcome as JSON: values, a text, or an
+error. JAX's outcomes are stored in ``shard_map.json``: computing them takes more than a minute.
 """
 
 from __future__ import annotations
@@ -457,7 +457,7 @@ def pmaps(j: Library) -> Programs:
 
 
 def programs(j: Library) -> Programs:
-    from tests.sharding.shard_map_models import models  # more of the kind, of some length each
+    from tests.sharding.shard_map_models import models  # more of these, each of some length
 
     families = {"collectives": collectives, "gradients": derivatives, "nests": nests,
                 "texts": texts, "errors": errors, "pmap": pmaps}
@@ -467,7 +467,7 @@ def programs(j: Library) -> Programs:
 
 
 def normalized(text: str) -> str:
-    """Without what a library says of itself, and with sets in order."""
+    """Without a library's own names, and with sets in order."""
     text = re.sub(r"frozenset\(\{([^}]*)\}\)",
                   lambda m: f"frozenset({{{', '.join(sorted(m[1].split(', ')))}}})", text)
     text = re.sub(r"np\.int64\((\d+)\)", r"\1", text)
@@ -489,7 +489,7 @@ def outcome(program: Callable[[], Any], tree: Any) -> Any:
 
 
 def broken(j: Library) -> dict[str, Any]:
-    """What programs give when a collective does not communicate."""
+    """The outcomes of programs if a collective does not communicate."""
     collective = importlib.import_module("maxjax._primitives.collective")
     varying = importlib.import_module("maxjax._primitives.varying")
     rules = importlib.import_module("maxjax._sharding.shard_body").RULES
@@ -507,7 +507,7 @@ def broken(j: Library) -> dict[str, Any]:
     result = {}
     for primitive, (rule, names) in wrong.items():
         right, rules[primitive] = rules[primitive], rule
-        # Functions are traced anew, as nothing of them is kept.
+        # Functions are traced again, because none of them is cached.
         made = programs(j)
         result.update({name: outcome(made[name], j.jax.tree) for name in names})
         rules[primitive] = right
@@ -521,7 +521,7 @@ def main() -> None:
     if wanted == ["broken"]:
         print(json.dumps(broken(library)))
         return
-    if name == "jax":       # most of the time would be spent on optimizing what runs once
+    if name == "jax":       # otherwise most of the time is spent optimizing code that runs once
         library.jax.config.update("jax_disable_most_optimizations", True)
     found = {key: outcome(program, library.jax.tree)
              for key, program in programs(library).items() if not wanted or key in wanted}

@@ -64,7 +64,7 @@ def joined(shards: np.ndarray, shape: tuple[int, ...], dims: Any,
 
 
 def run(made: Partitioned, args: list[np.ndarray]) -> list[np.ndarray]:
-    """The outputs of a partitioned program, put together."""
+    """The assembled outputs of a partitioned program."""
     mesh = made.mesh
 
     def function(*xs: Any) -> list[Any]:
@@ -92,7 +92,7 @@ def unsharded(closed: ClosedJaxpr, args: list[np.ndarray]) -> list[np.ndarray]:
 
 def check_equal(made: Partitioned, closed: ClosedJaxpr, args: list[np.ndarray], tolerance: str,
                 derivative: bool = False, expected: list[np.ndarray] | None = None) -> None:
-    """The sharded program gives what the whole one gives; sums may be in another order."""
+    """The sharded program's results equal the unsharded one's; sums may be in another order."""
     if {"psum", "reduce_scatter"} & made.report.counts().keys() and tolerance in (
             "exact", "elementwise"):
         tolerance = "accumulate"

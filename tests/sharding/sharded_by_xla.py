@@ -1,5 +1,6 @@
 """Common programs on 8 host devices of real JAX: the collectives in XLA's compiled text and the
-shardings of the results, as JSON. A script of its own: the devices are counted when JAX starts.
+shardings of the results, as JSON. A separate script: the number of devices is fixed when JAX
+starts.
 
     python -m tests.sharding.sharded_by_xla
 """
@@ -25,8 +26,8 @@ Program = tuple[Any, list[tuple[int, ...]], list[Split], list[Split] | None]
 
 
 def programs(j: Any) -> dict[str, Program]:
-    """Functions of the library ``j``, the shapes of their arguments, how these are split, and how
-    the results are to be (None: as it comes)."""
+    """Functions of the library ``j``, the shapes of their arguments, how these are split, and the
+    results' shardings (None: unspecified)."""
     return {name: (*row, None) if len(row) == 3 else row for name, row in _programs(j).items()}
 
 
@@ -103,7 +104,7 @@ def manual_programs(j: Any) -> dict[str, tuple[Any, list[tuple[int, ...]]]]:
     onwards = [(place, (place + 1) % 8) for place in range(8)]
 
     def pipeline(weights, batches):
-        """Each shard has a layer; batches go through all of them, one behind the other."""
+        """Each shard has a layer; batches go through all of them in a pipeline."""
         place = lax.axis_index("x")
         batches = lax.all_gather(batches, "x", tiled=True)
 
@@ -119,7 +120,7 @@ def manual_programs(j: Any) -> dict[str, tuple[Any, list[tuple[int, ...]]]]:
         return lax.psum_scatter(jnp.where(place == 7, done, 0), "x", tiled=True)
 
     def ring(query, key, value):
-        """Attention over a sequence whose keys and values go round."""
+        """Attention over a sequence whose keys and values rotate around the ring."""
         def turn(carry, _):
             top, total, key, value = carry
             weights = jnp.exp(query @ key.T)
@@ -141,7 +142,7 @@ def manual(j: Any, function: Any, sharding: Any) -> Any:
 
 
 def compiled() -> dict[str, tuple[int, list[list[list[str]]]]]:
-    """For each program: how many collectives, and the axes of each result's dimensions."""
+    """For each program: the number of collectives, and the axes of each result's dimensions."""
     import jax
     from jax.sharding import AxisType, NamedSharding, PartitionSpec
 

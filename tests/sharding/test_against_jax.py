@@ -1,5 +1,5 @@
 """Common programs against real JAX with 8 host devices: how the results are split, and no more
-collectives than XLA compiles to."""
+collectives than XLA emits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def partitioned(name):
 
 
 def collectives_in(jaxpr):
-    """Equations that communicate, those of inner jaxprs included."""
+    """Equations that communicate, including those of inner jaxprs."""
     return sum(eqn.primitive.name in COMMUNICATING for eqn in jaxpr.eqns) + sum(
         collectives_in(inner) for eqn in jaxpr.eqns for inner in subjaxprs(eqn.params))
 
@@ -85,7 +85,7 @@ def test_no_more_collectives_than_xla(name):
 
 
 def test_the_table_of_collectives():
-    """The table in docs/sharding.md is what both give."""
+    """The table in docs/sharding.md matches both."""
     text = ROOT.joinpath("docs", "sharding.md").read_text()
     table = re.findall(r"^\| (.+?) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
     assert [(name, int(ours), int(theirs)) for name, ours, theirs in table] == [

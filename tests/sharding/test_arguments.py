@@ -1,4 +1,4 @@
-"""Every function that takes where a result is to be does something with it."""
+"""Every function with an argument for the result's placement uses it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import maxjax
 
 PLACES = ("device", "in_shardings", "out_sharding", "out_shardings", "sharding", "spmd_axis_name",
           "src")
-# Functions that take such an argument and do not read it, with the reason.
+# Functions that do not read such an argument, with the reason.
 UNUSED = {
     "default_dtypes(device)": "all devices have the same dtypes",
     "dtypes(device)": "all devices have the same dtypes",
@@ -26,7 +26,7 @@ def is_declared_only(node: ast.FunctionDef | ast.Lambda) -> bool:
 
 
 def unused(tree: ast.Module) -> list[str]:
-    """Arguments of those names that a function's body does not mention."""
+    """Arguments with these names that a function's body does not use."""
     found = []
     for node in ast.walk(tree):
         if not isinstance(node, (ast.FunctionDef, ast.Lambda)) or is_declared_only(node):
@@ -40,7 +40,7 @@ def unused(tree: ast.Module) -> list[str]:
 
 
 def test_places_are_read():
-    """And a reason whose function reads its argument by now goes."""
+    """A reason whose function now reads its argument must be removed."""
     assert {name for path in FILES for name in unused(ast.parse(path.read_text()))} == UNUSED.keys()
 
 

@@ -1,4 +1,4 @@
-"""The sharding engine: every primitive, split at random, gives what it gives whole."""
+"""The sharding engine: every primitive, split at random, gives the unsharded result."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NOT_RUN = {
                      "all_gather_reduced", "unreduced_reduce_scatter"),
                     "already the program of one shard: tests/sharding/test_shard_map.py"),
     **dict.fromkeys(("reshard", "sharding_constraint"),
-                    "says itself how its value lies: tests/sharding/test_api.py"),
+                    "says itself how its value lies: tests/recorded/shardings.txt"),
     "dimension_size": "sizes are known when a program is split",
     **dict.fromkeys(("jit", "custom_jvp_call", "custom_vjp_call", "remat2", "custom_vmap_call",
                      "linear_call", "custom_lin",
@@ -91,7 +91,7 @@ def program(case: harness.Case, mode: str) -> tuple[ClosedJaxpr, list[np.ndarray
 
 @functools.cache
 def reaching() -> dict[str, list[tuple[harness.Case, str]]]:
-    """For each primitive some cases whose programs hold it, and in which mode."""
+    """For each primitive some cases whose programs contain it, and in which mode."""
     found: dict[str, list[tuple[harness.Case, str]]] = {}
     for cases in harness.families().values():
         for case in cases:
@@ -101,10 +101,10 @@ def reaching() -> dict[str, list[tuple[harness.Case, str]]]:
             with case.precision():
                 for mode in ("value", "vjp", "jvp") if case.differentiable else ("value",):
                     if mode != "value" and all(len(found[name]) > 2 for name in names):
-                        continue      # nothing new is likely there
+                        continue      # unlikely to add anything new
                     closed, _ = program(case, mode)
                     names = primitives(closed)
-                    if "shard_map" in names:      # jit makes other operations of it before
+                    if "shard_map" in names:      # jit replaces it by other operations first
                         break
                     for name in names:
                         found.setdefault(name, []).append((case, mode))
@@ -127,7 +127,7 @@ def random_spec(rng: random.Random, shape: tuple[int, ...], mesh: dict[str, int]
 
 def specs_of(rng: random.Random, args: list[np.ndarray], mesh: dict[str, int],
              most: int) -> list[list[Spec]]:
-    """All ways to split the arguments over a mesh, or a sample of so many."""
+    """All ways to split the arguments over a mesh, or a sample of a given size."""
     ways = [list(legal_specs(np.shape(arg), mesh)) for arg in args]
     if math.prod(map(len, ways)) <= most:
         return [list(specs) for specs in itertools.product(*ways)]
@@ -147,8 +147,8 @@ def legal_specs(shape: tuple[int, ...], mesh: dict[str, int]) -> Iterator[Spec]:
 
 
 def pattern(closed: ClosedJaxpr) -> Any:
-    """What the engine sees of a program: wiring, shapes and parameters, but not types of elements
-    nor, where nothing is summed, which elementwise operation it is."""
+    """The aspects of a program that the engine sees: wiring, shapes and parameters, but not element
+    types nor, if nothing is summed, which elementwise operation it is."""
     jaxpr = closed.jaxpr
     number = {var: place for place, var in enumerate((*jaxpr.constvars, *jaxpr.invars))}
     alike = not any(rule_of(eqn).reduction for eqn in all_equations(jaxpr))
@@ -183,8 +183,8 @@ def failures_of(case: harness.Case, mode: str, closed: ClosedJaxpr, args: list[n
 def test_every_case_on_every_mesh(family):
     """Values, derivatives and cotangents; up to eight ways of splitting on each mesh.
 
-    To the engine all elementwise operations are alike, and so are types of elements: of programs
-    of one ``pattern`` the first three run so, the others in one way on a mesh of each rank.
+    To the engine all elementwise operations and element types are equivalent: the first three
+    programs of a ``pattern`` run so, the others in one way on a mesh of each rank.
     """
     failures: list[str] = []
     seen: collections.Counter[Any] = collections.Counter()

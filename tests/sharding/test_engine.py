@@ -1,4 +1,4 @@
-"""The sharding engine: what propagation decides, and which collectives follow.
+"""The sharding engine: propagation's decisions, and the resulting collectives.
 
 Programs of one shard run without devices, under a vmap for each mesh axis (``sharded.run``).
 """
@@ -46,7 +46,7 @@ def traced(function: Any, args: list[np.ndarray]) -> ClosedJaxpr:
 
 def made_of(function: Any, args: list[np.ndarray], specs: list[Any],
             mesh: dict[str, int] = MESH, **options: Any) -> Partitioned:
-    """The partitioned program, after its results were compared with the whole program's."""
+    """The partitioned program, after comparing its results with the unsharded program's."""
     closed = traced(function, args)
     made = partition(closed, mesh, specs, **options)
     check_equal(made, closed, args, "accumulate", derivative=True)
@@ -177,7 +177,7 @@ def test_merging_dimensions():
 
 
 def test_dimensions_that_do_not_correspond_stay_whole():
-    """(4, 6) to (3, 8): half the columns are no block of the result."""
+    """(4, 6) to (3, 8): half the columns are not a block of the result."""
     made = made_of(lambda x: jnp.reshape(x, (3, 8)), [numbers(4, 6)], [Spec.of(None, "x")],
                    {"x": 2})
     assert show(made.out_specs[0]) == "[{}, {}]"
@@ -256,7 +256,7 @@ def test_a_reversal_sends_parts_on():
 
 
 def test_what_must_be_whole_makes_room_for_what_need_not():
-    """Sorting along a split dimension: if that is cheaper, the rows are split meanwhile."""
+    """Sorting along a split dimension: if cheaper, the rows are split temporarily."""
     large, small = [(4096, 4096)], [(8, 8)]
     counts = [partition(abstract(lambda x: jnp.sort(x, 1), shapes), {"model": 8},
                         [COLUMNS]).report.counts() for shapes in (large, small)]
@@ -310,9 +310,9 @@ MLP = [numbers(8, 16), numbers(16, 8), numbers(4, 8), numbers(4, 8)]
 
 
 @pytest.mark.parametrize(("specs", "expected"), [
-    # data parallel: the gradients are summed, small ones together
+    # data parallel: the gradients are reduced, small ones together
     ([None, None, BATCH, BATCH], ["psum data"]),
-    # tensor parallel: the forward product alone
+    # tensor parallel: only the forward product
     ([COLUMNS, ROWS, Spec.of(None, None), Spec.of(None, None)], ["psum model"]),
     # both
     ([COLUMNS, ROWS, BATCH, BATCH], ["psum model", "psum data"]),
@@ -353,7 +353,7 @@ def test_attention():
 
 
 def test_gradient_of_attention():
-    """One sum forwards, one for the input backwards, and one for all weights' gradients."""
+    """One reduction forwards, one for the input backwards, and one for all weights' gradients."""
     gradient = maxjax.grad(lambda *args: jnp.sum(attention(*args) ** 2), argnums=(0, 1, 2, 3, 4))
     made = made_of(gradient, ATTENTION, ATTENTION_SPECS)
     assert sorted(collectives(made)) == ["psum data"] + ["psum model"] * 2
@@ -421,7 +421,7 @@ def test_scan_over_layers():
 
 
 def test_gradients_are_summed_over_a_loop_before_over_shards():
-    """Microbatches, and a recurrence whose weights all steps share: one reduction a weight."""
+    """Microbatches, and a recurrence whose weights all steps share: one reduction per weight."""
     def microbatches(w, xs):
         def body(total, x):
             return total + maxjax.grad(lambda w: jnp.sum(jnp.tanh(x @ w) ** 2))(w), None
@@ -481,7 +481,7 @@ def test_automatic_is_never_worse_than_by_hand(function, shapes, by_hand):
 def test_automatic_results_are_right():
     args = [numbers(8, 16), numbers(16, 8), numbers(8, 8), numbers(8, 8)]
     closed = traced(maxjax.grad(mlp_loss, argnums=(0, 1)), args)
-    # Devices so slow, and links so quick, that splitting pays even at this size.
+    # Devices so slow, and links so fast, that splitting pays off even at this size.
     model = CostModel(latency=1e-12, flops=1e9, memory=1e9)
     choice = auto(closed, {"data": 2, "model": 2}, model=model)
     assert choice.name.startswith("integer program") and any(map(any, choice.in_specs))
@@ -498,7 +498,7 @@ def test_automatic_keeps_what_is_fixed():
 
 @pytest.mark.parametrize("kind", ["psum", "all_gather", "reduce_scatter", "all_to_all"])
 def test_a_wrong_collective_is_noticed(kind, monkeypatch):
-    """With the wrong axis's number of parts, or none at all, the comparison must fail."""
+    """With the wrong axis's number of parts, or none, the comparison must fail."""
     programs = {
         "psum": (jnp.dot, [X, Y], [COLUMNS, ROWS], None),
         "all_gather": (jnp.negative, [X], [BATCH], [Spec.of(None)]),

@@ -1,12 +1,12 @@
-"""Every way to split the inputs of the cases over meshes of up to 8 devices: each equals the whole.
+"""Every way to split the inputs of the cases over meshes of up to 8 devices gives the same result.
 
-One case stands for all that look alike to the engine (``pattern``), and one choice of specs for all
-that come of it by exchanging mesh axes of the same size. All of it takes an hour or more:
+One case represents all that are equivalent to the engine (``pattern``), and one choice of specs all
+that result from exchanging mesh axes of the same size. The full run takes an hour or more:
 
     python -m tests.sharding.test_every_spec DONE_FILE [MOST]
 
-goes on where ``DONE_FILE`` ends. Of a case with more than ``MOST`` ways (1,000) over one mesh so
-many are drawn; their line says so.
+resumes where ``DONE_FILE`` ends. For a case with more than ``MOST`` ways (1,000) over one mesh,
+that many are drawn; their line says so.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def renamings(mesh: dict[str, int]) -> list[dict[str, str]]:
 
 
 def is_first(specs: tuple[Spec, ...], renamed: list[dict[str, str]]) -> bool:
-    """Whether no renaming of the axes gives an earlier choice."""
+    """Whether no renaming of the axes results in an earlier choice."""
     key = [[dim.axes for dim in spec.dims] for spec in specs]
     return all(key <= [[tuple(names[axis] for axis in axes) for axes in dims] for dims in key]
                for names in renamed)
@@ -70,7 +70,7 @@ def is_first(specs: tuple[Spec, ...], renamed: list[dict[str, str]]) -> bool:
 
 def ways(name: str, args: list[np.ndarray], mesh: dict[str, int], most: int) -> tuple[
         list[tuple[Spec, ...]], int]:
-    """The choices of specs, and how many there are with all renamings."""
+    """The choices of specs, and their number including all renamings."""
     options = [list(legal_specs(np.shape(arg), mesh)) for arg in args]
     count = math.prod(map(len, options))
     renamed = renamings(mesh)

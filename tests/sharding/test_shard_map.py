@@ -18,7 +18,7 @@ from tests.sharding.shard_map_programs import COMPILED, LIVE
 from tests.support import tolerances
 
 HERE = Path(__file__).parent
-BY_JAX = json.loads((HERE / "golden" / "shard_map.json").read_text())
+BY_JAX = json.loads((HERE / "shard_map.json").read_text())
 
 
 @functools.cache

@@ -1,1 +1,1 @@
-"""What the tests share: the harness of cases, comparisons with JAX, tolerances."""
+"""Shared by the tests: the harness of cases, comparisons with JAX, tolerances."""

@@ -28,7 +28,7 @@ def assert_tree_same(actual: Any, expected: Any, kind: str = "accumulate", *, we
             assert a == e
             continue
         if isinstance(e, (bool, int, float, complex)):
-            # JAX gives scalars of a class of its own where maxjax gives arrays.
+            # JAX returns scalars of its own class where maxjax returns arrays.
             assert np.asarray(a).shape == ()
             np.testing.assert_allclose(np.asarray(a), e, rtol=1e-6)
             continue
@@ -38,7 +38,7 @@ def assert_tree_same(actual: Any, expected: Any, kind: str = "accumulate", *, we
 
 def agree(fun: Callable[..., Any], *args: Any, kind: str = "accumulate", weak: bool = True,
           derivative: bool = True) -> Any:
-    """Runs ``fun(j, *args)`` on both libraries and compares; gives maxjax's result."""
+    """Runs ``fun(j, *args)`` on both libraries and compares; returns maxjax's result."""
     expected = fun(jax, *args)
     actual = fun(maxjax, *args)
     assert_tree_same(actual, expected, kind, weak=weak, derivative=derivative)
@@ -46,7 +46,7 @@ def agree(fun: Callable[..., Any], *args: Any, kind: str = "accumulate", weak: b
 
 
 def errors_of(fun: Callable[[Any], Any]) -> tuple[Exception, Exception]:
-    """What ``fun(j)`` raises on maxjax and on JAX."""
+    """The errors that ``fun(j)`` raises on maxjax and on JAX."""
     raised = []
     for library in (maxjax, jax):
         try:
@@ -75,7 +75,7 @@ def assert_same_error(fun: Callable[[Any], Any], whole: bool = False) -> Excepti
 
 
 def answers_of(functions: dict[str, Callable[..., Any]], *args: Any) -> dict[str, Any]:
-    """What JAX's functions give for these arguments, or the error; in one compilation."""
+    """The results of JAX's functions for these arguments, or the error; in one compilation."""
     try:
         return dict(jax.jit(lambda *xs: {name: f(*xs) for name, f in functions.items()})(*args))
     except Exception:

@@ -1,13 +1,13 @@
-"""The table of elementwise operations: what tests, compat and benchmarks have to know of each.
+"""The table of elementwise operations: what tests, compat and benchmarks need to know about each.
 
-From its row follow an operation's cases (``cases/elementwise.py``, ``cases/special.py``), what its
-kernels are held to (``graph/test_kernels.py``, ``mojo/test_native.py``) and its NumPy rule
-(``numpy/test_special_values.py``, ``runtime/test_processors.py``), its rows in compat
-(``compat/tables/``), and what is measured of it (``benchmarks/special.py``,
+An operation's row determines its cases (``cases/elementwise.py``, ``cases/special.py``), the
+accuracy required of its kernels (``graph/test_kernels.py``, ``mojo/test_native.py``) and of its
+NumPy rule (``numpy/test_special_values.py``, ``runtime/test_processors.py``), its rows in compat
+(``compat/tables/``), and its benchmarks (``benchmarks/special.py``,
 ``benchmarks/eager_million.py``).
 
-Which dtypes it takes, its kernels, whether it keeps zeros or may give NaN: its primitives say so,
-and ``cases/test_elementwise.py`` holds them to that.
+Its primitives declare the dtypes it takes, its kernels, and whether it preserves zeros or may give
+NaN; ``cases/test_elementwise.py`` checks that.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from tests.support import long_doubles
 # --- what a row is made of ------------------------------------------------------------------------
 
 Interval = tuple[float, float]
-# Where in a domain the points lie that derivatives are taken at.
+# The positions in a domain of the points at which derivatives are taken.
 FRACTIONS = np.array([0.12, 0.32, 0.4, 0.56, 0.65, 0.78])
 ANY, POSITIVE, UNIT = (-3.0, 3.0), (0.1, 5.0), (-0.9, 0.9)
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How far a kernel of floats may be from the truth; half floats are correctly rounded.
+    """The permitted errors of a kernel of floats; half floats are correctly rounded.
 
     Attributes:
-      single, double: units in the last place of float32 and of float64. Half a unit is a correct
-        rounding; none, and what JAX gives is right to the bit.
+      single, double: units in the last place of float32 and of float64. Half a unit is correct
+        rounding; None means that JAX's result is right to the bit.
       truth: in long doubles; None: JAX's of float64.
-      absolute: of float64, an error allowed on top: near zeros that cancellation makes.
-      xla_bits: of float32 XLA's polynomial decides to the bit: random numbers are made with it.
-      pack: of float32 in the pack, whose operands are more; by default the same.
-      flushes: in the pack, a result that is no normal number may be zero, as XLA's is.
+      absolute: an additional error permitted for float64, near zeros that result from cancellation.
+      xla_bits: for float32 XLA's polynomial decides to the bit: random numbers are made with it.
+      pack: for float32 in the pack, which sees more operands; by default the same.
+      flushes: in the pack, a subnormal result may be zero, as XLA's is.
     """
 
     single: float
@@ -62,12 +62,13 @@ EXACT = Accuracy(0, 0)
 
 @dataclass(frozen=True)
 class Range:
-    """Where an operand is measured.
+    """A range of operands for measurements.
 
     Attributes:
       scale: "even", "log", or "signed": log, of both signs.
-      whole: integers alone; of their own dtype if it is int32.
-      shuffled: in no order, so that it is with all values of the other operands.
+      whole: only integers; in their own dtype if it is int32.
+      shuffled: in random order, so that each value is combined with all values of the other
+        operands.
     """
 
     low: float
@@ -119,24 +120,25 @@ class Operation:
     Attributes:
       name: in its module.
       module: of ``jax``: "lax" or "scipy.special".
-      primitives: those whose row this is, by default the one of its name; none if others have rows.
-      operands: how many.
+      primitives: those described by this row, by default the one with its name; none if others have
+        rows.
+      operands: their number.
       domain: for each operand (one for all of them) an interval in which the value and its
-        derivatives, JAX's too, lose nothing; none: its cases are written by hand.
+        derivatives, also JAX's, are accurate; None: its cases are written by hand.
       tolerance: the class of ``tolerances`` in the domain.
       in_plane: of complex numbers; by default as of real ones.
       at_edges: at NaN, infinities, zeros and numbers of every size; by default as in the domain.
-      edges: False where JAX's values there are no model (compat's are left out).
-      edge_derivatives: False where JAX's derivatives there are none.
-      signed_zeros: False where NumPy and XLA choose between zeros of both signs in other ways.
-      by_default: JAX's rounding counts, or where it overflows: XLA optimizes as by default.
-      differentiable: by all of its operands.
+      edges: False where JAX's values there are not a reference (compat omits its own).
+      edge_derivatives: False where JAX's derivatives there are not.
+      signed_zeros: False where NumPy and XLA choose differently between zeros of both signs.
+      by_default: JAX's rounding matters, or where it overflows: XLA optimizes as by default.
+      differentiable: in all of its operands.
       analytic: a holomorphic function, with complex operands; ``cuts``: with branches on the axes.
       static: arguments that follow the operands.
-      kernel: how far its kernels may be off.
-      units: of float32, how far the NumPy rule may be off in units in the last place, over
+      kernel: the permitted errors of its kernels.
+      units: for float32, the permitted error of the NumPy rule in units in the last place, over
         ``ranges``, each with a range for every operand, and over those that are ``endless``: JAX's
-        loops do not end there. The truth is SciPy's of float64.
+        loops do not end there. The reference is SciPy's float64 value.
     """
 
     name: str
@@ -211,7 +213,7 @@ def _bitwise(name: str, primitive: str, operands: int = 2) -> Operation:
 
 def _special(name: str, units: float, *ranges: Any, domain: Interval | None = (0.6, 4.0),
              **options: Any) -> Operation:
-    """A function of ``jax.scipy.special``; a range by itself is that of the one operand."""
+    """A function of ``jax.scipy.special``; a single range is that of its one operand."""
     regions = tuple(part if isinstance(part, tuple) else (part,) for part in ranges)
     return Operation(name, "scipy.special", operands=len(regions[0]) if regions else 1,
                      domain=(domain,) if domain else (), units=units, ranges=regions,
@@ -283,7 +285,7 @@ _LAX = [
     _binary("mul", tolerance="exact", in_plane="elementwise"),
     _binary("div", (ANY, (0.5, 3.0)), kernel=Accuracy(0.5, 0.5)),
     _binary("rem", (ANY, (0.5, 3.0)), kernel=EXACT, tolerance="exact"),
-    # Of equal zeros NumPy gives the second, XLA the one with the sign that is asked for.
+    # Of equal zeros NumPy returns the second, XLA the one with the preferred sign.
     _binary("max", kernel=EXACT, tolerance="exact", signed_zeros=False),
     _binary("min", kernel=EXACT, tolerance="exact", signed_zeros=False),
     _binary("pow", ((0.5, 3.0), ANY), kernel=Accuracy(0.51, 1.5, np.power), tolerance="loose"),
@@ -344,7 +346,7 @@ _SPECIAL = [
     _special("gammaincc", 1, (spread(0.01, 100), spread(0.01, 100))),
     _special("erf", 1, WIDE),
     _special("erfc", 1, signed(1e-10, 9)),
-    # XLA's polynomial, of which JAX's normal variates are made.
+    # XLA's polynomial, from which JAX's normal variates are computed.
     _special("erfinv", 6, even(-0.999, 0.999), domain=UNIT),
     _special("erfcx", 1, signed(1e-10, 9), primitives=("erfcx",), domain=ANY,
              kernel=Accuracy(0.51, 3, long_doubles.erfcx)),

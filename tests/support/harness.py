@@ -1,7 +1,7 @@
-"""The case table: what a case is, and the checks that derive from one.
+"""The case table: the definition of a case, and the checks derived from one.
 
 A family's module ``tests.cases.<family>`` defines ``CASES``, a list of ``Case``. The same function
-runs on maxjax and on real JAX; every check compares the two, or two ways through maxjax.
+runs on maxjax and on real JAX; every check compares the two, or two paths through maxjax.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("MAXJAX_COMPILE", "never")      # tier 1 has checks of its own
+os.environ.setdefault("MAXJAX_COMPILE", "never")      # tier 1 has its own checks
 
 import jax
 import jax.numpy
@@ -37,7 +37,7 @@ from tests.support import quick_jax, tolerances
 
 FLOAT0 = jax.dtypes.float0
 
-# Most of the time of a run is XLA's: the next run finds what this one compiled.
+# Most of a run's time is spent in XLA: the next run reuses what this one compiled.
 jax.config.update("jax_compilation_cache_dir",
                   str(ROOT / ".pytest_cache" / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
@@ -45,7 +45,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def all_primitives() -> dict[str, Primitive]:
-    """The package's primitives by name, those of modules that are loaded on demand among them."""
+    """The package's primitives by name, including those of modules loaded on demand."""
     for package in (_higher_order, _primitives):
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{package.__name__}.{module.name}")
@@ -55,7 +55,7 @@ def all_primitives() -> dict[str, Primitive]:
 
 
 def expanded() -> set[str]:
-    """The primitives that stand for several operations until they are compiled."""
+    """The primitives that represent several operations until they are compiled."""
     return {name for name, primitive in registry.items() if primitive.expand is not None}
 
 
@@ -65,20 +65,20 @@ class Case:
 
     Attributes:
       name: unique in its family.
-      fun: called as ``fun(j, *args)``, where ``j`` is ``maxjax`` or ``jax``; gives arrays or a
+      fun: called as ``fun(j, *args)``, where ``j`` is ``maxjax`` or ``jax``; returns arrays or a
         pytree of them.
       args: NumPy arrays, or Python scalars (weakly typed).
       differentiable: jvp and vjp are compared with JAX's.
       smooth: finite differences and the adjoint identity hold at ``args`` (no ties, no edges, no
-        NaN or infinity), and ``fun`` keeps float64 when its arguments have it.
+        NaN or infinity), and ``fun`` preserves float64.
       linear: ``fun`` is linear in its inexact arguments: the jvp must equal ``fun`` itself.
       vmappable: vmap is compared with a loop.
       jittable: ``fun`` can be traced.
       raises: both libraries must raise the same error, with the same message.
       x64: runs with 64-bit types.
       tolerance: a class of ``tolerances``.
-      signed_zeros: the sign of a zero result counts.
-      by_default: JAX's rounding counts, or where it overflows: XLA optimizes as by default.
+      signed_zeros: the sign of a zero result matters.
+      by_default: JAX's rounding matters, or where it overflows: XLA optimizes as by default.
       primitives: what the case exercises beyond what running it shows.
     """
 
@@ -137,7 +137,7 @@ def leaves(tree: Any) -> list[Any]:
 
 @dataclasses.dataclass
 class Reference:
-    """What real JAX gives; leaves of results, tangents, cotangents of the arguments."""
+    """Real JAX's results: leaves of results, tangents, cotangents of the arguments."""
 
     outputs: list[Any]
     tangents: list[Any] | None = None        # directions of the arguments
@@ -148,7 +148,7 @@ class Reference:
 
 @functools.lru_cache(maxsize=256)
 def reference(case: Case) -> Reference:
-    """All that JAX has to say about a case, in one compilation."""
+    """All of JAX's results for a case, in one compilation."""
     fun = case.on(jax)
     jit = quick_jax.as_by_default if case.by_default else jax.jit
     rng = np.random.default_rng(case.seed())
@@ -386,7 +386,7 @@ def stacked(arg: Any) -> np.ndarray:
 
 
 def check_vmap(case: Case) -> None:
-    """vmap against a loop: all arguments mapped (first and last axis), and each by itself."""
+    """vmap against a loop: all arguments mapped (first and last axis), and each one alone."""
     count = len(case.args)
     fun = case.on(maxjax)
     with case.precision():
@@ -435,7 +435,7 @@ def check_vmap_of_gradient(case: Case) -> None:
 # --- the tables -----------------------------------------------------------------------------------
 
 def families() -> dict[str, list[Case] | Exception]:
-    """The cases of each family; the error where a family's file cannot be imported."""
+    """The cases of each family; the error if a family's file cannot be imported."""
     found: dict[str, list[Case] | Exception] = {}
     for module in pkgutil.iter_modules(cases.__path__):
         family = module.name
@@ -466,7 +466,7 @@ def primitives_of(function: Callable[..., Any], args: Sequence[Any]) -> set[str]
 
 
 def exercised(case: Case, derivatives: bool) -> set[str]:
-    """The primitives that a case reaches, by itself or in its jvp and vjp."""
+    """The primitives that a case reaches, directly or in its jvp and vjp."""
     names = set(case.primitives)
     if case.raises or not case.jittable:
         return names

@@ -1,4 +1,4 @@
-"""Functions of long doubles that NumPy has not: the truth that kernels of float64 are held to."""
+"""Functions of long doubles that NumPy lacks: the reference for kernels of float64."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rsqrt(x: np.ndarray) -> np.ndarray:
 
 
 def erfcx(x: np.ndarray) -> np.ndarray:
-    """By its power series, and from 1 by its continued fraction; 2 e^(x^2) less that below 0."""
+    """By its power series, and from 1 by its continued fraction; 2 e^(x^2) minus that below 0."""
     a = np.abs(x)
     near, far = np.minimum(a, 1), np.maximum(a, 1)
     # The terms of even and of odd powers: x^n / gamma(n/2 + 1).

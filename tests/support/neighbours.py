@@ -10,6 +10,7 @@ those that maxjax takes when it is imported; tests and JAX keep NumPy's own.
 import os
 import sys
 
+import ml_dtypes  # noqa: F401 (it adds loops to functions of NumPy's own)
 import numpy as np
 
 NAMES = """exp exp2 expm1 log log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh
@@ -30,7 +31,8 @@ def neighbour(ufunc, towards):
     return moved
 
 
-def pytest_configure(config):
+def install() -> None:
+    """Has maxjax imported with the neighbours."""
     assert "maxjax" not in sys.modules
     own = {name: getattr(np, name) for name in NAMES}
     for name, ufunc in own.items():
@@ -39,3 +41,7 @@ def pytest_configure(config):
     for name, ufunc in own.items():
         setattr(np, name, ufunc)
     assert float(elementary.sin(np.float64(1.0))) != float(np.sin(1.0))
+
+
+def pytest_configure(config):
+    install()

@@ -1,5 +1,5 @@
-"""vmap with named axes against real JAX: nests of calls around and inside collectives, the text of
-jaxprs, errors, and what the names are bound to."""
+"""vmap with named axes against real JAX: nested calls around and inside collectives, the text of
+jaxprs, errors, and the binding of names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.against_jax import agree, assert_same_error
 X = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 
 # --- nests ----------------------------------------------------------------------------------------
-# Functions of a vector that communicate, and what is put around them, inside the map.
+# Functions of a vector that communicate, and the wrappers around them, inside the map.
 
 
 def normalized(j, x):
@@ -71,7 +71,7 @@ def scanned(j, f):
     return lambda x: j.lax.scan(lambda c, w: (0.5 * f(c) * w, c), x, X[:2, 0])[1].sum(0)
 
 
-def chosen(j, f):      # by a predicate that differs between the elements
+def chosen(j, f):      # with a predicate that differs between the elements
     return lambda x: j.lax.cond(x[0] > 0, f, lambda y: 2 * y, x)
 
 
@@ -97,7 +97,7 @@ def mapped(j, f):      # over another axis, at the end
     return lambda x: j.vmap(f, -1, -1, axis_name="k")(j.numpy.stack([x, 2 * x], -1)).sum(-1)
 
 
-def shadowed(j, f):    # the name stands for another axis inside
+def shadowed(j, f):    # the name refers to another axis inside
     return lambda x: f(x) + j.vmap(lambda y: j.lax.psum(y, "i"), axis_name="i")(x)
 
 
@@ -170,7 +170,7 @@ def test_all_to_all_over_two_axes_is_that_over_one_of_both(split, concat, tiled)
 
 
 def test_transpose_of_all_to_all():
-    # JAX's own is wrong there, or fails: the adjoint identity decides.
+    # JAX's own result is wrong there, or fails: the adjoint identity decides.
     rng = np.random.default_rng(0)
     x, y = (rng.normal(size=(4, 4, 3)).astype(np.float32) for _ in range(2))
     f = lambda v: lax.all_to_all(v, "i", 0, 1)
@@ -194,7 +194,7 @@ def test_broadcast_and_its_transpose():
 
 
 def as_printed(text):
-    """JAX's NumPy integers in the place of ints, and the line breaks that they need."""
+    """Replaces ints by JAX's NumPy integers, with the line breaks that they need."""
     return re.sub(r"\s+|np\.int64\((\d+)\)", lambda m: m.group(1) or "", str(text))
 
 

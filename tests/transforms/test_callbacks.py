@@ -1,4 +1,4 @@
-"""Callbacks and effects against JAX: what is printed, in which order, results and errors.
+"""Callbacks and effects against JAX: output and its order, results and errors.
 
 A program is written once, for a library ``J`` (jax or maxjax), and run with both.
 """
@@ -43,7 +43,7 @@ LIBRARIES = [library("jax"), library("maxjax")]
 
 
 def run(J, program, *args):
-    """What a program prints, its results or its error's type and text."""
+    """A program's output, and its results or its error's type and text."""
     logging.getLogger("jax").setLevel(logging.CRITICAL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -174,7 +174,7 @@ def test_nests(outer, inner, wrap):
 
 @pytest.mark.parametrize("wrap", ["eager", "jit", "jvp", "linearize"])
 def test_predicates_print(wrap):
-    # Under vmap JAX looks at a predicate twice in each iteration, and here it is looked at once.
+    # Under vmap JAX evaluates a predicate twice in each iteration; here it is evaluated once.
     def program(J):
         def more(c):
             J.debug.print("more {}", c, ordered=True)

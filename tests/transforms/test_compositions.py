@@ -28,7 +28,7 @@ MOST_ELEMENTS = 200
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One operation on values that were computed before."""
+    """One operation on values computed earlier."""
 
     text: str
     run: Callable[..., Any]      # run(j, *operands)
@@ -41,7 +41,7 @@ class Step:
         return f"{self.text}({', '.join(names)})"
 
 
-# Smooth and bounded, so that rounding is all that the two libraries can differ by.
+# Smooth and bounded, so that the two libraries can differ only by rounding.
 UNARY = {
     "sin": lambda j, x: j.numpy.sin(x),
     "cos": lambda j, x: j.numpy.cos(x),
@@ -109,7 +109,7 @@ INTEGER = {
 
 
 def random_program(rng: random.Random) -> tuple[Shape, Shape, list[Step]]:
-    """The shapes of two arguments, and steps of which the last values are the results."""
+    """The shapes of two arguments, and steps whose last values are the results."""
     first = random_shape(rng)
     second = first if rng.random() < 0.5 else random_shape(rng)
     floats = [jax.ShapeDtypeStruct(first, np.float32), jax.ShapeDtypeStruct(second, np.float32)]
@@ -133,7 +133,7 @@ def random_shape(rng: random.Random) -> Shape:
 
 
 def random_stack(rng: random.Random) -> list[str]:
-    """At most two derivatives: a third one is as large as all the rest."""
+    """At most two derivatives: a third one would be as large as all the rest."""
     while True:
         stack = [rng.choice(sorted(TRANSFORMS)) for _ in range(rng.choice((0, 1, 2, 2, 3, 3)))]
         if stack.count("grad") + stack.count("jvp") <= 2:
@@ -141,7 +141,7 @@ def random_stack(rng: random.Random) -> list[str]:
 
 
 def abstract(step: Step, operands: list[Any]) -> Any:
-    """The shape of a result, by maxjax; that JAX gives the same is what the tests are for."""
+    """The shape of a result in maxjax; the tests check that JAX's is the same."""
     with_types = [maxjax.ShapeDtypeStruct(x.shape, x.dtype) for x in operands]
     out = maxjax.eval_shape(lambda *xs: step.run(maxjax, *xs), *with_types)
     return jax.ShapeDtypeStruct(out.shape, out.dtype)
@@ -151,7 +151,7 @@ def random_step(rng: random.Random, floats: list[Any], integers: list[Any]) -> S
     kind = rng.choice((
         "unary", "unary", "axis", "axis", "elements", "binary", "binary", "dot", "integer",
         "to float", "to integer", "index", "scatter"))
-    number = max(rng.randrange(len(floats)) for _ in range(3))      # rather a recent one
+    number = max(rng.randrange(len(floats)) for _ in range(3))      # prefers a recent one
     shape = floats[number].shape
     if kind in ("axis", "elements") and shape:
         table = ALONG_AXIS if kind == "axis" or 0 in shape else WITH_ELEMENTS
@@ -271,7 +271,7 @@ def case(seed: int) -> tuple[list[Step], list[str], tuple[np.ndarray, ...]]:
         argument(first, 0.5), argument(second, 2.0), np.array([2, 0, 1], np.int32))
 
 
-# A smaller seed makes no smaller program: nothing to shrink.
+# A smaller seed does not make a smaller program, so there is nothing to shrink.
 PHASES = (Phase.explicit, Phase.generate)
 SEEDS = st.integers(0, 1 << 32)
 
@@ -293,7 +293,7 @@ def test_random_programs(seed):
 @settings(max_examples=60, phases=PHASES)
 @given(SEEDS)
 def test_eager_lazy_heavy_and_jitted_are_one(seed):
-    """maxjax with itself, which takes no compiling: more programs in less time."""
+    """maxjax against itself, without compiling: more programs in less time."""
     steps, stack, args = case(seed + (1 << 40))
     fun = transformed(maxjax, steps, stack)
     jitted = maxjax.jit(fun)(*args)

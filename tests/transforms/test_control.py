@@ -1,5 +1,5 @@
-"""Control flow: errors, printing, caching, well-formed jaxprs, dead code, and what the case table
-cannot say."""
+"""Control flow: errors, printing, caching, well-formed jaxprs, dead code, and other properties
+outside the case table."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ SCALARS = [
 
 @pytest.mark.parametrize("number", range(len(SCALARS)))
 def test_loops_over_scalars(number):
-    """They run on Python's operators, and wrap, round and divide by zero as arrays do."""
+    """They use Python's operators, and wrap, round and divide by zero as arrays do."""
     agree(SCALARS[number])
     agree(lambda j: j.jit(lambda: SCALARS[number](j))())
 
@@ -339,7 +339,7 @@ def test_vmap_of_vmap_of_a_while_loop():
 
 
 def test_a_finished_element_stays_as_it_is():
-    """What the body would make of it (here an infinity, then NaN) is not seen."""
+    """The body's result for it (here an infinity, then NaN) is not visible."""
     def program(j):
         def f(x):
             return j.lax.while_loop(lambda c: c[1] < x, lambda c: (1 / (3 - c[1]) + c[0], c[1] + 1),
@@ -367,7 +367,7 @@ def test_keys_and_integers_in_a_differentiated_while_loop():
 
 
 def test_a_key_that_a_loop_in_a_branch_needs_again():
-    """A loop that is differentiated forward keeps what it started from: here a key."""
+    """A loop differentiated in forward mode keeps its initial value: here a key."""
     def program(j):
         def f(key, x):
             def branch(x):
@@ -412,7 +412,7 @@ def test_no_derivative_of_what_is_not_taken():
 
 
 def test_residuals_that_do_not_change_are_kept_once():
-    """Neither the matrix nor what is computed of it alone is stacked."""
+    """Neither the matrix nor values computed only from it are stacked."""
     m = jnp.ones((3, 3))
 
     def f(m, c):
@@ -658,7 +658,7 @@ def test_the_graph_backend_leaves_control_flow_to_the_host():
 
 
 class Recorder:
-    """A lowering context that notes what is asked of it."""
+    """A lowering context that records the requested operations."""
 
     def __init__(self):
         self.calls = []

@@ -1,5 +1,5 @@
-"""custom_jvp, custom_vjp, custom_vmap and checkpoint against real JAX: in nests of three, their
-errors, and what checkpoint saves."""
+"""custom_jvp, custom_vjp, custom_vmap and checkpoint against real JAX: nests of three, their
+errors, and the residuals that checkpoint saves."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ X = np.array([0.3, -0.7, 1.1], np.float32)
 DIRECTION = np.array([1.0, 0.5, -2.0], np.float32)
 
 # --- nests ----------------------------------------------------------------------------------------
-# Each makes another function of a vector of a library and such a function. The rules are wrong on
-# purpose, by a factor, so that it shows where one is not used.
+# Each turns such a function of a vector, for a library, into another. The rules are wrong on
+# purpose, by a factor, so that it is visible where one is not used.
 
 
 def with_vjp(j, f):
@@ -491,7 +491,7 @@ def test_checkpointed_scan_needs_less_memory(jitted):
 
 
 def test_second_computation_is_kept_apart():
-    """In one program, what is computed again is not merged with what was computed before."""
+    """In one program, recomputed values are not merged with the original ones."""
     def sines(**options):
         f = maxjax.checkpoint(lambda x: jnp.sin(jnp.sin(jnp.sin(x))), **options)
         closed = simplify(maxjax.make_jaxpr(maxjax.value_and_grad(f))(0.5))

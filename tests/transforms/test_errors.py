@@ -1,4 +1,4 @@
-"""Errors of tracing and of the transformations: JAX's classes and words."""
+"""Errors of tracing and of the transformations: JAX's classes and messages."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ TRACING = {
     "string argument": lambda j: j.jit(lambda x: x)("abc"),
     "iteration over a scalar": lambda j: j.jit(lambda x: list(x))(1.0),
 }
-# The address of a function stands in these, and the traceback.
+# These contain the address of a function, and the traceback.
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
@@ -103,7 +103,7 @@ def test_tracing(name):
     assert type(actual).__name__ == type(expected).__name__, shown
     lines = [normalized(str(error)).split("\n") for error in (actual, expected)]
     assert lines[0][0] == lines[1][0], shown
-    if name == "in jit of vmap":      # JAX knows nothing but the object's id here
+    if name == "in jit of vmap":      # JAX only knows the object's id here
         return
     # The function, its line and the argument.
     found = [next((line for line in text if "while tracing the function" in line), None)
@@ -227,7 +227,7 @@ TRANSFORMS = {
     "linearize shape": lambda j: j.linearize(lambda x: x * 2, 1.0)[1](np.ones(2, np.float32)),
     "linearize tree": lambda j: j.linearize(lambda x: x * 2, 1.0)[1]((1.0,)),
 }
-# The words differ here, for the reason given; the class is the same.
+# The messages differ here, for the reason given; the class is the same.
 OTHER_WORDS = {"grad aux": "the message shows the tracer, which is of a class of our own"}
 
 

@@ -69,7 +69,7 @@ def double_precision():
 def expected(program: fuzz_programs.Program) -> dict[str, Any]:
     """JAX's answer in each mode, or its error."""
     modes = modes_of(program, jax)
-    value = modes.pop("value")      # is a part of the next, and compiling takes the time
+    value = modes.pop("value")      # part of the next, and compiling takes most of the time
     answers = answers_of(modes, *program.args)
     if isinstance(answers["derivative"], Exception):
         return answers | answers_of({"value": value}, *program.args)
@@ -120,7 +120,7 @@ def problem_of(run: Callable[..., Any], args: Any, answer: Any) -> str | None:
 
 
 def is_rounding(program: fuzz_programs.Program, name: str) -> bool:
-    """Whether the libraries agree, to far more digits, in double precision: then a condition was
+    """Whether the libraries agree to far more digits in double precision: then a condition was
     within rounding of its threshold, or the program magnifies rounding."""
     with double_precision():
         args = widened(program.args)

@@ -1,4 +1,4 @@
-"""jit: what is traced again, static and donated arguments, and how functions are called."""
+"""jit: retracing, static and donated arguments, and how functions are called."""
 
 from __future__ import annotations
 
@@ -241,14 +241,14 @@ def test_disable_jit():
     with config.disable_jit(True):
         assert float(jitted(1.5)) == 3.0
         assert seen == [1.5]
-        with pytest.raises(TypeError):      # of a value that has a tangent, as in JAX
+        with pytest.raises(TypeError):      # for a value with a tangent, as in JAX
             maxjax.grad(jitted)(1.5)
     with pytest.raises(TypeError):
         jitted(1.5)
 
 
 def test_nested_tracing_of_itself():
-    """A recursive jitted function, its recursion decided by a static argument."""
+    """A recursive jitted function, whose recursion a static argument controls."""
     def run(j):
         @functools.partial(j.jit, static_argnums=1)
         def factorial(x, n):
@@ -274,7 +274,7 @@ def test_an_exception_while_tracing_leaves_things_usable():
 
 
 def test_functions_of_a_moment_are_forgotten():
-    """Nothing global holds on to a jitted function, its jaxprs or its constants."""
+    """Nothing global keeps a jitted function, its jaxprs or its constants alive."""
     alive = []
     for _ in range(5):
         table = maxjax.numpy.asarray(np.ones(1000, np.float32)) * 2

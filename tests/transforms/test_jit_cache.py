@@ -1,4 +1,4 @@
-"""What is traced again and what is not, donation, and jit's other arguments, against JAX."""
+"""Retracing, donation, and jit's other arguments, against JAX."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def counted():
 
 
 def same_counts(steps):
-    """``steps(j, function)`` gives callables; how often the function ran after each, in both."""
+    """``steps(j, function)`` returns callables; how often the function ran after each, in both."""
     counts = []
     for j in (maxjax, jax):
         function, runs = counted()
@@ -186,7 +186,7 @@ def test_what_donation_deletes(name):
     def run(j):
         count = function.__code__.co_argcount - 1
         arrays = [j.numpy.asarray(X) + n for n in range(count)]
-        # The names of the parameters count.
+        # The names of the parameters matter.
         wrapped = (lambda v: function(j, v)) if count == 1 else (lambda v, w: function(j, v, w))
         jitted = j.jit(wrapped, **{"donate_argnums": 0, **options})
         with warnings.catch_warnings(record=True) as caught:
@@ -232,7 +232,7 @@ def test_computing_with_a_donated_array(use):
         j.jit(lambda v: v * 2, donate_argnums=0)(x)
         return use(j, x)
     ours, theirs = errors_of(run)
-    # JAX has a ValueError of its runtime where its executable was found without a look.
+    # JAX raises a ValueError from its runtime if its executable came from the cache.
     assert type(ours) is RuntimeError and isinstance(theirs, (RuntimeError, ValueError))
     assert "deleted" in str(ours) and "deleted" in str(theirs)
 

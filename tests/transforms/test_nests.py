@@ -44,7 +44,7 @@ def check(names: tuple[str, ...], function: str) -> None:
 
 
 def is_same_error(names: tuple[str, ...], error: Exception, answer: Any) -> bool:
-    if {"while", "custom_vjp"} <= set(names):      # two reasons; either may be met first
+    if {"while", "custom_vjp"} <= set(names):      # two reasons; either may come first
         return isinstance(answer, (TypeError, ValueError)) and isinstance(
             error, (TypeError, ValueError))
     return type(error).__name__ == type(answer).__name__

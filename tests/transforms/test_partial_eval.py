@@ -1,4 +1,4 @@
-"""jax.interpreters.partial_eval and its kin, jax.api_util: the same code on maxjax and on JAX."""
+"""jax.interpreters.partial_eval and related, jax.api_util: the same code on maxjax and on JAX."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def partial(j, where=(0, 2)):
 
 
 def states(j, name, transform):
-    """What a function of the state of tracing gives inside of a transformation."""
+    """The result of a function of the tracing state inside a transformation."""
     found = []
     ask = getattr(modules(j).core, name)
 

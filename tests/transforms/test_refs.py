@@ -22,7 +22,7 @@ stash.defvjp(forward, backward)
 r = jax.new_ref(jnp.float32(0))
 """
 
-# Each leaves its results in ``out``; references in it stand for their values.
+# Each puts its results in ``out``; references in it are replaced by their values.
 PROGRAMS = {
     "reading": """
         r = jax.new_ref(jnp.arange(24.).reshape(2, 3, 4))
@@ -341,7 +341,7 @@ PROGRAMS = {
         s[0] = 7.
         out = r, s, len(jax.tree.leaves({'a': r}))""",
 }
-# Types and first lines agree, up to "Transforms", behind which JAX shows its own classes.
+# Types and first lines agree, up to "Transforms", after which JAX shows its own classes.
 ERRORS = {
     "broadcast": "jax.new_ref(jnp.arange(3))[...] = 3",
     "shape": "jax.new_ref(jnp.arange(3.))[1:] = jnp.ones(3)",
@@ -437,7 +437,7 @@ def run(library, text):
 
 
 def _dedented(text):
-    """A text whose first lines stand at the margin and whose others do not."""
+    """A text whose first lines are not indented and whose others are."""
     head, found, tail = text.partition("\n        ")
     return head + "\n" + textwrap.dedent("        " + tail) if found else textwrap.dedent(text)
 
@@ -461,7 +461,7 @@ def test_error(name):
 
 
 def test_more_than_jax():
-    """What JAX 0.10.2 fails at, and what has to come out."""
+    """Programs on which JAX 0.10.2 fails, and their correct results."""
     import maxjax.numpy as jnp
     from maxjax import lax
     r = maxjax.new_ref(jnp.zeros((3, 2)))
@@ -494,6 +494,6 @@ def test_more_than_jax():
     ("r = jax.new_ref(jnp.ones(2)); jax.vmap(lambda a: a[...] + r[0])(r)", "both closed over"),
 ])
 def test_refused(text, message):
-    """What maxjax does without says so."""
+    """Unsupported features raise errors that say so."""
     with pytest.raises((NotImplementedError, ValueError), match=message):
         run(maxjax, text)

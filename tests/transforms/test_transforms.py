@@ -344,7 +344,7 @@ def transformed(j, name, stack):
 
 @functools.cache
 def expected_of(name, stack):
-    # jit changes no result: one compilation serves all places where it may stand.
+    # jit changes no result: one compilation serves all positions where it may be.
     return jax.jit(transformed(jax, name, stack))(FUNCTIONS[name][1])
 
 

@@ -1,4 +1,4 @@
-"""Functions that are one operation outside of transformations: all is as if they were several."""
+"""Functions that are one operation outside transformations behave as if they were several."""
 
 from __future__ import annotations
 

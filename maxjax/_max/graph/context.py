@@ -1,4 +1,4 @@
-"""What lowerings are written with, on MAX graphs.
+"""The lowering context for MAX graphs.
 
 A value is a ``max.graph.TensorValue`` of static shape and of the physical dtype.
 """
@@ -20,7 +20,7 @@ from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 
 CPU = DeviceRef.CPU()
 
-# MAX's own operations that are right as they are, by the primitive's name.
+# MAX's own operations that are correct as they are, by the primitive's name.
 _NATIVE: dict[str, Callable[..., Any]] = {
     "add": ops.add,
     "sub": ops.sub,
@@ -46,8 +46,8 @@ _NATIVE: dict[str, Callable[..., Any]] = {
     "logical_not": ops.logical_not,
     "logical_xor": ops.logical_xor,
 }
-# Where MAX's own is wrong or several times slower (docs/max.md): it finds NaN equal to anything in
-# not_equal, and equal to itself in equal.
+# Where MAX's own operation is wrong or several times slower (docs/max.md): it finds NaN equal to
+# anything in not_equal, and equal to itself in equal.
 _BETTER = frozenset(("sin", "cos", "log", "log1p"))
 _COMPARED_BY_KERNEL = frozenset(("eq", "ne"))
 _ON_BOOLS = {"add": ops.logical_or, "mul": ops.logical_and, "eq": None, "ne": ops.logical_xor,
@@ -117,7 +117,7 @@ class GraphContext(Lowering):
 
     # --- elementwise ---
     def native(self, name: str, *xs: TensorValue) -> TensorValue:
-        """MAX's own operation, or a kernel of ours that does better."""
+        """MAX's own operation, or a better kernel of ours."""
         if xs[0].dtype == DType.bool and name in _ON_BOOLS:
             if name == "eq":
                 return ops.logical_not(ops.logical_xor(*self.aligned(xs)))
@@ -131,7 +131,7 @@ class GraphContext(Lowering):
         return _NATIVE[name](*xs)
 
     def aligned(self, xs: Sequence[TensorValue]) -> list[TensorValue]:
-        """The operands, each of the shape that they have in common."""
+        """The operands, broadcast to their common shape."""
         shapes = [self.shape(x) for x in xs]
         shape = np.broadcast_shapes(*shapes)
         return [x if own == shape else ops.broadcast_to(self.pad_rank(x, len(shape)), shape)
@@ -180,7 +180,7 @@ class GraphContext(Lowering):
         return ops.cast(x, kind)
 
     def bitcast(self, x: TensorValue, dtype: Any) -> TensorValue:
-        """The same bits; a narrower dtype adds a last dimension, a wider one takes it away."""
+        """The same bits; a narrower dtype adds a last dimension, a wider one removes it."""
         old, new = self.dtype(x), dtypes.physical(dtype)
         if old.itemsize == new.itemsize:
             if old == new:
@@ -229,7 +229,8 @@ class GraphContext(Lowering):
     def transpose(self, x: TensorValue, permutation: Sequence[int]) -> TensorValue:
         shape = self.shape(x)
         result = [shape[dim] for dim in permutation]
-        # Runs of neighbours that stay together are one dimension; those of size 1 are none.
+        # Runs of neighbours that stay adjacent are merged into one dimension; those of size 1 are
+        # dropped.
         groups: list[list[int]] = []
         for dim in permutation:
             if shape[dim] == 1:
@@ -274,7 +275,7 @@ class GraphContext(Lowering):
         return ops.slice_tensor(x, index)
 
     def pad(self, x: TensorValue, value: TensorValue, config: Sequence[Any]) -> TensorValue:
-        """Also negative and interior padding."""
+        """Padding, also negative and interior."""
         shape = self.shape(x)
         for dim, (_, _, interior) in enumerate(config):
             if interior and shape[dim] > 1:
@@ -283,7 +284,7 @@ class GraphContext(Lowering):
         cut = [(max(0, -low), size - max(0, -high))
                for size, (low, high, _) in zip(shape, config, strict=True)]
         if any(start > limit for start, limit in cut):
-            # A cut beyond the other end: what is left is padding alone.
+            # A cut beyond the other end leaves only padding.
             total = [low + high + size for size, (low, high, _) in zip(shape, config, strict=True)]
             return ops.broadcast_to(value, tuple(total))
         if any(pair != (0, size) for pair, size in zip(cut, shape, strict=True)):
@@ -351,7 +352,7 @@ class GraphContext(Lowering):
         if kind in ("and", "or") and x.dtype == DType.bool:
             kind = {"and": "min", "or": "max"}[kind]
         if kind == "sum" and inner == 1 and x.dtype in (DType.float32, DType.float64):
-            # MAX's own takes its producer in; it is right for these dtypes.
+            # MAX's own operation fuses with its producer, and is correct for these dtypes.
             return ops.sum(ops.reshape(x, (outer, x.shape[1])), axis=1)
         return ops.custom(f"maxjax_reduce_{kind}", CPU, [x],
                           [TensorType(x.dtype, (outer, inner), CPU)])[0].tensor
@@ -376,7 +377,7 @@ class GraphContext(Lowering):
 
     def matmul(self, a: TensorValue, b: TensorValue, transpose_a: bool = False,
                transpose_b: bool = False) -> TensorValue:
-        """The product of matrices, or of equally many of them along leading dimensions."""
+        """The product of two matrices, or of two equal stacks of them along leading dimensions."""
         rank = len(self.shape(a))
         swap = [*range(rank - 2), rank - 1, rank - 2]
         if transpose_a:
@@ -411,10 +412,10 @@ class GraphContext(Lowering):
 
     def scatter_rows(self, kind: str, x: TensorValue, rows: TensorValue,
                      updates: TensorValue) -> TensorValue:
-        """``x`` (rows, width) with updates (count, width) combined in at int32 places (count,).
+        """``x`` (rows, width) with updates (count, width) combined in at int32 positions (count,).
 
-        ``kind``: set, add, mul, min or max. Equal places take their updates in order; a place
-        outside drops its update.
+        ``kind``: set, add, mul, min or max. Updates of equal positions apply in order; an
+        out-of-bounds position drops its update.
         """
         if x.dtype == DType.bool:
             kind = {"add": "max", "mul": "min"}.get(kind, kind)
@@ -435,7 +436,7 @@ class GraphContext(Lowering):
 
 
 def _exchange(places: list[int]) -> int | None:
-    """Where a permutation exchanges two neighbours and leaves all else; None if it does not."""
+    """Where a permutation only exchanges two neighbours; None if it does anything else."""
     moved = [i for i, place in enumerate(places) if place != i]
     if len(moved) == 2 and moved[1] == moved[0] + 1:
         return moved[0]

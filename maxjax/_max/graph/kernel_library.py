@@ -29,7 +29,7 @@ def _pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
                  for dtype in kernel.dtypes for result in kernel.results(dtype))
 
 
-# The kernels and the dtypes that each takes.
+# The kernels and the dtypes that each supports.
 UNARY = {name: _names(kernel) for name, kernel in KERNELS.items()
          if kernel.operands == 1 and kernel.results is None}
 BINARY = {name: _names(kernel) for name, kernel in KERNELS.items()
@@ -49,8 +49,8 @@ class KernelBuildError(Exception):
 def package_path(directory: Path) -> Path:
     """The precompiled kernels (a ``.mojoc`` file), for ``custom_extensions`` of a MAX graph.
 
-    Built at the first call, in about 2 s, and kept in ``directory``, which is made for the user
-    alone. The file holds no machine code: any CPU can use it, but only this version of MAX.
+    Built at the first call, in about 2 s, and stored in ``directory``, which is created for the
+    user alone. The file holds no machine code: any CPU can use it, but only this version of MAX.
 
     Raises:
       KernelBuildError: the compiler failed.
@@ -84,7 +84,7 @@ def build_test_library(directory: Path) -> Path:
 
 
 def _digest(*texts: str) -> str:
-    """What the kernels' sources, the compiler's version and further texts come to."""
+    """A digest of the kernels' sources, the compiler's version and further texts."""
     total = hashlib.sha256()
     for source in sorted(SOURCES.glob("*.mojo")):
         total.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")

@@ -1,7 +1,7 @@
 """The messages between the compile service and its worker.
 
-Each is JSON behind a four-byte big-endian length. They stand apart from the worker, which brings
-in much that the service's process has no use for.
+Each is JSON after a four-byte big-endian length. They are separate from the worker, which imports
+much that the service's process does not need.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def write_message(stream: BinaryIO, message: dict[str, Any]) -> None:
 
 
 def read_message(stream: BinaryIO) -> dict[str, Any] | None:
-    """The next message of an unbuffered stream, or None when it ends, be it within a message."""
+    """The next message of an unbuffered stream, or None when it ends, even within a message."""
     header = _read_exactly(stream, _LENGTH.size)
     content = header and _read_exactly(stream, *_LENGTH.unpack(header))
     return json.loads(content) if content else None

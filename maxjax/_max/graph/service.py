@@ -1,7 +1,7 @@
 """Compiling in the background: jobs, one worker process, and the thread that feeds it.
 
-The thread and the process start with the first job, never at import. Programs wait for nothing
-here and nothing here raises into them: a job that fails says why, to whoever asks.
+The thread and the process start with the first job, never at import. Programs never wait here and
+nothing here raises into them: a failed job records its reason.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ Done = Callable[["Path | None", "str | None"], None]
 _LOCK_POLL_SECONDS = 0.1
 _WAIT_POLL_SECONDS = 0.02
 _LOG_TAIL_BYTES = 4096
-_MOST_DEATHS = 6  # of workers in a row, before no more are started
+_MOST_DEATHS = 6  # of consecutive workers, after which no more are started
 
 
 class Job:
-    """One program on its way to an artifact.
+    """One program to be compiled into an artifact.
 
     Attributes:
       key, program, priority: as submitted.
       path: the artifact, once there is one.
-      error: why there is none, once that is known.
+      error: why there is none, once known.
       started: ``time.monotonic()`` when its compile began, or None.
       phases: seconds by phase of the compile, as the worker measured them; empty when the
         artifact was found in the cache.
@@ -59,7 +59,7 @@ class Job:
         self.submitted = time.monotonic()
         self.callbacks: list[Done] = []
         self.ready = threads.Event()
-        self.process = threads.process.forks  # where it is under way
+        self.process = threads.process.forks  # the process in which it runs
         self.not_before = 0.0  # while another process compiles the same key
         self.unlocked_after = 0.0
 
@@ -90,7 +90,7 @@ class _Worker:
         environment = dict(os.environ)
         inherited = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = os.pathsep.join([package, *([inherited] if inherited else [])])
-        environment["PYTHONSAFEPATH"] = "1"  # what lies in the working directory is not for us
+        environment["PYTHONSAFEPATH"] = "1"  # do not import from the working directory
         environment["MAXJAX_COMPILE"] = "never"  # the worker starts no workers
         # Not -m, which would run a second copy of a module that the package has imported.
         command = [sys.executable, "-c", "from maxjax._max.graph.worker import main; main()",
@@ -117,7 +117,7 @@ class _Worker:
         """Sends one job and waits for its answer.
 
         Raises:
-          _WorkerDied: it ended first, or took longer than ``limit`` seconds and was ended.
+          _WorkerDied: it ended first, or was ended because it took longer than ``limit`` seconds.
         """
         self._log_start = os.fstat(self._log).st_size
         try:
@@ -162,14 +162,14 @@ class _Worker:
         return f"the compile process {how}" + (f"; it printed:\n{tail}" if tail else "")
 
     def kill(self, grace: float = 0.0) -> None:
-        """Ends the process and what it started, and collects it."""
+        """Ends the process and its children, and reaps it."""
         with contextlib.suppress(OSError, ValueError):
             self._requests.close()
         if grace:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(grace)
         with contextlib.suppress(OSError):
-            # Its process group; after it has ended its number may be another's.
+            # Its process group; after it has ended its number may belong to another.
             if self._process.poll() is None:
                 os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -181,11 +181,11 @@ class _Worker:
             os.close(self._log)
 
     def abandon(self) -> None:
-        """Lets go of a forked child's copies of the pipes; the process is the parent's."""
+        """Closes a forked child's copies of the pipes; the process is the parent's."""
         null = os.open(os.devnull, os.O_RDWR)
         for stream in (self._requests, self._replies):
-            # Closing the numbers under their streams would have the streams close them again,
-            # when they may be another file's.
+            # If the descriptors were closed under their streams, the streams would close them
+            # again, when they may belong to another file.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(null, stream.fileno(), inheritable=False)
         with contextlib.suppress(OSError):
@@ -201,21 +201,21 @@ def _readable(stream: BinaryIO, limit: float) -> bool:
 
 
 class CompileService:
-    """Turns programs into artifacts, in the background, the most urgent first.
+    """Compiles programs into artifacts in the background, the most urgent first.
 
     Args:
       builder: ``"module:function"``, called in the worker as ``builder(module, program,
         options)``: adds the program's graphs to the ``max.graph.Module``, and may return paths
         of Mojo kernel libraries.
-      cache: where artifacts go; by default the user's.
-      options: given to the builder with every job (see ``worker``).
+      cache: where artifacts are stored; by default the user's cache.
+      options: passed to the builder with every job (see ``worker``).
 
     Attributes:
-      most_compiles, most_bytes: a worker retires after so many compiles, or when it holds so much
-        memory: MAX leaks some with each.
+      most_compiles, most_bytes: a worker retires after this many compiles, or when it holds this
+        much memory: each compile leaks some in MAX.
       idle_seconds: an idle worker holds close to a gigabyte, and is ended after this long.
-      compile_seconds: a compile that takes longer is taken for hung.
-      foreign_seconds: how long to leave a key to another process that is compiling it.
+      compile_seconds: a compile that takes longer is considered hung.
+      foreign_seconds: how long to wait for another process that is compiling a key.
     """
 
     most_compiles = 100
@@ -228,7 +228,7 @@ class CompileService:
                  options: dict[str, Any] | None = None):
         self.builder = builder
         self.options = dict(options or {})
-        if os.environ.get("MAXJAX_CPU_TARGET"):  # which is part of the keys, see cpu_target
+        if os.environ.get("MAXJAX_CPU_TARGET"):  # part of the keys, see cpu_target
             self.options.setdefault("cpu_target", os.environ["MAXJAX_CPU_TARGET"])
         self._cache = cache
         self._jobs: dict[bytes, Job] = {}
@@ -241,7 +241,7 @@ class CompileService:
         self._unstored: list[Path] = []
         self._serial = 0
         self._deaths = 0
-        # Taken by itself, not through the condition, whose `with` an interrupt can leave locked.
+        # Acquired directly, not through the condition, whose `with` an interrupt can leave locked.
         self._lock = threads.lock()
         self._condition = threads.condition(self._lock)
         _services.add(self)
@@ -255,21 +255,21 @@ class CompileService:
 
     @property
     def worker_pid(self) -> int | None:
-        """The process id of the present worker, if there is one."""
+        """The process id of the current worker, if there is one."""
         worker = self._worker
         return worker.pid if worker is not None else None
 
     def submit(self, key: bytes, program: str, done: Done, priority: float = 0.0,
                options: dict[str, Any] | None = None) -> Job:
-        """Asks for the artifact of a program. Returns at once, and never raises.
+        """Requests the artifact of a program. Returns at once, and never raises.
 
-        A key that is already under way is not compiled twice: its job gets one more ``done``
-        and the higher of the priorities. A program that failed is not tried again in this
+        A key that is already being compiled is not compiled twice: its job gets another ``done``
+        callback and the higher of the priorities. A program that failed is not tried again in this
         process.
 
         Args:
           key: the program's full identity in the cache: text, versions, processor.
-          program: what the builder reads.
+          program: the builder's input.
           done: called with the artifact's path, or with None and the error, on the service's
             thread (on the caller's, once the service is shut down).
         """
@@ -295,7 +295,7 @@ class CompileService:
 
     def wait(self, job: Job, progress: Callable[[float], None] | None = None,
              timeout: float | None = None) -> Path:
-        """Waits for a job, ahead of all others; its callbacks have run when this returns.
+        """Moves a job ahead of all others and waits for it; its callbacks have run on return.
 
         An interrupt ends the wait, not the job.
 
@@ -304,8 +304,8 @@ class CompileService:
           timeout: in seconds.
 
         Raises:
-          CompileError: there will be no artifact; says why.
-          TimeoutError: the time is over; the job goes on.
+          CompileError: there will be no artifact; the message says why.
+          TimeoutError: the time is over; the job continues.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
@@ -340,7 +340,7 @@ class CompileService:
             return sorted(self._jobs.values(), key=lambda job: -job.priority)
 
     def shutdown(self) -> None:
-        """Ends the worker and gives up all jobs. Takes a few seconds at the very most."""
+        """Ends the worker and abandons all jobs. Takes a few seconds at most."""
         with self._lock:
             if self._closed:
                 return
@@ -372,13 +372,13 @@ class CompileService:
             while (job := self._next()) is not None:
                 try:
                     self._attempt(job)
-                except Exception as error:  # a bug in maxjax must not take the program with it
+                except Exception as error:  # a bug in maxjax must not end the program
                     self._finish(job, None, f"{type(error).__name__}: {error}")
         finally:
             self._stop_worker()
 
     def _next(self) -> Job | None:
-        """The most urgent job that can be worked on now; None when the service is closed."""
+        """The most urgent job that is ready to run; None when the service is closed."""
         idle_since = time.monotonic()
         with self._lock:
             while not self._closed:
@@ -399,7 +399,7 @@ class CompileService:
         return None
 
     def _attempt(self, job: Job) -> None:
-        """Finishes the job from the cache or the worker, or puts it off."""
+        """Finishes the job from the cache or the worker, or postpones it."""
         if job.key in self._failed:
             self._finish(job, None, self._failed[job.key])
             return
@@ -413,7 +413,7 @@ class CompileService:
         lock = self.cache.key_lock(job.key)
         try:
             now = time.monotonic()
-            with threads.unforked:      # a child that does not know of the lock would hold it too
+            with threads.unforked:      # a child unaware of the lock would hold it too
                 acquired = lock.acquire()
                 self._key_lock = lock
             if not acquired:
@@ -421,7 +421,7 @@ class CompileService:
                 if now < job.unlocked_after:
                     job.not_before = now + _LOCK_POLL_SECONDS
                     return
-            # The other process may have stored it between the look and the lock.
+            # The other process may have stored it between the check and the lock.
             path, error = self.cache.lookup(job.key), None
             if path is None:
                 job.started = now
@@ -442,7 +442,7 @@ class CompileService:
                        "output": str(output), "options": job.options}
             try:
                 if self._worker is None:
-                    # A child that does not know of the worker would keep its pipes open.
+                    # A child unaware of the worker would keep its pipes open.
                     with threads.unforked:
                         self._worker = _Worker(self.most_compiles, self.most_bytes,
                                                self.cache.directory)
@@ -480,7 +480,7 @@ class CompileService:
         return None, reason
 
     def _keep(self, key: bytes, output: Path) -> Path | None:
-        """The artifact in the cache, or, where the cache cannot take it, for this process only."""
+        """The artifact in the cache or, if it cannot be stored there, for this process only."""
         path = self.cache.store(key, output)
         if path is None and output.exists():
             self._unstored.append(output)
@@ -526,8 +526,8 @@ class CompileService:
     def _after_fork_in_child(self) -> None:
         """A forked child has neither the thread nor the worker: it drops its copies of the pipes.
 
-        Pending jobs are the parent's: they are begun anew where they are waited for, with a thread
-        and a worker that start when the child asks for something.
+        Pending jobs are the parent's: one that the child waits for is restarted, with a thread and
+        a worker that start at the child's first request.
         """
         if self._worker is not None:
             self._worker.abandon()

@@ -1,9 +1,9 @@
-"""Running compiled programs: MAX is first imported here, when something is first loaded.
+"""Runs compiled programs: MAX is first imported here, when a program is first loaded.
 
-The parts used are those under ``max.engine`` and ``max.driver`` (``max._core``). The public
-modules wrap the same objects and cost three times as much to import (85 ms against 29 ms, for
-the graph dialects, asyncio and psutil), which every process would pay before its first compiled
-call; they also claim SIGUSR2. Graphs are built and compiled by the worker, through the public ones.
+This module uses what is below ``max.engine`` and ``max.driver`` (``max._core``). The public modules
+wrap the same objects and take three times as long to import (85 ms against 29 ms, because of the
+graph dialects, asyncio and psutil), which every process would pay before its first compiled call;
+they also claim SIGUSR2. The worker builds and compiles graphs through the public modules.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _COPY_BYTES = 1 << 15
 _lock = threads.lock()
 _core: Any = None
 _session: Any = None
-_used = False       # from the moment on when the first session is made
+_used = False       # True once the first session is made
 _inherited = False  # in a forked child: the session's threads stayed behind in the parent
 
 
 def telemetry_off() -> None:
-    """Keeps MAX from reporting its use, unless the user decided; before the first import."""
+    """Disables MAX's usage reports, unless the user decided; before the first import."""
     os.environ.setdefault("MODULAR_TELEMETRY_ENABLED", "0")
 
 
@@ -50,10 +50,10 @@ def import_compiler() -> tuple[Any, Any, Any]:
 
 
 def resolve(path: str) -> Callable[..., Any]:
-    """The function that ``"module:function"`` names, its module imported now.
+    """The function named by ``"module:function"``; its module is imported now.
 
-    The graph builder stands on a higher floor than the worker that calls it, and in tests
-    outside the package; so it is named and not imported.
+    The graph builder is in a higher layer than the worker that calls it, and in tests it is outside
+    the package; so it is named, not imported.
     """
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
@@ -95,7 +95,7 @@ def _after_fork_in_child() -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The models of an artifact, by the names of their graphs.
+    """The models of an artifact, by their graphs' names.
 
     Raises:
       RuntimeError: the file is missing, damaged, or made by another version of MAX.
@@ -107,7 +107,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 class _WritableView:
-    """Offers a read-only array's memory as writable, and keeps the array alive."""
+    """Exposes a read-only array's memory as writable, and keeps the array alive."""
 
     __slots__ = ("__array_interface__", "array")
 
@@ -121,7 +121,7 @@ class _WritableView:
 def _shareable(array: np.ndarray) -> np.ndarray:
     """The array's values in a form that NumPy exports: contiguous, aligned, not read-only.
 
-    DLPack, as MAX speaks it, has no read-only arrays. MAX does not write to the inputs of a
+    MAX's version of DLPack has no read-only arrays. MAX does not write to the inputs of a
     graph, so sharing their memory under another flag is safe. Clearing the flag on the array
     itself would race with other threads.
     """
@@ -135,7 +135,7 @@ def _element_type(name: str) -> np.dtype:
 
 
 def _storage(core: Any, dtype: np.dtype) -> tuple[np.dtype, Any] | None:
-    """The unsigned type that stands in for one that DLPack does not carry, for NumPy and MAX."""
+    """The unsigned type that replaces one that DLPack does not support, for NumPy and MAX."""
     if dtype.kind in "iuf" and not dtype.name.startswith(("bfloat", "float8")):
         return None
     bits = 8 * dtype.itemsize
@@ -175,9 +175,9 @@ def _receiver(core: Any, kind: Any) -> Callable[[Any], np.ndarray]:
 
 
 class Executable:
-    """One loaded model, called with NumPy arrays and answering with NumPy arrays.
+    """One loaded model, a function from NumPy arrays to NumPy arrays.
 
-    Arrays of the model's dtypes and shapes go in without a copy unless they are strided,
+    Arrays of the model's dtypes and shapes are passed without a copy unless they are strided,
     misaligned, or small and read-only. Results share MAX's memory and keep it alive; where MAX
     returns a view of an input or the same memory twice, they are copies.
 

@@ -8,10 +8,10 @@ process of its own. The messages (``maxjax._max.graph.messages``) in both direct
   ``output``. Options known here: ``compiler`` (``"module:function"``, in place of MAX, for
   tests), ``custom_extensions`` (paths of Mojo kernel libraries) and ``cpu_target``.
 - on what was standard output at the start, ``{"id", "ok", "error", "fatal", "seconds", "phases",
-  "resident", "retires"}``. ``fatal`` says that no other program will fare better. From then
-  on standard output is standard error, which the service points at a log file.
+  "resident", "retires"}``. ``fatal`` says that every other program would fail too. From then on
+  standard output is standard error, which the service points at a log file.
 
-The worker ends when its input does, even in the midst of a compile.
+The worker ends when its input does, even during a compile.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Clock:
 
 
 def resident_bytes() -> int:
-    """The memory this process holds; where the system does not tell, the most it ever held."""
+    """This process's memory, or its peak where the system reports only that."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -170,7 +170,7 @@ def main(arguments: list[str] | None = None) -> None:
     os.close(null)
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
-    try:    # where Linux groups processes by their sessions, priorities count within a group alone
+    try:    # where Linux groups processes by session, priorities only count within a group
         with open("/proc/self/autogroup", "w") as group:
             group.write(str(_NICENESS))
     except OSError:

@@ -1,4 +1,4 @@
-"""Where temporaries lie: each from the step that makes it to the last that reads it."""
+"""Offsets of temporaries, each live from the step that writes it to the last that reads it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import heapq
 
 ALIGNMENT = 64
 _ENDLESS = 1 << 62
-# Gaps that are searched together: a chunk that has none large enough is passed over.
+# Gaps are searched in chunks: a chunk with none large enough is skipped.
 _CHUNK = 64
 
 
 class Arena:
     """First-fit memory for values that live for some of the steps.
 
-    Steps only go on, so that what is over is given back once; ``restart`` goes through them again,
-    with all that was allocated before in its place.
+    Steps only increase, so that each block is freed once; ``restart`` goes through them again, with
+    all earlier allocations in place.
 
     Attributes:
-      size: bytes that all of it takes.
+      size: the total bytes.
       blocks: what has been allocated: begin, end, first step, last step.
     """
 
@@ -33,14 +33,14 @@ class Arena:
         self._alive: dict[int, list[int]] = {}          # by their begins
         self._ends: list[tuple[int, int]] = []          # a heap of last steps and begins
         self.blocks.sort(key=lambda block: block[2])
-        self._known = len(self.blocks)                 # those of the sweeps before
+        self._known = len(self.blocks)                 # those of earlier sweeps
         self._entered = 0
 
     def allocate(self, size: int, first: int, last: int) -> int:
-        """The first place that is free in steps ``first`` to ``last``.
+        """The first offset that is free in steps ``first`` to ``last``.
 
-        In one sweep ``first`` does not decrease, and what an earlier sweep has allocated does not
-        begin in the steps after ``first`` to ``last``.
+        In one sweep ``first`` does not decrease, and no block of an earlier sweep begins in the
+        steps after ``first`` to ``last``.
         """
         size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
         self._advance(first)
@@ -52,7 +52,7 @@ class Arena:
         return begin
 
     def prolong(self, begin: int, last: int) -> None:
-        """Keeps a block that is alive for longer."""
+        """Extends the life of a live block."""
         block = self._alive[begin]
         block[3] = last
         heapq.heappush(self._ends, (last, begin))
@@ -65,7 +65,7 @@ class Arena:
         while self._ends and self._ends[0][0] < step:
             _, begin = heapq.heappop(self._ends)
             block = self._alive.get(begin)
-            if block is not None and block[3] < step:       # it was not prolonged
+            if block is not None and block[3] < step:       # its life was not extended
                 del self._alive[begin]
                 self._free.release(block[0], block[1])
         while self._entered < self._known and self.blocks[self._entered][2] <= step:
@@ -77,9 +77,9 @@ class Arena:
 
 
 class FreeSpace:
-    """What is not taken of an endless memory: gaps in the order of their places, in chunks.
+    """The free gaps of an unbounded memory, in the order of their offsets, in chunks.
 
-    Finding a place takes about the root of the number of gaps.
+    Finding one takes about the square root of the number of gaps.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class FreeSpace:
         self._largest = [_ENDLESS]      # of each chunk's gaps
 
     def take(self, size: int) -> int:
-        """The first place with so many bytes, which are free no more."""
+        """Allocates this many bytes at the first offset where they fit, and returns it."""
         number = next(number for number, largest in enumerate(self._largest) if largest >= size)
         place, (begin, end) = next(
             (place, gap) for place, gap in enumerate(self._chunks[number])
@@ -97,14 +97,14 @@ class FreeSpace:
         return begin
 
     def occupy(self, begin: int, end: int) -> None:
-        """Takes bytes that are free."""
+        """Marks free bytes as used."""
         number, place = self._at(begin)
         gap = self._chunks[number][place]
         self._replace(number, place, [
             part for part in ((gap[0], begin), (end, gap[1])) if part[0] < part[1]])
 
     def release(self, begin: int, end: int) -> None:
-        """Gives bytes back that were taken."""
+        """Frees used bytes."""
         number, place = self._at(end)
         if place >= 0 and self._chunks[number][place][0] == end:
             end = self._chunks[number][place][1]
@@ -117,15 +117,15 @@ class FreeSpace:
         self._replace(number, place, [(gap[0], end)] if gap[1] == begin else [gap, (begin, end)])
 
     def _at(self, offset: int) -> tuple[int, int]:
-        """The chunk and the place in it of the last gap that begins at an offset or before.
+        """The chunk, and the index in it, of the last gap that begins at an offset or before.
 
-        Place -1 of the first chunk where there is none.
+        Index -1 of the first chunk if there is none.
         """
         number = max(bisect.bisect_right(self._begins, offset) - 1, 0)
         return number, bisect.bisect_right(self._chunks[number], (offset, _ENDLESS)) - 1
 
     def _replace(self, number: int, place: int, gaps: list[tuple[int, int]]) -> None:
-        """Puts gaps in the place of one; before all where the place is -1."""
+        """Replaces one gap by others; inserts them before all where the index is -1."""
         chunk = self._chunks[number]
         chunk[max(place, 0):place + 1] = gaps
         if not chunk and len(self._chunks) > 1:

@@ -72,7 +72,7 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
         return not self.missing(prepared)
 
     def missing(self, prepared: Prepared) -> list[str]:
-        """Kernels and the pack's functions that are not there."""
+        """The kernels and pack functions that are missing."""
         missing = []
         for plan in prepared.plans.values():
             found = self.store.find(plan.kernels)
@@ -82,7 +82,7 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
         return missing
 
     def find(self, prepared: Prepared) -> Runs | None:
-        """The pieces linked, if all their kernels are known, whoever first needed them."""
+        """The linked pieces, if all their kernels exist, whoever first needed them."""
         if self.missing(prepared):
             return None
         return {number: MojoPiece(self, prepared.pieces[number].jaxpr, plan)
@@ -105,7 +105,7 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
 
 
 class _Compile:
-    """A program's way to its kernels: those of the pack, then its own."""
+    """A request for a program's kernels: those of the pack, then its own."""
 
     def __init__(self, backend: MojoBackend, prepared: Prepared, priority: float, done: Done):
         self.backend = backend
@@ -118,7 +118,7 @@ class _Compile:
                                 for name in plan.functions)}
         kernels = [source for plan in prepared.plans.values() for source in plan.kernels]
         needs_pack = any(backend.pack.address(name) is None for name in functions)
-        # By names, as a forked child begins jobs anew that were about to end in the parent.
+        # By names, because a forked child restarts jobs that were about to end in the parent.
         self._left = {"pack", "kernels"} if needs_pack else {"kernels"}
         if needs_pack:
             backend.pack.request(
@@ -127,7 +127,7 @@ class _Compile:
             kernels, functools.partial(self._part, "kernels"), priority)
 
     def _part(self, name: str, error: str | None) -> None:
-        """Called when the pack, or the kernels, are there or have failed."""
+        """Called when the pack, or the kernels, are built or have failed."""
         with self._lock:
             self._left.discard(name)
             if error is not None:
@@ -140,7 +140,7 @@ class _Compile:
         except Exception as failure:
             reason = f"{type(failure).__name__}: {failure}"
         if runs is None:
-            # The pack's failure matters only where this program needs what failed.
+            # A failure in the pack matters only if this program needs the failed part.
             reason = reason or "; ".join(dict.fromkeys(self._errors)) or "a kernel is gone"
         try:
             self.done(runs, reason)

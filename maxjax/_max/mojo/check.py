@@ -1,7 +1,7 @@
-"""Checks that what each stage of planning makes is well formed. Run in tests after each stage.
+"""Checks that the output of each stage of planning is well formed. Run in tests after each stage.
 
-Each check raises an InternalError that names the node, the group or the step, and what does not
-hold of it. `CheckedPlan` of ``check_plan.py`` plans a program with all of them.
+Each check raises an InternalError that names the node, the group or the step, and the property that
+it violates. `CheckedPlan` of ``check_plan.py`` plans a program with all checks.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _BOOL = np.dtype(bool)
 
 
 def require(holds: bool, what: Any, message: str) -> None:
-    """Raises an InternalError that names ``what`` unless something holds."""
+    """Raises an InternalError that names ``what`` unless the condition holds."""
     if not holds:
         raise InternalError(f"{what if isinstance(what, str) else repr(what)}: {message}")
 
 
 # --- nodes ---
 def check_nodes(outputs: Sequence[Node]) -> None:
-    """Checks each node that outputs need against its class's contract.
+    """Checks each node that the outputs need against its class's contract.
 
     Raises:
-      InternalError: a shape, a dtype, an operand, an index map or a window is not what the node's
-        class says. Names the node.
+      InternalError: a shape, a dtype, an operand, an index map or a window violates the contract.
+        Names the node.
     """
     for node in ordered(outputs):
         rule = _RULES.get(type(node))
@@ -239,8 +239,7 @@ _Kind = tuple[tuple[int, ...], np.dtype]
 
 
 def _loop_types(node: Loop) -> tuple[dict[int, _Kind], list[_Kind]]:
-    """The types of a loop's operands, by their numbers, and of its results, as its programs have
-    them."""
+    """The types of a loop's operands, by number, and of its results, according to its programs."""
     def types(avals: Iterable[Any], ahead: tuple[int, ...] = ()) -> list[_Kind]:
         return [((*ahead, *aval.shape), dtypes.physical(aval.dtype)) for aval in avals]
 
@@ -308,9 +307,9 @@ def check_groups(fusion: Fusion) -> None:
     """Checks the groups of a program, and the order of its units.
 
     Raises:
-      InternalError: a group computes what its space does not hold, a node that is computed or read
-        is in no group or no memory, or a unit comes before one that it reads. Names the group or
-        the node.
+      InternalError: a group computes a node outside its space, a node that is computed or read
+        belongs to no group or memory, or a unit precedes one that it reads. Names the group or the
+        node.
     """
     groups = [unit for unit in fusion.units if isinstance(unit, Group)]
     for group in groups:
@@ -363,7 +362,7 @@ def _memory_read(unit: Any) -> Iterable[Node]:
     """The nodes that a unit reads from memory."""
     if not isinstance(unit, Group):
         return map(base_of, unit.inputs)
-    # A reshape is read from memory even where the group computes what it looks at.
+    # A reshape is read from memory even where the group computes its source.
     return [base for node in unit.maps for x in node.inputs for base in [base_of(x)]
             if base not in unit.maps or _is_reshaped(x)]
 
@@ -375,7 +374,7 @@ def _is_reshaped(node: Node) -> bool:
 
 
 def _maker(node: Node, fusion: Fusion) -> Any:
-    """The unit that puts a node in memory; None for what is there from the beginning."""
+    """The unit that stores a node; None for one that is in memory from the beginning."""
     while isinstance(node, Alias):
         node = base_of(node.inputs[0])
     if isinstance(node, Computed):

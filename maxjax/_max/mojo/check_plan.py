@@ -1,7 +1,7 @@
-"""Checks that the calls of a program, and the places of its values, are well formed.
+"""Checks that the calls of a program, and its values' locations, are well formed.
 
-Run in tests. What each step needs of memory is reckoned anew from the units and from the tape's
-integers, not taken from what the planner has noted.
+Run in tests. The memory that each step needs is recomputed from the units and the tape's integers,
+not taken from the planner's records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from maxjax._max.mojo.plan import Part, Place, Plan, Step, Tape
 
 
 class CheckedPlan(Plan):
-    """A plan each stage of which has been checked."""
+    """A plan whose every stage is checked."""
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
@@ -40,11 +40,11 @@ class CheckedPlan(Plan):
 
 
 def check_plan(plan: Plan) -> None:
-    """Checks what a plan holds beside its steps.
+    """Checks the parts of a plan other than its steps.
 
     Raises:
-      InternalError: kernels or functions are not those that its tapes call, a constant is not in
-        its place, or a result is none of what there is.
+      InternalError: kernels or functions are not those that its tapes call, a constant is
+        misplaced, or a result refers to nothing that exists.
     """
     steps = list(_all_steps(plan.tape))
     for what, held, called in (
@@ -73,9 +73,9 @@ def check_part(part: Part) -> None:
     """Checks the steps of a program, or of a loop's body.
 
     Raises:
-      InternalError: a unit reads what is not made yet, a value lies out of the arena or where
-        another lies at the same time, or a call's integers are not what its function reads. Names
-        the node, the group or the step.
+      InternalError: a unit reads a value that is not computed yet, a value is outside the arena or
+        overlaps a live one, or a call's integers are not those its function reads. Names the node,
+        the group or the step.
     """
     lives = _check_order(part)
     _check_blocks(part.arena.blocks, part.arena.size)
@@ -95,7 +95,7 @@ def check_part(part: Part) -> None:
 
 # --- memory ---
 def _check_order(part: Part) -> dict[Node, tuple[int, int]]:
-    """Each unit comes after all that it reads; returns the first and last unit of each buffer."""
+    """Each unit follows all that it reads; returns the first and last unit of each buffer."""
     made: dict[Node, tuple[int, int]] = {}
     for number, (unit, detail) in enumerate(part.units):
         for node in part.makes(unit, detail):
@@ -135,7 +135,7 @@ def _check_blocks(blocks: Sequence[Sequence[int]], size: int) -> None:
 
 
 def _check_places(part: Part, lives: dict[Node, tuple[int, int]]) -> None:
-    """Each value has a place of its own, in the arena one that is its own while it lives."""
+    """Each value has its own location; in the arena, for as long as it lives."""
     blocks: dict[int, list[Sequence[int]]] = {}
     for block in part.arena.blocks:
         blocks.setdefault(block[0], []).append(block)
@@ -165,7 +165,7 @@ def _check_places(part: Part, lives: dict[Node, tuple[int, int]]) -> None:
 
 # --- the calls of generated kernels ---
 def _check_kernel_call(part: Part, group: Group, step: Step) -> None:
-    """The integers go through the group's space, and its operands' elements, once."""
+    """The integers cover the group's space, and its operands' elements, exactly once."""
     kernel = part.kernels[group]
     try:
         call = KernelLayout(len(kernel.operands)).read(step.integers)
@@ -203,7 +203,7 @@ def _check_operand(part: Part, group: Group, kernel: Kernel, call: KernelInteger
     else:
         slot, offset = part.place(node)
         wanted = (slot, offset + access.offset * node.dtype.itemsize)
-        size = max(node.size, 1)        # of Empty a zero is kept, which is not read
+        size = max(node.size, 1)        # for Empty a zero is stored, which is not read
     require(call.places[number] == wanted, group,
             f"{words}is at {wanted}, and in its integers at {call.places[number]}")
     first, last = access.offset + reached[0], access.offset + reached[1]
@@ -212,14 +212,14 @@ def _check_operand(part: Part, group: Group, kernel: Kernel, call: KernelInteger
 
 
 def _reach(dims: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """The least and the greatest offset that sizes and strides lead to."""
+    """The least and the greatest offset that sizes and strides reach."""
     ends = [(size - 1) * stride for size, stride in dims]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
 
 
 # --- the calls of the pack's functions ---
 def _counts(part: Part) -> dict[str, set[tuple[int, int]]]:
-    """How many places, and integers in all, calls of the pack's functions have, by name."""
+    """The number of locations, and of all integers, in calls of the pack's functions, by name."""
     counts: dict[str, set[tuple[int, int]]] = {}
     for unit, _ in part.units:
         if isinstance(unit, Call) and not unit.strided:
@@ -231,7 +231,7 @@ def _counts(part: Part) -> dict[str, set[tuple[int, int]]]:
 
 
 def _check_call(part: Part, step: Step, counts: dict[str, set[tuple[int, int]]]) -> None:
-    """A call has as many integers as its function reads, and its places are some."""
+    """A call has as many integers as its function reads, and its locations are valid."""
     integers = step.integers
     name = step.function.rpartition("_")[0]
     slots: list[int] = []
@@ -252,7 +252,7 @@ def _check_call(part: Part, step: Step, counts: dict[str, set[tuple[int, int]]])
     where = f"{step.function} of {step.note}"
     require(len(integers) == wanted, where, f"it has {len(integers)} integers, and needs {wanted}")
     require(THREADS not in integers, where, "it has no number of threads")
-    first = 2 if step.function == "tape_while" else 0       # behind its tapes
+    first = 2 if step.function == "tape_while" else 0       # after its tapes
     for k in range(places):
         slot, offset = integers[first + 2 * k:first + 2 * k + 2]
         limit = part.arena.size if slot == part.arena_slot else math.inf
@@ -263,7 +263,7 @@ def _check_call(part: Part, step: Step, counts: dict[str, set[tuple[int, int]]])
 
 
 def _control(step: Step) -> tuple[int, int, list[int]]:
-    """Of a call that runs tapes: its places, its integers (a tape counts as one), its slots."""
+    """The locations, integers (a tape counts as one) and slots of a call that runs tapes."""
     integers = step.integers
     if step.function == "tape_scan":
         moves = 4 + 4 * _count(step, 3)
@@ -276,7 +276,7 @@ def _control(step: Step) -> tuple[int, int, list[int]]:
 
 
 def _count(step: Step, position: int) -> int:
-    """The integer at a position, which says how many others there are."""
+    """The integer at a position, a count of others."""
     count = step.integers[position] if position < len(step.integers) else None
     if type(count) is not int:
         raise InternalError(f"{step.function}: integer {position} is no count, but {count!r}")

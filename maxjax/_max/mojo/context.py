@@ -1,4 +1,4 @@
-"""What lowerings are written with, on the Mojo backend: each operation gives a node."""
+"""The lowering context for the Mojo backend: each operation returns a node."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from maxjax._max.mojo.nodes import (
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
 _BOOL = np.dtype(bool)
-THREADS = -1 << 62      # stands in a call's integers for the number of threads
+THREADS = -1 << 62      # a placeholder in a call's integers for the number of threads
 
 
 class MojoContext(Lowering):
@@ -51,7 +51,7 @@ class MojoContext(Lowering):
 
     # --- nodes ---
     def shared(self, node: Node) -> Node:
-        """The node, or the one before that is the same; an `Empty` for one without elements."""
+        """The node, or an equal earlier one; an `Empty` for one without elements."""
         if 0 in node.shape and not isinstance(node, (Input, Result)):
             node = Empty(node.shape, node.dtype, ())
         key = (type(node), node.shape, node.dtype, *node.details, *map(id, node.inputs))
@@ -114,7 +114,7 @@ class MojoContext(Lowering):
         return self.native(name, *xs)
 
     def custom(self, source: str, name: str, dtype: Any, *xs: Node) -> Node:
-        """An elementwise function of the user's: ``name``, which a Mojo text defines."""
+        """An elementwise function of the user's: ``name``, defined by a Mojo text."""
         operands = self.aligned(xs)
         return self.shared(Apply(operands[0].shape, dtypes.physical(dtype), operands,
                                  f"custom {name}", source))
@@ -130,7 +130,7 @@ class MojoContext(Lowering):
                       for x in xs])
 
     def _in_order(self, x: Node) -> Node:
-        """A copy of a transposition: a loop that read it element by element would be slower."""
+        """Copies a transposed value: a loop that reads it element by element would be slower."""
         if isinstance(x, View) and not isinstance(base_of(x), Iota):
             dims = [dim for _, _, dim in x.index_map if dim >= 0]
             if dims != sorted(dims):
@@ -160,7 +160,7 @@ class MojoContext(Lowering):
         return x if x.dtype == kind else self.apply("convert", x, dtype=kind)
 
     def bitcast(self, x: Node, dtype: Any) -> Node:
-        """The same bits; a narrower dtype adds a last dimension, a wider one takes it away."""
+        """The same bits; a narrower dtype adds a last dimension, a wider one removes it."""
         new = dtypes.physical(dtype)
         if x.dtype == new:
             return x
@@ -177,7 +177,7 @@ class MojoContext(Lowering):
 
     # --- memory ---
     def copy(self, x: Node) -> Node:
-        """The same elements in memory of their own."""
+        """The same elements in newly allocated memory."""
         base, index_map = x, identity_map(x.shape)
         if isinstance(x, View):
             base, index_map = x.inputs[0], x.index_map
@@ -190,7 +190,7 @@ class MojoContext(Lowering):
                          strided=True)[0]
 
     def memory(self, x: Node) -> Node:
-        """A value whose elements lie row by row in memory, somewhere."""
+        """A value whose elements are in row-major order in memory."""
         if isinstance(x, (Movement, Iota)):
             if isinstance(base_of(x), Iota) or not is_row_major(strided(x).strides, x.shape):
                 return self.copy(x)
@@ -271,16 +271,16 @@ class MojoContext(Lowering):
         return self.shared(Assemble(sizes(shape), xs[0].dtype, tuple(xs), tuple(pieces)))
 
     def _piece(self, x: Node) -> Node:
-        """A piece of an assembled array: not of an iota, which is nowhere in memory."""
+        """A piece of an assembled array; an iota, which is not in memory, cannot be one."""
         return self.copy(x) if isinstance(base_of(x), Iota) else x
 
     def pad(self, x: Node, value: Node, config: Sequence[Any]) -> Node:
-        """Also negative and interior padding."""
+        """Padding, also negative and interior."""
         shape, starts, first, count, steps = [], [], [], [], []
         for size, (low, high, interior) in zip(x.shape, config, strict=True):
             step = interior + 1
             total = low + high + size + max(0, size - 1) * interior
-            # The elements i of x whose place low + i * step is within [0, total).
+            # The elements i of x whose position low + i * step is within [0, total).
             begin = max(0, -(low // step))
             end = max(begin, min(size, -((low - total) // step)))
             shape.append(total)
@@ -341,7 +341,7 @@ class MojoContext(Lowering):
 
     def matmul(self, a: Node, b: Node, transpose_a: bool = False,
                transpose_b: bool = False) -> Node:
-        """The product of matrices, or of equally many of them along leading dimensions."""
+        """The product of two matrices, or of two equal stacks of them along leading dimensions."""
         rank = len(a.shape)
         swap = [*range(rank - 2), rank - 1, rank - 2]
         if transpose_a:
@@ -356,7 +356,7 @@ class MojoContext(Lowering):
                          strided=True)[0]
 
     def _matrices(self, x: Node) -> Node:
-        """Matrices whose leading dimensions have one stride."""
+        """Matrices whose leading dimensions have a single stride."""
         if isinstance(base_of(x), Iota):
             return self.copy(x)
         stack = (math.prod(x.shape[:-2]), *x.shape[-2:])
@@ -397,7 +397,7 @@ class MojoContext(Lowering):
             [(shape, x.dtype)])[0]
 
     def scatter_rows(self, kind: str, x: Node, rows: Node, updates: Node) -> Node:
-        """``x`` (rows, width) with updates (count, width) combined in at int32 places (count,)."""
+        """``x`` (rows, width), updates (count, width) combined in at int32 positions (count,)."""
         if x.dtype == _BOOL:
             kind = {"add": "max", "mul": "min"}.get(kind, kind)
         if not x.size or not updates.size:
@@ -429,7 +429,7 @@ class MojoContext(Lowering):
 
     # --- control flow ---
     def control_flow(self, name: str, flow: Structure, operands: Sequence[Node]) -> list[Node]:
-        """A loop or a choice; what its operands and results are, ``flow`` says."""
+        """A loop or a choice; ``flow`` describes its operands and results."""
         given = [self.convert(x, np.int32) if role is Role.INDEX else x
                  for x, role in zip(operands, flow.roles, strict=True)]
         loop = Loop((), np.dtype(np.int8), tuple(self.memory(x) for x in given), name, flow)

@@ -1,4 +1,4 @@
-"""What kernels cost, to decide how many threads share a call; constants as measured."""
+"""Estimates kernels' cost, to decide how many threads share a call; constants are measured."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from maxjax._max.mojo.nodes import Reduce
 _CHEAP = 0.03
 _EXPENSIVE = 0.6
 _MEMORY = 0.1
-# Work, in nanoseconds, that is worth another thread: sharing a call with a thread that is awake
-# costs 1 us, and waking one 5 us; the memory that it reads first comes from another core's cache.
+# Work, in nanoseconds, that justifies another thread: sharing a call with a running thread costs 1
+# us, and waking one 5 us; its first reads come from another core's cache.
 _SHARING = 15_000
 
 

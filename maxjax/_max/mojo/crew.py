@@ -1,8 +1,8 @@
 """The crew: threads that take part in the calls of native kernels (see ``kernels/crew.mojo``).
 
-They begin with the first program that uses threads, and live in native code, without the GIL: for
-some tens of microseconds after a call they look for the next, then they sleep. Kernels find them by
-a cell of memory, which each library is told of; where it is empty, as in a child after a fork, a
+They start with the first program that uses threads, and run in native code, without the GIL: for
+some tens of microseconds after a call they spin, then they sleep. Kernels find them through a cell
+of memory, whose address each library receives; where it is empty, as in a child after a fork, a
 call runs on its caller's thread.
 """
 
@@ -26,17 +26,18 @@ _WORDS = 112         # as kernels/crew.mojo lays them out
 _ALIGNMENT = 128
 
 _cell = np.zeros(1, np.int64)
-_memories: list[np.ndarray] = []        # of this process and those it was forked from
+_memories: list[np.ndarray] = []        # of this process and of those it was forked from
 _started = False
 _announced = False
 _lock = threads.lock()
 
-# What a library tells its own place by: a part of each that imports kernels (see `toolchain`).
+# The symbol by which a library's address is known: part of each that imports kernels (see
+# `toolchain`).
 JOIN = "maxjax_crew_cell"
 
 
 def join(library: ctypes.CDLL) -> None:
-    """Tells a library of kernels where to look for the crew."""
+    """Gives a library of kernels the crew's address."""
     try:
         place = getattr(library, JOIN)
     except AttributeError:
@@ -54,10 +55,10 @@ def cores() -> int:
 
 
 def start(pack: Pack, graphs: bool = False) -> None:
-    """Starts a thread for each further core, once in a process, if the pack is there.
+    """Starts a thread for each further core, once per process, if the pack is built.
 
     Args:
-      graphs: MAX's graphs are to find them too.
+      graphs: whether MAX's graphs use them too.
     """
     global _started, _announced
     if cores() == 1 or pack.address("crew_help") is None:
@@ -76,7 +77,7 @@ def start(pack: Pack, graphs: bool = False) -> None:
         words = memory.ctypes.data + -memory.ctypes.data % _ALIGNMENT
         pack.function("crew_open", None, (ctypes.c_void_p,))(words)
         assist = pack.function("crew_help", None, (ctypes.c_void_p,))
-        with contextlib.suppress(RuntimeError):     # no more threads: with fewer
+        with contextlib.suppress(RuntimeError):     # no more threads available: use fewer
             for _ in range(cores() - 1):
                 threading.Thread(
                     target=assist, args=(words,), name="maxjax-crew", daemon=True).start()
@@ -85,7 +86,7 @@ def start(pack: Pack, graphs: bool = False) -> None:
 
 @threads.after_fork
 def _after_fork_in_child() -> None:
-    """The threads were the parent's."""
+    """The threads belonged to the parent."""
     global _started
     _started = False
     _cell[0] = 0

@@ -1,7 +1,7 @@
 """Writes the Mojo source of a group: one kernel, generic in sizes.
 
-Where the inner dimension is reduced there are as many passes over a point as reductions depend on
-one another (``emit_rows.py``); where it is kept, reductions accumulate in blocks of columns
+If the inner dimension is reduced, the number of passes over a point is the length of the longest
+chain of reductions (``emit_rows.py``); if it is kept, reductions accumulate in blocks of columns
 (``emit_columns.py``); without reductions there is one sweep.
 """
 
@@ -66,8 +66,8 @@ class MapEmitter(Emitter):
 
 
 def emit(group: Group, fusion: Fusion, place: Any, written: dict[Any, str]) -> Kernel:
-    """The kernel of a group; ``place`` tells where in memory a node is, ``written`` keeps the
-    program's texts."""
+    """The kernel of a group; ``place`` gives a node's location, ``written`` caches the program's
+    texts."""
     if group.axes is None:
         return MapEmitter(group, fusion, place).emit(written)
     return (RowsEmitter if group.inner else ColumnsEmitter)(group, fusion, place).emit(written)

@@ -1,7 +1,7 @@
 """Kernels whose innermost dimension is kept: reductions accumulate in blocks of columns.
 
-An item is a block of columns at a point. Its rows go by, several in one sweep where that can be;
-when the reductions are known, another sweep writes what follows from them.
+An item is a block of columns at a point. The loop runs over its rows, several in one sweep if
+possible; when the reductions are known, another sweep writes the values that depend on them.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import NamedTuple
 from maxjax._base.dtypes import name_of
 from maxjax._max.mojo.emitter import BOOL, REDUCERS, Emitter, Value, kind_name, stored_name
 
-Stores = list[tuple[Value, int]]    # values, and the operands that they are stored to
+Stores = list[tuple[Value, int]]    # values, and the operands they are stored to
 
 
 class _Rows(NamedTuple):
-    """What the loop over a block's rows does.
+    """The work of the loop over a block's rows.
 
     Attributes:
-      reductions: what it accumulates.
-      written: what it stores.
+      reductions: the values it accumulates.
+      written: the values it stores.
       needed: the values that it computes for both, in order.
       numbers: the operands that its sweep reads and writes.
-      together: several rows go into one sweep.
-      steps: the operands that differ from row to row, where several do.
+      together: whether one sweep covers several rows.
+      steps: the operands that differ from row to row, if a sweep covers several.
     """
 
     reductions: list[Value]
@@ -39,7 +39,7 @@ class _Rows(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """Of the lines that are swept."""
+        """The depth of the swept lines."""
         return 5 if self.together else 4
 
 
@@ -87,14 +87,14 @@ class ColumnsEmitter(Emitter):
         numbers = [value.operand for value in needed
                    if value.scope == "sweep" and value.operand >= 0]
         numbers += [number for _, number in written]
-        # Without values of a row's own, several rows go into one sweep.
+        # If no value is computed once per row, one sweep covers several rows.
         together = not any(value.scope == "row" for value in needed)
         steps = {number for number in numbers if together and any(
             self.operands[number].access.strides[dim] for dim in self.rows)}
         return _Rows(reductions, written, needed, numbers, together, sorted(steps))
 
     def _begin_row(self, rows: _Rows) -> None:
-        """The loop's head, and what each row has of its own."""
+        """The loop's head, and what is computed once per row."""
         count = self._count
         self.line(2, f"var row = Walk[{count}](row_args, 0)")
         if rows.together:
@@ -113,7 +113,7 @@ class ColumnsEmitter(Emitter):
         self.line(0, "")
 
     def _sweep_row(self, rows: _Rows) -> None:
-        """The closure that does a vector of a row, or of several."""
+        """The closure that computes a vector of one row, or of several."""
         outer = [value.inputs[0] for value in rows.reductions]
         outer += [value for value, _ in rows.written]
         captures = [*self._captures(rows.swept, rows.numbers, more=[
@@ -143,7 +143,7 @@ class ColumnsEmitter(Emitter):
         self.line(0, "")
 
     def _take(self, rows: _Rows, value: Value) -> None:
-        """Accumulates a vector: in the block's, or first in one for the rows of a sweep."""
+        """Accumulates a vector: into the block's, or first into one for the rows of a sweep."""
         operand, reducer, kind = value.inputs[0], REDUCERS[value.name], self._accumulated(value)
         name = self._name(operand, "w", "sweep")
         if operand.node.dtype == BOOL:
@@ -175,13 +175,13 @@ class ColumnsEmitter(Emitter):
                  and value not in reductions]
         used = [value for value in reductions if value in wanted]
         for value in after:
-            value.number = -1       # the loop over rows may have computed it for itself
+            value.number = -1       # the loop over rows may have computed its own copy
             if value.scope == "row":
                 self._compute(2, value, "1", self._pointer_point)
         self._sweep_results([value for value in after if value.scope == "sweep"], used, finals)
 
     def _sweep_results(self, after: list[Value], used: list[Value], finals: Stores) -> None:
-        """The sweep that computes values from reductions, and stores what is wanted of both."""
+        """The sweep that computes values from reductions, and stores the outputs among both."""
         numbers = [value.operand for value in after if value.operand >= 0]
         numbers += [number for _, number in finals]
         self._row_pointers(2, numbers, self._pointer_point)
@@ -213,7 +213,7 @@ class ColumnsEmitter(Emitter):
         return text
 
     def _needed_after(self, roots: list[Value]) -> set[Value]:
-        """What is needed when the reductions are known: they are not computed again."""
+        """What is needed once the reductions are known: they are not recomputed."""
         found: set[Value] = set()
         stack = list(roots)
         while stack:

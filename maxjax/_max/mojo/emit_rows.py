@@ -1,7 +1,7 @@
 """Kernels whose innermost dimension is reduced: passes over a point's rows.
 
-There are as many passes as reductions depend on one another, and one more where their results go
-back over the whole space.
+The number of passes is the length of the longest chain of reductions, plus one if their results are
+used over the whole space.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class RowsEmitter(Emitter):
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
-        self.kept: set[Value] = set()       # in memory, from the pass that computes it
-        self._stored: set[Value] = set()    # kept, and computed by now
+        self.kept: set[Value] = set()       # saved in memory by the pass that computes it
+        self._stored: set[Value] = set()    # saved, and computed by now
         self._walks = False                 # `row` is declared
 
     def write(self, outputs: list[tuple[Value, int]]) -> None:
@@ -60,9 +60,9 @@ class RowsEmitter(Emitter):
 
     def _passes(self, outputs: list[tuple[Value, int]]) -> list[tuple[
             list[Value], list[tuple[Value, int]], list[Value]]]:
-        """For each pass its reductions, its stores and what it needs for them.
+        """For each pass, its reductions, its stores and the values it needs for them.
 
-        What is costly and needed again in a later pass is kept: ``self.kept``.
+        Values that are costly and needed again in a later pass are saved: ``self.kept``.
         """
         passes = []
         swept: set[Value] = set()
@@ -78,7 +78,7 @@ class RowsEmitter(Emitter):
         return passes
 
     def _needed_of(self, roots: list[Value], swept: set[Value]) -> set[Value]:
-        """What a pass needs for its roots; ``swept`` are the values of passes before."""
+        """The values a pass needs for its roots; ``swept`` are those of earlier passes."""
         needed: set[Value] = set()
         stack = roots
         while stack:
@@ -94,7 +94,7 @@ class RowsEmitter(Emitter):
 
     def _pass(self, name: str, reductions: list[Value], written: list[tuple[Value, int]],
               needed: list[Value], pointers: set[int]) -> None:
-        """One loop over a point's rows; ``pointers`` are those that stand already."""
+        """One loop over a point's rows; ``pointers`` are those already declared."""
         swept = [value for value in needed if value.scope == "sweep"]
         numbers = [value.operand for value in swept if value.operand >= 0]
         numbers += [number for _, number in written]
@@ -121,7 +121,7 @@ class RowsEmitter(Emitter):
 
     def _swept_captures(self, swept: list[Value], numbers: list[int], reductions: list[Value],
                         written: list[tuple[Value, int]]) -> list[str]:
-        """What the function of a sweep's vectors takes from around it, but its accumulators."""
+        """What the function of a sweep's vectors captures, other than its accumulators."""
         computed = [value for value in swept if value not in self._stored]
         ends = [x.inputs[0] for x in reductions] + [x for x, _ in written]
         return [*self._captures(computed, numbers, swept,
@@ -129,7 +129,7 @@ class RowsEmitter(Emitter):
                 *(f"var s{value.number}" for value in swept if value in self.kept)]
 
     def _begin_rows(self) -> int:
-        """The loop over a point's rows, where there are several; the depth of a row's lines."""
+        """The loop over a point's rows, if it has several; returns the depth of a row's lines."""
         if not self.rows:
             return 2
         self.line(2, f"{'' if self._walks else 'var '}row = Walk[{self._count}](row_args, 0)")
@@ -139,7 +139,7 @@ class RowsEmitter(Emitter):
 
     def _sweep(self, depth: int, swept: list[Value], reductions: list[Value],
                written: list[tuple[Value, int]]) -> None:
-        """What is done with each vector of a row."""
+        """The computation on each vector of a row."""
         for value in swept:
             if value in self._stored:
                 kind = kind_name(value.node.dtype)
@@ -166,7 +166,7 @@ class RowsEmitter(Emitter):
 
 
 def _is_costly(value: Value) -> bool:
-    """Whether computing a swept value again costs more than reading it."""
+    """Whether recomputing a swept value costs more than reading it."""
     if value.kind != "apply" or value.node.dtype == BOOL:
         return False
     if value.name not in CHEAP:

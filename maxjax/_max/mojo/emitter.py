@@ -1,8 +1,8 @@
-"""What all kernels' texts are made of: operands, values, loads and stores, and closures over rows.
+"""The parts of all kernels' texts: operands, values, loads and stores, and closures over rows.
 
-A kernel goes through its space point by point (the kept dimensions but the inner one), and at each
-point through rows (the reduced dimensions but the inner one), and sweeps each row by vectors. What
-it computes stands as far out as it can: once a call ("call"), once a point ("point"), once a row
+A kernel iterates over its space by points (the kept dimensions except the inner one), at each point
+by rows (the reduced dimensions except the inner one), and sweeps each row by vectors. Each value is
+computed in the outermost scope possible: once per call ("call"), per point ("point"), per row
 ("row"), or in the sweep ("sweep").
 """
 
@@ -55,9 +55,9 @@ from kernels.unary import *
 
 
 class Operand(NamedTuple):
-    """A memory operand: whose memory, and where each step in the space leads.
+    """A memory operand: whose memory, and the strides over the space.
 
-    An iota has no memory: its ``access`` tells values instead of elements.
+    An iota has no memory: its ``access`` gives values instead of elements.
     """
 
     node: Node
@@ -69,9 +69,9 @@ class Kernel(NamedTuple):
     """A group's source, and what a call of it needs.
 
     Attributes:
-      source: Mojo text, ``KERNEL`` standing for its name.
+      source: Mojo text, with ``KERNEL`` as a placeholder for its name.
       operands: in the order of the call's operands.
-      points, rows: the dimensions of the space that each goes through.
+      points, rows: the dimensions of the space that each iterates over.
       inner: the swept dimension, or -1.
       kind: "map", "rows" or "columns".
     """
@@ -85,13 +85,13 @@ class Kernel(NamedTuple):
 
 
 class Value:
-    """Something a kernel computes.
+    """A value that a kernel computes.
 
     Attributes:
       kind: "apply", "reduce", "load" or "iota".
-      name, source: of an operation, as in `Apply` and `Reduce`; else "" and None.
+      name, source: of an operation, as in `Apply` and `Reduce`; otherwise "" and None.
       dims: the dimensions of the space that it varies along.
-      phase: how many reductions, one on another, it depends on.
+      phase: the length of the longest chain of reductions it depends on.
       scope: where it is computed.
     """
 
@@ -121,7 +121,7 @@ def stored_name(dtype: np.dtype) -> str:
 
 
 class Emitter:
-    """Writes one group; its subclasses, one for each way to go through a space.
+    """Writes one group; each way to iterate over a space has a subclass.
 
     Attributes:
       kind: of the kernel, see `Kernel`.
@@ -137,7 +137,7 @@ class Emitter:
         self.values: list[Value] = []
         self.lines: list[str] = []
         self._named = 0
-        self._steps: set[int] = set()       # operands that one sweep reads several rows of
+        self._steps: set[int] = set()       # operands of which one sweep reads several rows
         self._pulled: dict[Any, Value] = {}
         self._operand_numbers: dict[Any, int] = {}
         self.inner = last_wide(group.space)
@@ -210,14 +210,14 @@ class Emitter:
 
     # --- the text ---
     def emit(self, written: dict[Any, str]) -> Kernel:
-        """The kernel; ``written`` keeps the texts of a program, each to be written once."""
+        """The kernel; ``written`` caches the texts of a program, so that each is written once."""
         group = self.group
         maps = [reduced_map(group, node) if isinstance(node, Reduce) else group.maps[node][0]
                 for node in group.homes]
         values = [self.pull(*home) for home in zip(group.homes, maps, strict=True)]
         outputs = []
         for node, index_map, value in zip(group.homes, maps, values, strict=True):
-            # Where the node's element of a point of the space goes: the map is one to one.
+            # Where the node's element for a point of the space is stored: the map is one to one.
             base, access = self.place(node)
             strides = [0] * len(group.space)
             for stride, (_, _, dim) in zip(access.strides, index_map, strict=True):
@@ -236,7 +236,7 @@ class Emitter:
         return Kernel(source, self.operands, self.points, self.rows, self.inner, self.kind)
 
     def _form(self, outputs: list[tuple[Value, int]]) -> Any:
-        """All that the text depends on: of strides only whether they are 0, 1 or another."""
+        """All that the text depends on; of a stride, only whether it is 0, 1 or another."""
         numbers = {value: number for number, value in enumerate(self.values)}
         return (
             self.kind, self.inner, tuple(self.points), tuple(self.rows), self.group.axes,
@@ -266,7 +266,7 @@ class Emitter:
         return KernelLayout(self._count)
 
     def _start(self) -> None:
-        """The function that does a range of the items, up to its first loop."""
+        """The function that computes a range of the items, up to its first loop."""
         layout = self.layout
         self.line(0, "def KERNEL_part(slots: Slots, args: Args, begin: Int, end: Int):")
         self._describe()
@@ -285,14 +285,14 @@ class Emitter:
                 self._compute(1, value, "1", self._pointer_call)
 
     def _declare_rows(self) -> None:
-        """How many rows a point has, and their walk, which follows that of the points."""
+        """The number of rows of a point, and their walk, which follows that of the points."""
         self.line(1, f"var rows = integer(args, {self.layout.rows})")
         self.line(1, "var row_args = points.unsafe_offset("
                      f"{self.layout.walk_length('integer(points, 0)')})")
 
     def _describe(self) -> None:
         """The docstring: operations, and types of operands; ``[n]`` is swept, ``[1]`` is one
-        element a row, a scalar is read once a call."""
+        element per row, a scalar is read once per call."""
         def kind(number: int) -> str:
             operand = self.operands[number]
             name, strides = name_of(operand.node.dtype), operand.access.strides
@@ -332,7 +332,7 @@ class Emitter:
             return "DType.float32"
         return stored_name(widest)
 
-    # Where operands' elements are, by the scope that reads them.
+    # The positions of operands' elements, by the scope that reads them.
     def _pointer_call(self, number: int) -> tuple[str, str]:
         return f"p{number}", "0"
 
@@ -348,7 +348,7 @@ class Emitter:
         return f"r{number}", "i"
 
     def _unit_base(self, number: int, base: str) -> str:
-        """Where an operand's row begins, of several that one sweep goes through."""
+        """Where an operand's row begins, among several covered by one sweep."""
         if not base.startswith("r") or number not in self._steps:
             return base
         if isinstance(self.operands[number].node, Iota):
@@ -360,7 +360,7 @@ class Emitter:
 
     def _accumulators(self, depth: int, reductions: list[Value], kind: str, lanes: str,
                       arguments: str) -> list[str]:
-        """Declares what each reduction is gathered in; returns the names."""
+        """Declares each reduction's accumulator; returns the names."""
         for value in reductions:
             self.number(value)
             self.line(depth, f"var a{value.number} = {kind}[{REDUCERS[value.name]}, "
@@ -386,7 +386,7 @@ class Emitter:
         return f"load[{kind_name(dtype)}, {w}]({base}, {place})"
 
     def _name(self, value: Value, w: str, scope: str) -> str:
-        """A value's name, spread over the vector where it is a scalar."""
+        """A value's name, broadcast over the vector if it is a scalar."""
         name = f"v{value.number}"
         if scope == "sweep" and value.scope != "sweep":
             return f"SIMD[{kind_name(value.node.dtype)}, {w}]({name})"
@@ -417,7 +417,7 @@ class Emitter:
             self.line(depth, f"{base}.unsafe_store({place}, {name})")
 
     def _needed(self, roots: list[Value], stop: Any) -> list[Value]:
-        """The values that roots need, themselves among them, in order; not behind ``stop``."""
+        """The values that roots need, including the roots, in order; not beyond ``stop``."""
         found: set[Value] = set()
         stack = list(roots)
         while stack:
@@ -438,12 +438,12 @@ class Emitter:
 
     def _captures(self, values: list[Value], numbers: list[int], inside: Iterable[Value] = (),
                   more: Iterable[Value] = ()) -> list[str]:
-        """What a closure over a row captures: its operands, and what it takes from around it.
+        """What a closure over a row captures: its operands, and values from outside.
 
         Args:
           values: what it computes.
           numbers: operands that it reads or writes.
-          inside: values that it has from elsewhere.
+          inside: values that it gets from elsewhere.
           more: values that it uses without computing anything from them.
         """
         names = [f"var r{number}" for number in sorted(set(numbers))]
@@ -482,12 +482,12 @@ _DEFINITION = re.compile(r"^(?:def|struct|comptime) +(\w+)", re.MULTILINE)
 
 
 def own_name(name: str, source: str) -> str:
-    """What a name that the user's Mojo text defines is in a kernel."""
+    """The name, in a kernel, of something that the user's Mojo text defines."""
     return f"KERNEL_{name}_{hashlib.sha256(source.encode()).hexdigest()[:8]}"
 
 
 def renamed(source: str) -> str:
-    """The user's Mojo text under names that no other text of a library has."""
+    """The user's Mojo text with names that are unique in a library."""
     text = source
     for name in dict.fromkeys(_DEFINITION.findall(source)):
         text = re.sub(rf"\b{name}\b", own_name(name, source), text)

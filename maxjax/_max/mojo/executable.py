@@ -1,4 +1,4 @@
-"""Runs tapes: one foreign call a program, without the GIL."""
+"""Runs tapes: one foreign call per program, without the GIL."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import numpy as np
 from maxjax._max.mojo.plan import Plan, Tape
 from maxjax._max.mojo.result_memory import LEAST_BYTES, memory
 
-# Frames with arenas up to this size are kept between calls, some for calls at the same time.
+# Frames with arenas up to this size are reused between calls, several for concurrent calls.
 _KEPT_ARENA_BYTES = 1 << 30
 _KEPT_FRAMES = 4
 
-_empty = np.empty       # tests put another in its place
+_empty = np.empty       # replaced in tests
 
 
 class Executable:
-    """A linked program, called with NumPy arrays and answering with NumPy arrays.
+    """A linked program, a function from NumPy arrays to NumPy arrays.
 
-    The arrays must have the shapes and dtypes of the program's arguments: it is not checked.
-    Calls from several threads run at the same time: each has a frame, of slots and an arena.
+    The arrays must have the shapes and dtypes of the program's arguments: this is not checked.
+    Calls from several threads run concurrently: each has a frame, of slots and an arena.
     """
 
     def __init__(self, plan: Plan, types: Sequence[tuple[tuple[int, ...], np.dtype]],
@@ -42,7 +42,7 @@ class Executable:
         self._large = ([(shape, dtype, size) for (shape, dtype), size in
                         zip(self._written, sizes, strict=True)]
                        if max(sizes, default=0) >= LEAST_BYTES else None)
-        # Which of the arguments and of what is written each result is.
+        # Which argument or which written array each result is.
         written = iter(range(len(types), len(types) + len(self._written)))
         self._results: list[Any] = [next(written) if type(x) is tuple else x for x in plan.outputs]
         self._count = len(types) + len(self._written) + 1
@@ -83,7 +83,7 @@ class Executable:
         status = self._run(frame.objects_address, self._count, frame.slots_address,
                            self._tape, self._length)
         if status:
-            # An argument that is strided or misaligned: from a copy.
+            # A strided or misaligned argument is copied.
             arrays = [x if _is_plain(x) else np.array(x, order="C") for x in arrays]
             self._pack(frame.objects, 0, *map(id, arrays))
             status = self._run(frame.objects_address, self._count, frame.slots_address,
@@ -95,10 +95,10 @@ class Executable:
 
 
 class Frame:
-    """What a running program has for itself: temporaries, slots, the addresses of its arrays.
+    """The private state of a running program: temporaries, slots, its arrays' addresses.
 
-    Slots that hold a program's constants are never written, and all others are set before they
-    are read: a frame serves one call after the other.
+    Slots of constants are never written, and all others are set before they are read, so that a
+    frame can be reused for one call after another.
     """
 
     __slots__ = ("arena", "objects", "objects_address", "slots", "slots_address")

@@ -1,10 +1,10 @@
 """Cuts a program's nodes into groups, each of which becomes one kernel.
 
-Nodes are visited from the outputs back. An elementwise node joins the group that uses it, if one
-does; it is computed again in each of several groups where that is cheap; else its elements are put
-in memory, by the group of a user that goes through the same space, or by a group of its own. A
-reduction draws its users into its group where they fit: those of the kept dimensions, and, where
-the innermost dimension is reduced, those that spread the result over the whole space again.
+Nodes are visited backwards from the outputs. An elementwise node joins the group that uses it, if
+only one does; it is recomputed in each of several groups if that is cheap; otherwise its elements
+are stored, by the group of a user that iterates over the same space, or by its own group. A
+reduction pulls its users into its group where they fit: those over the kept dimensions and, if the
+innermost dimension is reduced, those that broadcast the result over the whole space again.
 
 docs/compiler.md explains this with examples.
 """
@@ -38,23 +38,23 @@ from maxjax._max.mojo.nodes import (
 )
 from maxjax._max.mojo.unit_graph import UnitGraph
 
-# A kernel with more memory operands or operations than this takes no more in.
+# A kernel with more memory operands or operations than this fuses no more.
 MOST_MEMBERS = 96
-# Groups that are tried in vain as the one that computes a node, and as another's sibling: a value
-# that a thousand groups read makes no million pairs.
+# Limits on the groups tried as the one that computes a node, and as another's sibling: a value that
+# a thousand groups read does not make a million pairs.
 _MOST_TRIES = 16
 _MOST_SIBLINGS = 64
 
 
 class Group:
-    """What becomes one kernel.
+    """The nodes of one kernel.
 
     Attributes:
-      space: the sizes of the dimensions that its loops go through.
-      axes: those that its reductions reduce; None where it has none.
-      inner: the innermost dimension is reduced.
+      space: the sizes of the dimensions that its loops iterate over.
+      axes: those that its reductions reduce; None if it has no reductions.
+      inner: whether the innermost dimension is reduced.
       maps: each node computed here, with its index maps from the space.
-      homes: those whose elements are put in memory.
+      homes: those whose elements are stored in memory.
     """
 
     def __init__(self, space: tuple[int, ...], axes: tuple[int, ...] | None = None):
@@ -76,7 +76,7 @@ class Group:
         return [dim for dim in dims if self.space[dim] != 1]
 
     def level(self, node: Node, index_map: IndexMap) -> str:
-        """"full" or "kept" where the map is one to one with that part of the space, else ""."""
+        """"full" or "kept" if the map is one to one with that part of the space, otherwise ""."""
         dims = []
         for size, (start, step, dim) in zip(node.shape, index_map, strict=True):
             if size == 1:
@@ -109,8 +109,8 @@ class Fusion:
 
     Attributes:
       units: groups and nodes (calls, loops, assembles) in an order to run them in.
-      home: the group that puts an elementwise or reduction node in memory.
-      outputs: the nodes that were asked for.
+      home: the group that stores an elementwise or reduction node.
+      outputs: the requested nodes.
     """
 
     def __init__(self, outputs: Sequence[Node]):
@@ -137,7 +137,7 @@ class Fusion:
 
     # --- groups beside one another ---
     def _merge_siblings(self) -> None:
-        """Makes one group of two that go through the same space and read the same memory."""
+        """Merges two groups that iterate over the same space and read the same memory."""
         groups = list(dict.fromkeys(
             group for node in reversed(self.order) for group in self.groups_of.get(node, ())))
         smallest = min((len(group.maps) for group in groups), default=0)
@@ -158,8 +158,8 @@ class Fusion:
                     tries += 1
 
     def _sibling_keys(self, group: Group) -> list[Any]:
-        """What siblings have in common, for each array that a group reads an element of for each
-        point of its space: they go through the same space in the same way."""
+        """Keys that siblings share, one for each array of which a group reads one element per point
+        of its space: they iterate over the same space in the same way."""
         size = math.prod(group.space)
         bases = dict.fromkeys(base for node in group.maps for base in map(base_of, node.inputs)
                               if base.size == size and base not in group.maps
@@ -176,7 +176,7 @@ class Fusion:
         first.homes += second.homes
 
     def _leaves(self, node: Node) -> frozenset[Node]:
-        """The large memory operands of a cheap expression; many where it is not cheap."""
+        """The memory operands, other than scalars, of the cheap expressions that a node uses."""
         found: set[Node] = set()
         for operand in node.inputs:
             base = base_of(operand)
@@ -227,7 +227,7 @@ class Fusion:
         return found
 
     def _uses(self, node: Node) -> dict[Group, list[tuple[Node, IndexMap]]]:
-        """The groups that compute with a node, with each user and the node's index map there."""
+        """The groups that use a node, with each user and the node's index map there."""
         found: dict[Group, list[tuple[Node, IndexMap]]] = {}
 
         def follow(value: Node, chain: IndexMap) -> None:
@@ -301,12 +301,12 @@ class Fusion:
                 continue
             spread = any(dim not in dims for dim in group.wide(range(len(group.space))))
             if spread and last_wide(group.space) in dims:
-                return False        # it would be computed again for each row
+                return False        # it would be recomputed for each row
         return True
 
     def _can_join(self, node: Computed, group: Group,
                   uses: Sequence[tuple[Node, IndexMap]]) -> bool:
-        """Whether a node that goes to memory can be computed in a user's group."""
+        """Whether a stored node can be computed in a user's group."""
         if len(group.maps) >= MOST_MEMBERS or len({index_map for _, index_map in uses}) != 1:
             return False
         index_map = uses[0][1]
@@ -315,7 +315,7 @@ class Fusion:
             return level in ("full", "kept") if group.axes is not None else level == "full"
         operand = node.inputs[0]
         if group.axes is None:
-            if level == "full":     # an epilogue: the group's space is what the reduction keeps
+            if level == "full":     # an epilogue: its space is the group's kept dimensions
                 return True
             if group.space != operand.shape or last_wide(operand.shape) not in node.axes:
                 return False
@@ -325,13 +325,13 @@ class Fusion:
         if not self._is_kept(node, group, index_map):
             return False
         if not group.inner:
-            # The loop over the whole space is over when the reductions are known.
+            # The loop over the whole space has ended when the reductions are known.
             return all(group.level(user, group.maps[user][0]) == "kept" and isinstance(user, Apply)
                        for user in self._users_within(node, group))
         return True
 
     def _users_within(self, node: Node, group: Group) -> set[Computed]:
-        """What a group computes from a node."""
+        """The nodes that a group computes from a node."""
         found: set[Node] = set()
         stack = [node]
         while stack:
@@ -342,7 +342,7 @@ class Fusion:
         return {user for user in found if isinstance(user, Computed)}
 
     def _is_kept(self, node: Reduce, group: Group, index_map: IndexMap) -> bool:
-        """Whether an index map spreads a reduction's result over the group's space."""
+        """Whether an index map broadcasts a reduction's result over the group's space."""
         dims = []
         for size, (start, step, dim) in zip(node.shape, index_map, strict=True):
             if size == 1:
@@ -354,7 +354,7 @@ class Fusion:
                         if dim not in node.axes and group.space[dim] != 1]
 
     def _turn(self, node: Reduce, group: Group, uses: Sequence[tuple[Node, IndexMap]]) -> None:
-        """Makes a group without reductions one over the space of a reduction."""
+        """Turns a group without reductions into one over the space of a reduction."""
         if group.axes is not None:
             return
         operand = node.inputs[0]
@@ -379,7 +379,7 @@ class Fusion:
         self.groups_of.setdefault(node, {})[group] = None
 
     def _settle(self, node: Computed, group: Group, others: Collection[Any]) -> None:
-        """Puts a node in memory in its home, where other units read it."""
+        """Stores a node in its home, if other units read it."""
         if node in self.demanded or others:
             self.home[node] = group
             group.homes.append(node)
@@ -417,7 +417,7 @@ class Fusion:
 
 
 class _Fellows:
-    """Groups by their positions, and which of them have a key in common."""
+    """Groups by position, and which of them share a key."""
 
     def __init__(self, keys: Iterable[Iterable[Any]]):
         numbers: dict[Any, int] = {}
@@ -426,19 +426,19 @@ class _Fellows:
         for position, names in enumerate(self._keys):
             for name in names:
                 self._positions[name].append(position)
-        # For each of a key's positions, where to look on for one that has not been taken.
+        # For each of a key's positions, where to continue the search for one that is not taken.
         self._skips = [list(range(len(positions) + 1)) for positions in self._positions]
         self._taken: set[int] = set()
 
     def take(self, position: int) -> None:
-        """Joins a group to that whose fellows are gone through: its keys count there too."""
+        """Marks a group as taken; `after` then also follows its keys."""
         self._taken.add(position)
         for name in self._keys[position]:
             index = bisect.bisect_left(self._positions[name], position)
             self._skips[name][index] = index + 1
 
     def after(self, position: int) -> Iterator[int]:
-        """The fellows at later positions that have not been taken, in order."""
+        """The siblings at later positions that have not been taken, in order."""
         names: set[int] = set()
         heap: list[tuple[int, int, int]] = []
 
@@ -473,7 +473,7 @@ def same_dims(group: Group, axes: Sequence[int]) -> bool:
 
 
 def ordered(outputs: Sequence[Node]) -> list[Node]:
-    """All nodes that outputs need, operands first."""
+    """All nodes that the outputs need, operands first."""
     done: dict[Node, None] = {}
     for output in outputs:
         stack = [(output, iter(output.inputs))]

@@ -1,22 +1,21 @@
-"""Where each integer of a generated kernel's call stands: planners write them, kernels read them.
+"""The layout of the integers in a generated kernel's call: planners write them, kernels read them.
 
-Of a call with ``operands`` operands, each of which is an array in memory or an iota:
+For a call with ``operands`` operands, each an array in memory or an iota:
 
-  place(k)       operand k's slot and byte offset; of an iota 0 and its first value
+  place(k)       operand k's slot and byte offset; for an iota 0 and its first value
   threads        how many threads share the call's items
   items          points, times pieces
   length         elements of a sweep
-  pieces         of each point's sweep, which are items of their own: pieces of a map, blocks of
-                 columns
+  pieces         of each point's sweep, which are separate items: pieces of a map, blocks of columns
   rows           how many rows a point has
   stride(k)      operand k's stride in a sweep
   points         a walk over the points
   (behind it)    a walk over a point's rows
 
-A walk is a rank, the sizes of as many dimensions, and for each operand its stride in each of them;
+A walk is a rank, the sizes of that many dimensions, and each operand's stride in each of them;
 ``Walk`` of ``kernels/loops.mojo`` reads it. ``operand`` of ``kernels/calling.mojo`` reads places,
-``launch`` of ``kernels/loops.mojo`` the threads and, next to them, the items. Strides are in
-elements, and of an iota in its values.
+``launch`` of ``kernels/loops.mojo`` the threads and the items after them. Strides are in elements;
+an iota's are in its values.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# Of a walk, as `kernels/loops.mojo` says too.
+# Of a walk, the same as in `kernels/loops.mojo`.
 MOST_DIMENSIONS = 16
 
 
 class KernelIntegers(NamedTuple):
-    """What the integers of a call say.
+    """The decoded integers of a call.
 
     Attributes:
       places: of each operand, see above.
@@ -52,12 +51,12 @@ class KernelIntegers(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KernelLayout:
-    """The positions of integers in the calls of kernels with so many operands."""
+    """The positions of integers in the calls of kernels with this many operands."""
 
     operands: int
 
     def place(self, operand: int) -> int:
-        """Of the slot; the byte offset, or an iota's first value, is the next."""
+        """The slot's position; the byte offset, or an iota's first value, follows it."""
         return 2 * operand
 
     @property
@@ -93,7 +92,7 @@ class KernelLayout:
         return 1 + self.operands
 
     def walk_length(self, rank: str) -> str:
-        """Mojo's expression for how many integers a walk is, of an expression for its rank."""
+        """The Mojo expression for a walk's number of integers, given one for its rank."""
         return f"1 + {self.dimension} * {rank}"
 
     def write(self, call: KernelIntegers) -> list[int]:
@@ -109,10 +108,10 @@ class KernelLayout:
         return integers
 
     def read(self, integers: Sequence[int]) -> KernelIntegers:
-        """What integers say.
+        """Decodes integers.
 
         Raises:
-          ValueError: there are not as many as they themselves say.
+          ValueError: their number is not the one they state.
         """
         walks: list[list[list[int]]] = []
         begin = self.points

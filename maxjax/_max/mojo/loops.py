@@ -1,8 +1,8 @@
 """Control flow as calls of the driver: loops whose bodies are tapes of their own.
 
 A carried value has two buffers, each behind a slot: the body reads one and writes the other, and
-the driver exchanges the slots after each iteration. What a scan goes through has a slot that moves
-along. The body's temporaries are in a part of the arena, behind a slot too.
+the driver exchanges the slots after each iteration. A scanned input has a slot that advances. The
+body's temporaries are in a part of the arena, which also has a slot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def emit_loop(part: Part, unit: Loop, number: int) -> None:
-    """Adds the calls of a loop to its part; ``number`` is the loop's step there."""
+    """Adds the calls of a loop to its part; ``number`` is the loop's step in it."""
     calls = _LoopCalls(part, unit, number)
     flow = unit.flow
     if not flow.is_loop:
@@ -38,7 +38,7 @@ class _LoopCalls:
         self.operands = [part.operand_place(x) for x in unit.inputs]
         self.results: dict[int, Place] = {
             node.number: part.place(node) for node in part.results_of(unit)}
-        # What slots are set to before the loop: slot, base slot, byte offset, stride.
+        # The slots' values before the loop: slot, base slot, byte offset, stride.
         self.settings: list[int] = []
 
     def temporary(self, nbytes: int) -> Place:
@@ -54,10 +54,10 @@ class _LoopCalls:
 
     def body(self, body: Body, inside: Mapping[int, Place] | Sequence[Place],
              outputs: list[Place | None]) -> Tape:
-        """A body's tape, its temporaries in the arena.
+        """A body's tape, with its temporaries in the arena.
 
         Args:
-          inside: for each operand where the body finds it.
+          inside: for each operand, its place in the body.
         """
         slot, = self.part.plan.new_slots(1)
         inner = self.part.subpart(
@@ -95,7 +95,7 @@ class _LoopCalls:
                 outputs.append(None)
                 continue
             buffers = self.result(position, aval), self.temporary(size)
-            # After as many exchanges the last value is in the result's memory.
+            # After this many exchanges the last value is in the result's memory.
             first, second = buffers if length % 2 == 0 else buffers[::-1]
             self.copy(init, first, size)
             a, b = self.slot_at(first), self.slot_at(second)
@@ -110,7 +110,7 @@ class _LoopCalls:
                 inside[number] = slot, 0
         for position in range(len(flow.carries), len(avals)):
             if position not in self.results:
-                # Nobody reads it: each iteration writes the same memory.
+                # It is never read: each iteration writes the same memory.
                 outputs.append((self.slot_at(self.temporary(nbytes_of(avals[position]))), 0))
                 continue
             slot, = self.part.plan.new_slots(1)
@@ -162,7 +162,7 @@ class _LoopCalls:
 
 
 def unchanged(body: Body, flow: Structure) -> set[int]:
-    """The carried values that a body gives back as it got them."""
+    """The carried values that a body returns unchanged."""
     jaxpr = body.jaxpr.jaxpr
     inputs = dict(zip(body.takes, jaxpr.invars, strict=True))
     return {position for position, number in enumerate(flow.carries)

@@ -1,8 +1,8 @@
-"""The operations that lowerings come down to on the Mojo backend, and how an index maps to another.
+"""The operations that lowerings emit on the Mojo backend, and maps between their indices.
 
-A ``Node`` is a value of static shape and physical dtype; its class says how it is made, and what
-must hold of it. ``check.py`` checks that it does. Nodes are compared and hashed by identity:
-``MojoContext`` makes equal ones one.
+A ``Node`` is a value of static shape and physical dtype; its class says how it is computed, and
+which properties it must have. ``check.py`` checks them. Nodes are compared and hashed by identity:
+``MojoContext`` merges equal ones.
 
 An index map gives, for each dimension of the source, ``(start, step, dim)``: the source's index is
 ``start + step * index[dim]``, or ``start`` alone where dim is -1.
@@ -25,17 +25,17 @@ _Class = TypeVar("_Class")
 
 @dataclass_transform(eq_default=False, frozen_default=True)
 def node_class(cls: type[_Class]) -> type[_Class]:
-    """A class of nodes, which type checkers hold to be frozen: at run time each node would take
-    twice as long to make, and planning 5 % longer."""
+    """A class of nodes, which only type checkers treat as frozen: at run time, creating a frozen
+    node would take twice as long, and planning 5 % longer."""
     return dataclass(eq=False, slots=True, repr=False)(cls)
 
 
 @node_class
 class Node:
-    """One value, or what makes several.
+    """One value, or the producer of several.
 
     Attributes:
-      shape: sizes, none of which is 0 except of `Input`, `Result` and `Empty`.
+      shape: sizes; none is 0 except in `Input`, `Result` and `Empty`.
       dtype: a NumPy dtype that memory can hold.
       inputs: the operands.
     """
@@ -46,7 +46,7 @@ class Node:
 
     @property
     def details(self) -> tuple[Any, ...]:
-        """What tells a node from another of its class, shape, dtype and operands; hashable."""
+        """What distinguishes nodes of one class, shape, dtype and operands; hashable."""
         return ()
 
     @property
@@ -65,7 +65,7 @@ class Node:
 # --- what is in memory when a program begins ---
 @node_class
 class Input(Node):
-    """An argument of the program, row by row; no operands.
+    """An argument of the program, in row-major order; no operands.
 
     Attributes:
       number: which; not negative.
@@ -80,10 +80,10 @@ class Input(Node):
 
 @node_class
 class Constant(Node):
-    """An array that is kept with the program; no operands.
+    """An array that is stored with the program; no operands.
 
     Attributes:
-      value: of the node's shape and dtype, row by row.
+      value: of the node's shape and dtype, in row-major order.
     """
 
     value: np.ndarray
@@ -91,13 +91,13 @@ class Constant(Node):
 
 @node_class
 class Empty(Node):
-    """No elements: a size is 0, and there are no operands."""
+    """A value without elements: a size is 0, and there are no operands."""
 
 
 # --- what generated kernels compute ---
 @node_class
 class Computed(Node):
-    """What a generated kernel computes.
+    """A value that a generated kernel computes.
 
     Attributes:
       name: of the operation.
@@ -108,7 +108,7 @@ class Computed(Node):
 
 @node_class
 class Apply(Computed):
-    """An elementwise operation on one operand or more, each of the node's own shape.
+    """An elementwise operation on one or more operands, each of the node's own shape.
 
     The operations are those of ``kernels/*.mojo``, and ``copy``, of one operand of the same dtype.
 
@@ -129,7 +129,7 @@ class Reduce(Computed):
 
     Attributes:
       axes: the operand's dimensions that are reduced, one or more, ascending; the node's shape is
-        what is left.
+        the rest.
     """
 
     axes: tuple[int, ...]
@@ -147,12 +147,12 @@ class Movement(Node):
 
 @node_class
 class View(Movement):
-    """One operand's elements at other places; the operand is no view, and has the same dtype.
+    """One operand's elements at other indices; the operand is not a view, and has the same dtype.
 
     Attributes:
-      index_map: for each of the operand's dimensions. Within its bounds for all indices of the
-        node; a step that is not 0 goes along a dimension of the node that is not of size 1, and
-        each dimension of the node is gone along once at most.
+      index_map: for each of the operand's dimensions. It is within bounds for all indices of the
+        node; a nonzero step moves along a dimension of the node whose size is not 1, and each
+        dimension of the node is used at most once.
     """
 
     index_map: IndexMap
@@ -164,22 +164,23 @@ class View(Movement):
 
 @node_class
 class Reshape(Movement):
-    """One operand's elements, row by row, in another shape of as many elements.
+    """One operand's elements, in row-major order, in another shape of equal size.
 
-    The operand is no reshape; strides can say it, or the operand has no memory of its own.
+    The operand is not a reshape; strides can express this one, or the operand has no memory of its
+    own.
     """
 
 
 @node_class
 class Iota(Node):
-    """The index, along one dimension; in no memory, no operands."""
+    """The index along one dimension; not in memory, no operands."""
 
 
 @node_class
 class Alias(Node):
-    """The same bytes as another dtype, of another size; one operand, row by row in memory.
+    """The same bytes as a dtype of another size; one operand, row-major in memory.
 
-    The last dimension is added, or taken away, to make up for the difference.
+    The last dimension is added or removed to make up for the difference.
     """
 
 
@@ -193,11 +194,11 @@ class Unit(Node):
 class Assemble(Unit):
     """Pieces put into windows of a new array of their dtype.
 
-    Without a filler the windows, which do not overlap, are all of the array.
+    Without a filler the windows, which do not overlap, cover the array.
 
     Attributes:
-      pieces: where each of the first operands goes; the operand after them, if there is one, is
-        the filler, one element.
+      pieces: the window of each of the first operands; the operand after them, if any, is the
+        filler, one element.
     """
 
     pieces: tuple[Piece, ...]
@@ -218,14 +219,14 @@ class Assemble(Unit):
 
 @node_class
 class Call(Unit):
-    """A function of the kernel pack; its results are `Result` nodes, its shape and dtype say
-    nothing.
+    """A function of the kernel pack; its results are `Result` nodes, its shape and dtype are
+    meaningless.
 
     Attributes:
       function: the function's name.
-      integers: that follow the places of operands and results.
-      strided: the operands may be any views and reshapes, and the planner makes the integers, of
-        which there are none here; else each operand lies row by row in memory.
+      integers: those that follow the places of operands and results.
+      strided: whether the operands may be any views and reshapes; the planner then makes the
+        integers, and there are none here. Otherwise each operand is row-major in memory.
     """
 
     function: str
@@ -239,12 +240,12 @@ class Call(Unit):
 
 @node_class
 class Loop(Unit):
-    """Programs that run within this one; the results are `Result` nodes, shape and dtype say
-    nothing. Each operand lies row by row in memory; an index is an int32.
+    """Programs that run within this one; the results are `Result` nodes, shape and dtype are
+    meaningless. Each operand is row-major in memory; an index is an int32.
 
     Attributes:
       name: of the loop or choice.
-      flow: what its operands are to its programs.
+      flow: the roles of its operands in its programs.
     """
 
     name: str
@@ -259,7 +260,7 @@ class Loop(Unit):
 
 @node_class
 class Result(Node):
-    """One result of its operand, a call or a loop, row by row.
+    """One result of its operand, a call or a loop, in row-major order.
 
     Attributes:
       number: which; not negative.
@@ -273,7 +274,7 @@ class Result(Node):
 
 
 class Piece(NamedTuple):
-    """Where a piece of an ``Assemble`` goes: its first element's index and the steps."""
+    """The window of a piece of an ``Assemble``: its first element's index and the steps."""
 
     starts: tuple[int, ...]
     steps: tuple[int, ...]
@@ -304,7 +305,7 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 class Access(NamedTuple):
-    """Elements of an array in memory: where the first is, and the stride of each dimension."""
+    """Elements of an array in memory: the first one's offset, and each dimension's stride."""
 
     offset: int
     strides: tuple[int, ...]
@@ -322,10 +323,10 @@ def map_access(access: Access, index_map: IndexMap, rank: int) -> Access:
 
 
 def reshape_access(access: Access, old: Sequence[int], new: Sequence[int]) -> Access | None:
-    """The same memory in another shape, where strides can say it."""
+    """The same memory in another shape, if strides can express it."""
     if 0 in old:
         return Access(access.offset, (0,) * len(new))
-    # Dimensions of size 1 have no stride to respect; runs that lie as one are one.
+    # Dimensions of size 1 have no stride to respect; contiguous runs are merged.
     runs: list[tuple[int, int]] = []
     for size, stride in zip(old, access.strides, strict=True):
         if size == 1:
@@ -353,14 +354,14 @@ def reshape_access(access: Access, old: Sequence[int], new: Sequence[int]) -> Ac
 
 
 def base_of(node: Node) -> Node:
-    """What a chain of views and reshapes looks at."""
+    """The base of a chain of views and reshapes."""
     while isinstance(node, Movement):
         node = node.inputs[0]
     return node
 
 
 def strided(node: Node) -> Access:
-    """Where a chain of views and reshapes looks, in its base's memory."""
+    """The access of a chain of views and reshapes to its base's memory."""
     if isinstance(node, View):
         return map_access(strided(node.inputs[0]), node.index_map, len(node.shape))
     if isinstance(node, Reshape):

@@ -1,8 +1,8 @@
-"""The pack: native kernels written by hand, built once on a machine, in the background.
+"""The pack: handwritten native kernels, built once per machine, in the background.
 
-Each file of ``pack/`` becomes one library, kept in the cache like a program's. A package may also
-bring libraries built beforehand (``python -m maxjax._max.mojo.pack_library DIRECTORY --target-cpu
-x86-64-v3``, to be put into ``prebuilt/``): they serve until this machine's own are built.
+Each file of ``pack/`` becomes one library, cached like a program's. A package may also contain
+prebuilt libraries (``python -m maxjax._max.mojo.pack_library DIRECTORY --target-cpu
+x86-64-v3``, to be put into ``prebuilt/``): they are used until this machine's own are built.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ SOURCES = Path(__file__).resolve().parent / "pack"
 PREBUILT = Path(__file__).resolve().parent / "prebuilt"
 MANIFEST = "manifest.json"
 
-# What every program needs comes first.
+# The files that every program needs come first.
 _FIRST = ("tape", "movement")
 _BUILD_SECONDS = 1200.0
-_LOOK_SECONDS = 1.0  # between looks for what another process has built
+_LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2
 _FORMAT = 1
-# The C name is the decorator's, or else the function's.
+# The C name is given by the decorator, or else by the function.
 _EXPORT = re.compile(
     r'^@export(?:\("(\w+)"[^)\n]*\))?\s*\n(?:@\w+\s*\n)*def\s+(\w+)', re.MULTILINE)
 
-# What the levels of x86-64 add to one another, by the names in /proc/cpuinfo.
+# What each level of x86-64 adds to the previous one, by the names in /proc/cpuinfo.
 _X86_LEVELS = {
     "x86-64": "",
     "x86-64-v2": "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3",
@@ -57,7 +57,7 @@ _X86_LEVELS = {
 
 
 def _kernel_exports() -> str:
-    """The functions of one of the pack's files that are kernels of primitives, for its loops."""
+    """Those functions of a pack file that are kernels of primitives, for its loops."""
     loops = {1: "apply", 2: "apply_to_pairs"}
     return "".join([
         f'\n\n@export("{kernel.name}_float32")\n'
@@ -66,12 +66,12 @@ def _kernel_exports() -> str:
         for kernel in pack_kernels()])
 
 
-# The file that they belong to.
+# The file they belong to.
 _ELEMENTWISE = SOURCES / "elementwise.mojo"
 
 
 class _Unit:
-    """One file of the pack and what became of it."""
+    """One file of the pack and the state of its library."""
 
     def __init__(self, path: Path):
         self.name = path.stem
@@ -96,9 +96,9 @@ class Pack:
     """The functions of the pack by their names.
 
     Args:
-      cache: where libraries are kept; by default the user's cache.
+      cache: where libraries are stored; by default the user's cache.
       sources: the folder of the Mojo files.
-      prebuilt: the folder of libraries built beforehand, or None.
+      prebuilt: the folder of prebuilt libraries, or None.
     """
 
     def __init__(self, cache: ArtifactCache | None = None, sources: Path = SOURCES,
@@ -132,7 +132,7 @@ class Pack:
         return all(unit.native or unit.prebuilt for unit in self.units)
 
     def address(self, name: str) -> int | None:
-        """Where the function is in memory, or None while it is not built. Never raises."""
+        """The function's address, or None while it is not built. Never raises."""
         place = self._addresses.get(name)
         if place is None:
             self._look()
@@ -147,7 +147,7 @@ class Pack:
           result, arguments: its C types; by default those of a kernel, ``(slots, args)``.
 
         Raises:
-          KeyError: it is not built, or there is none of that name.
+          KeyError: it is not built, or there is no function of that name.
         """
         place = self.address(name)
         if place is None:
@@ -157,14 +157,14 @@ class Pack:
 
     def request(self, done: Done | None = None, priority: float = 0.0,
                 names: Iterable[str] | None = None) -> None:
-        """Has what is missing built in the background, one library at a time; never raises.
+        """Builds missing libraries in the background, one at a time; never raises.
 
-        Libraries built beforehand are replaced by this machine's own, for those who ask later.
+        This machine's own libraries replace prebuilt ones for later requests.
 
         Args:
-          done: called with None, or with why a library is missing, on the thread that builds:
-            when the libraries of ``names`` are there, or have failed.
-          names: functions that are waited for, whose libraries come first; by default all.
+          done: called on the building thread when the libraries of ``names`` are built or have
+            failed: with None, or with why one is missing.
+          names: the functions to wait for, whose libraries come first; by default all.
         """
         wanted = None if names is None else {self.names.get(name) for name in names}
         missing = [unit for unit in self.units if unit.native is None]
@@ -180,10 +180,10 @@ class Pack:
         submit((unit for unit in missing if unit not in first), priority - 1)
 
     def build(self, progress: Callable[[str, float], None] | None = None) -> str | None:
-        """Builds what is missing, in this thread; returns why a library is missing, or None.
+        """Builds missing libraries in this thread; returns why one is missing, or None.
 
         Args:
-          progress: called with the name of each library and the seconds that it took.
+          progress: called with the name of each library and the seconds it took.
         """
         for unit in self.units:
             start = time.monotonic()
@@ -203,7 +203,7 @@ class Pack:
         return "; ".join(f"{name}: {why}" for name, why in failures.items()) or None
 
     def _look(self) -> None:
-        """Loads what has been built meanwhile, by this process or another."""
+        """Loads libraries built in the meantime, by this process or another."""
         now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS:
             return
@@ -230,7 +230,7 @@ class Pack:
             if self._adopt(unit, self.libraries.load(unit.key)):
                 break
             with self.libraries.locked([unit.key]) as locked:
-                # Another process may have stored it between the look and the lock.
+                # Another process may have stored it between the check and the lock.
                 if self._adopt(unit, self.libraries.load(unit.key)):
                     break
                 if locked or time.monotonic() >= deadline:
@@ -285,7 +285,7 @@ def _platform() -> str:
 
 
 def _is_trusted(path: Path) -> bool:
-    """Whether the file or folder is the user's or the administrator's, and theirs alone."""
+    """Whether the file or folder belongs to the user or the administrator alone."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -297,7 +297,7 @@ def _is_trusted(path: Path) -> bool:
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of libraries that are for this MAX, these kernels and this processor."""
+    """The manifest of libraries for this MAX, these kernels and this processor."""
     path = folder / MANIFEST
     if not _is_trusted(folder) or not _is_trusted(path):
         return None
@@ -338,7 +338,7 @@ def _processor_flags() -> set[str]:
 
 
 def _preload(names: list[str]) -> None:
-    """Loads libraries of MAX, for those that name them but not where they are."""
+    """Loads MAX's libraries, for libraries that name them without a path."""
     try:
         folder = Path(toolchain.compiler_folder()) / "modular" / "lib"
     except ToolchainError:
@@ -354,9 +354,9 @@ _END, _NEEDED, _STRTAB, _STRSZ, _RPATH, _RUNPATH = 0, 1, 5, 10, 15, 29  # dynami
 
 
 def make_portable(path: Path) -> list[str]:
-    """Removes the folders that a library would look for others in; returns what it needs of MAX.
+    """Removes a library's search path for others; returns the libraries of MAX that it needs.
 
-    The compiler writes its own place there, which on another machine may be anyone's.
+    The compiler writes its own folder there, which on another machine may belong to anyone.
 
     Raises:
       ValueError: the file is not a 64-bit little-endian ELF library.
@@ -383,7 +383,7 @@ def make_portable(path: Path) -> list[str]:
     strings = place(values[_STRTAB])
     for i, (kind, value) in enumerate(entries):
         if kind in (_RPATH, _RUNPATH):
-            # An entry cannot be taken out, but may stand there twice.
+            # An entry cannot be removed, but may be repeated.
             struct.pack_into("<QQ", content, start + 16 * i, _STRSZ, values[_STRSZ])
             length = len(text(strings + value).encode())
             content[strings + value:strings + value + length] = bytes(length)

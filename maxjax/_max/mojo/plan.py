@@ -1,8 +1,8 @@
-"""Turns a jaxpr into a tape: the calls of kernels in order, and where each value lies in memory.
+"""Turns a jaxpr into a tape: the calls of kernels in order, and each value's location in memory.
 
 Slots name memory: first the program's arguments, then its results, the arena, the constants, and
-what loops move. A value is at a byte offset of a slot. Temporaries share the arena, each from the
-call that makes it to the last that reads it.
+pointers that loops advance. A value is at a byte offset of a slot. Temporaries share the arena,
+each from the call that writes it to the last that reads it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from maxjax._max.mojo.nodes import (
 )
 from maxjax._transforms.simplify import simplify
 
-# Columns of a reduction that are accumulated together: their partial results stay in L1.
+# Columns of a reduction accumulated together: their partial results stay in L1.
 _BLOCK = 512
 
 Place = tuple[int, int]     # slot, byte offset
@@ -77,10 +77,10 @@ class Plan:
     Attributes:
       tape: its calls.
       inputs, outputs: types of its arguments and results; an output is an argument's number, a
-        constant, or the shape and dtype of what the tape writes.
-      slots: how many there are.
+        constant, or the shape and dtype of an array that the tape writes.
+      slots: their number.
       arena: bytes of temporaries.
-      constants: bytes that kernels read, and where each is.
+      constants: bytes that kernels read, and each one's offset.
       kernels: the sources it needs, without repetition.
       functions: the pack's functions that it needs.
       texts: the sources, by all that they depend on.
@@ -126,12 +126,12 @@ class Plan:
 
     def part(self, wanted: Sequence[Node], inputs: dict[int, Place], outputs: dict[Node, Place],
              arena_slot: int) -> Part:
-        """The steps that make nodes, of the program or of a loop's body."""
+        """The steps that compute nodes, of the program or of a loop's body."""
         return Part(self, wanted, inputs, outputs, arena_slot)
 
     @property
     def peak_bytes(self) -> int:
-        """Of temporaries, results and constants together."""
+        """Temporaries, results and constants together, in bytes."""
         results = sum(math.prod(x[0]) * x[1].itemsize for x in self.outputs
                       if type(x) is tuple)
         return self.arena + results + len(self.constants)
@@ -177,7 +177,7 @@ class Plan:
 
 
 def _writable(node: Node, context: MojoContext, written: dict[Node, int]) -> Node:
-    """A node whose elements a kernel can write where they are wanted, row by row."""
+    """A node whose elements a kernel can write to their destination, in row-major order."""
     base = base_of(node)
     access = strided(node)
     whole = node is base or (node.size == base.size and access.offset == 0
@@ -196,13 +196,13 @@ class Part:
     Attributes:
       tape: its calls.
       arena, arena_slot: the memory of its temporaries.
-      places: where each buffer begins that is written here.
-      windows: what is written straight to its place in an assembled array.
-      units: what is done one after the other: a group, a call or a loop, or of an assembled array
-        "fill" (its filler), a piece's number, or "done".
-      first, last: of the units, which make a buffer and read it last.
+      places: the beginning of each buffer written here.
+      windows: nodes written straight to their window of an assembled array.
+      units: executed one after the other: a group, a call or a loop; for an assembled array "fill"
+        (its filler), a piece's number, or "done".
+      first, last: the units that write a buffer first and read it last.
       kernels: of its groups.
-      in_place: what takes over the place of an operand that dies in the same unit.
+      in_place: buffers that reuse the memory of an operand that dies in the same unit.
     """
 
     def __init__(self, plan: Plan, wanted: Sequence[Node], inputs: dict[int, Place],
@@ -221,20 +221,20 @@ class Part:
         self.kernels: dict[Group, Kernel] = {}
         self.in_place: dict[Node, Node] = {}
         self._live()
-        self.arena.restart()        # calls have temporaries of their own
+        self.arena.restart()        # calls have their own temporaries
         for number, (unit, detail) in enumerate(self.units):
             self._emit(number, unit, detail)
 
     # --- which unit is done when ---
     def _windows(self) -> dict[Node, tuple[Assemble, Access]]:
-        """Elementwise results that are written straight to their place in an assembled array."""
+        """Elementwise results that are written straight to their window of an assembled array."""
         windows: dict[Node, tuple[Assemble, Access]] = {}
         for node in self.fusion.order:
             if not isinstance(node, Assemble):
                 continue
             if node.filler is not None and not isinstance(
                     base_of(node.filler), (Constant, Input)):
-                continue        # a filler that is computed may come after what is put on it
+                continue        # a computed filler may come after the pieces put on it
             for source, piece in zip(node.sources, node.pieces, strict=True):
                 dims = _one_to_one(source)
                 base = base_of(source)
@@ -290,7 +290,7 @@ class Part:
         return [base_of(x) for x in unit.inputs]
 
     def makes(self, unit: Any, detail: Any) -> list[Node]:
-        """What a unit puts in memory, all of it or some."""
+        """The buffers that a unit writes, whole or in part."""
         if isinstance(unit, Group):
             return list(unit.homes)
         if isinstance(unit, Assemble):
@@ -298,7 +298,7 @@ class Part:
         return [user for user, _ in self.fusion.users[unit]]
 
     def _live(self) -> None:
-        """First and last steps of each buffer, then its place."""
+        """Determines each buffer's first and last step, then its place."""
         for unit, _ in self.units:
             if isinstance(unit, Group):
                 self.kernels[unit] = emit(unit, self.fusion, self._placement, self.plan.texts)
@@ -321,7 +321,7 @@ class Part:
                 if isinstance(unit, Group):
                     dying = self._dying_operand(unit, node, number)
                     if dying is not None:
-                        # The block's life is prolonged: it is its operand's memory.
+                        # The block's life is extended: it is its operand's memory.
                         self.places[owner] = self.places[dying]
                         self.arena.prolong(self.places[dying][1], self.last[owner])
                         continue
@@ -329,7 +329,7 @@ class Part:
                 self.places[owner] = (self.arena_slot, offset)
 
     def _dying_operand(self, group: Group, node: Node, number: int) -> Node | None:
-        """A temporary that an elementwise kernel reads for the last time, just where it writes."""
+        """A temporary that an elementwise kernel reads last, at the same index as it writes."""
         kernel = self.kernels[group]
         if kernel.kind != "map" or self.owner(node) is not node:
             return None
@@ -406,7 +406,7 @@ class Part:
             self.call(unit.function, integers, _signature(unit.inputs, results))
 
     def _unwanted(self, number: int, made: dict[int, Node]) -> Place:
-        """Memory for a result that nobody reads; results of one call are of one size."""
+        """Memory for a result that is never read; results of one call have one size."""
         size = max(node.nbytes for node in made.values())
         return self.arena_slot, self.arena.allocate(size, number, number)
 
@@ -477,7 +477,7 @@ class Part:
         self.tape.steps.append(Step("", kernel.source, integers, note))
 
     def _first_element(self, operand: Operand) -> tuple[int, int]:
-        """Where it is; of an iota 0 and its value."""
+        """Its location; for an iota 0 and its value."""
         if isinstance(operand.node, Iota):
             return 0, operand.access.offset
         slot, offset = self.place(operand.node)
@@ -493,7 +493,7 @@ class Part:
 
     def subpart(self, closed: ClosedJaxpr, inputs: Sequence[Place],
                 outputs: Sequence[Place | None], arena_slot: int) -> Part:
-        """The steps of a loop's body, whose results go to given places, if to any."""
+        """The steps of a loop's body, whose results go to the given places, if any."""
         closed = simplify(closed)
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
@@ -533,9 +533,9 @@ def _window(node: Node, piece: Piece) -> Access:
 
 
 def _one_to_one(node: Node) -> list[int] | None:
-    """Where each dimension of a node's base is among the node's own; -1 for those of size 1.
+    """The position of each dimension of a node's base among the node's own; -1 for size 1.
 
-    None where the node is not all of its base's elements in their order.
+    None unless the node has all of its base's elements in order.
     """
     if not isinstance(node, View):
         return list(range(len(node.shape))) if isinstance(node, Apply) else None
@@ -552,10 +552,10 @@ def _one_to_one(node: Node) -> list[int] | None:
 
 
 def _walks(group: Group, kernel: Kernel) -> tuple[list[list[int]], list[list[int]], list[int]]:
-    """The dimensions of points, of rows, and the swept one: each a size, and operands' strides.
+    """The dimensions of points and of rows, and the swept one: each a size, and operands' strides.
 
     Raises:
-      LoweringError: there are more than kernels have room for.
+      LoweringError: there are more than kernels support.
     """
     def dimension(dim: int) -> list[int]:
         return [group.space[dim], *[x.access.strides[dim] for x in kernel.operands]]
@@ -573,7 +573,7 @@ def _walks(group: Group, kernel: Kernel) -> tuple[list[list[int]], list[list[int
 
 
 def _pieces(kind: str, points: int, n: int, threads: int) -> int:
-    """Into how many pieces a kernel cuts each point's sweep of ``n`` elements."""
+    """The number of pieces into which a kernel cuts each point's sweep of ``n`` elements."""
     if kind == "map" and 1 < threads and points < 4 * threads:
         wanted = -(-4 * threads // points) if points > 1 else threads
         return min(wanted, max(1, n // 1024))
@@ -586,7 +586,7 @@ def _pieces(kind: str, points: int, n: int, threads: int) -> int:
 
 
 def _collapsed(dims: list[list[int]]) -> list[list[int]]:
-    """Neighbouring dimensions that all operands go through as one are one."""
+    """Merges neighbouring dimensions that are contiguous in all operands."""
     result: list[list[int]] = []
     for dim in dims:
         if result and _follows(result[-1], dim):

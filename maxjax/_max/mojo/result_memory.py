@@ -1,8 +1,8 @@
-"""Memory of large results, taken again when nobody refers to the result any more.
+"""Memory of large results, reused when nothing refers to the result any more.
 
-Fresh pages cost more than many a kernel that fills them: 8 MB take the kernel 0.5 ms to provide
-and clear, 32 MB take 8 ms. The C library keeps freed blocks up to some size, but gives the end of
-its heap back as soon as a loop holds one result while it computes the next.
+Fresh pages cost more than many of the kernels that fill them: the operating system takes 0.5 ms to
+provide and clear 8 MB, and 8 ms for 32 MB. The C library retains freed blocks up to some size, but
+returns the end of its heap as soon as a loop holds one result while it computes the next.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import numpy as np
 
 from maxjax._base import threads
 
-# From how many bytes it is worth the 1 us.
+# The number of bytes from which reuse is worth the 1 us.
 LEAST_BYTES = 1 << 20
-# How much is kept at most, in use or not.
+# The most bytes to retain, in use or not.
 KEPT_BYTES = 1 << 27
-# A block that only the variable of `empty` refers to, as `sys.getrefcount` counts.
+# The count by `sys.getrefcount` of a block that only the variable of `empty` refers to.
 _UNUSED = 2
 _NONE: deque[np.ndarray] = deque()
 
 
 class ResultMemory:
-    """Blocks of memory by their sizes.
+    """Blocks of memory by size.
 
-    A block is an array, of which every result, and every view of one, is a view: its count of
-    references tells whether it is in use. Threads that look for one need no lock: who looks at a
-    block has taken it out of its queue.
+    A block is an array, of which every result, and every view of a result, is a view: its reference
+    count tells whether it is in use. Threads that search for one need no lock: a thread takes a
+    block out of its queue before it examines it.
     """
 
     def __init__(self, kept_bytes: int = KEPT_BYTES):
@@ -43,7 +43,7 @@ class ResultMemory:
         for _ in range(len(blocks)):
             try:
                 block = blocks.popleft()
-            except IndexError:      # another thread looks at it
+            except IndexError:      # another thread examines it
                 break
             if sys.getrefcount(block) == _UNUSED:
                 result = np.ndarray(shape, dtype, block)
@@ -52,7 +52,7 @@ class ResultMemory:
             blocks.append(block)
         block = np.empty(size, np.uint8)
         result = np.ndarray(shape, dtype, block)
-        # Where another thread does the same, this block is not kept.
+        # If another thread does the same, this block is not retained.
         if size <= self._kept_bytes and self._changing.acquire(blocking=False):
             try:
                 self._keep(size, block)
@@ -64,7 +64,7 @@ class ResultMemory:
         blocks = self._blocks.pop(size, None) or deque()
         blocks.append(block)
         self._blocks[size] = blocks
-        # Forgotten blocks are freed with the last array that needs them.
+        # Dropped blocks are freed with the last array that needs them.
         while self.bytes > self._kept_bytes:
             oldest = next(iter(self._blocks))
             with contextlib.suppress(IndexError):
@@ -74,7 +74,7 @@ class ResultMemory:
 
     @property
     def bytes(self) -> int:
-        """How much is kept, in use or not."""
+        """The bytes retained, in use or not."""
         return sum(size * len(blocks) for size, blocks in list(self._blocks.items()))
 
 

@@ -1,9 +1,9 @@
-"""Native kernels by their full source text, built in the background and kept across processes.
+"""Native kernels by their full source text, built in the background and cached across processes.
 
 A library holds the kernels that one request was missing. In the cache (see ``artifacts``) it is
 one artifact under many keys: one for the library, and one for each of its kernels, which is
-compared in full. A kernel's symbol follows from its text, so a kernel is found without knowing
-what it was built with. Whatever is wrong with a file is a miss, and a miss is built again.
+compared in full. A kernel's symbol is derived from its text, so a kernel can be found without
+knowing the library it was built into. Any problem with a file is a miss, and a miss is rebuilt.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Done = Callable[["str | None"], None]
 _LOCK_POLL_SECONDS = 0.1
 _WAIT_POLL_SECONDS = 0.02
 _BISECTIONS = 2
-# For fewer kernels, a second start of the compiler costs more than is gained.
+# For fewer kernels, starting the compiler twice costs more than it gains.
 _FEWEST_PER_LIBRARY = 2
 _LOCATED_ERROR = re.compile(
     rf"^[^\n]*{re.escape(toolchain.SOURCE_NAME)}:(\d+):\d+: error: (.*)$", re.MULTILINE)
@@ -45,8 +45,8 @@ class Kernel(NamedTuple):
 
     Attributes:
       source: Mojo declarations, among them one exported function named ``KERNEL``, as in
-        ``@export("KERNEL")``. What else it declares at the top level has names that begin with
-        ``KERNEL``, which is replaced wherever it stands.
+        ``@export("KERNEL")``. Its other top-level names begin with ``KERNEL``, which is replaced
+        wherever it occurs.
     """
 
     source: str
@@ -89,14 +89,14 @@ class Job:
 
 
 class Queue:
-    """Jobs and the one thread that does them, the most urgent first. It starts with the first."""
+    """Jobs and the one thread that runs them, the most urgent first. It starts with the first."""
 
     def __init__(self, name: str):
         self.name = name
         self._jobs: list[Job] = []
         self._inherited: list[Job] = []     # by a fork
         self._thread: threading.Thread | None = None
-        # Taken by itself, not through the condition, whose `with` an interrupt can leave locked.
+        # Acquired directly, not through the condition, whose `with` an interrupt can leave locked.
         self._lock = threads.lock()
         self._condition = threads.condition(self._lock)
         threads.after_fork(self._after_fork_in_child)
@@ -113,7 +113,7 @@ class Queue:
         self._finish(job, problem)
 
     def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
-        """Waits for a job, ahead of all that have not begun; returns its error.
+        """Moves a job ahead of all that have not begun and waits for it; returns its error.
 
         Args:
           progress: called many times a second with the seconds since the job was submitted.
@@ -123,7 +123,7 @@ class Queue:
             if job in self._inherited:
                 self._inherited.remove(job)
                 self._jobs.append(job)
-            problem = self._start() if job in self._jobs else None  # after a fork it is gone
+            problem = self._start() if job in self._jobs else None  # gone after a fork
             self._condition.notify_all()
         if problem is not None:
             return problem
@@ -154,10 +154,10 @@ class Queue:
                 job.started = time.monotonic()
             try:
                 error = job.work()
-            except Exception as problem:  # a bug in maxjax must not take the thread with it
+            except Exception as problem:  # a bug in maxjax must not end the thread
                 error = f"{type(problem).__name__}: {problem}"
             self._finish(job, error)
-            # Last: a child that is forked before finds the job, and can do it.
+            # Last: a child forked before this line finds the job, and can run it.
             with self._lock:
                 self._jobs.remove(job)
 
@@ -170,7 +170,7 @@ class Queue:
         job.ready.set()
 
     def _after_fork_in_child(self) -> None:
-        """Pending jobs are the parent's: they are begun anew where they are waited for."""
+        """Pending jobs are the parent's: one that the child waits for is restarted."""
         self._thread = None
         self._inherited += self._jobs
         self._jobs = []
@@ -180,11 +180,11 @@ class Queue:
 
 
 class Libraries:
-    """Shared libraries in the cache: loading them, and building them in only one process.
+    """Shared libraries in the cache: loads them, and builds each in only one process.
 
     Attributes:
-      foreign_seconds: how long to leave a key to another process that builds it.
-      build_seconds: a build that takes longer is taken for hung.
+      foreign_seconds: how long to wait for another process that builds a key.
+      build_seconds: a build that takes longer is considered hung.
       compiler_threads: that a build may use.
     """
 
@@ -230,7 +230,7 @@ class Libraries:
         try:
             build_library(source, output, directory=self.cache.directory,
                           seconds=self.build_seconds, threads=self.compiler_threads)
-            # Where the cache cannot take it, it serves this process alone.
+            # If the cache cannot store it, only this process uses it.
             stored = self.cache.store(key, output, also, suffix=".so")
             if stored is None:
                 warn_once("native code is not kept for other processes: "
@@ -248,11 +248,11 @@ class Libraries:
 
     @contextlib.contextmanager
     def locked(self, keys: Iterable[bytes]) -> Any:
-        """Takes the locks of those keys that no other holds; gives the set of these keys."""
+        """Takes the locks of those keys that no other process holds; returns these keys."""
         locks: dict[bytes, KeyLock] = {}
         for key in keys:
             lock = self.cache.key_lock(key)
-            with threads.unforked:      # a child that does not know of the lock would hold it too
+            with threads.unforked:      # a child unaware of the lock would hold it too
                 if lock.acquire():
                     locks[key] = lock
                     self._held.append(lock)
@@ -271,7 +271,7 @@ class Libraries:
 
 
 def open_library(path: Path) -> ctypes.CDLL | None:
-    """The loaded library, its names its own; None where the system refuses it."""
+    """The loaded library, its symbols private; None if the system refuses it."""
     try:
         with threads.unforked:
             library = ctypes.CDLL(str(path), mode=getattr(os, "RTLD_NOW", 0) | ctypes.RTLD_LOCAL)
@@ -282,7 +282,7 @@ def open_library(path: Path) -> ctypes.CDLL | None:
 
 
 def address(library: ctypes.CDLL, name: str) -> int | None:
-    """Where the function of that name is in memory."""
+    """The address of the function of that name."""
     try:
         return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     except AttributeError:
@@ -294,11 +294,11 @@ class KernelStore:
 
     Args:
       header: the text before the kernels of every library: imports and shared declarations.
-      cache: where libraries are kept; by default the user's cache.
+      cache: where libraries are stored; by default the user's cache.
       per_library: the most kernels in one library.
 
     Attributes:
-      workers: the most builds at a time.
+      workers: the most concurrent builds.
     """
 
     workers = min(2, os.cpu_count() or 1)
@@ -314,7 +314,7 @@ class KernelStore:
         self._queue = Queue("maxjax-kernels")
 
     def find(self, sources: Iterable[str]) -> dict[str, int]:
-        """The addresses of those kernels that exist, loaded where need be. Never raises."""
+        """The addresses of those kernels that exist, loaded if necessary. Never raises."""
         known = self._addresses
         found = {}
         for source in sources:
@@ -327,11 +327,11 @@ class KernelStore:
 
     def request(self, sources: Sequence[str], done: Done, priority: float = 0.0,
                 label: str = "") -> Job:
-        """Asks for kernels. Returns at once, and never raises.
+        """Requests kernels. Returns at once, and never raises.
 
         Args:
-          done: called with None when ``find`` finds them all, or with why it does not; on the
-            thread that builds.
+          done: called on the building thread, with None when ``find`` finds them all, or with why
+            it does not.
         """
         sources = tuple(dict.fromkeys(sources))
         job = Job(lambda: self.build(sources), done, priority, label, sources)
@@ -339,7 +339,7 @@ class KernelStore:
         return job
 
     def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
-        """Waits for a request, ahead of all others; returns what its ``done`` was given.
+        """Moves a request ahead of all others and waits for it; returns what its ``done`` received.
 
         Args:
           progress: called many times a second with the seconds since the request.
@@ -347,7 +347,7 @@ class KernelStore:
         return self._queue.wait(job, progress)
 
     def build(self, sources: Iterable[str]) -> str | None:
-        """Builds what is missing, in this thread; returns why a kernel is missing, or None."""
+        """Builds missing kernels in this thread; returns why one is missing, or None."""
         wanted = list(dict.fromkeys(sources))
         deadline = time.monotonic() + self.libraries.foreign_seconds
         while True:
@@ -358,7 +358,7 @@ class KernelStore:
             patient = time.monotonic() < deadline
             with self.libraries.locked(keys) as locked:
                 mine = [source for key, source in keys.items() if key in locked or not patient]
-                # Another process may have stored some between the look and the lock.
+                # Another process may have stored some between the check and the lock.
                 mine = self._missing(mine)
                 self._build_side_by_side(mine)
             if not mine and self._missing(wanted):
@@ -395,13 +395,13 @@ class KernelStore:
         return place
 
     def _build_side_by_side(self, sources: Sequence[str]) -> None:
-        """Builds kernels into as many libraries as fill the processors, and at least as need be.
+        """Builds kernels into as many libraries as there are processors, or more if necessary.
 
-        A build is one thread for most of its time, so two of half the size are done sooner.
+        A build is single-threaded most of the time, so two of half the size finish sooner.
         """
         workers = min(self.workers, max(1, len(sources) // _FEWEST_PER_LIBRARY))
         count = max(workers, -(-len(sources) // self.per_library))
-        # The longest first, each to the library that has the least text.
+        # The longest first, each to the library with the least text.
         libraries: list[list[str]] = [[] for _ in range(count)]
         for source in sorted(sources, key=len, reverse=True):
             open_ = [library for library in libraries if len(library) < self.per_library]
@@ -412,7 +412,7 @@ class KernelStore:
             while (library := next(waiting, None)) is not None:
                 self._build(library)
 
-        # Daemons, not a pool of concurrent.futures: the interpreter does not wait for a build.
+        # Daemon threads, not a concurrent.futures pool: the interpreter must not wait for a build.
         helpers = [threading.Thread(target=work, name="maxjax-kernels-build", daemon=True)
                    for _ in range(workers - 1)]
         for helper in helpers:
@@ -422,7 +422,7 @@ class KernelStore:
             helper.join()
 
     def _build(self, sources: Sequence[str], bisections: int = 0) -> None:
-        """Builds kernels into one library, or, where one of them is at fault, into several."""
+        """Builds kernels into one library or, if one of them is at fault, into several."""
         if self.broken is not None or not sources:
             return
         kernels = [Kernel(source) for source in sources]
@@ -443,7 +443,7 @@ class KernelStore:
 
     def _recover(self, error: ToolchainError, sources: Sequence[str],
                  first_lines: Sequence[int], bisections: int) -> None:
-        """Saves what can be saved after a failed build."""
+        """Salvages what it can after a failed build."""
         if error.kind in ("missing", "ending"):
             self.broken = str(error)
             if error.kind == "missing":

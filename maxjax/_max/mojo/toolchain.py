@@ -1,8 +1,8 @@
 """Runs the Mojo compiler: one source text into one shared library, in a process of low priority.
 
-A small launcher stands between this process and the compiler. It lowers the priority of both and
-ends the compiler when this process dies; all that they start is in one process group, which is
-killed when the time is over or the interpreter ends.
+A small launcher runs between this process and the compiler. It lowers the priority of both and
+ends the compiler when this process dies; all their children are in one process group, which is
+killed on a timeout or when the interpreter ends.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from maxjax._max.versions import cpu_target, versions
 
 KERNELS = Path(__file__).resolve().parent.parent  # where the package `kernels` is
 FLAGS = ("-O3", "--fp-mode", "contract=off", "-D", "MAXJAX_LIBRARY",
-         # Its own words are a library's own, though they lie in another of its object files.
+         # These words belong to a library, though they are in another of its object files.
          *(() if sys.platform == "darwin" else ("-Xlinker", "-Bsymbolic")))
 SOURCE_NAME = "library.mojo"
 
-# The end of every library that imports kernels: what they need of the process, without a lock of
-# MAX's runtime (see kernels/crew.mojo). Memory is the C library's, which renews its locks in a
-# forked child.
+# The last part of every library that imports kernels: what they need from the process, without a
+# lock of MAX's runtime (see kernels/crew.mojo). Memory comes from the C library, which renews its
+# locks in a forked child.
 _COMMON = f"""
 
 from std.ffi import external_call
@@ -66,8 +66,8 @@ _MOST_OUTPUT = 1 << 18
 _NICENESS = 10
 
 # Arguments: the parent's process id, the folder of the package `mojo`, the compiler's arguments.
-# The compiler is its child, not its successor: on the death of the parent the kernel signals only
-# the launcher, and where it does not, the launcher notices that its own parent is another.
+# The compiler is its child, not its successor: when the parent dies the kernel signals only the
+# launcher, and where it does not, the launcher notices that its own parent has changed.
 _LAUNCHER = """
 import ctypes, os, signal, sys, threading, time
 parent, folder, *arguments = sys.argv[1:]
@@ -108,7 +108,7 @@ if code < 0:
 os._exit(code)
 """
 _NO_COMPILER = 97  # the launcher's exit status
-# What links: the Mojo compiler looks for one only after it has compiled everything.
+# Linkers: the Mojo compiler looks for one only after it has compiled everything.
 _LINKERS = ("cc", "gcc", "clang")
 _NO_LINKER = "unable to find suitable c compiler"
 _ERROR_LINE = re.compile(r"^(?:.*?: )?error: (.*)$", re.MULTILINE)
@@ -122,7 +122,7 @@ class ToolchainError(Exception):
     """There is no library; the message says why in one line.
 
     Attributes:
-      kind: ``"missing"`` (no compiler, or none of C), ``"rejected"`` (an error in the source),
+      kind: ``"missing"`` (no Mojo or C compiler), ``"rejected"`` (an error in the source),
         ``"crashed"``, ``"killed"`` (from outside, by SIGKILL), ``"timeout"``, ``"disk"`` or
         ``"ending"`` (the interpreter).
       output: what the compiler printed.
@@ -140,7 +140,7 @@ def target_cpu() -> str | None:
 
 
 def identity(source: str = "", target: str | None = None) -> str:
-    """All that a library depends on besides its source, which tells the kernels it imports."""
+    """All that a library depends on besides its source; the source names the kernels it imports."""
     return "\n".join((f"native library 1, {versions()}", f"for {target or cpu_target()}",
                       kernel_digest.kernels(_whole(source)), *FLAGS, _COMMON))
 
@@ -156,12 +156,12 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
 
     Args:
       output: the file to write; on the file system of ``directory``.
-      include: folders in which imported packages are looked for.
-      directory: where a private folder is made for all that the compiler writes; by default that
-        of ``output``.
+      include: folders in which to look for imported packages.
+      directory: where to create a private folder for the compiler's files; by default that of
+        ``output``.
       target: the ``--target-cpu``; by default ``MAXJAX_CPU_TARGET``, or else this machine's.
-      seconds: after these the compiler is ended.
-      threads: of the compiler.
+      seconds: the time after which the compiler is killed.
+      threads: for the compiler.
 
     Raises:
       ToolchainError: there is no library, and nothing is left behind.
@@ -195,7 +195,7 @@ def _run(arguments: list[str], folder: Path, seconds: float) -> None:
       ToolchainError: it did not succeed.
     """
     environment = {**os.environ, "TMPDIR": str(folder),
-                   # A build reuses nothing of another's, and this cache has no bound.
+                   # Builds share nothing, and this cache is unbounded.
                    "MODULAR_CACHE_DIR": str(folder / "cache")}
     environment.setdefault("MODULAR_TELEMETRY_ENABLED", "0")
     command = [sys.executable, "-I", "-S", "-c", _LAUNCHER % (_NICENESS, _NICENESS, _NO_COMPILER),
@@ -204,7 +204,7 @@ def _run(arguments: list[str], folder: Path, seconds: float) -> None:
         if _ending:
             raise ToolchainError("ending", "the interpreter is ending")
         try:
-            with threads.unforked:      # a fork would keep the pipe open that tells of the start
+            with threads.unforked:      # a fork would keep open the pipe that signals the start
                 process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT, env=environment, cwd=folder, start_new_session=True)
@@ -226,7 +226,7 @@ def _run(arguments: list[str], folder: Path, seconds: float) -> None:
 
 
 def _judge(code: int, output: str) -> None:
-    """Raises the error that the compiler's exit status and output stand for, if any."""
+    """Raises the error that the compiler's exit status and output indicate, if any."""
     if code == 0:
         return
     last = output.splitlines()[-1] if output else "it printed nothing"
@@ -277,7 +277,7 @@ def _listen(process: subprocess.Popen, deadline: float) -> tuple[bytes, bool]:
     printed = bytearray()
     ended = False
     while True:
-        # Not until the end of the stream: a helper of the compiler's may hold it longer.
+        # Not until the end of the stream: one of the compiler's children may hold it longer.
         if poll.poll(0 if ended else int(_POLL_SECONDS * 1000)):
             chunk = os.read(stream, 1 << 16)
             printed += chunk[:max(0, _MOST_OUTPUT - len(printed))]
@@ -297,7 +297,7 @@ def _listen(process: subprocess.Popen, deadline: float) -> tuple[bytes, bool]:
 def _end(process: subprocess.Popen) -> None:
     """Ends a process and its group, whether or not it has ended by itself."""
     with contextlib.suppress(OSError):
-        # Before the process is collected its number, and so that of the group, is its own.
+        # Until the process is reaped, its number, and so the group's, still belongs to it.
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):

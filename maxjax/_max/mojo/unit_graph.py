@@ -1,9 +1,9 @@
-"""Which unit of a program reads which, in an order that is kept while units are joined.
+"""The graph of which unit of a program reads which, in an order maintained while units merge.
 
-Each unit has a rank, higher than those of the units that it reads. So most questions whether one
-needs another are answered by their ranks, and the others by a search among the ranks between.
+Each unit has a rank, higher than those of the units that it reads. So whether one needs another is
+mostly decided by their ranks, and otherwise by a search among the ranks between.
 Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs" (2006): an edge
-against the ranks moves only what lies between its ends.
+against the ranks moves only the units between its ends.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import heapq
 from collections.abc import Collection, Iterable
 from typing import Any
 
-# Units that are looked at to answer whether one needs another. Where that is not enough the answer
-# is yes, which forgoes a kernel that would do a little more: planning stays linear.
+# The most units searched to decide whether one needs another. If that is not enough the answer is
+# yes, which only loses some fusion: planning stays linear.
 _EFFORT = 256
 
 
@@ -34,13 +34,13 @@ class UnitGraph:
         self._readers.setdefault(unit, {})
 
     def connect(self, readers: Iterable[Any], unit: Any) -> None:
-        """Units of higher ranks read one."""
+        """Records that units of higher ranks read one."""
         for reader in readers:
             self.reads[reader][unit] = None
             self._readers[unit][reader] = None
 
     def joins(self, unit: Any, readers: Collection[Any]) -> bool:
-        """Makes units read another, unless that one needs one of them."""
+        """Makes units read another, unless it needs one of them."""
         rank = self._rank
         against = {reader for reader in readers if rank[reader] < rank[unit]}
         if against:
@@ -53,7 +53,7 @@ class UnitGraph:
         return True
 
     def merge(self, first: Any, second: Any) -> bool:
-        """Makes one unit of two, ``first``, unless one of them needs the other."""
+        """Merges two units into ``first``, unless one of them needs the other."""
         rank = self._rank
         low, high = sorted((first, second), key=rank.__getitem__)
         below = self._below(high, rank[low], {low})
@@ -69,21 +69,21 @@ class UnitGraph:
         return True
 
     def needs(self, unit: Any) -> Needs:
-        """What a unit needs, while nothing changes."""
+        """The units that a unit needs; valid until the graph changes."""
         return Needs(self.reads, self._rank, unit)
 
     def _sorted(self, units: Iterable[Any]) -> list[Any]:
         return sorted(units, key=self._rank.__getitem__)
 
     def _rerank(self, units: list[Any]) -> None:
-        """Gives units their ranks anew, in this order."""
+        """Reassigns the ranks of units, in this order."""
         ranks = sorted(map(self._rank.__getitem__, units))
         self._rank.update(zip(units, ranks, strict=True))
 
     def _below(self, unit: Any, lowest: int, forbidden: set[Any]) -> set[Any] | None:
-        """A unit and those that it needs, down to a rank; None where one of them is forbidden.
+        """A unit and those that it needs, down to a rank; None if one of them is forbidden.
 
-        The lowest go first: what a step far back has kept leads there in few steps.
+        The lowest come first: a value saved far back leads there in few steps.
         """
         rank, found, heap = self._rank, {unit}, [(self._rank[unit], unit)]
         while heap:
@@ -109,7 +109,7 @@ class UnitGraph:
 
 
 class Needs:
-    """The units that one needs, found as far down as they are asked for."""
+    """The units that one needs, found only as far down as requested."""
 
     def __init__(self, reads: dict[Any, dict[Any, None]], rank: dict[Any, int], unit: Any):
         self._reads = reads

@@ -1,6 +1,6 @@
 """jax.experimental.compilation_cache.compilation_cache.
 
-What maxjax compiles is always kept, in the folder that MAXJAX_CACHE_DIR names.
+maxjax always caches compiled programs, in the folder that MAXJAX_CACHE_DIR names.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from maxjax._base.missing import explain_missing_names
 
 
 def set_cache_dir(path: str) -> None:
-    """Sets ``jax_compilation_cache_dir``, which tells once that it has no effect: see
+    """Sets ``jax_compilation_cache_dir``, which warns once that it has no effect: see
     MAXJAX_CACHE_DIR.
 
     >>> set_cache_dir("my_cache")
@@ -22,7 +22,7 @@ def set_cache_dir(path: str) -> None:
 
 
 def reset_cache() -> None:
-    """Forgets that a folder was looked at: there is nothing to forget.
+    """Resets the cache's state: does nothing here.
 
     >>> reset_cache()
     """

@@ -1,6 +1,6 @@
 """jax.experimental.sparse: arrays that are mostly zeros.
 
-There is BCOO, and a minimum of BCSR; COO, CSR, CSC, and primitives of their own are not there.
+BCOO is supported, and BCSR minimally; COO, CSR, CSC, and sparse primitives are not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Sparse arrays as lists of coordinates, and what is computed with them.
+"""Sparse arrays as lists of coordinates, and their conversions.
 
 A BCOO array of shape ``batch + sparse + dense`` has ``data`` of shape ``batch + (nse,) + dense``
-and ``indices`` of shape ``batch + (nse, n_sparse)``. Coordinates out of bounds are padding. All is
-composed of gathers and scatters of its data: so jit, vmap and derivatives of these hold here too.
+and ``indices`` of shape ``batch + (nse, n_sparse)``. Coordinates out of bounds are padding. All
+operations are composed of gathers and scatters of its data, so jit, vmap and derivatives work.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from maxjax.tree_util import register_pytree_node_class
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """Something takes more time or memory than its result is worth.
+    """An operation takes disproportionate time or memory.
 
     >>> issubclass(SparseEfficiencyWarning, UserWarning)
     True
@@ -28,7 +28,7 @@ class SparseEfficiencyWarning(UserWarning):
 
 
 class SparseEfficiencyError(ValueError):
-    """Something would make a sparse array as large as a dense one.
+    """An operation would make a sparse array as large as a dense one.
 
     >>> issubclass(SparseEfficiencyError, ValueError)
     True
@@ -36,11 +36,11 @@ class SparseEfficiencyError(ValueError):
 
 
 class JAXSparse:
-    """What all sparse arrays have.
+    """The base class of sparse arrays.
 
     Attributes:
-      data: the values that are stored.
-      shape: that of the array they stand for.
+      data: the stored values.
+      shape: the shape of the array they represent.
 
     >>> from maxjax.experimental import sparse
     >>> issubclass(sparse.BCOO, sparse.JAXSparse)
@@ -50,7 +50,7 @@ class JAXSparse:
     data: Any
     shape: tuple[int, ...]
     __hash__ = None      # type: ignore[assignment]
-    # NumPy and the arrays' own operators leave ``dense @ sparse`` to this class.
+    # NumPy and the arrays' own operators defer ``dense @ sparse`` to this class.
     __array_priority__ = 100
 
     def __init__(self, args: Any, *, shape: Sequence[int]):
@@ -58,7 +58,7 @@ class JAXSparse:
 
     @property
     def size(self) -> int:
-        """How many elements the array has, zeros included."""
+        """The number of elements of the array, zeros included."""
         return math.prod(self.shape)
 
     @property
@@ -86,11 +86,11 @@ class JAXSparse:
         raise NotImplementedError
 
     def todense(self) -> Array:
-        """The array with all of its zeros."""
+        """The dense array."""
         raise NotImplementedError
 
     def block_until_ready(self) -> Any:
-        """Waits until the values are there."""
+        """Waits until the values are computed."""
         self.data.block_until_ready()
         return self
 
@@ -118,8 +118,8 @@ class BCOO(JAXSparse):
     Args:
       args: data of shape ``batch + (nse,) + dense`` and indices ``batch + (nse, n_sparse)``.
       shape: ``batch + sparse + dense``.
-      indices_sorted: whether the coordinates come in order.
-      unique_indices: whether none comes twice.
+      indices_sorted: whether the coordinates are sorted.
+      unique_indices: whether they are unique.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -159,17 +159,17 @@ class BCOO(JAXSparse):
 
     @property
     def n_batch(self) -> int:
-        """How many leading dimensions have coordinates of their own."""
+        """The number of leading batch dimensions, each with its own coordinates."""
         return self.indices.ndim - 2
 
     @property
     def n_sparse(self) -> int:
-        """How many dimensions the coordinates are of."""
+        """The number of dimensions that the coordinates index."""
         return self.indices.shape[-1]
 
     @property
     def n_dense(self) -> int:
-        """How many last dimensions are stored in full."""
+        """The number of trailing dimensions that are stored densely."""
         return self.data.ndim - 1 - self.n_batch
 
     @property
@@ -195,27 +195,27 @@ class BCOO(JAXSparse):
         made = object.__new__(cls)
         made.data, made.indices = children
         made.indices_sorted, made.unique_indices = indices_sorted, unique_indices
-        # Under vmap the children have lost, or won, leading axes: the shape goes along.
+        # Under vmap the children have lost, or gained, leading axes: the shape follows.
         now = getattr(made.indices, "ndim", None)
         if now is not None:
             lost = batch - (now - 2)
             shape = shape[lost:] if lost >= 0 else (*made.indices.shape[:-lost], *shape)
         made.shape = shape
-        made._batch = batch     # for children that are no arrays
+        made._batch = batch     # for children that are not arrays
         return made
 
     # --- making them ---
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32,
                   n_dense: int = 0, n_batch: int = 0) -> BCOO:
-        """Of an array's elements that are not zero: see ``bcoo_fromdense``."""
+        """From an array's nonzero elements: see ``bcoo_fromdense``."""
         return bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense,
                               n_batch=n_batch)
 
     @classmethod
     def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0,
                           n_batch: int = 0) -> BCOO:
-        """Of a sparse matrix of SciPy's."""
+        """From a SciPy sparse matrix."""
         if n_dense or n_batch:
             raise NotImplementedError("BCOO.from_scipy_sparse with nonzero n_dense/n_batch")
         mat = mat.tocoo()
@@ -239,18 +239,18 @@ class BCOO(JAXSparse):
 
     # --- what there is of them ---
     def todense(self) -> Array:
-        """The array with all of its zeros."""
+        """The dense array."""
         return bcoo_todense(self)
 
     def astype(self, *args: Any, **kwargs: Any) -> BCOO:
-        """With its values in another dtype."""
+        """The array with its values in another dtype."""
         return self._like(self.data.astype(*args, **kwargs))
 
 
 # --- to and from dense arrays ---------------------------------------------------------------------
 
 def _batch_grid(batch: tuple[int, ...], extra: int) -> list[Any]:
-    """An index array for each batch dimension, with ``extra`` axes of size 1 behind."""
+    """An index array for each batch dimension, with ``extra`` trailing axes of size 1."""
     return [np.arange(size).reshape((1,) * i + (size,) + (1,) * (len(batch) - i - 1 + extra))
             for i, size in enumerate(batch)]
 
@@ -262,7 +262,7 @@ def _coordinates(mat: BCOO) -> tuple[Any, ...]:
 
 
 def bcoo_todense(mat: BCOO) -> Array:
-    """The array with all of its zeros; elements that come twice are added up.
+    """The dense array; duplicate elements are added.
 
     >>> from maxjax.experimental import sparse
     >>> sparse.bcoo_todense(sparse.BCOO((jnp.array([1., 2.]), jnp.array([[0], [2]])), shape=(3,)))
@@ -280,12 +280,12 @@ def _nonzero_mask(mat: Any, n_batch: int, n_dense: int) -> Any:
 
 def bcoo_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
                    index_dtype: Any = np.int32) -> BCOO:
-    """The elements of an array that are not zero, in order.
+    """The nonzero elements of an array, in order.
 
     Args:
       mat: the array.
-      nse: how many to store; default as many as there are, which must be known: not under jit.
-      n_batch, n_dense: how many leading and last dimensions are batch and dense ones.
+      nse: how many to store; by default all of them, whose number must be known: not under jit.
+      n_batch, n_dense: how many leading and trailing dimensions are batch and dense ones.
       index_dtype: of the coordinates.
 
     >>> from maxjax.experimental import sparse
@@ -303,7 +303,7 @@ def bcoo_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dens
     if nse is None:
         nse = int(jnp.max(jnp.sum(flat, -1), initial=0))
     nse = operator.index(nse)
-    # The places of the first nse ones: a stable sort puts them in front.
+    # The positions of the first nse ones: a stable sort puts them in front.
     order = jnp.argsort(~flat, axis=-1, stable=True)[..., :nse]
     if order.shape[-1] < nse:
         pads = [(0, 0)] * n_batch + [(0, nse - order.shape[-1])]
@@ -323,7 +323,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     """The elements of a dense array at the coordinates of a sparse one.
 
     Args:
-      assume_unique: whether no coordinate comes twice; else a repeated one counts once.
+      assume_unique: whether the coordinates are unique; if not, a repeated one counts once.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0., 1., 1.]))

@@ -1,4 +1,4 @@
-"""Matrices as compressed rows: a minimum, by way of BCOO."""
+"""Matrices as compressed rows: minimal support, through BCOO."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BCSR(JAXSparse):
     """A sparse matrix as compressed rows, without batch or dense dimensions.
 
     Args:
-      args: data (nse,), column indices (nse,) and where each row begins (rows + 1,).
+      args: data (nse,), column indices (nse,) and the start of each row (rows + 1,).
       shape: (rows, columns).
 
     >>> from maxjax.experimental import sparse
@@ -69,13 +69,13 @@ class BCSR(JAXSparse):
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32,
                   n_dense: int = 0, n_batch: int = 0) -> BCSR:
-        """Of a matrix's elements that are not zero."""
+        """From a matrix's nonzero elements."""
         return cls.from_bcoo(bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype,
                                             n_dense=n_dense, n_batch=n_batch))
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
-        """Of a list of coordinates."""
+        """From a list of coordinates."""
         if arr.ndim != 2 or arr.n_sparse != 2:
             raise NotImplementedError(f"BCSR.from_bcoo requires two sparse dimensions, got {arr}")
         if not arr.indices_sorted:
@@ -89,7 +89,7 @@ class BCSR(JAXSparse):
     @classmethod
     def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0,
                           n_batch: int = 0) -> BCSR:
-        """Of a sparse matrix of SciPy's."""
+        """From a SciPy sparse matrix."""
         if n_dense or n_batch:
             raise NotImplementedError("BCSR from SciPy with nonzero n_dense/n_batch")
         mat = mat.tocsr()
@@ -104,15 +104,15 @@ class BCSR(JAXSparse):
                     indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
 
     def todense(self) -> Array:
-        """The matrix with all of its zeros."""
+        """The dense matrix."""
         return self.to_bcoo().todense()
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """Each coordinate once, in order; without what is zero if ``remove_zeros``."""
+        """Each coordinate once, in order; without zeros if ``remove_zeros``."""
         return BCSR.from_bcoo(_ops.sum_duplicates(self.to_bcoo(), nse, remove_zeros))
 
     def transpose(self, axes: Sequence[int] | None = None) -> Any:
-        """Not there, as in JAX."""
+        """Not implemented, as in JAX."""
         raise NotImplementedError("Transpose is not implemented.")
 
     def __matmul__(self, other: Any) -> Any:
@@ -124,7 +124,7 @@ class BCSR(JAXSparse):
 
 def bcsr_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
                    index_dtype: Any = np.int32) -> BCSR:
-    """A matrix's elements that are not zero, as compressed rows: see ``bcoo_fromdense``.
+    """A matrix's nonzero elements as compressed rows: see ``bcoo_fromdense``.
 
     >>> from maxjax.experimental import sparse
     >>> sparse.bcsr_fromdense(jnp.eye(2)).indices
@@ -134,7 +134,7 @@ def bcsr_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dens
 
 
 def bcsr_todense(mat: BCSR) -> Array:
-    """The matrix with all of its zeros.
+    """The dense matrix.
 
     >>> from maxjax.experimental import sparse
     >>> sparse.bcsr_todense(sparse.bcsr_fromdense(jnp.eye(2)))

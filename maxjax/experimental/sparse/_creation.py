@@ -1,4 +1,4 @@
-"""Sparse arrays from nothing."""
+"""Creation of sparse arrays."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def random_bcoo(key: Any, shape: Sequence[int], *, dtype: Any = jnp.float_,
                 indices_dtype: Any = None, nse: float | int = 0.2, n_batch: int = 0,
                 n_dense: int = 0, unique_indices: bool = True, sorted_indices: bool = False,
                 generator: Callable[..., Array] = random.uniform, **kwds: Any) -> BCOO:
-    """A sparse array of random elements at random places.
+    """A sparse array of random elements at random positions.
 
     Args:
-      nse: how many elements, or their part of all where it is less than 1.
-      unique_indices: whether no coordinate comes twice.
-      generator: of the elements: takes key, shape and dtype, and ``kwds``.
+      nse: the number of elements or, if less than 1, their fraction of all.
+      unique_indices: whether the coordinates are unique.
+      generator: generates the elements: takes key, shape and dtype, and ``kwds``.
 
     >>> from maxjax.experimental import sparse
     >>> sparse.random_bcoo(jax.random.key(0), (3, 4), nse=0.5)
@@ -110,7 +110,7 @@ def random_bcoo(key: Any, shape: Sequence[int], *, dtype: Any = jnp.float_,
 
 
 def todense(arr: Any) -> Any:
-    """A sparse array with all of its zeros; anything else as it is.
+    """A sparse array made dense; anything else unchanged.
 
     >>> from maxjax.experimental import sparse
     >>> sparse.todense(sparse.eye(2))

@@ -1,4 +1,4 @@
-"""The operators and methods of BCOO arrays, which its class has from here."""
+"""The operators and methods of BCOO arrays, installed on the class."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sum(self: BCOO, axis: int | Sequence[int] | None = None) -> Any:
 
 
 def sum_duplicates(self: BCOO, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-    """Each coordinate once, in order; without what is zero if ``remove_zeros``."""
+    """Each coordinate once, in order; without zeros if ``remove_zeros``."""
     return _ops.sum_duplicates(self, nse, remove_zeros)
 
 
@@ -50,7 +50,7 @@ def sort_indices(self: BCOO) -> BCOO:
 
 def update_layout(self: BCOO, *, n_batch: int | None = None, n_dense: int | None = None,
                   on_inefficient: str = "error") -> BCOO:
-    """With other batch and dense dimensions: see ``bcoo_update_layout``."""
+    """The array with other batch and dense dimensions: see ``bcoo_update_layout``."""
     return _ops.bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense,
                                    on_inefficient=on_inefficient)
 
@@ -62,7 +62,7 @@ def _divided(self: BCOO, other: Any) -> BCOO:
 
 
 def _gathered(self: BCOO, other: Any) -> Any:
-    """A dense operand at the stored elements."""
+    """The values of a dense operand at the stored elements."""
     ones = self._like(jnp.ones(self.data.shape, jnp.result_type(other)))
     return _ops.bcoo_multiply_dense(ones, other)
 
@@ -75,7 +75,7 @@ def _power(self: BCOO, exponent: Any) -> BCOO:
 
 
 def _alone(self: BCOO) -> BCOO:
-    """With each coordinate once, for what is not linear."""
+    """The array with each coordinate once, for nonlinear operations."""
     return self if self.unique_indices else _ops.sum_duplicates(self, self.nse, False)
 
 

@@ -32,9 +32,9 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
     """The same array with other numbers of batch and dense dimensions.
 
     Args:
-      n_batch, n_dense: what they are to be; default what they are.
-      on_inefficient: what happens where dimensions become batch or dense ones: "error", "warn"
-        or None, nothing.
+      n_batch, n_dense: the new numbers; by default unchanged.
+      on_inefficient: what to do if dimensions become batch or dense ones: "error", "warn" or None,
+        nothing.
 
     Raises:
       SparseEfficiencyError: dimensions become batch or dense ones and it is "error".
@@ -100,14 +100,14 @@ def _last_batch_to_sparse(mat: BCOO) -> BCOO:
 
 
 def _flat(mat: BCOO) -> BCOO:
-    """With sparse dimensions only."""
+    """The array with sparse dimensions only."""
     return bcoo_update_layout(mat, n_batch=0, n_dense=0)
 
 
 # --- order and duplicates -------------------------------------------------------------------------
 
 def _linear(mat: BCOO) -> Any:
-    """One number for each coordinate, in their order; the greatest for padding."""
+    """One number for each coordinate, increasing in their order; the greatest for padding."""
     number = jnp.zeros(mat.indices.shape[:-1], mat.indices.dtype)
     for position, size in enumerate(mat._sparse_shape):
         number = number * size + mat.indices[..., position]
@@ -115,7 +115,7 @@ def _linear(mat: BCOO) -> Any:
 
 
 def _taken(mat: BCOO, order: Any) -> tuple[Any, Any]:
-    """Data and indices in another order, of shape ``batch + (n,)``."""
+    """Data and indices permuted by an order of shape ``batch + (n,)``."""
     wide = order.reshape(*order.shape, *(1,) * mat.n_dense)
     return (jnp.take_along_axis(mat.data, wide, mat.n_batch),
             jnp.take_along_axis(mat.indices, order[..., None], mat.n_batch))
@@ -144,7 +144,7 @@ def sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
     starts = jnp.concatenate([jnp.ones_like(keep[..., :1]),
                               number[..., 1:] != number[..., :-1]], -1)
     if remove_zeros:
-        # A coordinate begins where its first element that is kept does.
+        # A coordinate begins at its first retained element.
         mat = BCOO((mat.data, jnp.where(keep[..., None], mat.indices, np.array(
             mat._sparse_shape, mat.indices.dtype))), shape=mat.shape)
         mat = bcoo_sort_indices(mat)
@@ -170,7 +170,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     """The same array with each coordinate once, in order.
 
     Args:
-      nse: how many to store; default as many as there are, which must be known: not under jit.
+      nse: how many to store; by default all of them, whose number must be known: not under jit.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO((jnp.array([1., 2.]), jnp.array([[2], [2]])), shape=(3,))
@@ -183,10 +183,10 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 # --- shape ----------------------------------------------------------------------------------------
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
-    """The axes in another order; batch, sparse and dense ones each among themselves.
+    """The array with its axes permuted; batch, sparse and dense ones each among themselves.
 
     Raises:
-      NotImplementedError: an axis is to go from one of the three kinds to another.
+      NotImplementedError: an axis would change from one of the three kinds to another.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([[0, 5]]))
@@ -213,10 +213,10 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 
 def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int],
                  dimensions: Sequence[int] | None = None, sharding: Any = None) -> BCOO:
-    """The array in another shape, its batch and dense dimensions as they are.
+    """The array in another shape, with unchanged batch and dense dimensions.
 
     Raises:
-      TypeError: the sizes do not have as many elements.
+      TypeError: the number of elements differs.
       NotImplementedError: batch or dense dimensions would change.
 
     >>> from maxjax.experimental import sparse
@@ -273,7 +273,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int],
     """The array repeated along new dimensions, and along those of size 1.
 
     Args:
-      broadcast_dimensions: where each of its dimensions stands in ``shape``.
+      broadcast_dimensions: the position of each of its dimensions in ``shape``.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0, 5]))
@@ -304,7 +304,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int],
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
-    """Several arrays one after the other along a dimension.
+    """Several arrays concatenated along a dimension.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0, 5]))
@@ -364,7 +364,7 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
-    """The array backwards along dimensions.
+    """The array reversed along dimensions.
 
     >>> from maxjax.experimental import sparse
     >>> sparse.bcoo_rev(sparse.BCOO.fromdense(jnp.array([0, 5, 6])), (0,)).todense()
@@ -385,7 +385,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """The sums along axes; coordinates that become equal are not joined.
+    """The sums along axes; coordinates that become equal are not merged.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([[0, 5], [6, 7]]))
@@ -405,7 +405,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     kept = np.array([axis - first for axis in range(first, last) if axis not in gone], int)
     indices = mat.indices[..., kept]
     batch = [axis for axis in gone if axis < first]
-    if batch:       # their elements stand one after the other
+    if batch:       # their elements are concatenated
         rest = [axis for axis in range(first) if axis not in batch]
         sizes = [mat.shape[axis] for axis in rest]
         order = (*rest, *batch)
@@ -420,7 +420,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 # --- products -------------------------------------------------------------------------------------
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
-    """The data of the elementwise product with a dense array, which is broadcast.
+    """The data of the elementwise product with a broadcast dense array.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0., 5.]))
@@ -439,7 +439,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
-    """The elementwise product of two sparse arrays of one shape.
+    """The elementwise product of two sparse arrays of the same shape.
 
     >>> from maxjax.experimental import sparse
     >>> a, b = (sparse.BCOO.fromdense(jnp.array(x)) for x in ([1, 2, 0], [0, 5, 6]))
@@ -464,7 +464,7 @@ def bcoo_dot_general(lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: N
     """``jax.lax.dot_general`` where one operand, or both, are sparse.
 
     Returns:
-      A dense array where one operand is dense; a sparse one where both are sparse.
+      A dense array if one operand is dense; a sparse one if both are sparse.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([[0., 5.], [6., 0.]]))
@@ -495,7 +495,7 @@ def _free(rank: int, *taken: Sequence[int]) -> list[int]:
 
 
 def _dot_dense(mat: BCOO, other: Any, contract: Any, batch: Any) -> Array:
-    """Each stored element times the row it meets, added to the row it belongs to."""
+    """Multiplies each stored element by the row it selects, and adds to the row it belongs to."""
     free, other_free = _free(mat.ndim, contract[0], batch[0]), _free(
         other.ndim, contract[1], batch[1])
     dtype = jnp.result_type(mat.data, other)
@@ -552,7 +552,7 @@ def _product_axes(a: Any, b: Any) -> tuple[str, str, str]:
 
 
 def matmul(a: Any, b: Any) -> Any:
-    """``a @ b``, of which one or both are sparse."""
+    """``a @ b``, where one or both are sparse."""
     a, b = (x if isinstance(x, JAXSparse) else jnp.asarray(x) for x in (a, b))
     if not a.ndim or not b.ndim:
         raise ValueError("matmul: input operand does not have enough dimensions (has 0, requires "
@@ -598,7 +598,7 @@ def multiply(mat: BCOO, other: Any) -> BCOO:
 
 
 def add(mat: Any, other: Any) -> Any:
-    """The sum: sparse of two sparse arrays, else dense.
+    """The sum: sparse if both are sparse, otherwise dense.
 
     Raises:
       NotImplementedError: a dense operand is smaller than the sum.

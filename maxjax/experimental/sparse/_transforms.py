@@ -1,4 +1,4 @@
-"""Functions of sparse arrays: derivatives, and functions of dense arrays made to take them."""
+"""Functions of sparse arrays: derivatives, and functions of dense arrays adapted to them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _of_data(transform: Callable[..., Any], fun: Callable[..., Any],
 
 
 def _as_sparse(x: BCOO, slope: Any) -> BCOO:
-    """A slope of the data's shape, or one for each output: as batch dimensions then."""
+    """A derivative of the data's shape, or one for each output, in batch dimensions."""
     extra = slope.shape[:slope.ndim - x.data.ndim]
     indices = jnp.broadcast_to(x.indices, (*extra, *x.indices.shape))
     return BCOO((slope, indices), shape=(*extra, *x.shape), indices_sorted=x.indices_sorted,
@@ -107,7 +107,8 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
 
 def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
            **kwargs: Any) -> Callable[..., Any]:
-    """``jax.jacfwd`` where arguments may be sparse; the output's dimensions are batch ones.
+    """``jax.jacfwd`` where arguments may be sparse; the output's dimensions become batch
+    dimensions.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([[0., 5.]]))
@@ -121,7 +122,8 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
 
 def jacrev(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
            **kwargs: Any) -> Callable[..., Any]:
-    """``jax.jacrev`` where arguments may be sparse; the output's dimensions are batch ones.
+    """``jax.jacrev`` where arguments may be sparse; the output's dimensions become batch
+    dimensions.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([[0., 5.]]))
@@ -198,7 +200,7 @@ def _apply(eqn: JaxprEqn, args: list[Any]) -> list[Any]:
         result = primitive.bind(*args, **params)
         return list(result) if primitive.multiple_results else [result]
     if primitive.keeps_zero:
-        # Of one entry at several places a linear function may be applied to each part.
+        # A linear function may be applied separately to each part of a repeated entry.
         mat = args[0] if primitive.linearity is not None else _alone(args[0])
         return [mat._like(primitive.bind(mat.data, **params))]
     rule = _RULES.get(primitive)
@@ -211,11 +213,11 @@ def _apply(eqn: JaxprEqn, args: list[Any]) -> list[Any]:
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
-    """A function of dense arrays as one of sparse arrays.
+    """Turns a function of dense arrays into one of sparse arrays.
 
     Args:
-      f: made of operations that leave zeros zero: sums, products, ``sin``, transposes, slices ...
-      use_tracer: taken, and without effect: ``f`` is traced once and run on the sparse arrays.
+      f: composed of operations that preserve zeros: sums, products, ``sin``, transposes, slices ...
+      use_tracer: accepted without effect: ``f`` is traced once and run on the sparse arrays.
 
     Raises:
       NotImplementedError: an operation would give a dense array.

@@ -1,4 +1,4 @@
-"""jax.extend.core: primitives of one's own, and jaxprs to look at, change and run."""
+"""jax.extend.core: custom primitives, and jaxprs to inspect, change and run."""
 
 from __future__ import annotations
 
@@ -39,32 +39,32 @@ array_types = {np.ndarray, np.generic, Array}
 
 
 class Primitive(CustomPrimitive):
-    """An operation of one's own, which transformations take through rules that are given to it.
+    """A custom operation, which transformations handle through the rules it is given.
 
-    The type of its result is said by ``def_abstract_eval``, and it is computed by ``def_impl``, a
-    function of NumPy arrays. Derivatives and batching: ``maxjax.interpreters.ad`` and
+    ``def_abstract_eval`` gives the type of its result, and ``def_impl``, a function of NumPy
+    arrays, computes it. Derivatives and batching: ``maxjax.interpreters.ad`` and
     ``batching``. A kernel: ``maxjax.extend.mojo``. ``examples/custom_op.py`` has all of them.
 
     Args:
-      name: what it is called in jaxprs.
+      name: its name in jaxprs.
 
     Raises:
-      ValueError: it is the name of a primitive with programs in it, such as "scan".
+      ValueError: it is the name of a primitive that contains jaxprs, such as "scan".
 
     >>> double_p = jax.extend.core.Primitive("double")
     >>> impl = double_p.def_impl(lambda x: 2 * x)
     >>> rule = double_p.def_abstract_eval(lambda x: jax.core.ShapedArray(x.shape, x.dtype))
-    >>> jax.interpreters.ad.deflinear2(double_p, lambda ct, x: [double_p.bind(ct)])
+    >>> jax.interpreters.ad.deflinear2(double_p, lambda cotangent, x: [double_p.bind(cotangent)])
     >>> jax.jit(jax.grad(lambda x: double_p.bind(x) ** 2))(3.0)
     Array(24., dtype=float32, weak_type=True)
     """
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:
-    """A jaxpr as a function of arrays, which gives the list of its results.
+    """A jaxpr as a function of arrays that returns the list of its results.
 
     Args:
-      args: the first of its arguments, if they are known already.
+      args: its first arguments, if they are already known.
 
     >>> closed = jax.make_jaxpr(lambda x: 2 * x)(1.0)
     >>> jax.extend.core.jaxpr_as_fun(closed)(3.0)
@@ -84,7 +84,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[An
 def new_jaxpr_eqn(invars: Sequence[Any], outvars: Sequence[Var], primitive: Any,
                   params: dict[str, Any], effects: Any,
                   source_info: SourceLine | None = None, ctx: Any = None) -> JaxprEqn:
-    """An equation; its effects follow from the primitive, whatever ``effects`` says.
+    """An equation; its effects are the primitive's, whatever ``effects`` says.
 
     >>> x, y = [jax.extend.core.Var(jax.core.ShapedArray((), jnp.float32)) for _ in range(2)]
     >>> sine = jax.extend.core.new_jaxpr_eqn([x], [y], lax.sin_p, {}, set())
@@ -95,7 +95,7 @@ def new_jaxpr_eqn(invars: Sequence[Any], outvars: Sequence[Var], primitive: Any,
 
 
 def gensym() -> Callable[[ShapedArray], Var]:
-    """A function that makes a new variable of a type.
+    """A function that returns a new variable of a type.
 
     >>> new = jax.extend.core.gensym()
     >>> aval = jax.core.ShapedArray((3,), jnp.float32)
@@ -152,10 +152,10 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray,
                   explicit_mesh_axis: Any = None) -> ShapedArray:
-    """The type of so many elements along an axis.
+    """The type of a number of elements along an axis.
 
     Raises:
-      NotImplementedError: ``explicit_mesh_axis`` is given; shardings are not told of here.
+      NotImplementedError: ``explicit_mesh_axis`` is given; shardings are not tracked here.
 
     >>> jax.extend.core.unmapped_aval(3, 0, jax.core.ShapedArray((2,), jnp.float32))
     ShapedArray(float32[3,2])
@@ -192,7 +192,7 @@ def valid_jaxtype(x: Any) -> bool:
 
 
 class DebugInfo(NamedTuple):
-    """What a function is traced for, where it stands, and the names of its arguments.
+    """What a function is traced for, its location, and the names of its arguments.
 
     >>> jax.api_util.debug_info("jit", min, (1, 2), {}).traced_for
     'jit'
@@ -207,10 +207,10 @@ class DebugInfo(NamedTuple):
 # --- the state of tracing -------------------------------------------------------------------------
 
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
-    """``force(val)``, or ``val`` itself where ``force`` is None, of a value that is not traced.
+    """``force(val)``, or ``val`` itself if ``force`` is None, for a value that is not traced.
 
     Args:
-      context: what an error says besides.
+      context: additional text for an error.
 
     Raises:
       ConcretizationTypeError: the value is traced.
@@ -227,7 +227,7 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
 
 
 def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
-    """What tells whether two places run under the same transformations: compare with ``==``.
+    """A state to compare with ``==``: equal under the same transformations.
 
     >>> state = jax.extend.core.get_opaque_trace_state()
     >>> state == jax.extend.core.get_opaque_trace_state()
@@ -254,7 +254,7 @@ def find_top_trace(_: Any) -> Trace:
 
 @contextlib.contextmanager
 def take_current_trace() -> Iterator[Trace]:
-    """The trace that operations went to; inside, they go nowhere but to the values at once.
+    """The previous trace; inside the context, operations are evaluated at once.
 
     >>> with jax.extend.core.take_current_trace() as trace:
     ...     isinstance(trace, jax.core.Trace)
@@ -297,7 +297,7 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
-    """The names of the mapped axes around.
+    """The names of the enclosing mapped axes.
 
     >>> jax.extend.core.unsafe_get_axis_names_DO_NOT_USE()
     []

@@ -1,4 +1,4 @@
-"""jax.extend.core.primitives: maxjax's own primitives, under the names that JAX gives them."""
+"""jax.extend.core.primitives: maxjax's own primitives, under JAX's names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from maxjax._higher_order import custom_vjp as _custom_vjp  # noqa: F401
 from maxjax._ir.primitive import Primitive as _Primitive
 from maxjax._ir.primitive import registry as _registry
 
-# Those that are called otherwise here.
+# Those with another name here.
 _OTHERS = {"add_jaxvals_p": "add_any", "remat_p": "remat2"}
 
 

@@ -13,7 +13,7 @@ explain_missing_names(__name__)
 
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Array]:
-    """For each observation the nearest code, and its distance.
+    """The nearest code to each observation, and its distance.
 
     Args:
       obs, code_book: shapes ``(M, N)`` and ``(K, N)``, or ``(M,)`` and ``(K,)``.

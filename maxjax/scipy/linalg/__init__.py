@@ -1,4 +1,4 @@
-"""jax.scipy.linalg: linear algebra, with the arguments of SciPy."""
+"""jax.scipy.linalg: linear algebra with SciPy's arguments."""
 
 from __future__ import annotations
 

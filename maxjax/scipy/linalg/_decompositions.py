@@ -1,4 +1,4 @@
-"""Factorizations, and what is solved with them."""
+"""Factorizations, and the solvers that use them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False,
       a: shape ``(..., N, N)``.
       b: shape ``(..., N)`` or ``(..., N, M)``.
       trans: 0 or "N": ``a``; 1 or "T": its transpose; 2 or "C": its adjoint.
-      lower, unit_diagonal: what ``a`` is.
+      lower, unit_diagonal: properties of ``a``.
 
     >>> jax.scipy.linalg.solve_triangular(jnp.array([[2., 1.], [0., 1.]]), jnp.array([4., 2.]))
     Array([1., 2.], dtype=float32)
@@ -97,8 +97,8 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
     """Solves ``a @ x = b``.
 
     Args:
-      assume_a: "gen", "sym", "her", or "pos" (positive definite: by Cholesky's factor).
-      lower: of "pos": the lower triangle is read.
+      assume_a: "gen", "sym", "her", or "pos" (positive definite: by Cholesky decomposition).
+      lower: for "pos": read the lower triangle.
 
     Raises:
       ValueError: there is no such ``assume_a``.
@@ -112,7 +112,7 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
     a, b = _inexact("solve", a, b)
-    # The factor is of one triangle, the derivative by all elements.
+    # The factor depends on one triangle, but the derivative is in all elements.
     factor = cho_factor(lax.stop_gradient(a), lower=lower)
     return lax.custom_linear_solve(lambda x: a @ x, b, lambda _, y: cho_solve(factor, y),
                                    symmetric=True)
@@ -206,8 +206,8 @@ def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
     """The QR decomposition.
 
     Args:
-      mode: "full", "r" (which gives ``(r,)``) or "economic".
-      pivoting: also give a permutation of the columns.
+      mode: "full", "r" (which returns ``(r,)``) or "economic".
+      pivoting: also return a permutation of the columns.
 
     Raises:
       ValueError: there is no such mode.
@@ -257,7 +257,7 @@ def qr_multiply(a: Any, c: Any, mode: str = "right", pivoting: bool = False,
 
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
         check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
-    """The singular value decomposition ``u, s, vh``, or ``s`` alone.
+    """The singular value decomposition ``u, s, vh``, or only ``s``.
 
     >>> jax.scipy.linalg.svd(jnp.array([[3., 0.], [0., 4.]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
@@ -275,12 +275,12 @@ def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: float | Non
 
     Args:
       side: "left": ``p @ u = a``.
-      method: "qdwh" or "svd"; both are by the singular value decomposition here.
+      method: "qdwh" or "svd"; both use the singular value decomposition here.
 
     Raises:
       ValueError: there is no such side or method.
       NotImplementedError: "qdwh" on the right for a matrix with more columns than rows, on the left
-        for one that has not.
+        for any other.
 
     >>> jax.scipy.linalg.polar(jnp.array([[0., -2.], [3., 0.]]))[1]
     Array([[3., 0.],
@@ -396,7 +396,7 @@ def _complex_schur_form(T: Array, Z: Array) -> tuple[Array, Array]:
     def rotate(m: Any, T: Array, Z: Array) -> tuple[Array, Array]:
         """A rotation of rows and columns m - 1 and m that makes the element at (m, m - 1) zero.
 
-        What lies left of its block and below it is taken to be zero already, and left as it is.
+        Elements to the left of its block and below it are assumed to be zero, and are not changed.
         """
         block = lax.dynamic_slice(T, (m - 1, m - 1), (2, 2))
         mu = jnp.linalg.eigvals(block)[0] - block[1, 1]
@@ -431,10 +431,10 @@ def eigh_tridiagonal(d: Any, e: Any, *, eigvals_only: bool = False, select: str 
     """Eigenvalues, and eigenvectors, of a symmetric tridiagonal matrix.
 
     Args:
-      d, e: the diagonal, shape ``(N,)``, and the one beside it, shape ``(N - 1,)``.
+      d, e: the diagonal, shape ``(N,)``, and the off-diagonal, shape ``(N - 1,)``.
       select: "a": all; "i": those numbered from ``select_range[0]`` to ``select_range[1]``; "v",
-        which JAX does not have either.
-      tol, key: accepted: the values are right to rounding.
+        which JAX does not support either.
+      tol, key: accepted: the values are accurate to rounding.
 
     >>> jax.scipy.linalg.eigh_tridiagonal(jnp.zeros(2), jnp.ones(1), eigvals_only=True)
     Array([-1.,  1.], dtype=float32)

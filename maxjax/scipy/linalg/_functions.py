@@ -55,8 +55,8 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 
     Args:
       A: shape ``(..., N, N)``.
-      upper_triangular: that is what ``A`` is.
-      max_squarings: where more were needed the result is NaN.
+      upper_triangular: whether ``A`` is.
+      max_squarings: if more are needed the result is NaN.
 
     Raises:
       ValueError: ``A`` is not square.
@@ -104,7 +104,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
     Args:
       method: None or "SPS"; the derivative is that of ``expm`` here.
-      compute_expm: else the derivative alone is given.
+      compute_expm: if False, only the derivative is returned.
 
     >>> A = jnp.array([[0., 1.], [0., 0.]])
     >>> jax.scipy.linalg.expm_frechet(A, A, compute_expm=False)
@@ -125,7 +125,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
 
 def _triangular_function(T: Any, diagonal: Any, step: Callable[[int, int, Any], Any]) -> Any:
-    """Fills the upper triangle of a function of ``T``, one superdiagonal after the other."""
+    """Fills the upper triangle of a function of ``T``, one superdiagonal at a time."""
     F = jnp.diag(diagonal)
     n = T.shape[0]
     for p in range(1, n):
@@ -135,11 +135,11 @@ def _triangular_function(T: Any, diagonal: Any, step: Callable[[int, int, Any], 
 
 
 def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
-    """A function of a matrix, by its Schur form (Golub and Van Loan, algorithm 11.1.1).
+    """A function of a matrix, through its Schur form (Golub and Van Loan, algorithm 11.1.1).
 
     Args:
-      func: the function of one number, applied to vectors.
-      disp: False: also give an estimate of the relative error.
+      func: the scalar function, applied to vectors.
+      disp: if False, also return an estimate of the relative error.
 
     >>> jax.scipy.linalg.funm(jnp.array([[1., 1.], [0., 2.]]), jnp.square).real
     Array([[1., 3.],
@@ -175,7 +175,7 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
 
 
 def sqrtm(A: Any, blocksize: int = 1) -> Array:
-    """The principal square root of a matrix, complex, by its Schur form.
+    """The complex principal square root of a matrix, through its Schur form.
 
     Raises:
       NotImplementedError: ``blocksize`` is above 1.
@@ -208,7 +208,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     Args:
       A, B, C: shapes ``(M, M)``, ``(N, N)`` and ``(M, N)``.
       method: "schur" or "eigen".
-      tol: where eigenvalues of ``A`` and ``-B`` are as near, there is no solution: NaN.
+      tol: if eigenvalues of ``A`` and ``-B`` are this close, there is no solution: NaN.
 
     Raises:
       ValueError: the shapes do not fit, or there is no such method.

@@ -1,4 +1,4 @@
-"""Matrices of a special form."""
+"""Special matrices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _float(value: Any) -> Array:
 
 
 def block_diag(*arrs: Any) -> Array:
-    """Arrays of at most two axes along the diagonal of a matrix of zeros.
+    """A block-diagonal matrix of arrays with at most two axes.
 
     >>> jax.scipy.linalg.block_diag(jnp.ones((1, 2)), 3.0)
     Array([[1., 1., 0.],
@@ -62,7 +62,7 @@ def _vectors(function: Callable[..., Array]) -> Callable[..., Array]:
 
 @_vectors
 def toeplitz(c: Any, r: Any = None) -> Array:
-    """The matrix that is constant along each diagonal, of its first column and row.
+    """The matrix that is constant along each diagonal, from its first column and row.
 
     >>> jax.scipy.linalg.toeplitz(jnp.array([1, 2]), jnp.array([1, 5, 6]))
     Array([[1, 5, 6],
@@ -78,7 +78,7 @@ def toeplitz(c: Any, r: Any = None) -> Array:
 
 @_vectors
 def hankel(c: Any, r: Any = None) -> Array:
-    """The matrix that is constant along each antidiagonal, of its first column and last row.
+    """The matrix that is constant along each antidiagonal, from its first column and last row.
 
     >>> jax.scipy.linalg.hankel(jnp.array([1, 2]), jnp.array([9, 5, 6]))
     Array([[1, 2, 5],
@@ -93,7 +93,7 @@ def hankel(c: Any, r: Any = None) -> Array:
 
 @_vectors
 def circulant(c: Any) -> Array:
-    """The matrix of which each column is the one before it, turned by one.
+    """The matrix in which each column is the previous one rotated by one.
 
     >>> jax.scipy.linalg.circulant(jnp.array([1, 2, 3]))
     Array([[1, 3, 2],
@@ -224,7 +224,7 @@ def hadamard(n: int, dtype: Any = int) -> Array:
 
 
 def helmert(n: int, full: bool = False) -> Array:
-    """Helmert's matrix; without its first row unless ``full``.
+    """The Helmert matrix; without its first row unless ``full``.
 
     >>> jax.scipy.linalg.helmert(2)
     Array([[ 0.70710677, -0.70710677]], dtype=float32)
@@ -239,7 +239,7 @@ def helmert(n: int, full: bool = False) -> Array:
 
 
 def hilbert(n: int) -> Array:
-    """The Hilbert matrix, of ``1 / (i + j + 1)``.
+    """The Hilbert matrix, with entries ``1 / (i + j + 1)``.
 
     >>> jax.scipy.linalg.hilbert(2)[0]
     Array([1. , 0.5], dtype=float32)
@@ -259,7 +259,7 @@ def invhilbert(n: int) -> Array:
 
 
 def pascal(n: int, kind: str | None = None) -> Array:
-    """Pascal's matrix of binomials: symmetric by default, or "lower" or "upper".
+    """The Pascal matrix of binomials: symmetric by default, or "lower" or "upper".
 
     >>> jax.scipy.linalg.pascal(3)
     Array([[1., 1., 1.],
@@ -275,7 +275,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:
-    """The inverse of Pascal's matrix.
+    """The inverse of the Pascal matrix.
 
     >>> jax.scipy.linalg.invpascal(2)
     Array([[ 2., -1.],

@@ -1,6 +1,7 @@
-"""jax.scipy.sparse.linalg: linear systems whose matrix is known by its products alone.
+"""jax.scipy.sparse.linalg: linear systems with a matrix given by its products.
 
-Vectors are pytrees. The solutions are differentiable in ``b`` and in what ``A`` closes over.
+Vectors are pytrees. The solutions are differentiable in ``b`` and in the values that ``A`` closes
+over.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _prepared(A: Any, b: Any, x0: Any, maxiter: Any, M: Any) -> Any:
 
 def _implicit(A: Any, b: Any, run: Callable[[Any, Any], Any], symmetric: bool) -> Any:
     """The solution, with the derivatives of ``A @ x = b``."""
-    # The wrapped solver sees an operator of its own: the transposed one, in the backward pass.
+    # The wrapped solver gets its operator as an argument: the transposed one, in the backward pass.
     real = all(not dtypes.is_complex(leaf.dtype) for leaf in tree_util.tree_leaves(b))
     return lax.custom_linear_solve(A, b, solve=run, transpose_solve=run,
                                    symmetric=symmetric and real)
@@ -88,11 +89,11 @@ def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0,
     """Solves ``A @ x = b`` by conjugate gradients, for Hermitian, positive definite ``A``.
 
     Args:
-      A: a matrix, or a function that multiplies with it.
+      A: a matrix, or a function that multiplies by it.
       b: a pytree of arrays.
-      x0: where to begin; zeros by default.
-      tol, atol: the residual's norm is to fall below ``max(tol * norm(b), atol)``.
-      maxiter: at most so many steps; ten times the number of unknowns by default.
+      x0: the starting point; zeros by default.
+      tol, atol: converged when the residual's norm is below ``max(tol * norm(b), atol)``.
+      maxiter: the maximum number of steps; ten times the number of unknowns by default.
       M: an approximation of the inverse of ``A``.
 
     Returns:
@@ -132,7 +133,7 @@ def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0,
 
 def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0,
              maxiter: Any = None, M: Any = None) -> Any:
-    """Solves ``A @ x = b`` by stabilized biconjugate gradients (van der Vorst, 1992).
+    """Solves ``A @ x = b`` by the biconjugate gradient stabilized method (van der Vorst, 1992).
 
     See ``cg`` for the arguments; ``A`` need not be symmetric.
 
@@ -178,14 +179,14 @@ def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float =
 def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0,
           restart: int = 20, maxiter: Any = None, M: Any = None,
           solve_method: str = "batched") -> Any:
-    """Solves ``A @ x = b`` by minimal residuals in Krylov spaces (Saad and Schultz, 1986).
+    """Solves ``A @ x = b`` by the generalized minimal residual method (Saad and Schultz, 1986).
 
     See ``cg`` for the arguments; ``A`` need not be symmetric.
 
     Args:
       restart: the dimension of a Krylov space.
-      maxiter: how many of them.
-      solve_method: "batched" or "incremental", which are one here.
+      maxiter: the number of restarts.
+      solve_method: "batched" or "incremental", which are the same here.
 
     >>> A = jnp.array([[2., 1.], [0., 3.]])
     >>> jax.scipy.sparse.linalg.gmres(A, jnp.array([3., 3.]))[0].round(4)
@@ -209,7 +210,7 @@ def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.
             return ravel_pytree(M(_sub(b, A(unravel(x)))))[0].astype(flat.dtype)
 
         def orthogonal(v: Any, basis: Any) -> Any:
-            """Twice Gram and Schmidt: what is left, and the components."""
+            """Gram-Schmidt orthogonalization, done twice: the remainder, and the components."""
             first = jnp.conj(basis) @ v
             v = v - basis.T @ first
             second = jnp.conj(basis) @ v
@@ -227,7 +228,7 @@ def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.
                 before = jnp.linalg.norm(v)
                 v, parts = orthogonal(v, basis)
                 length = jnp.linalg.norm(v)
-                # What is left below rounding is nothing: the space is closed.
+                # A remainder below rounding is zero: the space is invariant.
                 closed = length <= jnp.finfo(flat.dtype).eps * before
                 v = jnp.where(closed, 0, v / jnp.where(closed, 1, length))
                 parts = parts.at[i + 1].add(jnp.where(closed, 0, length).astype(parts.dtype))

@@ -44,7 +44,7 @@ def _product(p: Any, q: Any) -> Any:
 
 
 def _axes(seq: str) -> tuple[list[int], bool]:
-    """The numbers of the axes, and whether they are fixed in space."""
+    """The indices of the axes, and whether they are fixed in space."""
     extrinsic = bool(seq) and all(axis in "xyz" for axis in seq)
     if not extrinsic and not (seq and all(axis in "XYZ" for axis in seq)):
         raise ValueError("Expected axes from `seq` to be from ['x', 'y', 'z'] or "
@@ -72,26 +72,26 @@ class Rotation(NamedTuple):
     # --- making them ---
     @classmethod
     def concatenate(cls, rotations: Sequence[Rotation]) -> Rotation:
-        """All rotations of several arrays of them, one after the other."""
+        """Concatenates several arrays of rotations."""
         return cls(jnp.concatenate([rotation.quat for rotation in rotations]))
 
     @classmethod
     def from_euler(cls, seq: str, angles: Array, degrees: bool = False) -> Rotation:
-        """Of angles about axes.
+        """From angles about axes.
 
         Args:
-          seq: up to three axes: of "xyz", fixed in space, or of "XYZ", which turn along.
+          seq: up to three axes: of "xyz", fixed in space, or of "XYZ", which rotate with the body.
           angles: of shape (len(seq),) or (N, len(seq)); a scalar for one axis.
 
         Raises:
-          ValueError: ``seq`` is not such.
+          ValueError: ``seq`` is invalid.
         """
         numbers, extrinsic = _axes(seq)
         if len(numbers) > 3:
             raise ValueError("Expected axis specification to be a non-empty string of upto 3 "
                              f"characters, got {seq}")
         angles = _inexact(angles)
-        angles = angles.astype(angles.dtype)      # strong, as the quaternion is
+        angles = angles.astype(angles.dtype)      # strongly typed, like the quaternion
         if degrees:
             angles = jnp.deg2rad(angles)
         if not angles.ndim:
@@ -114,12 +114,12 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: Array) -> Rotation:
-        """Of orthogonal matrices of shape (3, 3) or (N, 3, 3)."""
+        """From orthogonal matrices of shape (3, 3) or (N, 3, 3)."""
         m = _inexact(matrix)
         trace = m[..., 0, 0] + m[..., 1, 1] + m[..., 2, 2]
         diagonal = jnp.stack([m[..., i, i] for i in range(3)] + [trace], -1)
         candidates = []
-        for i in range(3):      # the component that is the largest is divided by
+        for i in range(3):      # divides by the largest component
             j, k = (i + 1) % 3, (i + 2) % 3
             parts: list[Any] = [None] * 4
             parts[i] = 1 - trace + 2 * m[..., i, i]
@@ -135,19 +135,19 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_mrp(cls, mrp: Array) -> Rotation:
-        """Of modified Rodrigues parameters of shape (3,) or (N, 3)."""
+        """From modified Rodrigues parameters of shape (3,) or (N, 3)."""
         mrp = _inexact(mrp)
         square = jnp.sum(mrp * mrp, -1, keepdims=True)
         return cls(jnp.concatenate([2 * mrp, 1 - square], -1) / (1 + square))
 
     @classmethod
     def from_quat(cls, quat: Array) -> Rotation:
-        """Of quaternions (x, y, z, w) of shape (4,) or (N, 4), and of any length but 0."""
+        """From quaternions (x, y, z, w) of shape (4,) or (N, 4), of any nonzero norm."""
         return cls(_unit(_inexact(quat)))
 
     @classmethod
     def from_rotvec(cls, rotvec: Array, degrees: bool = False) -> Rotation:
-        """Of vectors along the axis, as long as the angle; of shape (3,) or (N, 3)."""
+        """From vectors along the axis whose length is the angle, of shape (3,) or (N, 3)."""
         rotvec = _inexact(rotvec)
         if degrees:
             rotvec = jnp.deg2rad(rotvec)
@@ -160,13 +160,13 @@ class Rotation(NamedTuple):
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
-        """No rotation, or ``num`` times none."""
+        """The identity, or ``num`` of them."""
         quat = jnp.array([0, 0, 0, 1], dtype=dtype)
         return cls(quat if num is None else jnp.tile(quat, (num, 1)))
 
     @classmethod
     def random(cls, random_key: Array, num: int | None = None) -> Rotation:
-        """A random rotation, or ``num`` of them, all equally likely."""
+        """A uniformly random rotation, or ``num`` of them."""
         return cls(_unit(random.normal(random_key, (4,) if num is None else (num, 4))))
 
     # --- an array of them ---
@@ -182,7 +182,7 @@ class Rotation(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether it is one rotation and no array of them."""
+        """Whether it is one rotation, not an array."""
         return self.quat.ndim == 1
 
     # --- computing with them ---
@@ -190,14 +190,14 @@ class Rotation(NamedTuple):
         return Rotation(_unit(_product(self.quat, other.quat)))
 
     def apply(self, vectors: Array, inverse: bool = False) -> Array:
-        """Vectors of shape (3,) or (N, 3), turned; the other way with ``inverse``."""
+        """Rotates vectors of shape (3,) or (N, 3); by the inverse rotations with ``inverse``."""
         matrix = self.as_matrix()
         if inverse:
             matrix = jnp.swapaxes(matrix, -1, -2)
         return jnp.einsum("...ij,...j->...i", matrix, _inexact(vectors))
 
     def inv(self) -> Rotation:
-        """The rotations back."""
+        """The inverse rotations."""
         return Rotation(self.quat * np.array([-1, -1, -1, 1], self.quat.dtype))
 
     def magnitude(self) -> Array:
@@ -205,7 +205,7 @@ class Rotation(NamedTuple):
         return 2 * jnp.arctan2(_norm(self.quat[..., :3]), jnp.abs(self.quat[..., 3]))
 
     def mean(self, weights: Array | None = None) -> Rotation:
-        """The rotation from which the mean square distance is least."""
+        """The rotation with the least mean square distance to all."""
         quat = self.quat if not self.single else self.quat[None]
         weights = jnp.ones(quat.shape[0], quat.dtype) if weights is None else _inexact(weights)
         _, vectors = jnp.linalg.eigh((quat.T * weights) @ quat)
@@ -234,7 +234,7 @@ class Rotation(NamedTuple):
         first, third = half_sum - half_difference, half_sum + half_difference
         if not extrinsic:
             first, third = third, first
-        # Gimbal lock: only the sum or the difference is there, and the last angle is put to 0.
+        # Gimbal lock: only the sum or the difference is determined, and the last angle is set to 0.
         level, over = jnp.abs(middle) <= _GIMBAL, jnp.abs(middle - jnp.pi) <= _GIMBAL
         turned = 2 * half_difference * (-1 if extrinsic else 1)
         first = jnp.where(level, 2 * half_sum, jnp.where(over, turned, first))
@@ -259,12 +259,12 @@ class Rotation(NamedTuple):
         return jnp.stack([jnp.stack(row, -1) for row in rows], -2)
 
     def as_mrp(self) -> Array:
-        """Modified Rodrigues parameters, of length 1 at most."""
+        """Modified Rodrigues parameters, of length at most 1."""
         w = self.quat[..., 3:]
         return jnp.where(w < 0, -1, 1) * self.quat[..., :3] / (1 + jnp.abs(w))
 
     def as_rotvec(self, degrees: bool = False) -> Array:
-        """Vectors along the axis, as long as the angle."""
+        """Vectors along the axis whose length is the angle."""
         quat = jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
         length = _norm(quat[..., :3])
         angle = 2 * jnp.arctan2(length, quat[..., 3])
@@ -279,7 +279,7 @@ class Rotation(NamedTuple):
         """The quaternions: (x, y, z, w), or (w, x, y, z) with ``scalar_first``.
 
         Args:
-          canonical: of the two that stand for a rotation, the one with w not negative.
+          canonical: of the two that represent a rotation, the one with nonnegative w.
         """
         quat = self.quat
         if canonical:
@@ -290,7 +290,7 @@ class Rotation(NamedTuple):
 class Slerp(NamedTuple):
     """Interpolates between rotations at given times, at constant angular velocity.
 
-    Make one by ``Slerp.init(times, rotations)``.
+    Create one with ``Slerp.init(times, rotations)``.
 
     >>> from maxjax.scipy.spatial.transform import Rotation, Slerp
     >>> turns = Rotation.from_rotvec(jnp.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
@@ -305,10 +305,10 @@ class Slerp(NamedTuple):
 
     @classmethod
     def init(cls, times: Array, rotations: Rotation) -> Slerp:
-        """Of increasing times, shape (N,), and as many rotations, two or more.
+        """From increasing times, shape (N,), and as many rotations, two or more.
 
         Raises:
-          ValueError: the shapes are not those.
+          ValueError: the shapes differ from these.
         """
         if not isinstance(rotations, Rotation):
             raise TypeError("`rotations` must be a `Rotation` instance.")

@@ -1,17 +1,17 @@
-"""The beta function and its kin: quotients of gamma functions.
+"""The beta function and related quotients of gamma functions.
 
 For x >= 8, with a small c(x), Stirling's formula is
 
     gamma(x) = sqrt(2 pi / x) (x / e)^x exp(c(x))
 
-Quotients are put together before anything cancels: with y = x + m and v = m / (x + y),
+Quotients are combined before anything cancels: with y = x + m and v = m / (x + y),
 
     x log(y / x) = 2 x atanh(v) = m - h,    h = m v - 2 x (v^3 / 3 + v^5 / 5 + ...)
     gamma(y) / gamma(x) = sqrt(x / y) y^m exp(c(y) - c(x) - h)
 
-float32 is evaluated by logarithms in float64. In float64 an exponential would magnify the rounding
-of its argument: there the large factors are powers, whose exponents are exact, and what rounding
-took from their bases is carried along.
+float32 is evaluated through logarithms in float64. In float64 an exponential would magnify the
+rounding of its argument: there the large factors are powers, whose exponents are exact, and the
+rounding errors of their bases are carried along.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _REST = (
     -0.0016526004455594968, 0.0008372834512071329, -0.0005952025951802712,
     0.0007936506649488252, -0.002777777777606244, 0.0833333333333333)
 _DIGAMMA = (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12)
-# Where |m v| is below this, h is part of an exponent; else a power takes its place.
+# Where |m v| is below this, h is part of an exponent; otherwise a power replaces it.
 _NEAR = 3.0
 
 
 # --- parts ----------------------------------------------------------------------------------------
 
 def _rest(x: Any) -> Array:
-    """c(x), for x >= 8: what Stirling's formula lacks of lgamma."""
+    """c(x), for x >= 8: lgamma minus Stirling's formula."""
     inverse = 1 / x
     return inverse * horner(_REST, inverse * inverse)
 
@@ -64,7 +64,7 @@ def _sum(x: Any, y: Any) -> tuple[Array, Array]:
 
 def _power(above: Any, below: Any, exponent: Any, above_low: Any, below_low: Any
            ) -> tuple[Array, Array]:
-    """``(above / below) ** exponent`` as a power and what is left for an exponential."""
+    """``(above / below) ** exponent`` as a power and the remaining exponent."""
     base, high = short(above / below), short(below)
     error = (above - base * high) - base * (below - high) + (above_low - base * below_low)
     error = error / above
@@ -91,7 +91,7 @@ def _rising(x: Any, low: Any) -> tuple[Array, Array]:
 
 
 def _shifted(x: Any, low: Any) -> tuple[Array, Array, Array, Array]:
-    """A number >= 8, its low part, and by which factor and exponent gamma of it is too large."""
+    """A number >= 8, its low part, and the factor and exponent by which its gamma is too large."""
     small = x < 8
     moved, rounded = _sum(x, jnp.where(small, 8.0, 0.0))
     factor, exponent = _rising(jnp.where(small, x, 1), low)
@@ -99,7 +99,7 @@ def _shifted(x: Any, low: Any) -> tuple[Array, Array, Array, Array]:
 
 
 def _small_gamma(x: Any) -> tuple[Array, Array]:
-    """A factor, and of what lgamma is the exponent: gamma for x < 8."""
+    """A factor, and the number whose lgamma is the exponent: gamma for x < 8."""
     below = x < 1
     factor = jnp.where(below, jnp.abs(1 / x), 1)
     for step in range(1, 6):
@@ -111,12 +111,12 @@ def _small_gamma(x: Any) -> tuple[Array, Array]:
 # --- the beta function ----------------------------------------------------------------------------
 
 def _log_quotient(x: Any, m: Any) -> Array:
-    """``log(gamma(x) / gamma(x + m))`` in float64, to some places less; both x, x + m >= 8."""
+    """``log(gamma(x) / gamma(x + m))`` in float64, less accurate; both x, x + m >= 8."""
     return (_rest(x) - _rest(x + m) + m - m * jnp.log(x + m) - (x - 0.5) * jnp.log1p(m / x))
 
 
 def _log_beta(a: Any, b: Any) -> Array:
-    """betaln in float64, to some places less."""
+    """betaln in float64, less accurate."""
     small, large = jnp.minimum(a, b), jnp.maximum(a, b)
     total = small + large
     stirling = (large >= 8) & (small > -0.5 * large) & (total >= 8) & jnp.isfinite(large)
@@ -126,7 +126,7 @@ def _log_beta(a: Any, b: Any) -> Array:
 
 
 def _exact_beta(b: Any, x: Any, x_low: Any, y: Any, y_low: Any) -> tuple[Array, Array]:
-    """|beta| and betaln for ``b <= x``, ``y = b + x``, where their Stirling quotient holds."""
+    """|beta| and betaln for ``b <= x``, ``y = b + x``, where their Stirling quotient is valid."""
     moved = x < 8
     x, x_low, below, slope = _shifted(x, x_low)
     shift, lift = _rising(jnp.where(moved, y, 1), y_low)
@@ -195,31 +195,31 @@ def _digamma_step(x: Any, m: Any) -> Array:
 
 @in_float64
 def _beta_slope(a: Any, b: Any, *, wide: bool) -> Array:
-    """The derivative of betaln by ``a``."""
+    """The derivative of betaln in ``a``."""
     return -_digamma_step(a, b)
 
 
 @in_float64
 def _poch_slope(z: Any, m: Any, *, wide: bool) -> Array:
-    """The derivative of the logarithm of poch by ``z``."""
+    """The derivative of the logarithm of poch in ``z``."""
     return _digamma_step(z, m)
 
 
 @in_float64
 def _poch_end(z: Any, m: Any, *, wide: bool) -> Array:
-    """That by ``m``."""
+    """The same in ``m``."""
     return lax.digamma(z + m)
 
 
 @in_float64
 def _comb_slope(n: Any, k: Any, *, wide: bool) -> Array:
-    """The derivative of the logarithm of comb by ``n``."""
+    """The derivative of the logarithm of comb in ``n``."""
     return -_digamma_step(n + 1, -k)
 
 
 @in_float64
 def _comb_part(n: Any, k: Any, *, wide: bool) -> Array:
-    """That by ``k``."""
+    """The same in ``k``."""
     return _digamma_step(k + 1, n - 2 * k)
 
 
@@ -294,10 +294,10 @@ _comb.defjvps(lambda t, ans, n, k: t * ans * _comb_slope(n, k),
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
-    """How many ways there are to choose ``k`` of ``N``; 0 if there are none.
+    """The number of ways to choose ``k`` of ``N``; 0 if there are none.
 
     Args:
-      repetition: the same may be chosen again.
+      repetition: the same element may be chosen repeatedly.
 
     >>> jax.scipy.special.comb(jnp.array([5.0, 4.0]), 2.0)
     Array([10.,  6.], dtype=float32)
@@ -321,7 +321,7 @@ def _exact_poch(z: Any, m: Any, s: Any, s_low: Any) -> Array:
     left = left + x_low * jnp.log(y / x)
     exponent = (_rest(y) - _rest(x) + x_slope - y_slope + step_low * jnp.log(y)
                 + step * y_low / y + jnp.where(bent, left, -h))
-    half = jnp.power(y, 0.5 * step)     # the whole power may overflow before its product
+    half = jnp.power(y, 0.5 * step)     # the full power may overflow although the product does not
     power = half * jnp.where(bent, jnp.exp(-step) * ratio, 1) * half
     value = jnp.sqrt(x / y) * jnp.exp(exponent) * (x_factor / y_factor) * power
     return jnp.where((half == 0) | (half == np.inf), half, value)
@@ -351,7 +351,7 @@ _poch.defjvps(lambda t, ans, z, m: t * ans * _poch_slope(z, m),
 
 
 def poch(z: Any, m: Any) -> Array:
-    """Pochhammer's symbol ``gamma(z + m) / gamma(z)``.
+    """The Pochhammer symbol ``gamma(z + m) / gamma(z)``.
 
     >>> jax.scipy.special.poch(2.0, 0.0)
     Array(1., dtype=float32)

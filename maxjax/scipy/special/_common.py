@@ -1,4 +1,4 @@
-"""What the files of this folder share."""
+"""Helpers shared by the files of this folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def refuse_complex(name: str, *args: Any) -> None:
 
 
 def only_wide(x: Any, hint: str = ", see docstring for supported types") -> None:
-    """Raises TypeError for all but float32 and float64."""
+    """Raises TypeError unless the dtype is float32 or float64."""
     if x.dtype not in (dtypes.float32, dtypes.float64):
         raise TypeError(f"x.dtype={x.dtype} is not supported{hint}.")
 
@@ -49,10 +49,11 @@ def atanh_rest(square: Any) -> Any:
 
 
 def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of float64 operands for narrower ones too: rounded to their dtype at last.
+    """Extends a function of float64 operands to narrower ones; the result is rounded to their
+    dtype.
 
-    It is told, as ``wide``, whether the operands have been float64 from the beginning. Complex
-    ones stay as they are.
+    It receives, as ``wide``, whether the operands were originally float64. Complex ones are
+    unchanged.
     """
     def call(*args: Any) -> Any:
         dtype = args[0].dtype
@@ -74,7 +75,7 @@ def short(x: Any) -> Any:
 
 
 def strong(x: Any) -> Any:
-    """Without weakness."""
+    """The value, strongly typed."""
     return convert_element_type(x, x.dtype)
 
 

@@ -1,4 +1,4 @@
-"""The gamma function and its kin."""
+"""The gamma function and related functions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _complex_gamma.defjvps(lambda t, ans, z: t * ans * _complex_digamma(z))
 
 
 def _complex_digamma(z: Any) -> Array:
-    """By reflection to the right, recurrence away from 0, and Stirling's series."""
+    """By reflection to positive arguments, recurrence away from 0, and Stirling's series."""
     left = z.real < 0
     z = jnp.where(left, 1 - z, z)
     shifted, total = z, jnp.zeros_like(z)
@@ -61,7 +61,7 @@ def _complex_digamma(z: Any) -> Array:
 
 
 def loggamma(x: Any) -> Array:
-    """The logarithm of the gamma function: NaN for negative reals, all of the complex plane.
+    """The logarithm of the gamma function: NaN for negative reals; complex arguments are supported.
 
     >>> jax.scipy.special.loggamma(5.0)
     Array(3.1780539, dtype=float32, weak_type=True)
@@ -73,7 +73,7 @@ def loggamma(x: Any) -> Array:
 
 
 def gammasgn(x: Any) -> Array:
-    """The sign of the gamma function: NaN at its poles but for 0.
+    """The sign of the gamma function: NaN at its poles except 0.
 
     >>> jax.scipy.special.gammasgn(jnp.array([-1.5, -0.5, 0.5]))
     Array([ 1., -1.,  1.], dtype=float32)
@@ -92,7 +92,7 @@ def gammasgn(x: Any) -> Array:
 
 @custom_jvp
 def _gamma(x: Any) -> Array:
-    # SciPy has NaN at -inf and at the negative integers, JAX too.
+    # NaN at -inf and at the negative integers, as in SciPy and JAX.
     return bind(gamma_p, x)
 
 
@@ -100,7 +100,7 @@ _gamma.defjvps(lambda t, ans, x: t * ans * lax.digamma(x))
 
 
 def gamma(x: Any) -> Array:
-    """The gamma function, of real or complex arguments.
+    """The gamma function of real or complex arguments.
 
     >>> jax.scipy.special.gamma(jnp.array([0.5, 5.0]))
     Array([ 1.7724539, 24.       ], dtype=float32)
@@ -132,12 +132,12 @@ def polygamma(n: Any, x: Any) -> Array:
 
 
 def _spread(name: str, *args: Any) -> list[Any]:
-    """Operands of one shape, as jax.lax wants them."""
+    """Operands of one shape, as jax.lax requires."""
     return jnp.broadcast_arrays(*operands(name, *args))
 
 
 def zeta(x: Any, q: Any = None) -> Array:
-    """Hurwitz's zeta function: the sum of ``(q + k) ** -x`` over ``k >= 0``.
+    """The Hurwitz zeta function: the sum of ``(q + k) ** -x`` over ``k >= 0``.
 
     Raises:
       NotImplementedError: ``q`` is None.
@@ -162,7 +162,7 @@ def _zeta_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 
 def _zeta_series(x: Array, q: Array) -> Array:
-    """Euler's and Maclaurin's formula for the sum from the term ``count`` on.
+    """The Euler-Maclaurin formula for the sum from the term ``count`` on.
 
     F. Johansson, "Rigorous high-precision computation of the Hurwitz zeta function and its
     derivatives", Numerical Algorithms 69 (2015), formula (5).
@@ -208,7 +208,7 @@ def gammaincc(a: Any, x: Any) -> Array:
 
 
 def multigammaln(a: Any, d: Any) -> Array:
-    """The logarithm of the gamma function of ``d`` dimensions.
+    """The logarithm of the multivariate gamma function in ``d`` dimensions.
 
     >>> jax.scipy.special.multigammaln(3.0, 2)
     Array(1.550195, dtype=float32)
@@ -224,7 +224,7 @@ def factorial(n: Any, exact: bool = False) -> Array:
     """``gamma(n + 1)``, 0 for negative ``n``.
 
     Raises:
-      NotImplementedError: ``exact`` is asked for.
+      NotImplementedError: ``exact`` is requested.
       TypeError: ``n`` is complex.
 
     >>> jax.scipy.special.factorial(jnp.array([0, 3, 5]))

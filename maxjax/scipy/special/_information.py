@@ -1,4 +1,4 @@
-"""Logarithms, entropies, and transformations of probabilities."""
+"""Logarithms, entropies, and functions of probabilities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from maxjax.scipy.special._common import (
 
 @custom_jvp
 def xlogy(x: Any, y: Any) -> Array:
-    """``x * log(y)``, 0 where ``x`` is 0, but for a ``y`` that is NaN.
+    """``x * log(y)``, 0 where ``x`` is 0 unless ``y`` is NaN.
 
     >>> jax.scipy.special.xlogy(0.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -38,7 +38,7 @@ xlogy.defjvps(lambda t, ans, x, y: t * jnp.log(y), lambda t, ans, x, y: t * x / 
 
 @custom_jvp
 def xlog1py(x: Any, y: Any) -> Array:
-    """``x * log1p(y)``, 0 where ``x`` is 0, but for a ``y`` that is NaN.
+    """``x * log1p(y)``, 0 where ``x`` is 0 unless ``y`` is NaN.
 
     >>> jax.scipy.special.xlog1py(0.0, -1.0)
     Array(0., dtype=float32, weak_type=True)
@@ -74,7 +74,7 @@ def entr(x: Any) -> Array:
 
 @custom_jvp
 def _log_ratio(p: Any, q: Any) -> Array:
-    """``log(p / q)`` of positive numbers, also of near ones and of those whose ratio overflows."""
+    """``log(p / q)`` of positive numbers, even if they are close or their ratio overflows."""
     ratio = p / q
     near = (ratio > 0.5) & (ratio < 2)
     within = (ratio > dtypes.finfo(p.dtype).tiny) & (ratio < np.inf)
@@ -86,7 +86,7 @@ _log_ratio.defjvps(lambda t, ans, p, q: t / p, lambda t, ans, p, q: -t / q)
 
 
 def rel_entr(p: Any, q: Any) -> Array:
-    """``p log(p / q)``: 0 for ``p = 0 <= q``, inf outside of the positive numbers.
+    """``p log(p / q)``: 0 for ``p = 0 <= q``, inf outside the positive numbers.
 
     >>> jax.scipy.special.rel_entr(2.0, 1.0)
     Array(1.3862944, dtype=float32)
@@ -173,7 +173,7 @@ def log_softmax(x: Any, /, *, axis: Any = None) -> Array:
 
 
 def boxcox(x: Any, lmbda: Any) -> Array:
-    """Box and Cox's ``(x**lmbda - 1) / lmbda``, ``log(x)`` for ``lmbda = 0``.
+    """The Box-Cox transform ``(x**lmbda - 1) / lmbda``, ``log(x)`` for ``lmbda = 0``.
 
     >>> jax.scipy.special.boxcox(4.0, 0.5)
     Array(2., dtype=float32, weak_type=True)

@@ -82,11 +82,11 @@ def _jv_jvp(v: int, primals: Any, tangents: Any) -> Any:
 
 
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
-    """The Bessel functions of the first kind of the orders 0 to ``v``.
+    """The Bessel functions of the first kind of orders 0 to ``v``.
 
     Args:
       z: a scalar or vector of floats.
-      n_iter: accepted; the values are right to the last places.
+      n_iter: accepted; the values are accurate to the last places.
 
     Returns:
       An array of shape ``(v + 1, *z.shape)``.
@@ -105,7 +105,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
 
 @custom_jvp
 def expi(x: Any) -> Array:
-    """The exponential integral Ei, of ``exp(t) / t`` from -inf to ``x``.
+    """The exponential integral Ei: the integral of ``exp(t) / t`` from -inf to ``x``.
 
     >>> jax.scipy.special.expi(1.0)
     Array(1.8951178, dtype=float32, weak_type=True)
@@ -121,10 +121,10 @@ expi.defjvps(lambda t, ans, x: t * jnp.exp(x) / x)
 
 @custom_jvp
 def expn(n: Any, x: Any) -> Array:
-    """The generalized exponential integral E_n, of ``exp(-x t) / t**n`` from 1 to infinity.
+    """The exponential integral E_n: the integral of ``exp(-x t) / t**n`` from 1 to infinity.
 
     Args:
-      n: not negative integers; not differentiable.
+      n: nonnegative integers; not differentiable.
       x: positive.
 
     >>> jax.scipy.special.expn(2, 1.0)
@@ -143,7 +143,7 @@ def _expn_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def exp1(x: Any) -> Array:
-    """The exponential integral E_1, of ``exp(-t) / t`` from ``x`` to infinity.
+    """The exponential integral E_1: the integral of ``exp(-t) / t`` from ``x`` to infinity.
 
     >>> jax.scipy.special.exp1(1.0)
     Array(0.21938394, dtype=float32)
@@ -180,7 +180,7 @@ def spence(x: Any) -> Array:
 
 @custom_jvp
 def sici(x: Any) -> tuple[Array, Array]:
-    """The sine and cosine integrals, of ``sin(t) / t`` and ``cos(t) / t``.
+    """The sine and cosine integrals: the integrals of ``sin(t) / t`` and ``cos(t) / t``.
 
     >>> jax.scipy.special.sici(1.0)
     (Array(0.946083..., ...), Array(0.337403..., ...))
@@ -189,7 +189,7 @@ def sici(x: Any) -> tuple[Array, Array]:
     x = lax.convert_element_type(x, x.dtype)
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"Argument `x` to sici must be real-valued. Got dtype {x.dtype}.")
-    # On the negative axis the cosine integral is complex: NaN, at its end as well.
+    # On the negative axis the cosine integral is complex: NaN, also at -inf.
     cosine = jnp.where(x == -np.inf, np.nan, bind(cosine_integral_p, x))
     return bind(sine_integral_p, x), cosine
 
@@ -222,7 +222,7 @@ hyp1f1.defjvps(
 def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Array:
     """Gauss' hypergeometric function.
 
-    The derivatives by ``a``, ``b`` and ``c`` are NaN where ``abs(x) >= 1``.
+    The derivatives in ``a``, ``b`` and ``c`` are NaN where ``abs(x) >= 1``.
 
     >>> jax.scipy.special.hyp2f1(1.0, 1.0, 2.0, 0.5)
     Array(1.3862944, dtype=float32, weak_type=True)
@@ -239,7 +239,7 @@ hyp2f1.defjvps(
 # --- Legendre functions ---------------------------------------------------------------------------
 
 def _legendre(degree: int, z: Any) -> list[list[Any]]:
-    """P[m][l] of all orders m and degrees l up to ``degree``, with Condon and Shortley's phase.
+    """P[m][l] of all orders m and degrees l up to ``degree``, with the Condon-Shortley phase.
 
     P(m, m) = -(2m - 1) s P(m - 1, m - 1) with s = sqrt(1 - z**2), and
     (l - m) P(m, l) = (2l - 1) z P(m, l - 1) - (l + m - 1) P(m, l - 2).
@@ -298,7 +298,7 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Array:
     """The associated Legendre functions of all orders and degrees.
 
     Args:
-      is_normalized: as they stand in spherical harmonics.
+      is_normalized: normalize as for spherical harmonics.
 
     >>> jax.scipy.special.lpmn_values(1, 1, jnp.array([0.5]), False)[0]
     Array([[1. ],
@@ -322,9 +322,9 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None,
     """Spherical harmonics.
 
     Args:
-      n, m: integers, vectors: degrees and orders, ``abs(m) <= n``.
+      n, m: vectors of integers: degrees and orders, ``abs(m) <= n``.
       theta, phi: vectors: polar and azimuthal angles.
-      n_max: the largest degree; under jit it must be given.
+      n_max: the largest degree; required under jit.
 
     Raises:
       NotImplementedError: ``diff_n`` is given.

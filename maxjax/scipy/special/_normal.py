@@ -1,4 +1,4 @@
-"""The error function, the normal distribution, and their kin."""
+"""The error function, the normal distribution, and related functions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from maxjax.scipy.special._common import (
 )
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
-# sqrt(1 / 2) less its float64
+# sqrt(1 / 2) minus its float64 value
 ROOT_HALF_REST = -4.833646656726457e-17
 
 
@@ -72,7 +72,7 @@ _wofz.defjvps(lambda t, ans, z: t * (1j * TWO_OVER_ROOT_PI - 2 * z * ans))
 
 
 def wofz(z: Any) -> Array:
-    """Faddeeva's function ``exp(-z**2) erfc(-i z)``; complex.
+    """The Faddeeva function ``exp(-z**2) erfc(-i z)``; complex.
 
     >>> jax.scipy.special.wofz(1j)
     Array(0.42758358+0.j, dtype=complex64, weak_type=True)
@@ -144,7 +144,7 @@ def _ndtr(x: Any, *, wide: bool) -> Any:
     size = jnp.abs(scaled)
     tail = lax.erfc(size)
     if wide:
-        # Of the rounding of x / sqrt(2) the tail would make a hundred units in the last place.
+        # The tail would magnify the rounding of x / sqrt(2) to a hundred units in the last place.
         part, high = jnp.where(size < 40, x, 0), short(root)
         head = short(part)
         rest = (head * high - scaled) + head * (root - high) + (part - head) * root
@@ -190,13 +190,13 @@ _log_ndtr.defjvps(
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Array:
-    """``log(ndtr(x))``, far into the tails.
+    """``log(ndtr(x))``, accurate far into the tails.
 
     Args:
-      series_order: accepted; the value is right to the last places.
+      series_order: accepted; the value is accurate to the last places.
 
     Raises:
-      TypeError: ``x`` is neither float32 nor float64, or ``series_order`` is no integer.
+      TypeError: ``x`` is neither float32 nor float64, or ``series_order`` is not an integer.
       ValueError: ``series_order`` is negative or above 30.
 
     >>> jax.scipy.special.log_ndtr(jnp.array([-50.0, 0.0]))
@@ -225,7 +225,7 @@ _owens_t.defjvps(
 
 
 def owens_t(h: Any, a: Any) -> Array:
-    """Owen's T function: how likely ``X > h`` and ``0 < Y < a X`` are for normal X and Y.
+    """Owen's T function: the probability of ``X > h`` and ``0 < Y < a X`` for normal X and Y.
 
     >>> jax.scipy.special.owens_t(1.0, 2.0)
     Array(0.07846819, dtype=float32, weak_type=True)
@@ -248,7 +248,7 @@ def _fresnel_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def fresnel(x: Any) -> tuple[Array, Array]:
-    """Fresnel's integrals of ``sin(pi t**2 / 2)`` and ``cos(pi t**2 / 2)`` from 0 to ``x``.
+    """The Fresnel integrals of ``sin(pi t**2 / 2)`` and ``cos(pi t**2 / 2)`` from 0 to ``x``.
 
     >>> jax.scipy.special.fresnel(1.0)[0]
     Array(0.43825915, dtype=float32)

@@ -1,4 +1,4 @@
-"""What the distributions share."""
+"""Helpers shared by the distributions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from maxjax.numpy._promotion import promote_args_inexact, type_of
 def floats(name: str, *args: Any) -> list[Any]:
     """The arguments as floats of one dtype; weakly typed only if all of them are.
 
-    So an array of integers beside a Python float gives a strong type, as in JAX.
+    So an array of integers with a Python float gives a strong type, as in JAX.
     """
     operands = promote_args_inexact(name, *args)
     if not type_of(operands[0])[1] or all(type_of(arg)[1] for arg in args):

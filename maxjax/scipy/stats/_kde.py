@@ -1,4 +1,4 @@
-"""Estimates of densities by sums of Gaussians."""
+"""Gaussian kernel density estimation."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from maxjax.scipy.special import logsumexp
 
 @tree_util.register_pytree_node_class
 class gaussian_kde:
-    """The density of which some points are a sample, as a mixture of Gaussians at these points.
+    """Estimates the density from which points were sampled, as a mixture of Gaussians at them.
 
     Args:
       dataset: shape ``(N,)`` or ``(D, N)``.
-      bw_method: the bandwidth's factor: "scott" (the default), "silverman", a number, or a
+      bw_method: the bandwidth factor: "scott" (the default), "silverman", a number, or a
         function of the estimate.
       weights: of the points, shape ``(N,)``.
 
@@ -131,7 +131,7 @@ class gaussian_kde:
                                       self.covariance + cov)[0])
 
     def integrate_box_1d(self, low: Any, high: Any) -> Array:
-        """The integral from ``low`` to ``high``, of a density of one dimension."""
+        """The integral of a one-dimensional density from ``low`` to ``high``."""
         if self.d != 1:
             raise ValueError("integrate_box_1d() only handles 1D pdfs")
         if jnp.ndim(low) != 0 or jnp.ndim(high) != 0:
@@ -151,7 +151,7 @@ class gaussian_kde:
         return jnp.sum(jnp.exp(logs) * other.weights)
 
     def resample(self, key: Any, shape: Any = ()) -> Array:
-        """Draws of shape ``(D, *shape)``."""
+        """Samples of shape ``(D, *shape)``."""
         chosen, noise = random.split(key)
         index = random.choice(chosen, self.n, shape=shape, p=self.weights)
         gaussian = random.multivariate_normal(noise, jnp.zeros(self.d, self.covariance.dtype),
@@ -160,9 +160,9 @@ class gaussian_kde:
         return self.dataset[:, index] + jnp.moveaxis(gaussian, -1, 0)
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
-        """JAX does not have it either."""
+        """Not implemented, as in JAX."""
         raise NotImplementedError("only 1D box integrations are supported; use `integrate_box_1d`")
 
     def set_bandwidth(self, bw_method: Any = None) -> Any:
-        """JAX does not have it either."""
+        """Not implemented, as in JAX."""
         raise NotImplementedError("dynamically changing the bandwidth method is not supported")

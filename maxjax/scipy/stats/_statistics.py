@@ -31,7 +31,7 @@ def _policy(nan_policy: str) -> None:
 
 def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate",
          keepdims: bool = False) -> ModeResult:
-    """The most frequent values along an axis, the least of equally frequent ones.
+    """The most frequent values along an axis; among equally frequent ones, the least.
 
     Args:
       nan_policy: "propagate".
@@ -94,8 +94,8 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None,
     """The ranks of the elements, from 1.
 
     Args:
-      method: of ranking equal elements: "average", "min", "max", "dense" or "ordinal".
-      axis: None ranks all elements together, and gives a vector.
+      method: how to rank equal elements: "average", "min", "max", "dense" or "ordinal".
+      axis: None ranks all elements together, and returns a vector.
 
     >>> jax.scipy.stats.rankdata(jnp.array([10, 30, 10]))
     Array([1.5, 3. , 1.5], dtype=float32)
@@ -110,7 +110,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None,
     ranks = ranks.astype(jnp.result_type(float))
     if not dtypes.is_inexact(x.dtype):
         return ranks
-    # What has no place in an order leaves the others without one.
+    # An element that cannot be ordered leaves the others unranked.
     nan = jnp.isnan(x).any(axis, keepdims=axis is not None)
     return jnp.where(nan, jnp.array(np.nan, ranks.dtype), ranks)
 
@@ -120,7 +120,7 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
     """The standard error of the mean: ``std(a, ddof=ddof) / sqrt(n)``.
 
     Args:
-      nan_policy: "propagate", or "omit", which leaves NaN out.
+      nan_policy: "propagate", or "omit", which ignores NaN.
 
     >>> jax.scipy.stats.sem(jnp.array([1., 3.]))
     Array(1., dtype=float32)

@@ -71,7 +71,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 
 def _quantile(q: Any) -> Array:
-    """Of the standard distribution: from the nearer end, the tangent has no pole to miss."""
+    """For the standard distribution: from the nearer end the tangent stays away from its pole."""
     upper = q > 0.5
     distance = 1 / jnp.tan(np.pi * jnp.where(upper, 1 - q, q))
     return jnp.where(upper, distance, -distance)

@@ -17,7 +17,7 @@ def logpdf(x: Any, alpha: Any) -> Array:
     """The logarithm of the density.
 
     Args:
-      x: shape ``(N, ...)``, or ``(N - 1, ...)`` without the last part of a sum of 1.
+      x: shape ``(N, ...)``, or ``(N - 1, ...)`` without the last component of a sum of 1.
       alpha: shape ``(N,)``.
 
     >>> jax.scipy.stats.dirichlet.logpdf(jnp.array([0.2, 0.3, 0.5]), jnp.array([1.0, 2.0, 3.0]))

@@ -1,4 +1,4 @@
-"""jax.scipy.stats.gumbel_l: Gumbel's distribution, skewed to the left."""
+"""jax.scipy.stats.gumbel_l: the left-skewed Gumbel distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""jax.scipy.stats.gumbel_r: Gumbel's distribution, skewed to the right."""
+"""jax.scipy.stats.gumbel_r: the right-skewed Gumbel distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""jax.scipy.stats.laplace: Laplace's distribution."""
+"""jax.scipy.stats.laplace: the Laplace distribution."""
 
 from __future__ import annotations
 

@@ -46,15 +46,14 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Array:
 
 
 def entropy(mu: Any, loc: Any = 0) -> Array:
-    """The entropy, summed up to where the probabilities vanish; ``loc`` matters only
-    to the shape.
+    """The entropy, summed up to where the probabilities vanish; ``loc`` affects only the shape.
 
     >>> jax.scipy.stats.poisson.entropy(jnp.array([0.5, 2.5]))
     Array([0.92763746, 1.8307266 ], dtype=float32)
     """
     mu, loc = floats("poisson.entropy", mu, loc)
     mu = jnp.broadcast_to(mu, jnp.broadcast_shapes(jnp.shape(mu), jnp.shape(loc)))
-    # Beyond some size only the expansion in 1 / mu is exact to rounding.
+    # For large mu only the expansion in 1 / mu is accurate to rounding.
     safe = jnp.where(mu > 0, mu, 1)
     small = jnp.where(safe < 100, safe, 1)
     counts = jnp.arange(256, dtype=mu.dtype)

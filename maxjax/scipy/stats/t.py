@@ -1,4 +1,4 @@
-"""jax.scipy.stats.t: Student's distribution."""
+"""jax.scipy.stats.t: Student's t distribution."""
 
 from __future__ import annotations
 

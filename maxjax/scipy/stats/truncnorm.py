@@ -1,4 +1,4 @@
-"""jax.scipy.stats.truncnorm: the normal distribution between two bounds."""
+"""jax.scipy.stats.truncnorm: the normal distribution truncated to two bounds."""
 
 from __future__ import annotations
 

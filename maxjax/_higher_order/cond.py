@@ -196,7 +196,7 @@ def _transpose(cotangents: Sequence[Array | None], index: Value, *operands: Any,
     uses = refs.union(*(branch.refs for branch in backward))
     results = cond_p.bind(
         index, *(x for x, lin in zip(operands, linear, strict=True) if not lin),
-        *(ct for ct in cotangents if ct is not None), *read_all(uses),
+        *(cotangent for cotangent in cotangents if cotangent is not None), *read_all(uses),
         branches=tuple(refs.extended(branch, uses) if uses else branch for branch in backward))
     results = write_back(uses, results)
     return [None, *merged(linear, merged(wanted, results))]

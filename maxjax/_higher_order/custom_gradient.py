@@ -47,7 +47,7 @@ def custom_gradient(fun: Callable[..., PyTree]) -> Callable[..., Any]:
 
     >>> @jax.custom_gradient
     ... def square(x):
-    ...     return x ** 2, lambda ct: (ct * x,)
+    ...     return x ** 2, lambda cotangent: (cotangent * x,)
     >>> jax.grad(square)(3.)
     Array(3., dtype=float32, weak_type=True)
     """
@@ -169,12 +169,13 @@ def _transpose(cotangents: Sequence[Array | None], *operands: Any, callee: Close
     start = num_callee_consts + num_res
     own = list(operands[:num_callee_consts])
     residuals = operands[num_callee_consts:start]
-    given = [instantiate(ct, aval) for ct, aval in zip(cotangents, callee.out_avals, strict=True)]
+    given = [instantiate(cotangent, aval)
+             for cotangent, aval in zip(cotangents, callee.out_avals, strict=True)]
     found = linear_call_p.bind(
         *consts, *residuals, *given, callee=closed,
         transpose_thunk=_Transpose(lambda: (callee, own)), num_callee_consts=len(consts),
         num_res=num_res)
-    return [*(None,) * start, *(ct if is_linear(x) else None for ct, x in zip(
+    return [*(None,) * start, *(cotangent if is_linear(x) else None for cotangent, x in zip(
         found, operands[start:], strict=True))]
 
 
@@ -188,7 +189,7 @@ def linear_call(fun: Callable[[PyTree, PyTree], PyTree],
 
     Args:
       fun: ``(residuals, x) -> y``, linear in ``x``. Pytrees all.
-      fun_transpose: ``(residuals, ct of y) -> ct of x``.
+      fun_transpose: ``(residuals, cotangent of y) -> cotangent of x``.
       residual_args, linear_args: what ``fun`` is called with.
 
     Returns:

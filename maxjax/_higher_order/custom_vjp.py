@@ -262,7 +262,8 @@ class custom_vjp(Generic[Result]):
     >>> @jax.custom_vjp
     ... def clipped(x):
     ...     return 10 * x
-    >>> clipped.defvjp(lambda x: (clipped(x), None), lambda residuals, ct: (jnp.clip(ct, -1, 1),))
+    >>> clipped.defvjp(lambda x: (clipped(x), None),
+    ...                lambda residuals, cotangent: (jnp.clip(cotangent, -1, 1),))
     >>> jax.grad(clipped)(2.)
     Array(1., dtype=float32, weak_type=True)
     """

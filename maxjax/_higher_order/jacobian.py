@@ -266,8 +266,8 @@ def fwd_and_bwd(fun: Callable[..., PyTree], argnums: int | Sequence[int], has_au
         chosen, values = _partial(fun, argnums, args, {})
         return value_and_pullback(chosen, values, has_aux)
 
-    def bwd(residuals: PyTree, out_ct: PyTree) -> Any:
-        cotangents = residuals(out_ct)
+    def bwd(residuals: PyTree, cotangent: PyTree) -> Any:
+        cotangents = residuals(cotangent)
         return cotangents[0] if isinstance(argnums, int) else cotangents
 
     return (make_jit(fwd), make_jit(bwd)) if jitted else (fwd, bwd)

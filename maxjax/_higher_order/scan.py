@@ -215,31 +215,31 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
     slices, the cotangents of the outputs.
     """
     consts_lin, carry_lin, xs_lin = map(tuple, _parts(linear, num_consts, num_carry))
-    carry_ct, ys_ct = has_cotangent[:num_carry], has_cotangent[num_carry:]
+    carry_given, ys_given = has_cotangent[:num_carry], has_cotangent[num_carry:]
     while True:
-        backward, nonzero = transpose_with_refs(jaxpr, linear, (*carry_ct, *ys_ct))
+        backward, nonzero = transpose_with_refs(jaxpr, linear, (*carry_given, *ys_given))
         consts_nz, carry_nz, xs_nz = _parts(nonzero, sum(consts_lin), sum(carry_lin))
-        new = either(carry_ct, [bool(flag) for flag in merged(carry_lin, carry_nz)])
-        if new == carry_ct:
+        new = either(carry_given, [bool(flag) for flag in merged(carry_lin, carry_nz)])
+        if new == carry_given:
             break
-        carry_ct = new
+        carry_given = new
     in_consts, in_carry, in_xs = _parts(jaxpr.in_avals, num_consts, num_carry)
     out_carry, out_ys = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]
     sums = [aval.cotangent() for aval in chosen(chosen(in_consts, consts_lin), consts_nz)]
     # A cotangent has one type through the whole loop: that of the carry that comes out.
-    carry_cts = [aval.cotangent() for aval in chosen(out_carry, carry_ct)]
+    carry_cotangents = [aval.cotangent() for aval in chosen(out_carry, carry_given)]
     known = [[aval for aval, lin in zip(avals, lins, strict=True) if not lin] for avals, lins in (
         (in_consts, consts_lin), (in_carry, carry_lin), (in_xs, xs_lin))]
-    ys_cts = [aval.cotangent() for aval in chosen(out_ys, ys_ct)]
+    ys_cotangents = [aval.cotangent() for aval in chosen(out_ys, ys_given)]
 
     def body(*args: Array) -> list[Any]:
         given = iter(args)
         known_consts = [next(given) for _ in known[0]]
         before = [next(given) for _ in sums]
-        cotangents = [next(given) for _ in carry_cts]
+        cotangents = [next(given) for _ in carry_cotangents]
         rest = list(given)
-        known_slices, ys = rest[:len(known[1]) + len(known[2])], rest[-len(ys_cts):]
-        ys = ys if ys_cts else []
+        known_slices, ys = rest[:len(known[1]) + len(known[2])], rest[-len(ys_cotangents):]
+        ys = ys if ys_cotangents else []
         results = eval_with_refs(backward, *known_consts, *known_slices, *cotangents, *ys)
         found = iter(results)
         to_consts = [add_tangents(total, next(found)) for total in before]
@@ -247,10 +247,10 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
         refs.keep_types(context.trace)
         return [*to_consts,
                 *(instantiate(cotangent, aval.cotangent()) for cotangent, aval in zip(
-                    chosen(to_carries, carry_ct), chosen(in_carry, carry_ct), strict=True)),
+                    chosen(to_carries, carry_given), chosen(in_carry, carry_given), strict=True)),
                 *found]
 
-    avals = [*known[0], *sums, *carry_cts, *known[1], *known[2], *ys_cts]
+    avals = [*known[0], *sums, *carry_cotangents, *known[1], *known[2], *ys_cotangents]
     result = trace_to_jaxpr(body, avals, jaxpr.jaxpr.debug_info, with_refs=True)
     uses = result.refs
     if uses:
@@ -260,7 +260,7 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
         result = rearranged(
             result, (*only_read, *range(start), *written, *range(start, len(avals))),
             (*range(count, count + len(written)), *range(count)))
-    return result, tuple(consts_nz), carry_ct, tuple(xs_nz), uses
+    return result, tuple(consts_nz), carry_given, tuple(xs_nz), uses
 
 
 def _transpose(cotangents: Sequence[Array | None], *operands: Array | Linear, jaxpr: ClosedJaxpr,
@@ -282,25 +282,26 @@ def _transpose(cotangents: Sequence[Array | None], *operands: Array | Linear, ja
     given = tuple(
         cotangent is not None and (n >= num_carry or carry_lin[n])
         for n, cotangent in enumerate(cotangents))
-    body, consts_nz, carry_ct, xs_nz, uses = _transposed(
+    body, consts_nz, carry_given, xs_nz, uses = _transposed(
         jaxpr, (*consts_lin, *carry_lin, *xs_lin), given, num_consts, num_carry)
     out_avals = jaxpr.out_avals
     sums = [instantiate(None, operand.aval.cotangent()) for operand in chosen(
         [x for x in consts if type(x) is Linear], consts_nz)]
-    carry_cts = [instantiate(cotangent, aval.cotangent()) for cotangent, aval, flag in zip(
-        cotangents[:num_carry], out_avals[:num_carry], carry_ct, strict=True) if flag]
-    ys_cts = [ct for ct in cotangents[num_carry:] if ct is not None]
+    carry_cotangents = [instantiate(cotangent, aval.cotangent()) for cotangent, aval, flag in zip(
+        cotangents[:num_carry], out_avals[:num_carry], carry_given, strict=True) if flag]
+    ys_cotangents = [cotangent for cotangent in cotangents[num_carry:] if cotangent is not None]
     only_read, written = ([uses[n] for n in part] for part in refs.split_uses(uses))
     results = bind(
         [*read_all(only_read), *(x for x, lin in zip(consts, consts_lin, strict=True) if not lin)],
-        [*read_all(written), *sums, *carry_cts],
-        [*known_values, *(x for x, lin in zip(xs, xs_lin, strict=True) if not lin), *ys_cts],
+        [*read_all(written), *sums, *carry_cotangents],
+        [*known_values, *(x for x, lin in zip(xs, xs_lin, strict=True) if not lin), *ys_cotangents],
         body, reverse=not reverse, **settings)
     write_back(written, results[:len(written)])
     found = iter(results[len(written):])
     to_consts = merged(consts_lin, [next(found) if flag else None for flag in consts_nz])
-    to_init = [next(found) if flag else None for flag in carry_ct]
-    to_init = [ct if is_linear(x) else None for ct, x in zip(to_init, init, strict=True)]
+    to_init = [next(found) if flag else None for flag in carry_given]
+    to_init = [cotangent if is_linear(x) else None
+               for cotangent, x in zip(to_init, init, strict=True)]
     to_xs = merged(xs_lin, [next(found) if flag else None for flag in xs_nz])
     return [*to_consts, *to_init, *to_xs]
 

@@ -205,17 +205,18 @@ class BatchTrace(Trace):
         a sum over the elements where that has none."""
         count = len(residuals)
         # Symbolic zeros and float0 are not mapped.
-        mapped = [isinstance(ct, Array) for ct in cotangents]
+        mapped = [isinstance(cotangent, Array) for cotangent in cotangents]
 
         def on_element(*xs: Value) -> Sequence[Any]:
             given = iter(xs[count:])
             return backward(list(xs[:count]), [
-                next(given) if flag else _one_element(ct, axis)
-                for ct, flag, axis in zip(cotangents, mapped, out_axes, strict=True)])
+                next(given) if flag else _one_element(cotangent, axis)
+                for cotangent, flag, axis in zip(cotangents, mapped, out_axes, strict=True)])
 
         results, axes = self.batch(
-            on_element, [*residuals, *(ct for ct, flag in zip(cotangents, mapped, strict=True)
-                                       if flag)],
+            on_element,
+            [*residuals, *(cotangent for cotangent, flag in zip(cotangents, mapped, strict=True)
+                           if flag)],
             [*residual_axes, *(axis for axis, flag in zip(out_axes, mapped, strict=True) if flag)])
         return [x if x is None or (axis is None and wanted is None)
                 else reduce_sum(x, (axis,)) if wanted is None

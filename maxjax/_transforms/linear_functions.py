@@ -167,8 +167,8 @@ class VJP(LinearFunction):
             raise ValueError(f"expected references as {PyTreeDef(self.in_tree)}, got "
                              f"{PyTreeDef(tree)}")
 
-        def vjp_with_refs(out_ct: PyTree) -> Any:
-            cotangents = pytree.leaves(self(out_ct))
+        def vjp_with_refs(cotangent: PyTree) -> Any:
+            cotangents = pytree.leaves(self(cotangent))
             return pytree.unflatten(tree, list(map(_delivered, targets, cotangents)))
 
         return vjp_with_refs

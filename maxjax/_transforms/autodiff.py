@@ -279,13 +279,13 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
 
     Args:
       fun: a function with a scalar result (or a pair of one and auxiliary data).
-      argnums: the positional argument, or arguments, to differentiate by.
+      argnums: the positional argument or arguments to differentiate with respect to.
       has_aux: ``fun`` returns a pair (result, auxiliary data).
       holomorphic: ``fun`` is a holomorphic function of complex arguments.
       allow_int: integer arguments are allowed; their gradients are of dtype float0.
 
     Raises:
-      TypeError: the result is no real scalar, or an argument is not real or complex.
+      TypeError: the result is not a real scalar, or an argument is not real or complex.
     """
     check_callable(fun)
     numbers = argument_numbers(argnums)
@@ -349,10 +349,10 @@ def argument_numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def argument_positions(numbers: Sequence[int], count: int) -> list[int]:
-    """Where arguments of these numbers, negative ones too, stand among so many.
+    """The positions of arguments given by number, which may be negative, among ``count``.
 
     Raises:
-      ValueError: there is none.
+      ValueError: a number is out of range.
     """
     for n in numbers:
         if not -count <= n < count:
@@ -387,7 +387,7 @@ def check_callable(fun: object) -> None:
 
 
 def refuse_ref(leaf: object) -> None:
-    """Raises ValueError for a reference: its cotangent would have to be one."""
+    """Raises ValueError for a reference: its cotangent would have to be a reference too."""
     if leaf.__class__ is Ref:
         raise ValueError(
             f"Expected cotangent type {leaf.aval} but got {leaf.aval.inner_aval.str_short()}")

@@ -72,7 +72,7 @@ class BatchTrace(Trace):
         self.size = size
         self.axis_name = axis_name
         self.spmd_axis = spmd_axis      # the mesh axis that the elements lie along
-        self.entry = entry      # the Explicit axes that they do, as their types say
+        self.entry = entry      # the Explicit axes that they lie along, by their types
 
     def unbox(self, value: Value) -> tuple[Any, int | None]:
         if type(value) is BatchTracer:
@@ -201,8 +201,8 @@ class BatchTrace(Trace):
     def batched_backward(self, backward: FlatBackward, in_axes: Sequence[int | None],
                          residual_axes: Sequence[int | None], out_axes: Sequence[int | None],
                          residuals: list[Value], cotangents: list[Any]) -> list[Any]:
-        """A reverse-mode rule on all elements: a cotangent has its argument's batch axis, and is
-        a sum over the elements where that has none."""
+        """A reverse-mode rule on all elements: a cotangent has its argument's batch axis; where the
+        argument has none, it is summed over the elements."""
         count = len(residuals)
         # Symbolic zeros and float0 are not mapped.
         mapped = [isinstance(cotangent, Array) for cotangent in cotangents]
@@ -229,8 +229,8 @@ class BatchTrace(Trace):
 
 
 class _OutAxes:
-    """The batch axes of the results of a function with a rule: those that were found first, by
-    the function or by its rule, hold for both."""
+    """The batch axes of the results of a function with a rule: whichever of the two runs first
+    decides for both."""
 
     __slots__ = ("axes",)
 
@@ -271,15 +271,15 @@ def _one_element(cotangent: Any, axis: int | None) -> Any:
 
 def to_axis(value: Array, axis: int | None, target: int, size: int, entry: SpecEntry | None = None
             ) -> Any:
-    """``value`` with its batch axis at ``target``; an unbatched one is repeated, and lies along
-    Explicit axes as ``entry``, or the batch that a running rule maps, says."""
+    """``value`` with its batch axis at ``target``; an unbatched one is repeated, and split
+    over the Explicit axes of ``entry``, or else of the batch that the running rule maps."""
     if axis is not None:
         return move_axis(value, axis, target)
     repeated = move_axis(broadcast_leading(value, size), 0, target)
     entry = context.batch_entry if entry is None else entry
     if entry is None:
         return repeated
-    # Of what no mesh knows it is the one around: whole on each device.
+    # A value without a mesh counts as replicated over the mesh around the code.
     mesh, spec = repeated.aval.mesh_spec or (
         get_abstract_mesh(), PartitionSpec(*[None] * repeated.ndim))
     if not set(mesh.explicit_axes).difference(spec_axes(spec)).issuperset(entry_axes(entry)):
@@ -310,7 +310,7 @@ def batch_flat(function: FlatFunction, size: int, operands: Sequence[Value],
 
 
 def mapped_entry(operands: Sequence[Value], axes: Sequence[int | None]) -> Any:
-    """The Explicit axes that a mapped dimension is split over, from the first operand that is."""
+    """The Explicit axes that the first operand with a split mapped dimension has it split over."""
     for operand, axis in zip(operands, axes, strict=True):
         if axis is None:
             continue
@@ -325,7 +325,7 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
                     ClosedJaxpr, tuple[bool, ...]]:
     """The jaxpr of all elements at once, with which outputs are batched, always along axis 0.
 
-    For batching rules: if the axis that they map has a name, collectives over it are done.
+    For batching rules: if the axis that they map has a name, collectives over it are carried out.
     ``batched_outputs`` names the outputs that must be batched even if they are all the same.
     """
     name = context.batch_axis

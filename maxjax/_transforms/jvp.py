@@ -63,7 +63,7 @@ class JVPTrace(Trace):
     def __init__(self, parent: Trace, linearizing: bool = False):
         super().__init__()
         self.parent = parent
-        self.linearizing = linearizing     # the parent writes down what is linear
+        self.linearizing = linearizing     # the parent records what is linear
 
     def dual(self, value: Value) -> tuple[Any, Any]:
         if type(value) is JVPTracer:

@@ -100,7 +100,7 @@ class LinearFunction:
             raise ValueError(self.mismatch(got, expected, aval))
         return value
 
-    # Of what is given, for a value of that type.
+    # The type of a tangent or cotangent, for a value of the given type.
     type_of_direction: Callable[[ShapedArray], ShapedArray] = staticmethod(ShapedArray.tangent)
 
     def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:
@@ -156,11 +156,12 @@ class VJP(LinearFunction):
         """The same function, which adds cotangents to references.
 
         Args:
-          maybe_ct_refs: pytrees as the arguments of the function: for each leaf a reference, which
-            the cotangent is added to, ``jax.ad.DontWant()``, or anything else: it is a result.
+          maybe_ct_refs: pytrees with the structure of the function's arguments. A cotangent is
+            added to a leaf that is a reference, dropped where the leaf is ``jax.ad.DontWant()``,
+            and returned otherwise.
 
         Raises:
-          ValueError: the structure is another; at a call: a reference has another shape or dtype.
+          ValueError: the structure differs; at a call: the shape or dtype of a reference does.
         """
         targets, tree = pytree.flatten(maybe_ct_refs)
         if tree != self.in_tree:

@@ -1,4 +1,4 @@
-"""Linearization: run a function once, write down the linear jaxpr of its tangents.
+"""Linearization: run a function once, and record the linear jaxpr of its tangents.
 
 A jvp whose tangents are tracers of a ``LinearTrace``: operations on known values run at once
 under the parent trace, operations on tangents become equations. The known operands of those
@@ -21,7 +21,7 @@ from maxjax._transforms.jvp import JVPTrace, JVPTracer, instantiate
 
 
 class LinearTracer(Tracer):
-    """A tangent that is being written down."""
+    """A tangent of which a ``LinearTrace`` records the operations."""
 
     __slots__ = ("_var",)
 
@@ -32,7 +32,7 @@ class LinearTracer(Tracer):
 
 
 class LinearTrace(Trace):
-    """Writes operations on tangents down and passes all others to the parent."""
+    """Records operations on tangents and passes all others to the parent."""
 
     __slots__ = ("consts", "constvars", "eqns", "parent")
 
@@ -40,7 +40,7 @@ class LinearTrace(Trace):
         super().__init__()
         self.parent = parent
         self.eqns: list[JaxprEqn] = []
-        # The residuals, which are held here, and by the id of each its variable.
+        # The residuals, which stay alive here, and the variable of each, by its id.
         self.consts: list[Any] = []
         self.constvars: dict[int, Var] = {}
 
@@ -48,7 +48,7 @@ class LinearTrace(Trace):
         return LinearTracer(self, Var(aval))
 
     def known(self, value: Value) -> Atom:
-        """What is to stand for a known operand: a scalar of NumPy's is a literal."""
+        """The atom for a known operand: a literal for a NumPy scalar."""
         if not isinstance(value, Array) and not value.shape:
             return Literal(value, aval_of(value))
         var = self.constvars[id(value)] = Var(aval_of(value))

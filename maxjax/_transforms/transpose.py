@@ -20,7 +20,7 @@ from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import Linear
 from maxjax._primitives.sharding import freed, reshard_p
 
-# That of the one result of a primitive, or those of all results.
+# The cotangent of a primitive's one result, or those of all its results.
 Cotangents = Array | None | Sequence[Array | None]
 
 
@@ -68,7 +68,7 @@ def _transpose(eqn: JaxprEqn, cotangent: Cotangents, operands: list[Value | Line
 
 
 def _on_mesh(transposed: Sequence[Array | None], operands: Sequence[Value | Linear]) -> list[Any]:
-    """Each cotangent, lying as its operand's type says."""
+    """Each cotangent, with the sharding that its operand's type says."""
     result = []
     for cotangent, operand in zip(transposed, operands, strict=True):
         if cotangent is not None and type(operand) is Linear and hasattr(cotangent, "aval"):
@@ -86,7 +86,7 @@ def _on_mesh(transposed: Sequence[Array | None], operands: Sequence[Value | Line
 
 def _transpose_on_mesh(eqn: JaxprEqn, cotangent: Any, operands: list[Value | Linear]
                        ) -> list[Any]:
-    """The rule where types tell of a mesh: operands are freed of that if it needs no less."""
+    """Applies the rule where types mention a mesh; if it refuses them, without the mesh."""
     rule: Any = eqn.primitive.transpose
     try:
         transposed = rule(cotangent, *operands, **eqn.params)

@@ -34,11 +34,11 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
       out_axes: where the mapped axis goes in the results; a prefix pytree. None: the result is
         the same for all elements.
       axis_name: a name for the axis, for collectives such as ``lax.psum`` inside ``fun``.
-      axis_size: the number of elements, where no argument tells.
+      axis_size: the number of elements; needed where no argument is mapped.
       spmd_axis_name: the mesh axis that the elements lie along, for a ``shard_map`` inside.
 
     Raises:
-      TypeError: ``in_axes`` or ``out_axes`` holds something else than ints and None.
+      TypeError: ``in_axes`` or ``out_axes`` holds anything but ints and None.
       ValueError: the sizes differ, an axis is out of range, or ``out_axes`` is None for a result
         that differs between elements.
 
@@ -88,7 +88,7 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             nonlocal out_tree, outputs
             call_args, call_kwargs = pytree.unflatten(tree, lent.given(xs) if lent else xs)
             leaves, out_tree = pytree.flatten(fun(*call_args, **call_kwargs))
-            # No tracer stays behind.
+            # No tracer outlives the trace.
             outputs = [None if isinstance(x, Array) else x for x in leaves]
             results = [x if isinstance(x, Array) else vmap_output(x) for x in leaves]
             return [*results, *lent.finals()] if lent else results
@@ -114,7 +114,7 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             if not -rank <= target < rank:
                 raise ValueError(
                     f"axis {target} is out of bounds for array of dimension {rank}")
-            # A number of Python's is on no mesh.
+            # A Python number is on no mesh.
             results.append(to_axis(out, dim, target % rank, size,
                                    entry if outputs[number] is None else None))
         return pytree.unflatten(out_tree, results)
@@ -199,7 +199,7 @@ def mapped_size(fun: Callable[..., PyTree], tree: PyTreeSpec, values: list[Array
     if not sizes:
         raise ValueError(
             "vmap must have at least one non-None value in in_axes or axis_size must be specified")
-    # An array, though it may be equal, is no size.
+    # An array is not a size, even if it compares equal.
     if all(size == sizes[0] for size in sizes) and not isinstance(axis_size, Array):
         return sizes[0]
     raise ValueError(size_message(fun, tree, values, axes, axis_size))

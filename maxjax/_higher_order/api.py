@@ -74,7 +74,7 @@ def make_jaxpr(fun: Callable[..., PyTree], static_argnums: int | Iterable[int] =
 
 
 class _NotSpecified:
-    """The default of ``jit``'s first argument: None would be an error of the caller's."""
+    """The default of ``jit``'s first argument: None would be a mistake of the caller."""
 
     def __repr__(self) -> str:
         return "<not-specified>"
@@ -133,15 +133,15 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: PyTree = UNSPECIFIED,
         None (left open) for each argument, or result; prefix pytrees of them.
       device: where the arguments are put, and the function runs.
       backend: the platform, which has to be there.
-      compiler_options: options of XLA's, which have no effect; that is told once.
-      keep_unused: whether an argument that nothing reads says where the program runs, too.
+      compiler_options: XLA options, which have no effect; a warning says so once.
+      keep_unused: whether arguments that nothing reads also decide where the program runs.
 
     Raises:
       TypeError: ``fun`` is not callable.
       ValueError: it does not take the arguments that are named. At a call: one symbol of
-        ``dynamic_dims`` has two sizes; ``compiler_options`` inside of another function.
+        ``dynamic_dims`` has two sizes; ``compiler_options`` inside another jitted function.
       RuntimeError: at a call, there is no such platform.
-      JaxRuntimeError: at a call, one of ``compiler_options`` is none of XLA's.
+      JaxRuntimeError: at a call, XLA has no option of a name in ``compiler_options``.
       DynamicSizeError: the function needs a dynamic size as a number.
 
     >>> mean = jit(lambda x: x.sum(0) / x.shape[0], dynamic_dims={0: {0: "batch"}})
@@ -171,7 +171,7 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: PyTree = UNSPECIFIED,
 
 
 def _check_placement(device: object, backend: str | None) -> None:
-    """What JAX says to the arguments ``device`` and ``backend``; there is one backend."""
+    """Checks the arguments ``device`` and ``backend`` as JAX does; there is one backend."""
     warnings.warn(
         "backend and device argument on jit is deprecated. You can use `jax.device_put(..., "
         'jax.local_devices(backend="cpu")[0])` on the inputs to the jitted function to get the '
@@ -182,7 +182,7 @@ def _check_placement(device: object, backend: str | None) -> None:
 
 
 def _callable(fun: Callable[..., PyTree]) -> Callable[..., Any]:
-    """A jitted function is called inside: its jaxpr has an equation for the call."""
+    """Wraps a jitted function, so that the jaxpr has an equation for its call."""
     if not isinstance(fun, PjitFunction):
         return fun
 

@@ -103,7 +103,7 @@ def _chosen(mesh: AbstractMesh, axes: str | Sequence[str] | None,
 
 
 def _over(mesh: AbstractMesh, leaf: Any) -> Any:
-    """A leaf whose type tells of the Explicit axes of a mesh alone."""
+    """A leaf whose type mentions only the Explicit axes of a mesh."""
     on_mesh = getattr(getattr(leaf, "aval", None), "mesh_spec", None)
     if on_mesh is None:
         return leaf

@@ -12,7 +12,7 @@ from maxjax._base.source import current_line, unwrapped
 
 logger = logging.getLogger("maxjax")
 
-# Where the functions are defined that an explanation has called new.
+# Where the functions that an explanation has called new are defined.
 _seen_lines: set[str] = set()
 
 

@@ -1,7 +1,7 @@
 """pure_callback and io_callback: Python functions called while a program runs.
 
 In a compiled program a callback is a host step. The function gets arrays, never tracers, and what
-it gives is held against the declared types.
+it returns is checked against the declared types.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FlatCallback(NamedTuple):
 
 
 class outside_programs:
-    """The surroundings that a callback finds: no transformation, NumPy's usual warnings."""
+    """The environment of a callback: no transformation, NumPy's usual warnings."""
 
     def __enter__(self) -> None:
         self.trace = current_trace(installed.runtime)
@@ -98,10 +98,10 @@ def in_program(call: Callable[..., list[np.ndarray]], in_avals: Sequence[ShapedA
 
 def checked_results(callback: FlatCallback, result_avals: Sequence[ShapedArray],
                     args: Sequence[np.ndarray]) -> list[Any]:
-    """What the callback gives, as NumPy arrays of the declared types.
+    """What the callback returns, as NumPy arrays of the declared types.
 
     Raises:
-      RuntimeError: their number, shapes or dtypes are others.
+      RuntimeError: their number, shapes or dtypes differ.
     """
     results = callback(*args)
     if len(results) != len(result_avals):
@@ -267,8 +267,8 @@ def pure_callback(callback: Callable[..., PyTree], result_shape_dtypes: PyTree, 
     derivative: ``custom_jvp`` or ``custom_vjp`` around it gives it one.
 
     Args:
-      callback: gets arrays, in the pytrees of ``args`` and ``kwargs``; gives what NumPy makes
-        arrays of.
+      callback: gets arrays, in the pytrees of ``args`` and ``kwargs``; returns what NumPy can
+        convert to arrays.
       result_shape_dtypes: a pytree with the shapes and dtypes of its results, such as
         ``jax.ShapeDtypeStruct``s.
       sharding: accepted.
@@ -279,7 +279,7 @@ def pure_callback(callback: Callable[..., PyTree], result_shape_dtypes: PyTree, 
 
     Raises:
       ValueError: no such ``vmap_method``; or a 64-bit dtype where they are disabled.
-      JaxRuntimeError: the function failed, or gave something else than was declared.
+      JaxRuntimeError: the function failed, or returned something other than was declared.
 
     >>> def norm(x):
     ...     return np.linalg.norm(x)
@@ -302,7 +302,7 @@ def io_callback(callback: Callable[..., PyTree], result_shape_dtypes: PyTree, *a
                 sharding: object = None, ordered: bool = False, **kwargs: PyTree) -> Any:
     """Calls a Python function for its side effects, also from inside ``jit``.
 
-    It is called once each time that the program comes to it. It has no derivative.
+    It is called once each time that the program reaches it. It has no derivative.
 
     Args:
       callback, result_shape_dtypes, sharding: see ``pure_callback``.

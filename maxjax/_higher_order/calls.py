@@ -1,7 +1,7 @@
 """Primitives that call a jaxpr: what they have in common.
 
-Their rules make another jaxpr of the one that is called, and apply that: by the same primitive, or
-by ``jit``.
+Their rules derive another jaxpr from the one that is called, and apply that: by the same primitive,
+or by ``jit``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
 from maxjax._transforms.transpose import transpose_with_refs
 
-# ``(params, jaxpr, operands) -> results``: how a jaxpr that is made of a call's is applied.
+# ``(params, jaxpr, operands) -> results``: how a jaxpr that is derived from a call's is applied.
 Apply = Callable[[dict[str, Any], ClosedJaxpr, Sequence[Any]], list[Any]]
 
 
@@ -35,18 +35,18 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
     Args:
       param: the parameter.
       follow: the rules that follow from the jaxpr: of "jvp", "linearize", "transpose", "batch".
-      apply: how the jaxprs that those make are applied; None: by this primitive, with the other
+      apply: how the jaxprs that those derive are applied; None: by this primitive, with the other
         parameters as they are.
       per_operand: parameters that may be tuples, with something for each operand, and what they
         hold for the operands that those rules add.
-      rules: all others, or in place of what is common to calls.
+      rules: all others, which may replace those that calls have in common.
     """
     primitive: Primitive
     added = per_operand or {}
 
     def bind(params: Params, jaxpr: ClosedJaxpr, operands: Sequence[Array],
              kept: Sequence[int]) -> list[Any]:
-        """Applies a jaxpr to some of the operands, by their numbers, and others behind them."""
+        """Applies a jaxpr to operands: those numbered ``kept``, and others after them."""
         if apply is not None:
             return apply(params, jaxpr, operands)
         params = {**params, param: jaxpr}

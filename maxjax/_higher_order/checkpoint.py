@@ -1,8 +1,8 @@
-"""checkpoint: what is computed in the forward pass is computed again for the backward pass.
+"""checkpoint: the backward pass recomputes what the forward pass computed, and did not save.
 
-``remat2`` calls a jaxpr. Its linearization runs the function without keeping residuals, and writes
-down another ``remat2``, of the tangents and of the function's own operands, which computes the
-residuals anew. Its transpose is one of the cotangents. What a policy allows is saved instead.
+``remat2`` calls a jaxpr. Its linearization runs the function without saving residuals, and records
+another ``remat2``, of the tangents and of the function's own operands, which recomputes the
+residuals. Its transpose is one of the cotangents. Residuals that a policy allows are saved.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class _Split:
 def _split(closed: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None) -> _Split:
     forward, linear, out_nonzero = linearize_jaxpr(closed, nonzero)
     if policy is not None:
-        # A policy decides on the operations inside of jitted functions too.
+        # A policy decides on the operations inside jitted functions too.
         forward = inline_calls(forward, called_by(jit_p))
     jaxpr, count = forward.jaxpr, len(closed.out_avals)
     residuals = jaxpr.outvars[count:]
     saveable = {} if policy is None else {
         eqn: eqn.outvars for eqn in jaxpr.eqns if saves(policy, eqn)}
-    # Backwards from the residuals, to what is saved.
+    # Backwards from the residuals to the values that are saved.
     wanted = set(variables(residuals))
     again = needed_equations([eqn for eqn in jaxpr.eqns if eqn not in saveable], wanted,
                              keeps=lambda eqn: False)
@@ -133,7 +133,7 @@ remat_p = call_primitive(
 
 
 class _Deprecated:
-    """The default of an argument that JAX has given up."""
+    """The default of an argument that JAX has dropped."""
 
     def __repr__(self) -> str:
         return "Deprecated"
@@ -146,20 +146,20 @@ def checkpoint(fun: Callable[..., PyTree], *, prevent_cse: bool | Sequence[bool]
                policy: Policy | None = None, static_argnums: int | tuple[int, ...] = (),
                static_argnames: str | Iterable[str] = (), concrete: object = _DEPRECATED
                ) -> Callable[..., Any]:
-    """``fun``, computed again in the backward pass instead of keeping its residuals.
+    """``fun``, with residuals that the backward pass recomputes instead of having them saved.
 
     Args:
       fun: a function of arrays or pytrees of them.
-      prevent_cse: whether the second computation is kept apart from the first where one program
+      prevent_cse: whether the second computation stays separate from the first where one program
         holds both; one for each argument, or for all. Inside ``scan`` it may be False.
-      policy: which values are saved all the same: one of ``jax.checkpoint_policies``.
+      policy: which residuals are saved anyway: one of ``jax.checkpoint_policies``.
       static_argnums: the positional arguments that are Python values.
       static_argnames: accepted, and without effect, as in JAX.
-      concrete: given up by JAX.
+      concrete: dropped by JAX.
 
     Raises:
       NotImplementedError: ``concrete`` is given.
-      TypeError: ``prevent_cse`` is no boolean.
+      TypeError: ``prevent_cse`` is not a boolean.
 
     >>> wave = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
     >>> jax.ad_checkpoint.print_saved_residuals(wave, 2.)

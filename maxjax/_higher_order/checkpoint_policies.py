@@ -1,4 +1,4 @@
-"""Policies of checkpoint: which values of the forward pass are saved all the same."""
+"""Policies of checkpoint: which residuals of the forward pass are saved anyway."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Policy = Callable[..., Any]
 
 
 class RecomputeType:
-    """What a policy says of a value that is computed again."""
+    """A policy's answer for a value that is recomputed."""
 
 
 class SaveableType:
-    """What a policy says of a value that may be saved."""
+    """A policy's answer for a value that may be saved."""
 
 
 Recompute = RecomputeType()
@@ -29,8 +29,8 @@ Saveable = SaveableType()
 
 
 class Offloadable(NamedTuple):
-    """What a policy says of a value that may be saved in another memory. There is one memory
-    here: it is saved.
+    """A policy's answer for a value that may be saved in another memory. There is one memory
+    here, and the value is saved in it.
 
     >>> jax.ad_checkpoint.Offloadable(src="device", dst="pinned_host").dst
     'pinned_host'
@@ -105,7 +105,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Saves what ``checkpoint_name`` has named, but for these names."""
+    """Saves what ``checkpoint_name`` has named, except under these names."""
     names = frozenset(names_not_to_save)
     return lambda prim, *_, **params: prim is name_p and params["name"] not in names
 

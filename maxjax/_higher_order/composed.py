@@ -23,8 +23,8 @@ def composed(name: str, follow: Collection[str] = ("jvp", "linearize", "transpos
              **rules: Any) -> Primitive:
     """A primitive that computes what the jaxpr in its parameter ``decomposition`` does.
 
-    Its other parameters are there to be read. ``follow`` names the rules that are those of the
-    jaxpr; what they make is an ordinary call. ``rules`` are the others.
+    Its other parameters are only for readers. ``follow`` names the rules that follow from the
+    jaxpr; they result in ordinary calls. ``rules`` are the others.
     """
     return call_primitive(
         name, HIDDEN, follow=follow,

@@ -63,7 +63,7 @@ def _specialize(in_avals: Sequence[ShapedArray], params: Params,
     def run(index: Any, *values: HostValue) -> list[Any]:
         if not functions:      # made at the first call: many an equation is only written down
             functions.extend(interpreter(simplify_once(branch)) for branch in params["branches"])
-        # Functions keep the index in bounds; a program that was read may not.
+        # Functions keep the index in bounds; a program that was deserialized may not.
         return functions[max(0, min(index, len(functions) - 1))](*values)
 
     return run
@@ -263,7 +263,7 @@ cond_p = structured(
 
 
 class _NoOperand:
-    """The default of ``operand``: None is one."""
+    """The default of ``operand``, since None is a valid one."""
 
     def __repr__(self) -> str:
         return "<no operand>"
@@ -277,7 +277,7 @@ def cond(pred: ArrayLike, true_fun: Callable[..., PyTree], false_fun: Callable[.
     """Applies ``true_fun`` where ``pred`` is true, else ``false_fun``.
 
     Both are traced, and give results of the same structure, shapes and dtypes; one is run. Under
-    ``vmap`` with a predicate that differs between elements both are run, and selected from.
+    ``vmap`` with a predicate that differs between elements both are run, and results selected.
 
     Args:
       pred: a boolean scalar; a number counts as true where it is not zero.
@@ -291,7 +291,7 @@ def cond(pred: ArrayLike, true_fun: Callable[..., PyTree], false_fun: Callable[.
     Array(-3, dtype=int32, weak_type=True)
     """
     if not (callable(true_fun) and callable(false_fun)):
-        # cond(pred, true_operand, true_fun, false_operand, false_fun), the form of old.
+        # cond(pred, true_operand, true_fun, false_operand, false_fun), the old form.
         if len(operands) == 2 and callable(false_fun) and callable(operands[1]):
             true_operand, on_true, false_operand, on_false = true_fun, false_fun, *operands
             return cond(pred, lambda pair: on_true(pair[0]), lambda pair: on_false(pair[1]),
@@ -408,7 +408,7 @@ def _traced_branches(kind: str, functions: Sequence[Callable[..., PyTree]], tree
 
 
 def _choose(index: Array, branches: Sequence[Traced], operands: Sequence[Array]) -> Any:
-    """Binds the branches, with what each closes over among the operands of all."""
+    """Binds the branches; what each closes over is among the operands of all."""
     consts: dict[int, Any] = {}
     for branch in branches:
         consts.update((id(value), value) for value in branch.consts)

@@ -26,7 +26,7 @@ def is_sharding(node: object) -> bool:
 
 
 def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
-    """The leaves of a pytree, which are to lie over a mesh as given; differentiable.
+    """The leaves of a pytree, constrained to shardings; differentiable.
 
     Args:
       x: a pytree of arrays.
@@ -108,8 +108,8 @@ def named(sharding: object, what: str, name: str) -> Any:
 
 def with_out_sharding(function: Callable[..., PyTree], out_sharding: Any, *args: PyTree,
                       **kwargs: PyTree) -> Any:
-    """What a function gives of operands whose types say nothing of a mesh, moved to where the
-    caller's ``out_sharding`` says."""
+    """The result of a function of operands whose types mention no mesh, moved to the caller's
+    ``out_sharding``."""
     if isinstance(out_sharding, PartitionSpec):
         out_sharding = over_context(out_sharding)
     unreduced = getattr(getattr(out_sharding, "spec", None), "unreduced", None)

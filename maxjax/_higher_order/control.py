@@ -58,12 +58,12 @@ def traced(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
            avals: Sequence[ShapedArray], key: Hashable = None,
            call: Callable[..., PyTree] | None = None, argument_names: Sequence[str] | None = None
            ) -> Traced:
-    """The jaxpr of ``function`` at a signature; found again for the same function object.
+    """The jaxpr of ``function`` at a signature; cached by function object.
 
     Args:
       kind: what it is traced for, in the words of messages.
       tree, avals: its arguments, as the tuple of them.
-      call: what is traced in the function's place; ``key`` tells such calls apart.
+      call: what is traced in the function's place; ``key`` distinguishes such calls.
       argument_names: one for each leaf of the arguments, for messages.
     """
     full_key = (kind, key, tree, tuple(avals), config.trace_state(), context.axis_env,
@@ -76,7 +76,7 @@ def traced(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
     if result is None:
         result = _trace(function, kind, tree, avals, call or function, argument_names)
         if not any(isinstance(value, Tracer) for value in result.consts):
-            # One that closes over tracers is traced anew: they may be other ones next time.
+            # A function that closes over tracers is traced anew: they may differ next time.
             known[full_key] = result
     return result
 
@@ -121,7 +121,7 @@ def operands_of(leaves: Sequence[object]) -> list[Any]:
 
 
 def promote_weak(values: list[Array], out_avals: Sequence[ShapedArray]) -> list[Any] | None:
-    """Carries whose weak type yields to what the body makes of them; None where none does."""
+    """The carries, without weak types that the body's outputs do not have; None if all stay."""
     if len(values) != len(out_avals):
         return None
     changed = False
@@ -143,14 +143,14 @@ def promote_weak(values: list[Array], out_avals: Sequence[ShapedArray]) -> list[
 
 def check_carry(what: str, name: str, in_tree: PyTreeSpec, in_avals: Sequence[ShapedArray],
                 out_tree: PyTreeSpec, out_avals: Sequence[ShapedArray]) -> None:
-    """Raises where a body's carry comes out other than it went in.
+    """Raises if a body changes the structure or the types of its carry.
 
     Args:
       what: "scan body" or "while_loop body".
       name: of the parameter that is the carry.
 
     Raises:
-      TypeError: names the leaves, with what is there and what was there.
+      TypeError: names the leaves, with what they are and what they were.
     """
     def component(path: KeyPath) -> str:
         place = pytree.path_string(path)

@@ -83,7 +83,7 @@ def custom_gradient(fun: Callable[..., PyTree]) -> Callable[..., Any]:
 
 def closure_convert(fun: Callable[..., PyTree], *example_args: PyTree) -> tuple[
         Callable[..., Any], list[Any]]:
-    """A function that takes as arguments what ``fun`` closes over and may be differentiated by.
+    """``fun`` with the differentiable values that it closes over as further arguments.
 
     Args:
       fun: a pure function.
@@ -196,8 +196,8 @@ def linear_call(fun: Callable[[PyTree, PyTree], PyTree],
       ``fun(residual_args, linear_args)``.
 
     Raises:
-      TypeError: when it is transposed, and the transpose gives another structure than
-        ``linear_args`` has.
+      TypeError: when it is transposed, and the transpose's result is structured unlike
+        ``linear_args``.
 
     >>> from maxjax.custom_derivatives import linear_call
     >>> divide = lambda r, x: x / r

@@ -82,7 +82,7 @@ custom_jvp_call_p = call_primitive(
 
 def stage(trace: StagingTrace, function: Callable[..., list[Value]], jvp: FlatJvp,
           args: Sequence[Value], *, name: str, rule_name: str, symbolic_zeros: bool) -> list[Any]:
-    """Writes the call down as an equation that keeps the rule."""
+    """Stages the call as an equation that keeps the rule."""
     closed = trace_to_jaxpr(function, [aval_of(arg) for arg in args], name, "custom_jvp")
     closed, captured = hoist_tracers(closed)
     return trace.apply(custom_jvp_call_p, (*captured, *args), {

@@ -1,4 +1,4 @@
-"""Primitives of the user's: JAX's forms of rules, and how they become maxjax's.
+"""Users' primitives: JAX's forms of rules, and how they become maxjax's.
 
 Where maxjax's rules have None for a zero tangent, JAX's have ``Zero``; operands to be transposed
 are ``Linear`` marks in both, under the name ``UndefinedPrimal``.
@@ -70,7 +70,7 @@ class ExactFloat(float):
 
 
 class CustomPrimitive(Primitive):
-    """An operation of one's own: see ``maxjax.extend.core.Primitive``."""
+    """A user's operation: see ``maxjax.extend.core.Primitive``."""
 
     def __init__(self, name: str):
         known = registry.get(name)
@@ -98,7 +98,7 @@ class CustomPrimitive(Primitive):
         return rule
 
     def def_composition(self, function: Callable[..., PyTree]) -> None:
-        """``function(*arrays, **params)``: the same in other operations of maxjax's, which is
+        """``function(*arrays, **params)``: the same in other maxjax operations, which is
         compiled, and also runs where there is no NumPy rule."""
         self._composition = function
         self.lower = lambda ctx, *xs, **params: ctx.decompose(
@@ -212,7 +212,7 @@ class CustomPrimitive(Primitive):
 
 
 def check_own(primitive: object) -> None:
-    """Raises where something is no primitive of the user's."""
+    """Raises where something is not a user's primitive."""
     if not isinstance(primitive, CustomPrimitive):
         raise TypeError("rules are given to primitives made with maxjax.extend.core.Primitive, "
                         f"not to {primitive!r}")

@@ -74,7 +74,7 @@ def name_of(function: Callable[..., PyTree]) -> str:
 
 
 def forwarded(custom: Any, name: str) -> Any:
-    """The ``def...`` methods of a function with a rule of another kind inside."""
+    """The ``def...`` methods of the function inside, which has a rule of another kind."""
     if name.startswith("def"):
         return getattr(custom.fun, name)
     raise AttributeError(name)
@@ -102,7 +102,7 @@ class Positional:
     def __init__(self, function: Callable[..., PyTree], kind: str):
         self.function = function
         self.kind = kind
-        # A call of so many positional arguments needs no resolving.
+        # A call with this many positional arguments needs no resolving.
         self.count = -1
         signature = None if isinstance(function, functools.partial) else signature_of(function)
         if signature is not None:
@@ -148,7 +148,7 @@ class Positional:
 
 
 class Results:
-    """What a function gave when it ran: a structure and types, for its rule to be held against."""
+    """The structure and types of a function's result, which its rule is checked against."""
 
     __slots__ = ("avals", "tree")
 
@@ -163,10 +163,10 @@ class Results:
 
 def check_results(results: Results, function: Results | None, messages: tuple[str, str, str],
                   decorated: str) -> None:
-    """Raises where a rule gives another primal result than the function did.
+    """Raises where a rule's primal result is unlike the function's.
 
     Args:
-      messages: the beginning of a message, and how it goes on about structures and about types.
+      messages: the beginning of a message, and its continuations for structures and for types.
       decorated: the function, in the words of the message.
 
     Raises:
@@ -196,7 +196,7 @@ def batched_call(size: int, operands: Sequence[Value], axes: Sequence[int | None
     """The batching rule of a call that keeps a rule of the user's, which is batched with it.
 
     Args:
-      num_consts: so many of the operands are values that the function closes over.
+      num_consts: how many of the operands are values that the function closes over.
       apply: ``(trace, function, arguments) -> results``: applies the function with its rule.
     """
     trace = BatchTrace(context.trace, size, context.batch_axis)

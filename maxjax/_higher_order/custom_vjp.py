@@ -54,7 +54,7 @@ Backward = Callable[[list[Any], list[Any]], list[Any]]
 
 
 class CustomVJPException(Exception):
-    """A custom_vjp function was differentiated by a value that it closes over."""
+    """A custom_vjp function was differentiated with respect to a value that it closes over."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -155,7 +155,7 @@ custom_vjp_call_p = call_primitive(
 
 def _hooks(name: str, rule_name: str, bwd: Callable[..., PyTree], symbolic_zeros: bool
            ) -> dict[str, Any]:
-    """What traces call: to differentiate, and to write the call down."""
+    """What traces call: to differentiate the call, and to stage it."""
     return {"differentiate": functools.partial(differentiate, symbolic_zeros=symbolic_zeros),
             "stage": functools.partial(stage, name=name, rule_name=rule_name, bwd=bwd,
                                        symbolic_zeros=symbolic_zeros)}
@@ -163,7 +163,7 @@ def _hooks(name: str, rule_name: str, bwd: Callable[..., PyTree], symbolic_zeros
 
 def stage(trace: StagingTrace, function: FlatFunction, rule: FlatVjp, args: Sequence[Value], *,
           name: str, rule_name: str, bwd: Callable[..., PyTree], symbolic_zeros: bool) -> list[Any]:
-    """Writes the call down as an equation that keeps the rule."""
+    """Stages the call as an equation that keeps the rule."""
     closed = trace_to_jaxpr(function, [aval_of(arg) for arg in args], name, "custom_vjp")
     closed, captured = hoist_tracers(closed)
     return trace.apply(custom_vjp_call_p, (*captured, *args), {
@@ -226,7 +226,7 @@ class CustomVJPPrimal:
 
     Attributes:
       value: the argument itself.
-      perturbed: whether it is differentiated by.
+      perturbed: whether it is differentiated with respect to.
 
     >>> jax.custom_derivatives.CustomVJPPrimal(jnp.float32(2), True).perturbed
     True
@@ -385,7 +385,7 @@ class _FlatCall:
 
         def forward(*xs: Value) -> list[Any]:
             outs, residuals, *found = self.forward(xs, perturbed)
-            # Python's own numbers stay what they are: a rule may branch by them.
+            # Python's own numbers stay what they are: a rule may branch on them.
             # So do references, which the backward rule shares with this one.
             trees[:] = [*found, [x if isinstance(x, (bool, int, float, complex, Ref)) else None
                                  for x in residuals]]
@@ -464,7 +464,7 @@ class _FlatCall:
         """A cotangent that the rule gave, or None where it is zero.
 
         Raises:
-          ValueError: it is of another type than the argument.
+          ValueError: its type is not that of the argument.
         """
         expected = aval.cotangent()
         if value is None or expected.dtype == dtypes.float0:

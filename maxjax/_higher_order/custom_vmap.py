@@ -181,8 +181,8 @@ class custom_vmap:
     def def_vmap(self, vmap_rule: Function) -> Function:
         """Defines the rule: ``rule(axis_size, in_batched, *args)``.
 
-        ``in_batched`` is a list with a pytree of booleans for each argument; what is batched is so
-        along axis 0. The rule gives a pair: the result, and a pytree of booleans for it.
+        ``in_batched`` is a list with a pytree of booleans for each argument; what is batched has
+        its batch axis first. The rule gives a pair: the result, and a pytree of booleans for it.
         """
         self.vmap_rule = vmap_rule
         return vmap_rule

@@ -21,7 +21,7 @@ from maxjax._primitives.convert import stop_gradient_p
 
 
 class Frame(NamedTuple):
-    """A Python frame of the time of tracing; traced values among its locals come at run time.
+    """A Python frame, captured while tracing; traced values among its locals come at run time.
 
     ``locals`` has, for each name, the traced values inside its value, and what builds the value
     from known ones.
@@ -176,7 +176,7 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
         if not (filter_frames and is_internal(current.f_code)):
             found.append(Frame.of(current))
         current = current.f_back
-    # What the callback is called with; all else is there already.
+    # The callback's operands; everything else is known already.
     traced = [{name: value[0] for name, value in frame.locals.items()} for frame in found]
 
     def stop(known: list[dict[str, list[object]]]) -> None:

@@ -51,8 +51,8 @@ class SplitCallback:
 
 
 class ShardingInspector:
-    """A callback that wants the sharding of a value alone: a program over a mesh calls it when it
-    is partitioned, and does not hold it."""
+    """A callback that needs only the sharding of a value: it is called when a program over a mesh
+    is partitioned, and is not part of that program."""
 
     __slots__ = ("function",)
 
@@ -159,13 +159,13 @@ def debug_callback(callback: Callable[..., None] | None = None, *args: PyTree,
                    ordered: bool = False, partitioned: bool = False, **kwargs: PyTree
                    ) -> Callable[..., None] | None:
     """Calls a Python function with values, also from inside ``jit``, each time that the program
-    comes to it.
+    reaches it.
 
     Under ``vmap`` it is called for each element; when differentiated, with the values.
     ``debug.callback(ordered=True)(callback, *args)`` keeps the options apart from the arguments.
 
     Args:
-      callback: what it gives is ignored.
+      callback: what it returns is ignored.
       args, kwargs: pytrees; leaves that are no arrays are passed as they are.
       ordered: it keeps its place among the other ordered ones. (Here all are called in the order
         in which they are written.)
@@ -196,7 +196,7 @@ def debug_callback(callback: Callable[..., None] | None = None, *args: PyTree,
 
 
 def inspect_sharding(value: PyTree, function: Callable[[Sharding], None]) -> None:
-    """Calls a function with the sharding of a traced value, once that is decided."""
+    """Calls a function with the sharding of a traced value, once it is decided."""
     debug_callback_p.bind(value, callback=ShardingInspector(function), effect=debug_effect,
                           partitioned=False)
 
@@ -237,7 +237,7 @@ def _logging_record() -> logging.LogRecord:
 def debug_print(fmt: str | None = None, *args: PyTree, ordered: bool = False,
                 partitioned: bool = False, skip_format_check: bool = False,
                 _use_logging: bool = False, **kwargs: PyTree) -> Callable[..., None] | None:
-    """Prints values, also from inside ``jit``, each time that the program comes to it.
+    """Prints values, also from inside ``jit``, each time that the program reaches it.
 
     Formatting waits for the values, so an f-string does not work. Under ``vmap`` it prints for
     each element; when differentiated, the values. ``debug.print(ordered=True)(fmt, x)`` keeps

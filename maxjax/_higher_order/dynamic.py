@@ -1,8 +1,8 @@
 """``jit(f, dynamic_dims=...)``: one trace for every size.
 
-The function is traced with symbols for the sizes (``maxjax._ir.dimensions``); a call puts its sizes
-in their places. A *variant* is a trace with its guards, the comparisons of sizes that the function
-made: where they come out otherwise, the function takes another way, and is traced once more.
+The function is traced with symbols for the sizes (``maxjax._ir.dimensions``); a call substitutes
+its sizes for them. A *variant* is a trace with its guards, the comparisons of sizes that the
+function made: where their outcomes differ, it takes another path, and is traced again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Variant:
     Attributes:
       closed: the jaxpr, with symbols among its sizes.
       out_tree: the structure of the results.
-      guards: what must come out alike for other sizes.
+      guards: the comparisons that must have the same outcome for other sizes.
     """
 
     __slots__ = ("closed", "family", "guards", "out_tree")
@@ -41,7 +41,7 @@ class Variant:
         self.closed = closed
         self.out_tree = out_tree
         self.guards = guards
-        # What the programs of all sizes share: that one is hot, all are.
+        # Shared by the programs of all sizes: if one is hot, all are.
         self.family: dict[str, Any] = {}
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
@@ -97,13 +97,13 @@ class DynamicDims:
               positions: list[int], names: Callable[[], list[str]],
               trace: Callable[[tuple[ShapedArray, ...]], Entry],
               make_entry: Callable[[ClosedJaxpr, PyTreeSpec], Entry]) -> Any:
-        """What a signature is traced to, or was at other sizes.
+        """The entry of a signature, by a trace of it or of other sizes.
 
         Args:
           positions: of the positional arguments that are not static.
           names: gives the name of each leaf, for messages.
           trace: traces the function at given types.
-          make_entry: what jit keeps of a jaxpr and the structure of its results.
+          make_entry: makes jit's entry of a jaxpr and the structure of its results.
 
         Raises:
           ValueError: the arguments lack a dimension, or one symbol has two sizes.
@@ -131,7 +131,7 @@ class DynamicDims:
                 if scope.failure is None or error is scope.failure:
                     raise
                 raise scope.failure from error
-            if scope.failure is not None:      # somebody caught it, and went another way
+            if scope.failure is not None:      # somebody caught it, and took another path
                 raise scope.failure
             if entry.captured:
                 return trace(avals)

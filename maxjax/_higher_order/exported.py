@@ -67,7 +67,7 @@ class Exported:
     out_avals: tuple[ShapedArray, ...]
     platforms: tuple[str, ...]
     disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
-    # Takes and gives the arrays but those of float0, which hold nothing.
+    # Takes and gives the arrays except those of float0, which hold nothing.
     program: ClosedJaxpr = dataclasses.field(repr=False)
     _get_vjp: Callable[[Exported], Exported] | None = dataclasses.field(repr=False)
     calling_convention_version: int = maximum_supported_calling_convention_version
@@ -111,7 +111,7 @@ class Exported:
         return _shardings(mesh, self.in_specs, len(self.in_avals))
 
     def out_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
-        """How each result does."""
+        """How each result lies over a mesh of the axes that it was exported for."""
         return _shardings(mesh, self.out_specs, len(self.out_avals))
 
     def mlir_module(self) -> NoReturn:
@@ -160,7 +160,7 @@ class Exported:
         cotangents of the arguments.
 
         Raises:
-          ValueError: it was saved without.
+          ValueError: it was saved without a derivative.
         """
         if self._get_vjp is None:
             raise ValueError("No VJP is available")
@@ -178,8 +178,7 @@ class Exported:
             sizes are found from the shapes.
 
         Raises:
-          ValueError: the arguments are of another structure, shape or dtype, or the platform is
-            another one.
+          ValueError: the arguments' structure, shapes or dtypes differ, or the platform does.
         """
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != self.in_tree.spec:
@@ -207,10 +206,10 @@ class Exported:
             for aval, shape in zip(self.out_avals, shapes, strict=True)])
 
     def _placed(self, inputs: Sequence[Array]) -> tuple[list[Any], Sequence[Any] | None]:
-        """The arrays lying as the function wants them, and how the results do.
+        """The arrays with the shardings that the function requires, and those of the results.
 
         Raises:
-          ValueError: they, and the mesh around, are on another number of devices.
+          ValueError: the number of devices of the arrays and the mesh around is another.
         """
         if self.nr_devices == 1:
             return list(inputs), None
@@ -278,7 +277,7 @@ class Exported:
 def deserialize(blob: bytearray | bytes | memoryview) -> Exported:
     """Reads what ``Exported.serialize`` gave.
 
-    Nothing of it is run before it is called; classes of the user's must be registered again.
+    Nothing of it is run before it is called; users' classes must be registered again.
 
     Args:
       blob: the bytes.

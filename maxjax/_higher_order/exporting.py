@@ -1,4 +1,4 @@
-"""How a function is exported: traced, freed of what cannot be saved, and with its derivative."""
+"""How a function is exported: traced, rid of what cannot be saved, and with its derivative."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _mesh_in(closed: ClosedJaxpr) -> Any:
 def _exported(name: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
               out_tree: PyTreeDef, out_avals: tuple[ShapedArray, ...], closed: ClosedJaxpr,
               platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]) -> Exported:
-    """``closed`` takes and gives the arrays but those of float0."""
+    """``closed`` takes and gives the arrays except those of float0."""
     program = without_rules(closed)
     try:
         encode(program.jaxpr)
@@ -95,7 +95,7 @@ def without_rules(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _anywhere(eqn: JaxprEqn) -> JaxprEqn:
-    """An equation that says where values are, as one that does not: a file names no devices."""
+    """Removes from an equation where its values are: a file names no devices."""
     count = len(eqn.invars)
     return JaxprEqn(device_put_p, eqn.invars, {
         "devices": (None,) * count, "srcs": (None,) * count,
@@ -127,7 +127,7 @@ def _vjp_of(exported: Exported, closed: ClosedJaxpr) -> Exported:
     taken = [aval for aval in tangents if aval.dtype != dtypes.float0]
 
     def function(*values: Value) -> list[Any]:
-        """Of the arrays but those of float0."""
+        """Takes and gives the arrays except those of float0."""
         primals, given = values[:len(kept)], iter(values[len(kept):])
         active = [dtypes.is_inexact(aval.dtype) for aval in kept]
 

@@ -1,4 +1,4 @@
-"""custom_linear_solve and custom_root: solutions that are differentiated by what they solve."""
+"""custom_linear_solve and custom_root: solutions differentiated through their equations."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def custom_linear_solve(
         solve: Callable[[Callable[[PyTree], PyTree], PyTree], PyTree],
         transpose_solve: Callable[[Callable[[PyTree], PyTree], PyTree], PyTree] | None = None,
         symmetric: bool = False, has_aux: bool = False) -> Any:
-    """Solves ``matvec(x) = b`` with a solver of one's own, which is not differentiated itself.
+    """Solves ``matvec(x) = b`` with a given solver, which is not differentiated itself.
 
     Derivatives solve a system of the same matrix, and in reverse mode of its transpose.
 
@@ -159,7 +159,7 @@ def custom_linear_solve(
 
     Raises:
       ValueError: ``matvec`` or ``solve`` gives other shapes than ``b`` has.
-      TypeError: it is differentiated in reverse mode, and there is no ``transpose_solve``.
+      TypeError: reverse mode is used, and there is no ``transpose_solve``.
 
     >>> b = jnp.array([2., 4.])
     >>> lax.custom_linear_solve(lambda x: 2 * x, b, lambda matvec, b: b / 2)
@@ -232,13 +232,13 @@ def custom_root(f: Callable[[PyTree], PyTree], initial_guess: PyTree,
                 solve: Callable[[Callable[[PyTree], PyTree], PyTree], PyTree],
                 tangent_solve: Callable[[Callable[[PyTree], PyTree], PyTree], PyTree],
                 has_aux: bool = False) -> Any:
-    """A root of ``f``, found by a solver of one's own, which is not differentiated itself.
+    """A root of ``f``, found by a given solver, which is not differentiated itself.
 
     Where f(x, a) = 0, the derivative dx solves the linear system (df/dx) dx = -(df/da) da.
 
     Args:
       f: a function of a pytree like ``initial_guess`` to one of the same structure; what it
-        closes over is what the root is differentiated by.
+        closes over is what the root is differentiated with respect to.
       solve: ``(f, initial_guess) -> x``.
       tangent_solve: ``(g, y) -> x`` with ``g(x) = y`` for a linear ``g``.
       has_aux: ``solve`` returns a pair ``(x, auxiliary data)``.

@@ -155,7 +155,7 @@ def jacfwd(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
     """A function that gives the Jacobian of ``fun``, column by column in forward mode.
 
     Args:
-      argnums: the positional argument, or arguments, to differentiate by.
+      argnums: the positional argument or arguments to differentiate with respect to.
       has_aux: ``fun`` returns a pair (result, auxiliary data).
       holomorphic: ``fun`` is holomorphic.
 
@@ -177,7 +177,7 @@ def jacfwd(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
         aux: list[Any] = []
 
         def push(*tangents: PyTree) -> Any:
-            # Auxiliary data do not depend on the tangents: they pass by the map.
+            # Auxiliary data do not depend on the tangents: they bypass the map.
             result, tangent, *aux[:] = jvp(
                 chosen, arguments, pytree.unflatten(tree, tangents), has_aux=has_aux)
             for leaf in pytree.leaves(aux):
@@ -204,7 +204,7 @@ def jacrev(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
            holomorphic: bool = False, allow_int: bool = False) -> Callable[..., Any]:
     """A function that gives the Jacobian of ``fun``, row by row in reverse mode.
 
-    Arguments and results are those of ``jacfwd``; ``allow_int`` lets integer arguments be.
+    Arguments and results are those of ``jacfwd``; ``allow_int`` allows integer arguments.
     """
     check_callable(fun)
 
@@ -247,7 +247,7 @@ def fwd_and_bwd(fun: Callable[..., PyTree], argnums: int | Sequence[int], has_au
     """The forward and the backward pass of a function, each traced once for a signature.
 
     Args:
-      argnums: the positional argument, or arguments, to differentiate by.
+      argnums: the positional argument or arguments to differentiate with respect to.
       has_aux: ``fun`` returns a pair (result, auxiliary data).
       jitted: gives both under ``jit``.
 

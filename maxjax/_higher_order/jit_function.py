@@ -70,7 +70,7 @@ class PjitFunction:
         runtime = installed.runtime
         at_base = context.trace is runtime
         if self._plain and not kwargs and at_base:
-            # Arrays and nothing else: neither taken apart nor put together again.
+            # Arrays and nothing else: no pytrees to flatten.
             types = runtime.array_types(args)
             if types is not None:
                 entry = self._entries.by_types.get((types, config.trace_state()))
@@ -91,7 +91,7 @@ class PjitFunction:
                 if entry is not None and not entry.touches_refs:
                     try:
                         results = runtime.call(entry.closed, leaves, entry.donated)
-                    except OverflowError:      # a Python int too large: told with its path below
+                    except OverflowError:      # a Python int too large: its path is named below
                         pass
                     else:
                         if self._plain and not kwargs and runtime.array_types(args) is not None:
@@ -108,7 +108,7 @@ class PjitFunction:
 
     # --- ahead of time ---
     def trace(self, *args: PyTree, **kwargs: PyTree) -> Traced:
-        """Traces the function for arguments of which only the types count."""
+        """Traces the function for arguments of which only the types matter."""
         entry, leaves, tree, static = self._trace_abstract(args, kwargs)
         if entry.closed.refs:
             raise RefsTouched("jit, ahead of time,", entry.closed.refs)
@@ -128,7 +128,7 @@ class PjitFunction:
 
     def _trace_abstract(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             Entry, list[Any], Any, Static | None]:
-        """The entry for arguments of which only the types count; leaves and tree of the dynamic
+        """The entry for arguments of which only the types matter; leaves and tree of the dynamic
         ones, and the static ones."""
         leaves, tree, static = self._flatten(args, kwargs)
         avals = []
@@ -163,8 +163,8 @@ class PjitFunction:
             except TypeError:
                 raise self._argument_error(leaf, position, tree, static) from None
         at_base = context.trace is runtime
-        # Rules of derivatives that run later have to find the references themselves: there is an
-        # entry for each of them where derivatives may be taken.
+        # Derivative rules that run later need the references themselves: where derivatives may be
+        # taken, each reference has an entry of its own.
         avals = tuple([x if x.__class__ is Ref and not at_base else x.aval for x in operands])
         entry = self._entry(avals, tree, static)
         if entry.closed.refs or any(x.__class__ is Ref for x in operands):
@@ -202,7 +202,7 @@ class PjitFunction:
         return pytree.unflatten(entry.out_tree, write_back(uses, results))
 
     def _call_sharded(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
-        """Calls with arguments and results that lie as asked."""
+        """Calls with the shardings that arguments and results are asked to have."""
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
         operands, entry, outs = self._prepared(args, kwargs)
@@ -220,8 +220,8 @@ class PjitFunction:
 
     def _prepared(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             list[Any], Entry, Any]:
-        """The operands, lying as asked, the entry, and the shardings that the results shall have:
-        None where nothing is asked for."""
+        """The operands with the shardings asked for, the entry, and the shardings asked for the
+        results: None where nothing is."""
         if self._shardings is None:
             leaves, tree, static = self._flatten(args, kwargs)
             operands = [installed.runtime.operand(leaf) for leaf in leaves]
@@ -355,7 +355,7 @@ class PjitFunction:
                      bool(closed.refs) or len(arrays) < len(avals))
 
     def _lookup(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Entry:
-        """What the signature of these arguments was, or is now, traced to."""
+        """The entry of these arguments' signature, which is traced if it is new."""
         leaves, tree, static = self._flatten(args, kwargs)
         runtime = installed.runtime
         avals = tuple([leaf.aval if hasattr(leaf, "aval") else runtime.operand(leaf).aval
@@ -370,7 +370,7 @@ class PjitFunction:
         return split(self._static, args, kwargs)
 
     def clear_cache(self) -> None:
-        """Forgets all that was traced."""
+        """Drops all traces."""
         self._entries.clear()
 
     def _cache_size(self) -> int:
@@ -390,7 +390,7 @@ def make_jit(function: Callable[..., PyTree], static_argnums: int | Sequence[int
              keep_unused: bool = False, inline: bool = False,
              dynamic_dims: Mapping[int | str, PyTree] | None = None,
              target: Target | None = None, shardings: Shardings | None = None) -> PjitFunction:
-    """A jitted function; numbers and names of static arguments stand for each other."""
+    """A jitted function; static arguments given by number are known by name, and the reverse."""
     if not callable(function):
         raise TypeError(f"Expected a callable value, got {function}")
     if inspect.isgeneratorfunction(function):

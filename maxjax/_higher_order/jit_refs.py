@@ -12,7 +12,7 @@ from maxjax._ir.types import ShapedArray
 
 
 def traced_argument(aval: ShapedArray | Ref, position: int, name: str) -> Ref | None:
-    """What a function is traced with in the place of an argument that is a reference.
+    """What stands for an argument that is a reference while the function is traced.
 
     ``aval`` is the type of the argument, or the reference itself where only that will do.
     """
@@ -46,7 +46,7 @@ def used_refs(uses: Sequence[RefUse], operands: Sequence[Any],
 
 
 def returned_ref(ref: Ref, location: str, kind: str, position: int, tree: PyTree) -> ValueError:
-    """The error of a function that returns a reference, as so many-th leaf of ``tree``."""
+    """The error of a function that returns a reference, the leaf of ``tree`` at a position."""
     path = "" if tree is None else pytree.path_string(
         pytree.flatten_with_path(tree)[0][position])
     where = f" at output tree path result{path}" if path else ""

@@ -46,7 +46,7 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
     """Those of a function whose arguments and results lie as given.
 
     Raises:
-      TypeError: something given is no sharding.
+      TypeError: something given is not a sharding.
     """
     for name, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
         for leaf in pytree.leaves(tree, _is_leaf):
@@ -57,7 +57,7 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
 
 
 class Shardings:
-    """Where a function under jit has its arguments and its results, as far as that is said.
+    """The shardings of the arguments and results of a function under jit, as far as given.
 
     Attributes:
       caller: whose name messages have; "pjit" takes the mesh of ``with mesh:``.
@@ -73,7 +73,7 @@ class Shardings:
 
     def operands(self, jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]
                  ) -> tuple[list[Any], Any, Static | None]:
-        """The leaves of a call's arguments, lying as asked, their tree, and the static ones."""
+        """A call's leaves with the shardings asked for, their tree, and the static arguments."""
         if kwargs and self._in_shardings not in (UNSPECIFIED, None):
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
         leaves, tree, static = jitted._flatten(args, kwargs)
@@ -131,16 +131,16 @@ class Shardings:
 
 
 def constrained_results(results: Sequence[Value], shardings: Chosen) -> list[Any]:
-    """Results inside another program, lying as asked."""
+    """Results inside another program, constrained to the shardings asked for."""
     return [_constrained(value, sharding)
             for value, sharding in zip(results, shardings, strict=True)]
 
 
 def _placed(value: Array, sharding: Sharding, name: Callable[[], str]) -> Any:
-    """A concrete argument that lies as asked.
+    """A concrete argument with the sharding asked for.
 
     Raises:
-      ValueError: it was put elsewhere on purpose, or cannot lie so.
+      ValueError: it was put elsewhere on purpose, or cannot have that sharding.
     """
     if value.committed:
         own = value.sharding
@@ -162,7 +162,7 @@ def _moved(value: Value, sharding: Sharding) -> Any:
 
 
 def _constrained(value: Value, sharding: Sharding | None) -> Any:
-    """A value inside another program that lies as asked."""
+    """A value inside another program, constrained to the sharding asked for."""
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return resharded(value, sharding)
     return constrained(value, sharding)

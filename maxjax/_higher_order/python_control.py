@@ -31,7 +31,7 @@ def scan(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree, xs:
     """The loop of ``lax.scan``.
 
     Raises:
-      ValueError: there are no iterations: nothing tells what the outputs are.
+      ValueError: there are no iterations, so that nothing shows what the outputs are.
     """
     if not length:
         raise ValueError("zero-length scan is not supported in disable_jit() mode because the "
@@ -61,7 +61,7 @@ def while_loop(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree]
     try:
         while cond_fun(value):
             value = body_fun(value)
-    except ConcretizationTypeError:     # what decides is traced, by vmap for one
+    except ConcretizationTypeError:     # the predicate is traced, by vmap for one
         return False, None
     return True, value
 

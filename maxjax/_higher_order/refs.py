@@ -1,7 +1,7 @@
 """Array references in the functions of loops and branches.
 
-A function is traced once; if that touches references from outside (``RefsTouched``) it is traced
-again as a function of their values too, which gives the new ones.
+A function is traced once; if it touches references from outside (``RefsTouched``), it is traced
+again as a function that also takes their values, and gives the new ones.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def extended(closed: ClosedJaxpr, uses: Sequence[RefUse]) -> ClosedJaxpr:
 
 
 def strong(value: Array) -> Any:
-    """What is set is not weakly typed."""
+    """The value that a reference is set to, which is not weakly typed."""
     if not value.aval.weak_type:
         return value
     return convert_element_type(value, value.aval.dtype)
@@ -121,9 +121,9 @@ def union(*found: Sequence[RefUse]) -> list[RefUse]:
 
 
 def trace_key(key: Hashable, uses: Sequence[RefUse]) -> Any:
-    """What tells a trace of a function of these references apart; None: not to be kept.
+    """The key of a trace of a function that uses these references; None: it is not cached.
 
-    One of references that live as long as the trace around it is not.
+    A trace of references that live no longer than the trace around it is not.
     """
     storages = tuple(use.ref._storage for use in uses)
     if all(storage.owner is installed.runtime for storage in storages):
@@ -136,7 +136,7 @@ def with_arguments(function: Callable[..., PyTree], kind: str, arguments: tuple[
     """A function of the arguments' arrays alone, which closes over the references among them.
 
     Raises:
-      ValueError: one is there twice.
+      ValueError: a reference appears twice.
     """
     leaves, tree = pytree.flatten(arguments)
     names = argument_names(function, pytree.structure((arguments, {})))
@@ -156,7 +156,7 @@ def with_arguments(function: Callable[..., PyTree], kind: str, arguments: tuple[
 
 
 class Elements(Lent):
-    """The references among a loop's inputs: each iteration has one to a slice of its own."""
+    """The references among a loop's inputs: each iteration has a reference to its own slice."""
 
     def __init__(self, function: Callable[..., PyTree], kind: str, arguments: tuple[PyTree, ...],
                  leaves: Sequence[object]):
@@ -172,7 +172,7 @@ class Elements(Lent):
 
 def refuse_carry(function: Callable[..., PyTree], kind: str, carry: PyTree, prefix: str,
                  name: str) -> None:
-    """Raises ValueError where a loop's carry holds a reference: its body could but return it."""
+    """Raises ValueError where a loop's carry holds a reference: its body could only return it."""
     paths, leaves = pytree.flatten_with_path(carry)[:2]
     for path, leaf in zip(paths, leaves, strict=True):
         if leaf.__class__ is Ref:

@@ -176,7 +176,7 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
 
 def _linear_carries(jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int,
                     num_carry: int) -> tuple[bool, ...]:
-    """Which carries are linear in the loop: that their start is known does not make them known."""
+    """Which carries are linear in the loop: a known start does not make them known."""
     consts, carry, xs = map(tuple, _parts(linear, num_consts, num_carry))
     while True:
         new = either(carry, dependent_outputs(jaxpr.jaxpr, (*consts, *carry, *xs))[:num_carry])
@@ -188,7 +188,7 @@ def _linear_carries(jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int,
 @derived
 def _known_carries(jaxpr: ClosedJaxpr, known: tuple[bool, ...], num_consts: int,
                    num_carry: int) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """The body of a loop that computes the carries marked alone, and stacks what each iteration
+    """The body of a loop that computes only the marked carries, and stacks what each iteration
     starts from; with which of the inputs it takes."""
     outputs = [n for n in range(num_carry) if known[n]]
     marks = [n < num_carry and known[n] for n in range(len(jaxpr.out_avals))]
@@ -207,7 +207,7 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
                 num_consts: int, num_carry: int) -> tuple[
                     ClosedJaxpr, tuple[bool, ...], tuple[bool, ...], tuple[bool, ...],
                     tuple[RefUse, ...]]:
-    """The body of the loop backwards, which constants, carries and inputs have cotangents, and the
+    """The body of the backward loop, which constants, carries and inputs have cotangents, and the
     array references that it uses.
 
     It takes values of references that are read, known constants; values of references that are
@@ -339,7 +339,7 @@ def scan(f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = N
       f: ``(carry, x) -> (carry, y)``, where ``x`` is a slice of ``xs``. Pytrees all.
       init: the first carry. The carry keeps its structure, shapes and dtypes.
       xs: arrays ``(length, ...)``; None for none.
-      length: the number of iterations, where ``xs`` does not tell.
+      length: the number of iterations; needed where ``xs`` holds no arrays.
       reverse: from the last slice to the first; outputs stand where their inputs did.
       unroll: accepted; how a backend runs the loop is its own choice.
 
@@ -348,8 +348,8 @@ def scan(f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = N
 
     Raises:
       TypeError: the carry changes its structure, shape or dtype, or ``f`` gives no pair.
-      ValueError: leading axes differ, one is split over Explicit axes, or there is nothing that
-        tells the length.
+      ValueError: leading axes differ, one is split over Explicit axes, or nothing gives
+        the length.
 
     >>> scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
@@ -363,10 +363,10 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
              length: int | None, reverse: bool = False, unroll: int | bool = 1,
              split_transpose: bool = False, *, owner: Callable[..., PyTree] | None = None,
              key: Hashable = None, name: str = "") -> tuple[Any, Any]:
-    """``scan`` of a function that was made for a user's.
+    """``scan`` of a function that wraps a user's.
 
     Args:
-      owner, key: the user's function, with which the trace is kept, and what is made of it.
+      owner, key: the user's function, with which the trace is cached, and how it is wrapped.
       name: of the carry in messages.
     """
     xs_leaves, xs_tree = pytree.flatten(xs)
@@ -498,7 +498,7 @@ def _check_pair(body: Traced) -> int:
 
 def loop(closed: ClosedJaxpr, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value],
          **settings: Any) -> list[Any]:
-    """Binds a scan; what the body only hands on is not carried or stacked at all."""
+    """Binds a scan; what the body only passes through is not carried or stacked at all."""
     plan = _handed_on(closed, len(consts), len(init))
     if not plan:
         return bind(consts, init, xs, closed, **settings)
@@ -516,7 +516,7 @@ def _handed_on(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Any:
 
     Returns:
       The body, which carries are unchanged, and for each stacked output the number of the input
-      that it equals, or None; False instead of all where there is nothing of the kind.
+      that it equals, or None. False where there is nothing of the kind.
     """
     jaxpr = closed.jaxpr
     _, carries, slices = _parts(jaxpr.invars, num_consts, num_carry)

@@ -34,11 +34,11 @@ class ShapeDtypeStruct(HasNoValue):
       shape: the sizes of the dimensions.
       dtype: the type of the elements.
       sharding: a ``Sharding``, or a ``PartitionSpec`` of the mesh that is set where it is read.
-      weak_type, is_ref, manual_axis_type: kept, compared and handed on.
+      weak_type, is_ref, manual_axis_type: stored, compared and passed on.
 
     Raises:
-      ValueError: there is no dtype, the shape is no sequence, the sharding is none, or it names
-        more dimensions.
+      ValueError: there is no dtype, the shape is not a sequence, or the sharding is not one or
+        names more dimensions.
       TypeError: where the sharding is asked for, a ``PartitionSpec`` was given and no mesh is set.
 
     >>> ShapeDtypeStruct((2,), np.float32)
@@ -111,7 +111,7 @@ class ShapeDtypeStruct(HasNoValue):
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same but for what is given; names that there are not are let be, as in JAX."""
+        """A copy with changes; unknown names are ignored, as in JAX."""
         fields = {name: changes.get(name, getattr(self, name)) for name in (
             "weak_type", "is_ref", "manual_axis_type")}
         fields["sharding"] = changes.get("sharding", self._sharding)

@@ -41,7 +41,7 @@ class ArgInfo:
 
 
 class Stage:
-    """What all stages tell of the function and its signature."""
+    """What all stages say of the function and its signature."""
 
     def __init__(self, jitted: PjitFunction, entry: Entry, tree: PyTreeSpec,
                  static: Static | None, places: Sequence[Any]):
@@ -76,7 +76,7 @@ class Stage:
     @property
     def out_info(self) -> Any:
         """Shapes and dtypes of the results, as a pytree, and their shardings as far as they are
-        known: of a type that tells, asked for, or found by the compiler."""
+        known: from a type, as asked for, or as found by the compiler."""
         return self._structs(
             [aval.strip_weak_type() for aval in self._entry.closed.out_avals])
 
@@ -150,11 +150,11 @@ class Lowered(Stage):
         """Compiles the program and waits for it.
 
         Args:
-          compiler_options: options of XLA's, which have no effect; that is told once.
+          compiler_options: XLA options, which have no effect; a warning says so once.
 
         Raises:
-          JaxRuntimeError: one of them is none of XLA's.
-          TypeError: a name is no string, or a value no string and no number.
+          JaxRuntimeError: XLA has no option of such a name.
+          TypeError: a name is not a string, or a value neither a string nor a number.
         """
         check_options(compiler_options or {})
         outs = self._jitted._result_shardings(self._entry)
@@ -180,8 +180,8 @@ class CompiledMemoryStats:
 
 
 class Compiled(Stage):
-    """A compiled function; takes arguments of just the types that it was compiled for, which lie
-    as it was compiled for."""
+    """A compiled function; takes arguments of exactly the types and shardings that it was compiled
+    for."""
 
     def __init__(self, lowered: Lowered, outs: Sequence[Sharding | None] | None,
                  ins: Sequence[Sharding], found: Sequence[Sharding]):
@@ -207,8 +207,8 @@ class Compiled(Stage):
         """Runs the program.
 
         Raises:
-          TypeError: the arguments' structure or types are others, or they are tracers.
-          ValueError: one was put elsewhere.
+          TypeError: the arguments' structure or types differ, or they are tracers.
+          ValueError: an argument was put elsewhere.
         """
         if config.disable_jit.value:
             raise ValueError("Disable jit is not supported in the AOT path since the function is "

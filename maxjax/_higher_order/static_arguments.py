@@ -12,7 +12,7 @@ from maxjax._base.signatures import positional_names, signature_of
 
 
 class Static(NamedTuple):
-    """The static arguments of a call, as a part of the key of what it is traced to.
+    """The static arguments of a call, as a part of the key of its trace.
 
     Attributes:
       num_positional: how many positional arguments there are, static ones included.
@@ -33,11 +33,11 @@ class Selection(NamedTuple):
         return bool(self.positions or self.names)
 
     def among(self, count: int) -> set[int]:
-        """The positions, of so many positional arguments."""
+        """The positions, given the number of positional arguments."""
         return {n if n >= 0 else n + count for n in self.positions}
 
     def leaves(self, tree: PyTreeSpec, static: Static | None) -> tuple[int, ...]:
-        """The numbers of the leaves of ``tree``, of ``(args, kwargs)`` without the static ones."""
+        """The numbers of the selected leaves of ``tree``, that of the dynamic arguments."""
         args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
         chosen: list[int] = []
         positions = self.among(len(args) if static is None else static.num_positional)

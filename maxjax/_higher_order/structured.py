@@ -20,7 +20,7 @@ from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 
 
 def structured(name: str, flow: ControlFlow, **rules: Any) -> Primitive:
-    """A loop or a choice. ``rules`` are those that do not follow from ``flow``, or in place of it.
+    """A loop or a choice. ``rules`` are those that do not follow from ``flow``, or replace one.
     """
     primitive: Primitive
 
@@ -92,7 +92,7 @@ class Differentiated:
     Attributes:
       flow: the loop or choice itself.
       jaxprs: in the order of its bodies.
-      operands: which of the operands have a tangent; carries that get one on the way do.
+      operands: which of the operands have a tangent, carries that the body gives one included.
       results: which of the results have one.
     """
 

@@ -52,7 +52,7 @@ def check_unreduced_out_sharding(function: Callable[..., PyTree], unreduced: fro
             return
         try:
             found = result_types(eqn.primitive, operands, eqn.params)
-        except ShardingTypeError:      # the operands' types do not say it: nothing to compare with
+        except ShardingTypeError:      # the operands' types do not say: nothing to compare with
             return
         types.update(zip(eqn.outvars, found, strict=True))
 

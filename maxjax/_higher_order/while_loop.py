@@ -99,7 +99,7 @@ def _evaluate(*values: HostValue, body_jaxpr: ClosedJaxpr, body_nconsts: int,
 
 def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None],
                **params: object) -> tuple[list[Any], list[Any]]:
-    # How many iterations' residuals there will be is not known: the linear map runs the loop again.
+    # The number of iterations, so of residuals, is not known: the linear map runs the loop again.
     outs = while_p.bind(*primals, **params)
     both = Differentiated(_FLOW.structure(params, len(primals)), tangents)
     if not any(both.results):
@@ -157,7 +157,7 @@ def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
 
 
 def is_batched(predicate: ClosedJaxpr) -> bool:
-    """Whether a loop's predicate is that of a loop that ``vmap`` made of one for each element."""
+    """Whether ``vmap`` made this predicate from those of the elements' loops."""
     return predicate.cache.get(is_batched, False)
 
 
@@ -187,10 +187,10 @@ def while_loop(cond_fun: Callable[[Tree], ArrayLike], body_fun: Callable[[Tree],
       body_fun: carry -> carry, of the same structure, shapes and dtypes.
       init_val: the first carry, a pytree.
 
-    Only forward-mode differentiable: how many iterations there are is not known beforehand.
+    Only forward-mode differentiable: the number of iterations is not known beforehand.
 
     Raises:
-      TypeError: the predicate is no boolean scalar, or the carry changes its structure or types.
+      TypeError: the predicate is not a boolean scalar, or the carry changes its structure or types.
 
     >>> lax.while_loop(lambda x: x < 100, lambda x: 3 * x, 1)
     Array(243, dtype=int32, weak_type=True)
@@ -309,7 +309,7 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[PyTree, Py
 
     if config.disable_jit.value:
         return python_control.fori_loop(first, end, body_fun, init_val)
-    # What is known counts as a Python integer does.
+    # A known bound counts as a Python integer.
     start, = operands_of([first])
     one = _one_like(start)
 

@@ -68,7 +68,7 @@ neg_p = _ufunc(
     "neg", np.negative, linearity=SUM, cheap=True, kernels=(Kernel("neg", kernels.NUMBERS),),
     lower=lambda ctx, x: ctx.native("neg", x) if ctx.is_float(x) else ctx.kernel("neg", x),
     jvp=lambda t, x, out: neg(t),
-    transpose=lambda ct, x: [neg(ct)],
+    transpose=lambda cotangent, x: [neg(cotangent)],
     keeps_zero=True,
 )
 
@@ -76,7 +76,7 @@ add_p = _ufunc(
     "add", np.add, linearity=SUM, cheap=True, lower=native("add"),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: broadcast_to_shape(t, out.shape)),
-    transpose=lambda ct, x, y: [ct, ct],
+    transpose=lambda cotangent, x, y: [cotangent, cotangent],
     may_give_nan=True,
 )
 
@@ -84,7 +84,7 @@ sub_p = _ufunc(
     "sub", np.subtract, linearity=SUM, cheap=True, lower=native("sub"),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: neg(broadcast_to_shape(t, out.shape))),
-    transpose=lambda ct, x, y: [ct, neg(ct) if is_linear(y) else None],
+    transpose=lambda cotangent, x, y: [cotangent, neg(cotangent) if is_linear(y) else None],
     may_give_nan=True,
 )
 provide(sub_p)
@@ -92,8 +92,8 @@ provide(sub_p)
 mul_p = _ufunc(
     "mul", np.multiply, linearity=PRODUCT, cheap=True, lower=native("mul"),
     jvp=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
-    transpose=lambda ct, x, y: [mul(ct, y) if is_linear(x) else None,
-                                mul(x, ct) if is_linear(y) else None],
+    transpose=lambda cotangent, x, y: [mul(cotangent, y) if is_linear(x) else None,
+                                       mul(x, cotangent) if is_linear(y) else None],
     may_give_nan=True,
 )
 
@@ -135,7 +135,7 @@ div_p = elementwise(
                              else ctx.kernel("div", x, y)),
     jvp=(lambda t, x, y, out: div(t, y),
          lambda t, x, y, out: mul(neg(t), mul(x, integer_pow(y, -2)))),
-    transpose=lambda ct, x, y: [div(ct, y), None],
+    transpose=lambda cotangent, x, y: [div(cotangent, y), None],
     may_give_nan=True,
 )
 
@@ -345,24 +345,28 @@ real_p = elementwise(
     "real", linearity=SUM, accepts=COMPLEX, evaluate=np.real, out_dtype=dtypes.real_dtype,
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out: real_p.bind(t),
-    transpose=lambda ct, x: [complex_p.bind(ct, scalar_like(0, ct.dtype))], keeps_zero=True)
+    transpose=lambda cotangent, x: [
+        complex_p.bind(cotangent, scalar_like(0, cotangent.dtype))],
+    keeps_zero=True)
 
 imag_p = elementwise(
     "imag", linearity=SUM, accepts=COMPLEX, evaluate=np.imag, out_dtype=dtypes.real_dtype,
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out: imag_p.bind(t),
     # A linear function's transpose, without conjugation: imag(i w) = w, and so on.
-    transpose=lambda ct, x: [complex_p.bind(scalar_like(0, ct.dtype), neg(ct))], keeps_zero=True)
+    transpose=lambda cotangent, x: [
+        complex_p.bind(scalar_like(0, cotangent.dtype), neg(cotangent))],
+    keeps_zero=True)
 
 
 def _conj_abstract(x: ShapedArray, *, input_dtype: np.dtype) -> ShapedArray:
     return ShapedArray(x.shape, dtypes.complex_dtype(x.dtype), x.weak_type)
 
 
-def _conj_transpose(ct: Value, x: Linear, *, input_dtype: np.dtype) -> list[Array]:
+def _conj_transpose(cotangent: Value, x: Linear, *, input_dtype: np.dtype) -> list[Array]:
     if dtypes.is_complex(input_dtype):
-        return [conj(ct)]
-    return [real_p.bind(ct)]
+        return [conj(cotangent)]
+    return [real_p.bind(cotangent)]
 
 
 conj_p = elementwise(
@@ -390,8 +394,8 @@ complex_p = elementwise(
     host_reason=NO_COMPLEX,
     jvp=(lambda t, x, y, out: complex_p.bind(t, constant(0, t)),
          lambda t, x, y, out: complex_p.bind(constant(0, t), t)),
-    transpose=lambda ct, x, y: [real_p.bind(ct) if is_linear(x) else None,
-                                imag_p.bind(neg(ct)) if is_linear(y) else None])
+    transpose=lambda cotangent, x, y: [real_p.bind(cotangent) if is_linear(x) else None,
+                                       imag_p.bind(neg(cotangent)) if is_linear(y) else None])
 
 
 # --- operations that rules are written with -------------------------------------------------------

@@ -147,7 +147,7 @@ add_any_p = elementwise(
     evaluate=np.add,
     lower=native("add"),
     jvp=(lambda t, x, y, out: t, lambda t, x, y, out: t),
-    transpose=lambda ct, x, y: [ct, ct],
+    transpose=lambda cotangent, x, y: [cotangent, cotangent],
 )
 
 

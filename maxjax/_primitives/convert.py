@@ -102,8 +102,8 @@ convert_element_type_p = elementwise(
     kernels=(Kernel("convert", ALL, results=lambda source: tuple(
         target for target in ALL if target != source)),),
     jvp=_convert_jvp,
-    transpose=lambda ct, x, *, new_dtype, weak_type: [
-        convert_element_type_p.bind(ct, new_dtype=x.dtype, weak_type=x.aval.weak_type)],
+    transpose=lambda cotangent, x, *, new_dtype, weak_type: [
+        convert_element_type_p.bind(cotangent, new_dtype=x.dtype, weak_type=x.aval.weak_type)],
     keeps_zero=True,
 )
 
@@ -218,7 +218,7 @@ reduce_precision_p = elementwise(
     "reduce_precision", linearity=REDUCED_FIRST, passes_unreduced=slice(None), accepts=FLOATING,
     evaluate=widened(_reduce_precision),
     jvp=lambda t, x, out, **params: reduce_precision_p.bind(t, **params),
-    transpose=lambda ct, x, **params: [reduce_precision_p.bind(ct, **params)],
+    transpose=lambda cotangent, x, **params: [reduce_precision_p.bind(cotangent, **params)],
     host_reason="rounding to a format that MAX does not have")
 
 

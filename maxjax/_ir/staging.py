@@ -1,4 +1,4 @@
-"""Staging: running a function on tracers to write down the jaxpr of what it does."""
+"""Staging: running a function on tracers to record the jaxpr of what it does."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class DynamicJaxprTracer(Tracer):
 
 
 class StagingTrace(Trace):
-    """Writes each operation down as an equation of a new jaxpr."""
+    """Records each operation as an equation of a new jaxpr."""
 
     __slots__ = ("argument_names", "constants", "debug_info", "dropped", "eqns", "invars", "kind",
                  "refs")
@@ -75,8 +75,8 @@ class StagingTrace(Trace):
         super().__init__()
         self.eqns: list[JaxprEqn] = []
         self.invars: list[Var] = []
-        # Values that the function closes over, by identity; the value is held, so that the id
-        # stays its own.
+        # Values that the function closes over, by identity; they are kept alive, so that no other
+        # value gets their ids.
         self.constants: dict[int, tuple[Var, Any]] = {}
         self.debug_info = debug_info
         self.kind = kind
@@ -227,7 +227,7 @@ class StagingTrace(Trace):
 
 
 def enclosing_traces() -> Iterator[Trace]:
-    """The current trace and those that it hands operations on to, outwards."""
+    """The current trace and those that it passes operations on to, outwards."""
     trace: Any = context.trace
     while trace is not None:
         yield trace

@@ -43,7 +43,7 @@ NO_COMPLEX = "MAX has no complex numbers"
 
 
 def constant(value: float, like: Array) -> Value:
-    """A scalar of the dtype of ``like``, weakly typed where that is."""
+    """A scalar of the dtype of ``like``, weakly typed if that is."""
     if aval_of(like).weak_type:
         kind = _PYTHON_KINDS.get(like.dtype)
         if kind is not None:      # what a Python scalar becomes
@@ -101,7 +101,7 @@ mul_p = _ufunc(
 
 
 def _int_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """C's division: towards zero; by zero all ones, and the least integer by -1 is itself."""
+    """C's division, towards zero. Divided by zero: all ones; the least integer by -1: itself."""
     x, y = np.asarray(x), np.asarray(y)
     if y.dtype.kind == "u":
         return np.where(y == 0, np.iinfo(y.dtype).max, x // np.where(y == 0, 1, y).astype(y.dtype))
@@ -110,7 +110,7 @@ def _int_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     safe = np.where(trap, 1, y).astype(y.dtype)
     quotient = x // safe
     remainder = x - quotient * safe
-    # NumPy floors; where the signs differ and something is left, that is one too low.
+    # NumPy floors: where the signs differ and there is a remainder, that is one too low.
     quotient = quotient + ((remainder != 0) & ((x < 0) != (safe < 0))).astype(y.dtype)
     return np.where(y == 0, np.array(-1, y.dtype), np.where(trap, x, quotient)).astype(y.dtype)
 
@@ -144,7 +144,7 @@ _float_remainder = vectorized_pair("rem", np.fmod)
 
 
 def _remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """C's remainder, of the sign of ``x``; by zero ``x`` itself for integers."""
+    """C's remainder, with the sign of ``x``; modulo zero, ``x`` itself for integers."""
     if x.dtype.kind not in "iu":
         return _float_remainder(x, y)
     x, y = np.asarray(x), np.asarray(y)
@@ -208,7 +208,7 @@ is_finite_p = elementwise(
 
 nextafter_p = elementwise(
     "nextafter", accepts=FLOATING,
-    # Of equal zeros the second, also for float16, where NumPy gives the first.
+    # The second of equal zeros, also for float16, where NumPy gives the first.
     evaluate=vectorized_pair("nextafter", lambda x, y: np.where(x == y, y, np.nextafter(x, y))),
     kernels=(Kernel("nextafter", dtypes.FLOATS, 2),),
     no_derivative="the next number is no smooth function")
@@ -273,7 +273,7 @@ def _sign(x: np.ndarray) -> np.ndarray:
 
 
 def _large_sign(x: np.ndarray) -> Any:
-    """Scaled so far that even the least number is beyond 1, then cut off there; zeros of either
+    """Scaled until even the least number is beyond 1, then clipped there; zeros of either
     sign and NaN remain. NumPy has vector code for that, and none for ``sign`` or ``copysign``."""
     scale = x.dtype.type(2.0 ** (np.finfo(x.dtype).maxexp - 1))
     result = x * scale

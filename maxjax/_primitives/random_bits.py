@@ -40,7 +40,7 @@ _PARITY = np.uint32(0x1BD11BDA)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 # Elements that are generated at a time: their buffers stay in the cache.
 _CHUNK = 32768
-# Up to so many numbers are drawn by Python's arithmetic.
+# Up to this many numbers are drawn by Python's arithmetic.
 _FEW = 5
 _LOW = np.uint64(0xFFFFFFFF)
 _WORD = np.dtype(np.uint32)

@@ -228,7 +228,7 @@ def _select_branches(size: int, index: Array, operands: Sequence[Array],
         batched, _ = batch_jaxpr(branch, size, new_axes, True)
         mine = eq_p.bind(index, scalar_like(number, index.dtype))
         # No derivative goes back through the elements that take another branch: there the
-        # branch may be anywhere, and zero times infinity is no zero.
+        # branch may be anywhere, and zero times infinity is not zero.
         results.append(eval_jaxpr(batched.jaxpr, batched.consts, *(
             select_n_p.bind(_over(mine, x.shape), stop_gradient_p.bind(x), x)
             if _is_inexact(x) else x for x in values)))
@@ -285,7 +285,7 @@ def cond(pred: ArrayLike, true_fun: Callable[..., PyTree], false_fun: Callable[.
       operand: the same, for a single one.
 
     Raises:
-      TypeError: ``pred`` is no scalar, or the results differ in structure or type.
+      TypeError: ``pred`` is not a scalar, or the results differ in structure or type.
 
     >>> lax.cond(jnp.array(False), lambda x: x + 1, lambda x: -x, 3)
     Array(-3, dtype=int32, weak_type=True)
@@ -348,7 +348,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *operand
       branches: functions of the operands with results of the same structure, shapes and dtypes.
 
     Raises:
-      TypeError: ``index`` is no integer scalar, or the results differ in structure or type.
+      TypeError: ``index`` is not an integer scalar, or the results differ in structure or type.
       ValueError: there are no branches.
 
     >>> lax.switch(5, [lambda x: x, lambda x: 10 * x], 3)

@@ -45,7 +45,7 @@ class Traced:
         self.tree = tree
 
 
-# What each function was traced to, by signature: it goes with the function.
+# The traces of each function, by signature; dropped with the function.
 _traced: weakref.WeakKeyDictionary[Any, dict[Any, Traced]] = weakref.WeakKeyDictionary()
 
 
@@ -339,7 +339,7 @@ def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
 
     Args:
       given, given_outputs: the inputs and outputs that are at hand anyway, and no residuals.
-      num_invariant: so many of the first inputs are the same in each iteration.
+      num_invariant: how many of the first inputs are the same in each iteration.
     """
     split = Split()
     forward, linear, split.out_nonzero = linearize_jaxpr(closed, nonzero, instantiated)

@@ -135,7 +135,7 @@ class CustomPrimitive(Primitive):
         """Applies the primitive to arrays and numbers, under the transformations around it.
 
         Raises:
-          TypeError: an argument is no array, or a parameter cannot be hashed.
+          TypeError: an argument is not an array, or a parameter cannot be hashed.
           NotImplementedError: a rule is missing.
         """
         for position, arg in enumerate(args):

@@ -193,7 +193,7 @@ def batched_call(size: int, operands: Sequence[Value], axes: Sequence[int | None
                  closed: ClosedJaxpr, num_consts: int,
                  apply: Callable[[BatchTrace, Callable[..., list[Value]], list[Value]], list[Any]]
                  ) -> tuple[list[Any], list[int | None]]:
-    """The batching rule of a call that keeps a rule of the user's, which is batched with it.
+    """The batching rule of a call that keeps a user's rule, which is batched with it.
 
     Args:
       num_consts: how many of the operands are values that the function closes over.

@@ -292,7 +292,7 @@ class custom_vjp(Generic[Result]):
             of arrays.
           bwd: ``bwd(*nondiff, residuals, cotangent)`` gives a tuple with a cotangent for each
             argument that is differentiated; None is zero.
-          symbolic_zeros: ``fwd`` takes ``CustomVJPPrimal`` in the place of arrays, and cotangents
+          symbolic_zeros: ``fwd`` takes ``CustomVJPPrimal`` instead of arrays, and cotangents
             that are known to be zero are ``SymbolicZero``.
           optimize_remat: the forward rule is one operation.
 

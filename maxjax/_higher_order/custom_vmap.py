@@ -77,8 +77,8 @@ class _Rule:
 
 
 class _JVPRule:
-    """The rule of the derivative: the derivative of the rule, mapped where a value and its tangent
-    are not mapped alike."""
+    """The rule of the derivative: the derivative of the rule, with ``vmap`` for arguments of which
+    only the value or only the tangent is mapped."""
 
     __slots__ = ("__name__", "rule", "tree")
 

@@ -22,7 +22,7 @@ from maxjax._primitives import dimension as dimension  # gives sizes as arrays
 if TYPE_CHECKING:
     from maxjax._higher_order.entries import Entry
 
-# Programs of so many sizes are kept for a function; the oldest goes first.
+# The most sizes that a function has programs for; the oldest is dropped first.
 MAX_SIZES = 512
 
 

@@ -17,7 +17,7 @@ from maxjax._ir.liveness import count_as_read, read_inputs
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 
-# At most so many traces that touch array references are kept: each keeps its references alive.
+# The most traces that touch array references: each keeps its references alive.
 MAX_REF_ENTRIES = 32
 
 

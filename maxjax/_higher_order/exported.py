@@ -48,7 +48,7 @@ class Exported:
       out_tree, out_avals: of the result.
       platforms: what it was exported for.
       disabled_safety_checks: what calls do not check.
-      calling_convention_version: that of JAX's that the call follows.
+      calling_convention_version: the version of JAX's convention that the call follows.
       nr_devices: how many devices it runs on: those of the mesh that arguments, results or the
         program name.
       ordered_effects, unordered_effects: none: functions with effects are not exported.

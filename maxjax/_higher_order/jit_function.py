@@ -240,7 +240,7 @@ class PjitFunction:
     def _argument_error(self, leaf: object, position: int, tree: PyTreeSpec,
                         static: Static | None) -> TypeError:
         path = self._argument_names(tree, static)[position]
-        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):       # in the place of an array
+        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):       # stands for an array
             sizes = ",".join(map(str, leaf.shape))
             return TypeError(f"Argument '{path}' of shape {leaf.dtype}[{sizes}] of type "
                              f"{type(leaf)} is not a valid JAX type.")

@@ -1,4 +1,4 @@
-"""ShapeDtypeStruct and typeof: types in the place of arrays."""
+"""ShapeDtypeStruct and typeof: types instead of arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Format(NamedTuple):
 
 
 class ShapeDtypeStruct(HasNoValue):
-    """A shape and a dtype in the place of an array; immutable.
+    """A shape and a dtype instead of an array; immutable.
 
     Args:
       shape: the sizes of the dimensions.

@@ -86,8 +86,8 @@ def without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
 class Differentiated:
     """The jaxprs of a loop or a choice of operands that have tangents.
 
-    Behind the operands of each group come their tangents, behind the carries those of the carries,
-    and behind the other results theirs.
+    The operands of each group are followed by their tangents, the carries by those of the carries,
+    and the other results by theirs.
 
     Attributes:
       flow: the loop or choice itself.
@@ -138,7 +138,7 @@ def _differentiated(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], numbers
             jaxprs.append(rearranged(body.jaxpr, _by_groups(body, {
                 number: carry_avals[place].tangent() for place, number in enumerate(flow.carries)
                 if operands[number]})))
-        else:                 # tangents are behind all primals
+        else:                 # tangents follow all primals
             tangents = [number for number in body.takes if operands[number]]
             start = len(body.takes)
             jaxprs.append(rearranged(next(both)[0], _by_groups(body, {
@@ -147,7 +147,7 @@ def _differentiated(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], numbers
 
 
 def _by_groups(body: Body, tangents: Mapping[int, int | ShapedArray]) -> tuple[Any, ...]:
-    """The inputs of a jaxpr with tangents behind each group."""
+    """The inputs of a jaxpr with tangents after each group."""
     inputs: list[Any] = []
     start = 0
     for group in body.groups:
@@ -230,7 +230,7 @@ class Batched:
             for number, flag in enumerate(results)]
 
     def operands(self, values: Sequence[Array]) -> list[Any]:
-        """The operands as the jaxprs take them: carries along axis 0, slices behind the scan's."""
+        """The operands as the jaxprs take them: carries along axis 0, slices after the scan's axis."""
         result = list(values)
         for number, flag in zip(self.flow.carries, self.carried, strict=True):
             if flag:

@@ -1,4 +1,4 @@
-"""Effects: what an operation does beside computing its results.
+"""Effects: what an operation does besides computing its results.
 
 A primitive's rule ``effects`` names those of an application. An equation with effects is never
 dropped, merged with another or moved past one; a jaxpr's effects are those of its equations.

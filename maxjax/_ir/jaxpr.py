@@ -96,7 +96,7 @@ class JaxprEqn:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """What the equation, or a jaxpr inside it, does beside computing its results."""
+        """What the equation, or a jaxpr inside it, does besides computing its results."""
         rule = self.primitive.effects
         inner = [jaxpr.effects for jaxpr in subjaxprs(self.params)]
         return frozenset().union(rule(**self.params) if rule is not None else (), *inner)

@@ -234,7 +234,7 @@ class Primitive:
         self.calls_blas = calls_blas
         self.accepts = accepts                # dtypes of the operands, for the operations to check
         self.multiple_results = multiple_results
-        self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
+        self.no_derivative = no_derivative    # why there is no jvp, as the error says it
         self.cacheable = cacheable            # False where params hold jaxprs
         self.joins_scalars = joins_scalars
         self.keeps_zero = keeps_zero
@@ -256,7 +256,7 @@ class Primitive:
         self.bodies = bodies
         self.kernels = kernels
         self.cheap = cheap
-        self.is_own = not registered          # of the user's; only the Mojo backend lowers it
+        self.is_own = not registered          # a user's; only the Mojo backend lowers it
         if registered:
             registry[name] = self
 

@@ -70,7 +70,7 @@ Document = str | Break | Group | Nest | Noted | Sequence[Any]
 def layout(document: Document, width: int = WIDTH) -> str:
     """The document as text, in lines of at most ``width`` characters where possible.
 
-    Notes stand behind all lines; a line's second note has a line of its own.
+    Notes follow all lines; a line's second note has a line of its own.
     """
     output: list[str] = []
     notes: dict[int, list[str]] = {}
@@ -344,8 +344,8 @@ def pretty_print(self: Jaxpr | ClosedJaxpr | JaxprEqn, *, source_info: bool = Fa
     """The text of a jaxpr or an equation.
 
     Args:
-      source_info: behind each equation the line of the user's code that it comes from.
-      name_stack: behind each equation the names of ``jax.named_scope`` around it.
+      source_info: after each equation, the line of the user's code that it comes from.
+      name_stack: after each equation, the names of ``jax.named_scope`` around it.
       print_shapes: the types of variables.
       print_effects: the effects of each jaxpr.
       custom_pp_eqn_rules, kwargs: JAX's, accepted.

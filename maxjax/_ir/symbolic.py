@@ -373,7 +373,7 @@ def parse_dimension(text: str, scope: SymbolicScope) -> Any:
 def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (),
                    scope: SymbolicScope | None = None,
                    like: Sequence[int | None] | None = None) -> tuple[Any, ...]:
-    """A shape with symbols in the place of sizes.
+    """A shape with symbols for sizes.
 
     Args:
       shape_spec: sizes separated by commas: numbers, names of symbols, and sums, products, powers
@@ -441,7 +441,7 @@ def solve(names: Sequence[str], specification: Sequence[Sequence[Any]],
           shapes: Sequence[Sequence[Any]] | None = None) -> dict[str, Any]:
     """The sizes of the symbols in a specification that make it equal to shapes.
 
-    Each symbol must be found from one dimension in which it stands linearly, beside known ones.
+    Each symbol must be found from one dimension in which it appears linearly, with known ones.
 
     Args:
       names: of the arguments, for messages.

@@ -356,7 +356,7 @@ def _threefry_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAx
             moved.append(expand_axis(x, 0) if x.shape else x)
             continue
         x = move_axis(x, axis, 0)
-        if len(x.shape) == 1 and rank:      # a scalar for each element, beside arrays
+        if len(x.shape) == 1 and rank:      # a scalar for each element, among arrays
             x = broadcast_in_dim(x, (size, *(1,) * rank), (0,))
         moved.append(x)
     return threefry2x32_p.bind(*moved), [0, 0]

@@ -102,7 +102,7 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
 
     Args:
       fun: a function of arrays or pytrees of them.
-      primals, tangents: tuples of one pytree for each argument, alike in structure, shapes and
+      primals, tangents: tuples of one pytree for each argument, of the same structure, shapes and
         dtypes (the tangent of an integer is of dtype float0).
       has_aux: ``fun`` returns a pair (result, auxiliary data).
 

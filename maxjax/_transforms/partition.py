@@ -38,7 +38,7 @@ class Piece:
 def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
     """Why an equation runs on the host; None if the backend can compile it.
 
-    ``control_flow``: the backend compiles loops and conditionals, and kernels of the user's.
+    ``control_flow``: the backend compiles loops and conditionals, and users' kernels.
     """
     primitive = eqn.primitive
     for atom in (*eqn.invars, *eqn.outvars):

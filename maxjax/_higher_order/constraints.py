@@ -120,7 +120,7 @@ def with_out_sharding(function: Callable[..., PyTree], out_sharding: Any, *args:
 
 
 def refuse_unreduced(operation: str, out_sharding: object) -> None:
-    """Raises ValueError where an operation without sums is asked for an unreduced result."""
+    """Raises ValueError where an operation that sums nothing should leave its result unreduced."""
     if isinstance(out_sharding, PartitionSpec):
         out_sharding = over_context(out_sharding)
     if isinstance(out_sharding, NamedSharding) and out_sharding.spec.unreduced:

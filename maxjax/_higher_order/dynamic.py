@@ -140,7 +140,7 @@ class DynamicDims:
         return make_entry(*variant.at(open_sizes))
 
 
-def _check_spec(spec: PyTree, place: str) -> None:
+def _check_spec(spec: PyTree, path: str) -> None:
     if spec is None:
         return
     if isinstance(spec, Mapping):
@@ -148,20 +148,20 @@ def _check_spec(spec: PyTree, place: str) -> None:
             for key, symbol in spec.items():
                 if not isinstance(symbol, str) or not symbol.isidentifier():
                     raise ValueError(
-                        f"{place}[{key}] must be the name of a symbol, an identifier such as "
+                        f"{path}[{key}] must be the name of a symbol, an identifier such as "
                         f"'batch', got {symbol!r}")
             return
         for key, inner in spec.items():
-            _check_spec(inner, f"{place}[{key!r}]")
+            _check_spec(inner, f"{path}[{key!r}]")
     elif isinstance(spec, (tuple, list)):
         for position, inner in enumerate(spec):
-            _check_spec(inner, f"{place}[{position}]")
+            _check_spec(inner, f"{path}[{position}]")
     else:
-        raise TypeError(f"{place} must map dimensions to symbols, such as {{0: 'batch'}}, or be a "
+        raise TypeError(f"{path} must map dimensions to symbols, such as {{0: 'batch'}}, or be a "
                         f"pytree of such maps, got {spec!r}")
 
 
-def _spread(spec: PyTree, value: PyTree, place: str) -> Iterator[tuple[int, dict[int, str]]]:
+def _spread(spec: PyTree, value: PyTree, path: str) -> Iterator[tuple[int, dict[int, str]]]:
     """The leaves (numbers) under an argument, with their part of its specification."""
     if spec is None:
         return
@@ -177,9 +177,9 @@ def _spread(spec: PyTree, value: PyTree, place: str) -> Iterator[tuple[int, dict
             len(spec) == len(value)):
         children, inner = list(enumerate(value)), list(spec)
     else:
-        raise ValueError(f"dynamic_dims does not fit the structure of {place}: {spec!r}")
+        raise ValueError(f"dynamic_dims does not fit the structure of {path}: {spec!r}")
     for (key, child), part in zip(children, inner, strict=True):
-        yield from _spread(part, child, f"{place}[{key!r}]")
+        yield from _spread(part, child, f"{path}[{key!r}]")
 
 
 def _sizes(avals: tuple[ShapedArray, ...], leaf_dims: list[dict[int, str]],

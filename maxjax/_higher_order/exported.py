@@ -234,8 +234,8 @@ class Exported:
 
     def _tree_message(self, tree: PyTreeSpec) -> str:
         differences = "".join(
-            f"   - {place} is a {given} in the invocation and a {seen} when exported, so {why}.\n\n"
-            for place, seen, given, why in tree_differences(self.in_tree.spec, tree))
+            f"   - {path} is a {given} in the invocation and a {seen} when exported, so {why}.\n\n"
+            for path, seen, given, why in tree_differences(self.in_tree.spec, tree))
         return ("The invocation args and kwargs must have the same pytree structure as when the "
                 f"function '{self.fun_name}' was exported, but they have the following structural "
                 f"differences:\n{differences}")

@@ -316,8 +316,8 @@ def flops_of(eqn: JaxprEqn) -> float:
 
 def tree_message(expected: PyTreeSpec, found: PyTreeSpec) -> str:
     """The message for arguments whose structure is not the one that was compiled for."""
-    lines = [f"{place}, seen {seen} but now given {given}, so {why}"
-             for place, seen, given, why in tree_differences(expected, found)]
+    lines = [f"{path}, seen {seen} but now given {given}, so {why}"
+             for path, seen, given, why in tree_differences(expected, found)]
     shown = "\n".join(f"    * at {line}" for line in lines[:5])
     return ("Function compiled with input pytree does not match the input pytree it was called "
             f"with. There are {len(lines)} mismatches, including:\n{shown}")

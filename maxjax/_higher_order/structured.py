@@ -230,7 +230,7 @@ class Batched:
             for number, flag in enumerate(results)]
 
     def operands(self, values: Sequence[Array]) -> list[Any]:
-        """The operands as the jaxprs take them: carries along axis 0, slices after the scan's axis."""
+        """The operands as the jaxprs take them: carries along axis 0, slices along axis 1."""
         result = list(values)
         for number, flag in zip(self.flow.carries, self.carried, strict=True):
             if flag:

@@ -27,7 +27,7 @@ class Linearity(NamedTuple):
         of them together, as a sum is.
       moves: elements are only moved, so that a value may stay unreduced however its partial results
         combine (sums, maxima).
-      unreduced: where the result may stay unreduced, to be summed afterwards; None: everywhere.
+      unreduced: where the result may be left unreduced; None: everywhere.
     """
 
     operands: slice = slice(None)

@@ -14,6 +14,7 @@ from maxjax._ir.evaluate import eval_jaxpr, itself
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, replaced
 from maxjax._ir.liveness import eliminate_dead_code, has_effects
 from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.typing import Value
 from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
 from maxjax._primitives.collective import pmax_p, pmin_p, psum_p
 from maxjax._primitives.comparison import select_n_p
@@ -25,7 +26,7 @@ from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 
 
 def called(eqn: JaxprEqn) -> Any:
-    """The jaxpr that an equation only calls; None of a call that is inlined late."""
+    """The jaxpr that an equation only calls; None for a call that is inlined late."""
     return None if eqn.primitive.inlined_late else eqn.primitive.called(eqn.params)
 
 
@@ -39,17 +40,17 @@ def called_by(*primitives: Primitive) -> Callable[[JaxprEqn], Any]:
 
 
 def expansion(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The jaxpr of what stands for several operations until it is compiled."""
+    """The jaxpr of an equation that stands for several operations until it is compiled."""
     expand = eqn.primitive.expand
     return None if expand is None else expand([atom.aval for atom in eqn.invars], eqn.params)
 
 
 def inline_calls(closed: ClosedJaxpr,
-                 jaxpr_of: Callable[[JaxprEqn], Any] = called) -> ClosedJaxpr:
+                 jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | None] = called) -> ClosedJaxpr:
     """Replaces calls by the equations that they call. Afterwards no two variables are shared.
 
     Args:
-      jaxpr_of: what takes the place of an equation; None where it stays.
+      jaxpr_of: gives the jaxpr that replaces an equation; None where the equation stays.
     """
     inlined = _inlined(closed, jaxpr_of)
     if jaxpr_of is called and any(eqn.primitive.inlined_late for eqn in inlined.jaxpr.eqns):
@@ -57,17 +58,18 @@ def inline_calls(closed: ClosedJaxpr,
     return inlined
 
 
-def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], Any]) -> ClosedJaxpr:
+def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | None]
+             ) -> ClosedJaxpr:
     constants: dict[int, tuple[Var, Any]] = {}
     eqns: list[JaxprEqn] = []
 
-    def constant(value: Any, constvar: Var) -> Var:
+    def constant(value: Value, constvar: Var) -> Var:
         known = constants.get(id(value))
         if known is None:
             known = constants[id(value)] = (Var(constvar.aval), value)
         return known[0]
 
-    def inline(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Atom]) -> list[Atom]:
+    def inline(jaxpr: Jaxpr, consts: Sequence[Value], operands: Sequence[Atom]) -> list[Atom]:
         constvars = list(map(constant, consts, jaxpr.constvars))
         return eval_jaxpr(jaxpr, constvars, *operands, rule=write, literal=itself)
 
@@ -103,7 +105,7 @@ def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], Any]) -> Closed
 
 
 def expand(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """With single operations in place of those that stand for several."""
+    """Replaces equations that stand for several operations by those operations."""
     if all(eqn.primitive.expand is None for eqn in closed.jaxpr.eqns):
         return closed
     return simplify(inline_calls(closed, expansion))
@@ -133,14 +135,14 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _with_operands(eqn: JaxprEqn, env: dict[Var, Atom]) -> JaxprEqn:
-    """An equation with what has come in the place of its operands."""
+    """An equation with its operands replaced."""
     if any(atom in env for atom in eqn.invars):
         return eqn.replace(invars=replaced(eqn.invars, env))
     return eqn
 
 
 def _atom_key(atom: Atom) -> Any:
-    """Bytes tell 0.0 from -0.0, and a NaN equals itself."""
+    """By their bytes, 0.0 differs from -0.0 and a NaN equals itself."""
     if isinstance(atom, Literal):
         value = atom.val
         return (atom.aval, value.tobytes() if hasattr(value, "tobytes") else repr(value))
@@ -155,7 +157,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
     - a reshape of a reshape is one; one to the same shape is none;
     - a sum over dimensions of size 1 is a reshape;
     - a collective over dimensions alone is a reduction;
-    - the transpose of a product of matrices is the product the other way round;
+    - the transpose of a product of matrices is the product with its operands swapped;
     - a scalar that was broadcast for an elementwise operation joins it as a scalar.
     """
     jaxpr = closed.jaxpr
@@ -177,7 +179,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Any:
-    """The equation in a better form, or the atom that it comes to."""
+    """The rewritten equation, or the atom that it reduces to."""
     primitive, out = eqn.primitive, eqn.outvars[0] if eqn.outvars else None
     if out is None or primitive.multiple_results or has_effects(eqn):
         return eqn
@@ -216,7 +218,7 @@ def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -
                 and uses.get(eqn.invars[0]) == 1 and eqn.params["permutation"] == (1, 0)
                 and not producer.params["dimension_numbers"][1][0]):
             (left, right), batch = producer.params["dimension_numbers"]
-            # One dimension of the result must come from either operand.
+            # One dimension of the result must come from each operand.
             if producer.invars[0].aval.ndim - len(left) == 1:
                 return JaxprEqn(producer.primitive, [producer.invars[1], producer.invars[0]],
                                 {**producer.params, "dimension_numbers": ((right, left), batch)},
@@ -247,7 +249,7 @@ def _with_scalars(eqn: JaxprEqn, made: dict[Atom, JaxprEqn]) -> JaxprEqn:
                 break
             current = producer.invars[0]
         scalars.append(current if not current.aval.shape else atom)
-    # Somebody must still bring the shape.
+    # One operand at least must still have the shape.
     if all(atom.aval.shape != shape for atom in scalars):
         return eqn
     avals = [atom.aval for atom in scalars]
@@ -292,7 +294,7 @@ def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def simplify_once(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Like ``simplify``; what it gave is kept, and not simplified again."""
+    """Like ``simplify``; the result is cached, and not simplified again."""
     known = closed.cache.get(simplify_once)
     if known is None:
         known = closed.cache[simplify_once] = simplify(closed)

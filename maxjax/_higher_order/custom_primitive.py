@@ -260,7 +260,7 @@ def without_zero(value: Any) -> Any:
 
 
 def _our_jvp(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
         avals = [aval_of(x).tangent() for x in primals]
         out, tangent = rule(tuple(primals), tuple(_with_zeros(tangents, avals)), **params)
         if primitive.multiple_results:
@@ -271,7 +271,7 @@ def _our_jvp(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., An
 
 
 def _their_jvp(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
         out, tangent = rule(operands_of(primals), [without_zero(t) for t in tangents], **params)
         if primitive.multiple_results:
             avals = [aval_of(x).tangent() for x in out]
@@ -282,7 +282,7 @@ def _their_jvp(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., 
 
 
 def _our_transpose(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def transpose(cotangent: Any, *operands: Any, **params: Any) -> list[Any]:
+    def transpose(cotangent: Any, /, *operands: Any, **params: Any) -> list[Any]:
         if primitive.multiple_results:
             avals: Any = primitive.abstract(*[aval_of(x) if isinstance(x, Array) else x.aval
                                               for x in operands], **params)
@@ -297,7 +297,7 @@ def _our_transpose(primitive: Primitive, rule: Callable[..., Any]) -> Callable[.
 
 
 def _their_transpose(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def transpose(cotangent: Any, *operands: Any, **params: Any) -> Any:
+    def transpose(cotangent: Any, /, *operands: Any, **params: Any) -> Any:
         if primitive.multiple_results:
             cotangent = [without_zero(x) for x in cotangent]
         return rule(cotangent, *operands, **params)
@@ -306,7 +306,7 @@ def _their_transpose(primitive: Primitive, rule: Callable[..., Any]) -> Callable
 
 
 def _our_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], /,
               **params: Any) -> tuple[Any, Any]:
         out, axis = rule(tuple(operands), tuple(axes), **params)
         if primitive.multiple_results:
@@ -317,7 +317,7 @@ def _our_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., 
 
 
 def _their_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
+    def batch(operands: Sequence[Any], axes: Sequence[int | None], /, **params: Any) -> Any:
         size, = {x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None}
         return rule(size, list(operands), list(axes), **params)
 
@@ -326,14 +326,14 @@ def _their_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[...
 
 def _their_axis_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
     def batch(size: int, axis_name: Any, main_type: Any, operands: Sequence[Any],
-              axes: Sequence[int | None], **params: Any) -> Any:
+              axes: Sequence[int | None], /, **params: Any) -> Any:
         return rule(size, list(operands), list(axes), **params)
 
     return batch
 
 
 def _our_axis_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], /,
               **params: Any) -> tuple[Any, Any]:
         # In place of the axis' name: no axis that a rule could ask for is known here.
         sized = functools.partial(rule, size, None, None)
@@ -351,7 +351,7 @@ axis_primitive_batchers = RuleTable("batch", _our_axis_batch, _their_axis_batch)
 
 def batch_elementwise(primitive: Primitive) -> None:
     """Gives a primitive whose operands and results have one shape its batching rule."""
-    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], /,
               **params: Any) -> tuple[Any, Any]:
         moved = [to_axis(x, axis, 0, size) for x, axis in zip(operands, axes, strict=True)]
         out = primitive.bind(*moved, **params)

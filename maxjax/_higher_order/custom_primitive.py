@@ -266,7 +266,7 @@ def without_zero(value: object) -> Any:
 
 
 def _our_jvp(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
-    def jvp(primals: Sequence[Array], tangents: Sequence[Array | None], **params: object) -> Any:
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array | None], /, **params: object) -> Any:
         avals = [aval_of(x).tangent() for x in primals]
         out, tangent = rule(tuple(primals), tuple(_with_zeros(tangents, avals)), **params)
         if primitive.multiple_results:
@@ -277,7 +277,7 @@ def _our_jvp(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
 
 
 def _their_jvp(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
-    def jvp(primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | Zero], **params: object
+    def jvp(primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | Zero], /, **params: object
             ) -> Any:
         out, tangent = rule(operands_of(primals), [without_zero(t) for t in tangents], **params)
         if primitive.multiple_results:
@@ -289,7 +289,7 @@ def _their_jvp(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
 
 
 def _our_transpose(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
-    def transpose(cotangent: Any, *operands: Array | Linear, **params: object) -> list[Any]:
+    def transpose(cotangent: Any, /, *operands: Array | Linear, **params: object) -> list[Any]:
         if primitive.multiple_results:
             avals: Any = primitive.abstract(*[aval_of(x) if isinstance(x, Array) else x.aval
                                               for x in operands], **params)
@@ -304,7 +304,7 @@ def _our_transpose(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
 
 
 def _their_transpose(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
-    def transpose(cotangent: Any, *operands: Array | Linear, **params: object) -> Any:
+    def transpose(cotangent: Any, /, *operands: Array | Linear, **params: object) -> Any:
         if primitive.multiple_results:
             cotangent = [without_zero(x) for x in cotangent]
         return rule(cotangent, *operands, **params)
@@ -314,7 +314,7 @@ def _their_transpose(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
 
 def _our_batch(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
     def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
-              **params: object) -> tuple[Any, Any]:
+              /, **params: object) -> tuple[Any, Any]:
         out, axis = rule(tuple(operands), tuple(axes), **params)
         if primitive.multiple_results:
             return operands_of(out), list(axis)
@@ -324,7 +324,7 @@ def _our_batch(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
 
 
 def _their_batch(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
-    def batch(operands: Sequence[Array], axes: Sequence[int | None], **params: object) -> Any:
+    def batch(operands: Sequence[Array], axes: Sequence[int | None], /, **params: object) -> Any:
         size, = {x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None}
         return rule(size, list(operands), list(axes), **params)
 
@@ -333,7 +333,7 @@ def _their_batch(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
 
 def _their_axis_batch(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
     def batch(size: int, axis_name: object, main_type: object, operands: Sequence[Array],
-              axes: Sequence[int | None], **params: object) -> Any:
+              axes: Sequence[int | None], /, **params: object) -> Any:
         return rule(size, list(operands), list(axes), **params)
 
     return batch
@@ -341,7 +341,7 @@ def _their_axis_batch(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
 
 def _our_axis_batch(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
     def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
-              **params: object) -> tuple[Any, Any]:
+              /, **params: object) -> tuple[Any, Any]:
         # In place of the axis' name: no axis that a rule could ask for is known here.
         sized = functools.partial(rule, size, None, None)
         return _our_batch(primitive, sized)(size, operands, axes, **params)
@@ -359,7 +359,7 @@ axis_primitive_batchers = RuleTable("batch", _our_axis_batch, _their_axis_batch)
 def batch_elementwise(primitive: Primitive) -> None:
     """Gives a primitive whose operands and results have one shape its batching rule."""
     def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
-              **params: object) -> tuple[Any, Any]:
+              /, **params: object) -> tuple[Any, Any]:
         moved = [to_axis(x, axis, 0, size) for x, axis in zip(operands, axes, strict=True)]
         out = primitive.bind(*moved, **params)
         return out, [0] * len(out) if primitive.multiple_results else 0

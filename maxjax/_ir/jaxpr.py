@@ -211,13 +211,16 @@ class ClosedJaxpr:
         return frozenset().union(*[eqn.effects for eqn in self.eqns])
 
 
+_UNKNOWN: Any = object()      # what is derived may be None
+
+
 def derived(function: Function) -> Function:
     """Decorates ``function(closed_jaxpr, *hashable)``: its results are cached with the jaxpr."""
 
     def cached(closed: ClosedJaxpr, *arguments: Hashable) -> Any:
         key = (function, arguments)
-        result = closed.cache.get(key)
-        if result is None:
+        result = closed.cache.get(key, _UNKNOWN)
+        if result is _UNKNOWN:
             result = closed.cache[key] = function(closed, *arguments)
         return result
 

@@ -205,7 +205,7 @@ def factor_rule(operands: Sequence[Sequence[Hashable]], results: Sequence[Sequen
     return FactorRule(tuple(map(dims, operands)), tuple(map(dims, results)), sizes, **options)
 
 
-def elementwise_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+def elementwise_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], /,
                         **params: object) -> FactorRule:
     """Each dimension of the result is a factor; operands of size 1 there do not have it."""
     shape = out_avals[0].shape
@@ -215,7 +215,7 @@ def elementwise_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Sha
     return factor_rule(operands, [range(len(shape))] * len(out_avals), in_avals, out_avals)
 
 
-def replicated_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+def replicated_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], /,
                        **params: object) -> FactorRule:
     """A rule for what cannot be computed on shards: every dimension needs replication."""
     names = iter(range(sum(aval.ndim for aval in (*in_avals, *out_avals))))
@@ -236,7 +236,7 @@ def batch_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArr
     return rule
 
 
-def call_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+def call_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], /,
                  **params: object) -> FactorRule:
     """The rule of a call of a jaxpr: by itself it ties no dimension to another.
 

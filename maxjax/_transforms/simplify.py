@@ -24,6 +24,9 @@ from maxjax._primitives.identities import name_p, optimization_barrier_p
 from maxjax._primitives.layout import reshape_p, squeeze_p, transpose_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 
+# An equation in a better form, or the atom that it comes to.
+Rewritten = JaxprEqn | Atom
+
 
 def called(eqn: JaxprEqn) -> Any:
     """The jaxpr that an equation only calls; None for a call that is inlined late."""
@@ -167,8 +170,8 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
     eqns = []
     for eqn in jaxpr.eqns:
         eqn = _with_operands(eqn, env)
-        result: Any = _rewritten(eqn, made, uses)
-        if isinstance(result, (Var, Literal)):
+        result = _rewritten(eqn, made, uses)
+        if not isinstance(result, JaxprEqn):
             env[eqn.outvars[0]] = result
             continue
         for var in result.outvars:
@@ -178,59 +181,98 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
         jaxpr.replace(eqns=eqns, outvars=replaced(jaxpr.outvars, env)), closed.consts)
 
 
-def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Any:
-    """The rewritten equation, or the atom that it reduces to."""
-    primitive, out = eqn.primitive, eqn.outvars[0] if eqn.outvars else None
-    if out is None or primitive.multiple_results or has_effects(eqn):
+def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """One equation, after the first of the rewrites that applies."""
+    primitive = eqn.primitive
+    if not eqn.outvars or primitive.multiple_results or has_effects(eqn):
         return eqn
-    aval = out.aval
-    if eqn.invars and all(isinstance(atom, Literal) for atom in eqn.invars) and not aval.shape:
+    if (eqn.invars and all(isinstance(atom, Literal) for atom in eqn.invars)
+            and not eqn.outvars[0].aval.shape):
         folded = _folded(eqn)
         if folded is not None:
             return folded
-    if primitive in _REDUCTIONS and all(isinstance(axis, int) for axis in eqn.params["axes"]):
-        if not eqn.params["axes"]:
-            return eqn.invars[0]
-        primitive = _REDUCTIONS[primitive]
-        eqn = eqn.replace(primitive=primitive, params={"axes": eqn.params["axes"]})
-    if primitive in (stop_gradient_p, name_p) and eqn.invars[0].aval is aval:
-        return eqn.invars[0]
-    if primitive is select_n_p:
-        first = eqn.invars[1]
-        if isinstance(first, Var) and first.aval is aval and all(
-                case is first for case in eqn.invars[2:]):
-            return first
-    if primitive is reduce_sum_p and isinstance(eqn.invars[0], Var):
-        shape = eqn.invars[0].aval.shape
-        if all(shape[axis] == 1 for axis in eqn.params["axes"]):
-            eqn, primitive = _reshape(eqn, eqn.invars[0]), reshape_p
-    if primitive in _RESHAPES and isinstance(eqn.invars[0], Var):
-        source: Var | Literal = eqn.invars[0]
-        producer = made.get(eqn.invars[0])
-        if producer is not None and producer.primitive in _RESHAPES:
-            source = producer.invars[0]
-        if source.aval.shape == aval.shape and source.aval is aval:
-            return source
-        return _reshape(eqn, source)
-    if primitive is transpose_p and isinstance(eqn.invars[0], Var):
-        producer = made.get(eqn.invars[0])
-        if (producer is not None and producer.primitive is dot_general_p
-                and uses.get(eqn.invars[0]) == 1 and eqn.params["permutation"] == (1, 0)
-                and not producer.params["dimension_numbers"][1][0]):
-            (left, right), batch = producer.params["dimension_numbers"]
-            # One dimension of the result must come from each operand.
-            if producer.invars[0].aval.ndim - len(left) == 1:
-                return JaxprEqn(producer.primitive, [producer.invars[1], producer.invars[0]],
-                                {**producer.params, "dimension_numbers": ((right, left), batch)},
-                                [out], eqn.source)
+    rule = _RULES.get(primitive)
+    if rule is not None:
+        result = rule(eqn, made, uses)
+        if result is not eqn:
+            return result
     if primitive.joins_scalars and len(eqn.invars) > 1:
         return _with_scalars(eqn, made)
     return eqn
 
 
+def _collective(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """A collective over dimensions alone is a reduction."""
+    axes = eqn.params["axes"]
+    if not all(isinstance(axis, int) for axis in axes):
+        return eqn
+    if not axes:
+        return eqn.invars[0]
+    eqn = eqn.replace(primitive=_REDUCTIONS[eqn.primitive], params={"axes": axes})
+    return _sum(eqn, made, uses) if eqn.primitive is reduce_sum_p else eqn
+
+
+def _sum(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """A sum over dimensions of size 1 is a reshape."""
+    operand = eqn.invars[0]
+    shape = operand.aval.shape
+    if isinstance(operand, Var) and all(shape[axis] == 1 for axis in eqn.params["axes"]):
+        return _shaped(_reshape(eqn, operand), made, uses)
+    return eqn
+
+
+def _identity(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """What marks a value for other passes is that value."""
+    return eqn.invars[0] if eqn.invars[0].aval is eqn.outvars[0].aval else eqn
+
+
+def _choice(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """A choice between one value and itself is that value."""
+    first = eqn.invars[1]
+    if isinstance(first, Var) and first.aval is eqn.outvars[0].aval and all(
+            case is first for case in eqn.invars[2:]):
+        return first
+    return eqn
+
+
+def _shaped(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """A reshape of a reshape is one; one to the same shape is none."""
+    source = eqn.invars[0]
+    if isinstance(source, Literal):
+        return eqn
+    producer = made.get(source)
+    if producer is not None and producer.primitive in _RESHAPES:
+        source = producer.invars[0]
+    return source if source.aval is eqn.outvars[0].aval else _reshape(eqn, source)
+
+
+def _transposed(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """The transpose of a product of matrices is the product the other way round."""
+    product = made.get(eqn.invars[0])
+    if (product is None or product.primitive is not dot_general_p or uses[eqn.invars[0]] != 1
+            or eqn.params["permutation"] != (1, 0)):
+        return eqn
+    (left, right), batch = product.params["dimension_numbers"]
+    # One dimension of the result must come from either operand.
+    if batch[0] or product.invars[0].aval.ndim - len(left) != 1:
+        return eqn
+    return JaxprEqn(dot_general_p, [product.invars[1], product.invars[0]],
+                    {**product.params, "dimension_numbers": ((right, left), batch)},
+                    eqn.outvars, eqn.source)
+
+
 # Collectives over dimensions alone.
 _REDUCTIONS = {psum_p: reduce_sum_p, pmax_p: reduce_max_p, pmin_p: reduce_min_p}
 _RESHAPES = (reshape_p, squeeze_p)
+_RULES: dict[Primitive, Callable[[JaxprEqn, dict[Atom, JaxprEqn], Counter[Atom]], Rewritten]] = {
+    **dict.fromkeys(_REDUCTIONS, _collective),
+    reduce_sum_p: _sum,
+    stop_gradient_p: _identity,
+    name_p: _identity,
+    select_n_p: _choice,
+    **dict.fromkeys(_RESHAPES, _shaped),
+    transpose_p: _transposed,
+}
 
 
 def _with_scalars(eqn: JaxprEqn, made: dict[Atom, JaxprEqn]) -> JaxprEqn:

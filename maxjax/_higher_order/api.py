@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack, overload
 
+from maxjax._base.meshes import AxisName
+from maxjax._base.pytree import PyTree
 from maxjax._higher_order.constants import with_constants
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
 from maxjax._higher_order.jit_sharded import UNSPECIFIED, Shardings, checked, on_device
@@ -16,7 +18,7 @@ from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 
 
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., PyTree], *args: PyTree, **kwargs: PyTree) -> Any:
     """The shapes and dtypes of the results of ``fun``, without computing them.
 
     Args:
@@ -31,17 +33,18 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 @overload
-def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = (),
-               axis_env: Any = None, return_shape: Literal[False] = False
-               ) -> Callable[..., ClosedJaxpr]: ...
+def make_jaxpr(fun: Callable[..., PyTree], static_argnums: int | Iterable[int] = (),
+               axis_env: Iterable[tuple[AxisName, int]] | None = None,
+               return_shape: Literal[False] = False) -> Callable[..., ClosedJaxpr]: ...
 @overload
-def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = (),
-               axis_env: Any = None, *, return_shape: Literal[True]
-               ) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
+def make_jaxpr(fun: Callable[..., PyTree], static_argnums: int | Iterable[int] = (),
+               axis_env: Iterable[tuple[AxisName, int]] | None = None, *,
+               return_shape: Literal[True]) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
 
 
-def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = (),
-               axis_env: Any = None, return_shape: bool = False) -> Callable[..., Any]:
+def make_jaxpr(fun: Callable[..., PyTree], static_argnums: int | Iterable[int] = (),
+               axis_env: Iterable[tuple[AxisName, int]] | None = None, return_shape: bool = False
+               ) -> Callable[..., Any]:
     """A function that gives the jaxpr of ``fun`` for its arguments.
 
     Args:
@@ -58,7 +61,7 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = ()
 
     @functools.wraps(fun, assigned=[name for name in ("__module__", "__doc__")
                                     if hasattr(fun, name)])
-    def make_jaxpr_f(*args: Any, **kwargs: Any) -> Any:
+    def make_jaxpr_f(*args: PyTree, **kwargs: PyTree) -> Any:
         jitted = make_jit(_callable(fun), static_argnums=numbers or None)
         with named_axes(axis_env or ()):
             entry = jitted._trace_abstract(args, kwargs)[0]
@@ -71,7 +74,7 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = ()
 
 
 class _NotSpecified:
-    """The default of ``jit``'s first argument: None would be an error of the caller's."""
+    """The default of ``jit``'s first argument: None would be a mistake of the caller."""
 
     def __repr__(self) -> str:
         return "<not-specified>"
@@ -98,20 +101,20 @@ class JitOptions(TypedDict, total=False):
 
 
 @overload
-def jit(fun: Callable[..., Any], /, **options: Unpack[JitOptions]) -> PjitFunction: ...
+def jit(fun: Callable[..., PyTree], /, **options: Unpack[JitOptions]) -> PjitFunction: ...
 @overload
 def jit(**options: Unpack[JitOptions]) -> Callable[[Callable[..., Any]], PjitFunction]: ...
 
 
-def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
-        out_shardings: Any = UNSPECIFIED,
+def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: PyTree = UNSPECIFIED,
+        out_shardings: PyTree = UNSPECIFIED,
         static_argnums: int | Sequence[int] | None = None,
         static_argnames: str | Iterable[str] | None = None,
         donate_argnums: int | Sequence[int] | None = None,
         donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
-        device: Any = None, backend: str | None = None, inline: bool = False,
-        compiler_options: dict[str, Any] | None = None,
-        dynamic_dims: Mapping[int | str, Any] | None = None) -> Any:
+        device: object = None, backend: str | None = None, inline: bool = False,
+        compiler_options: dict[str, object] | None = None,
+        dynamic_dims: Mapping[int | str, PyTree] | None = None) -> Any:
     """A function that is traced once for each signature, and compiled once it is worth it.
 
     Args:
@@ -130,15 +133,15 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
         None (left open) for each argument, or result; prefix pytrees of them.
       device: where the arguments are put, and the function runs.
       backend: the platform, which has to be there.
-      compiler_options: options of XLA's, which have no effect; that is told once.
-      keep_unused: whether an argument that nothing reads says where the program runs, too.
+      compiler_options: XLA options, which have no effect; a warning says so once.
+      keep_unused: whether arguments that nothing reads also decide where the program runs.
 
     Raises:
       TypeError: ``fun`` is not callable.
       ValueError: it does not take the arguments that are named. At a call: one symbol of
-        ``dynamic_dims`` has two sizes; ``compiler_options`` inside of another function.
+        ``dynamic_dims`` has two sizes; ``compiler_options`` inside another jitted function.
       RuntimeError: at a call, there is no such platform.
-      JaxRuntimeError: at a call, one of ``compiler_options`` is none of XLA's.
+      JaxRuntimeError: at a call, XLA has no option of a name in ``compiler_options``.
       DynamicSizeError: the function needs a dynamic size as a number.
 
     >>> mean = jit(lambda x: x.sum(0) / x.shape[0], dynamic_dims={0: {0: "batch"}})
@@ -155,7 +158,7 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
     if backend is not None or compiler_options:
         target = Target(backend, dict(compiler_options.items()) if compiler_options else None)
 
-    def decorate(function: Callable[..., Any]) -> PjitFunction:
+    def decorate(function: Callable[..., PyTree]) -> PjitFunction:
         shardings: Shardings | None = None
         if device is not None:
             shardings = on_device(device)
@@ -167,8 +170,8 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
     return decorate if isinstance(fun, _NotSpecified) else decorate(fun)
 
 
-def _check_placement(device: Any, backend: str | None) -> None:
-    """What JAX says to the arguments ``device`` and ``backend``; there is one backend."""
+def _check_placement(device: object, backend: str | None) -> None:
+    """Checks the arguments ``device`` and ``backend`` as JAX does; there is one backend."""
     warnings.warn(
         "backend and device argument on jit is deprecated. You can use `jax.device_put(..., "
         'jax.local_devices(backend="cpu")[0])` on the inputs to the jitted function to get the '
@@ -178,13 +181,13 @@ def _check_placement(device: Any, backend: str | None) -> None:
                          f"device={device!r} and backend={backend!r}")
 
 
-def _callable(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A jitted function is called inside: its jaxpr has an equation for the call."""
+def _callable(fun: Callable[..., PyTree]) -> Callable[..., Any]:
+    """Wraps a jitted function, so that the jaxpr has an equation for its call."""
     if not isinstance(fun, PjitFunction):
         return fun
 
     @functools.wraps(fun)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: PyTree, **kwargs: PyTree) -> Any:
         return fun(*args, **kwargs)
 
     return call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import meshes, pytree
@@ -14,14 +14,15 @@ from maxjax._base.meshes import (
     entry_axes,
     use_abstract_mesh,
 )
+from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.constraints import is_sharding
 from maxjax._ir.runtime import installed
 from maxjax._primitives.sharding import free_mesh, reshard_p
 
 
-def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None,
-              out_sharding: Any = None) -> Any:
+def auto_axes(f: Callable[..., PyTree] | None = None, /, *,
+              axes: str | tuple[str, ...] | None = None, out_sharding: PyTree = None) -> Any:
     """A function within which Explicit axes are Auto: propagation decides how values lie.
 
     Args:
@@ -37,7 +38,7 @@ def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None,
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
 
     @functools.wraps(f)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: PyTree, **kwargs: PyTree) -> Any:
         wanted = kwargs.pop("out_sharding", out_sharding)
         if wanted is None:
             raise TypeError("Missing required keyword argument: 'out_sharding'")
@@ -51,8 +52,8 @@ def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None,
     return call
 
 
-def explicit_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None,
-                  in_sharding: Any = None) -> Any:
+def explicit_axes(f: Callable[..., PyTree] | None = None, /, *,
+                  axes: str | tuple[str, ...] | None = None, in_sharding: PyTree = None) -> Any:
     """A function within which Auto axes are Explicit: types say how values lie.
 
     Args:
@@ -68,7 +69,7 @@ def explicit_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
 
     @functools.wraps(f)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: PyTree, **kwargs: PyTree) -> Any:
         wanted = kwargs.pop("in_sharding", in_sharding)
         if wanted is None:
             raise TypeError("Missing required keyword argument: 'in_sharding'")
@@ -83,7 +84,7 @@ def explicit_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None
     return call
 
 
-def _mesh(*trees: Any) -> AbstractMesh:
+def _mesh(*trees: PyTree) -> AbstractMesh:
     """The mesh that is set, or that of the arguments."""
     mesh = meshes.get_abstract_mesh()
     if mesh.empty:
@@ -102,7 +103,7 @@ def _chosen(mesh: AbstractMesh, axes: str | Sequence[str] | None,
 
 
 def _over(mesh: AbstractMesh, leaf: Any) -> Any:
-    """A leaf whose type tells of the Explicit axes of a mesh alone."""
+    """A leaf whose type mentions only the Explicit axes of a mesh."""
     on_mesh = getattr(getattr(leaf, "aval", None), "mesh_spec", None)
     if on_mesh is None:
         return leaf
@@ -112,7 +113,7 @@ def _over(mesh: AbstractMesh, leaf: Any) -> Any:
     return reshard_p.bind(leaf, dst_sharding=NamedSharding(mesh, spec))
 
 
-def _moved(tree: Any, wanted: Any, mesh: AbstractMesh, what: str) -> Any:
+def _moved(tree: PyTree, wanted: PyTree, mesh: AbstractMesh, what: str) -> Any:
     leaves, structure = pytree.flatten(tree)
     chosen = pytree.broadcast_prefix(wanted, tree, is_sharding, what)
     meshes.use.ever_set = True
@@ -120,7 +121,7 @@ def _moved(tree: Any, wanted: Any, mesh: AbstractMesh, what: str) -> Any:
         _put(leaf, sharding, mesh) for leaf, sharding in zip(leaves, chosen, strict=True)])
 
 
-def _put(leaf: Any, sharding: Any, mesh: AbstractMesh) -> Any:
+def _put(leaf: object, sharding: NamedSharding | PartitionSpec | None, mesh: AbstractMesh) -> Any:
     if sharding is None:
         return leaf
     value = installed.runtime.operand(leaf)

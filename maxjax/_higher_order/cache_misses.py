@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from maxjax._base import config, pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.source import current_line, unwrapped
 
 logger = logging.getLogger("maxjax")
 
-# Where the functions are defined that an explanation has called new.
+# Where the functions that an explanation has called new are defined.
 _seen_lines: set[str] = set()
 
 
-def explain(function: Callable[..., Any], key: tuple[Any, ...], known: Iterable[tuple[Any, ...]],
+def explain(function: Callable[..., PyTree], key: tuple[Any, ...], known: Iterable[tuple[Any, ...]],
             names: Sequence[str]) -> None:
     """Logs why there is no trace of a function for a signature.
 
@@ -54,8 +55,8 @@ def _changes(key: tuple[Any, ...], other: tuple[Any, ...], names: Sequence[str])
     other_types, other_tree, other_static, other_options = other[:4]
     if tree != other_tree:
         yield "different input pytree:"
-        for place, now, before, why in tree_differences(tree, other_tree):
-            yield f"* at {place}, now {now} and before {before}, so {why}"
+        for path, now, before, why in tree_differences(tree, other_tree):
+            yield f"* at {path}, now {now} and before {before}, so {why}"
     if static != other_static:
         yield "different static arguments:"
         yield f"* now {_static_text(static)} and before {_static_text(other_static)}"
@@ -77,45 +78,46 @@ def _static_text(static: Any) -> str:
     return ", ".join(f"{place}={value!r}" for place, _, value in static[1])
 
 
-def _type_text(aval: Any) -> str:
+def _type_text(aval: object) -> str:
     text = aval.str_short(True) if hasattr(aval, "str_short") else str(aval)
     return f"{text} (weakly typed)" if getattr(aval, "weak_type", False) else text
 
 
 # --- structures that differ -----------------------------------------------------------------------
 
-def tree_differences(expected: Any, found: Any) -> Iterator[tuple[str, str, str, str]]:
-    """Where two structures of ``(args, kwargs)`` differ: (place, one, the other, why)."""
+def tree_differences(expected: PyTreeSpec, found: PyTreeSpec
+                     ) -> Iterator[tuple[str, str, str, str]]:
+    """Where two structures of ``(args, kwargs)`` differ: (path, one, the other, why)."""
     trees = [pytree.unflatten(spec, [0] * spec.num_leaves) for spec in (expected, found)]
     for name, one, two in zip(("args", "kwargs"), *trees, strict=True):
         yield from _differences(one, two, name)
 
 
-def _differences(one: Any, two: Any, place: str) -> Iterator[tuple[str, str, str, str]]:
+def _differences(one: PyTree, two: PyTree, path: str) -> Iterator[tuple[str, str, str, str]]:
     first, second = pytree.one_level(one), pytree.one_level(two)
     if first is None and second is None:
         return
     if first is None or second is None or type(one) is not type(two):
         texts = ["pytree leaf" if node is None else f"{type(tree)}"
                  for node, tree in ((first, one), (second, two))]
-        yield place, texts[0], texts[1], "their Python types differ"
+        yield path, texts[0], texts[1], "their Python types differ"
         return
     count, other_count = len(first.children), len(second.children)
     kind = type(one)
     if count != other_count:
         if kind in (tuple, list):
-            yield (place, f"{kind.__name__} of length {count}",
+            yield (path, f"{kind.__name__} of length {count}",
                    f"{kind.__name__} of length {other_count}", "the lengths do not match")
             return
         why = "the numbers of children do not match"
         if kind is dict:
             why += f", with the symmetric difference of key sets: {set(one) ^ set(two)}"
-        yield place, f"{kind} with {count} child", f"{kind} with {other_count} child", why
+        yield path, f"{kind} with {count} child", f"{kind} with {other_count} child", why
         return
     if first.metadata != second.metadata:
-        yield (place, f"{kind} with pytree metadata {first.metadata}",
+        yield (path, f"{kind} with pytree metadata {first.metadata}",
                f"{kind} with pytree metadata {second.metadata}",
                "the pytree node metadata does not match")
         return
     for key, child, other in zip(first.keys, first.children, second.children, strict=True):
-        yield from _differences(child, other, f"{place}{key}")
+        yield from _differences(child, other, f"{path}{key}")

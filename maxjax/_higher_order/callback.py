@@ -1,7 +1,7 @@
 """pure_callback and io_callback: Python functions called while a program runs.
 
 In a compiled program a callback is a host step. The function gets arrays, never tracers, and what
-it gives is held against the declared types.
+it returns is checked against the declared types.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.pytree import PyTree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import scan
 from maxjax._ir.effects import io_effect, ordered_io_effect
@@ -22,6 +23,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params, Value
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import replicated_factors
@@ -37,7 +39,7 @@ class FlatCallback(NamedTuple):
     callback_func: Callable[..., Any]
     in_tree: PyTreeDef
 
-    def __call__(self, *leaves: Any) -> list[Any]:
+    def __call__(self, *leaves: np.ndarray) -> list[Any]:
         args, kwargs = self.in_tree.unflatten(leaves)
         return pytree.leaves(self.callback_func(*args, **kwargs))
 
@@ -49,7 +51,7 @@ class FlatCallback(NamedTuple):
 
 
 class outside_programs:
-    """The surroundings that a callback finds: no transformation, NumPy's usual warnings."""
+    """The environment of a callback: no transformation, NumPy's usual warnings."""
 
     def __enter__(self) -> None:
         self.trace = current_trace(installed.runtime)
@@ -65,7 +67,7 @@ class outside_programs:
         self.trace.__exit__(*error)
 
 
-def arrays_of(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+def arrays_of(values: Sequence[object], avals: Sequence[ShapedArray]) -> list[Any]:
     """The values of a running program as arrays, which a Python function may keep.
 
     They are copies: a program's value can lie in the caller's memory (an argument of it, or a view
@@ -75,7 +77,7 @@ def arrays_of(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
     return [constant(np.array(value), aval) for value, aval in zip(values, avals, strict=True)]
 
 
-def in_program(call: Callable[..., list[Any]], in_avals: Sequence[ShapedArray]
+def in_program(call: Callable[..., list[np.ndarray]], in_avals: Sequence[ShapedArray]
                ) -> Callable[..., list[Any]]:
     """``call``, a function of arrays, as a step of a program.
 
@@ -83,7 +85,7 @@ def in_program(call: Callable[..., list[Any]], in_avals: Sequence[ShapedArray]
     """
     avals = [aval.update(weak_type=False) for aval in in_avals]
 
-    def run(*values: Any) -> list[Any]:
+    def run(*values: Value) -> list[Any]:
         try:
             with outside_programs():
                 return call(*arrays_of(values, avals))
@@ -95,11 +97,11 @@ def in_program(call: Callable[..., list[Any]], in_avals: Sequence[ShapedArray]
 
 
 def checked_results(callback: FlatCallback, result_avals: Sequence[ShapedArray],
-                    args: Sequence[Any]) -> list[Any]:
-    """What the callback gives, as NumPy arrays of the declared types.
+                    args: Sequence[np.ndarray]) -> list[Any]:
+    """What the callback returns, as NumPy arrays of the declared types.
 
     Raises:
-      RuntimeError: their number, shapes or dtypes are others.
+      RuntimeError: their number, shapes or dtypes differ.
     """
     results = callback(*args)
     if len(results) != len(result_avals):
@@ -120,14 +122,14 @@ def checked_results(callback: FlatCallback, result_avals: Sequence[ShapedArray],
     return values
 
 
-def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
+def _specialize(in_avals: Sequence[ShapedArray], params: Params,
                 out_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
     callback, result_avals = params["callback"], params["result_avals"]
     return in_program(lambda *args: checked_results(callback, result_avals, args), in_avals)
 
 
-def _eager(operands: Sequence[Any], *, callback: FlatCallback,
-           result_avals: Sequence[ShapedArray], **params: Any) -> list[Any]:
+def _eager(operands: Sequence[Array], *, callback: FlatCallback,
+           result_avals: Sequence[ShapedArray], **params: object) -> list[Any]:
     run = in_program(lambda *args: checked_results(callback, result_avals, args),
                      [x.aval for x in operands])
     return run(*[x.host() for x in operands])
@@ -136,15 +138,15 @@ def _eager(operands: Sequence[Any], *, callback: FlatCallback,
 # --- the primitives -------------------------------------------------------------------------------
 
 
-def _map(primitive: Primitive, size: int, operands: Sequence[Any], axes: Sequence[int | None],
-         params: dict[str, Any], unrolled: bool = False) -> list[Any]:
+def _map(primitive: Primitive, size: int, operands: Sequence[Array], axes: Sequence[int | None],
+         params: Params, unrolled: bool = False) -> list[Any]:
     """Applies the primitive to one element after the other, in a loop."""
     batched = [axis is not None for axis in axes]
     consts = [x for x, flag in zip(operands, batched, strict=True) if not flag]
     xs = [move_axis(x, axis, 0) for x, axis in zip(operands, axes, strict=True)
           if axis is not None]
 
-    def body(*args: Any) -> list[Any]:
+    def body(*args: Value) -> list[Any]:
         fixed, slices = iter(args[:len(consts)]), iter(args[len(consts):])
         return primitive.bind(*[next(slices) if flag else next(fixed) for flag in batched],
                               **params)
@@ -154,9 +156,9 @@ def _map(primitive: Primitive, size: int, operands: Sequence[Any], axes: Sequenc
     return scan.bind(consts, [], xs, closed, length=size, unroll=size if unrolled else 1)
 
 
-def _pure_batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
+def _pure_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *,
                 vmap_method: str | None, result_avals: Sequence[ShapedArray],
-                **params: Any) -> tuple[list[Any], list[int]]:
+                **params: object) -> tuple[list[Any], list[int]]:
     params["vmap_method"] = vmap_method
     if vmap_method is None:
         raise NotImplementedError(
@@ -182,8 +184,8 @@ def _pure_batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], 
     return outs, [0] * len(outs)
 
 
-def _io_batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, ordered: bool,
-              **params: Any) -> tuple[list[Any], list[int]]:
+def _io_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *, ordered: bool,
+              **params: object) -> tuple[list[Any], list[int]]:
     if ordered:
         raise ValueError("Cannot `vmap` ordered IO callback.")
     outs = _map(io_callback_p, size, operands, axes, {**params, "ordered": False})
@@ -191,7 +193,7 @@ def _io_batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
 
 
 def _refused(message: str) -> Callable[..., Any]:
-    def rule(*args: Any, **params: Any) -> Any:
+    def rule(*args: object, **params: object) -> Any:
         raise ValueError(message)
     return rule
 
@@ -231,7 +233,7 @@ io_callback_p = Primitive(
 # --- the functions --------------------------------------------------------------------------------
 
 
-def _result_avals(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+def _result_avals(result_shape_dtypes: PyTree) -> tuple[tuple[ShapedArray, ...], Any]:
     leaves, tree = pytree.flatten(result_shape_dtypes)
     avals = []
     for leaf in leaves:
@@ -244,7 +246,7 @@ def _result_avals(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], An
     return tuple(avals), tree
 
 
-def _operands(name: str, leaves: Sequence[Any]) -> list[Any]:
+def _operands(name: str, leaves: Sequence[object]) -> list[Any]:
     operands = []
     for position, leaf in enumerate(leaves):
         try:
@@ -257,16 +259,16 @@ def _operands(name: str, leaves: Sequence[Any]) -> list[Any]:
     return operands
 
 
-def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any,
-                  sharding: Any = None, vmap_method: str | None = None, **kwargs: Any) -> Any:
+def pure_callback(callback: Callable[..., PyTree], result_shape_dtypes: PyTree, *args: PyTree,
+                  sharding: object = None, vmap_method: str | None = None, **kwargs: PyTree) -> Any:
     """Calls a Python function without side effects, also from inside ``jit``.
 
     It is called once, several times or not at all, as the program needs its result. It has no
     derivative: ``custom_jvp`` or ``custom_vjp`` around it gives it one.
 
     Args:
-      callback: gets arrays, in the pytrees of ``args`` and ``kwargs``; gives what NumPy makes
-        arrays of.
+      callback: gets arrays, in the pytrees of ``args`` and ``kwargs``; returns what NumPy can
+        convert to arrays.
       result_shape_dtypes: a pytree with the shapes and dtypes of its results, such as
         ``jax.ShapeDtypeStruct``s.
       sharding: accepted.
@@ -277,7 +279,7 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
 
     Raises:
       ValueError: no such ``vmap_method``; or a 64-bit dtype where they are disabled.
-      JaxRuntimeError: the function failed, or gave something else than was declared.
+      JaxRuntimeError: the function failed, or returned something other than was declared.
 
     >>> def norm(x):
     ...     return np.linalg.norm(x)
@@ -296,11 +298,11 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
     return pytree.unflatten(out_tree, results)
 
 
-def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any,
-                sharding: Any = None, ordered: bool = False, **kwargs: Any) -> Any:
+def io_callback(callback: Callable[..., PyTree], result_shape_dtypes: PyTree, *args: PyTree,
+                sharding: object = None, ordered: bool = False, **kwargs: PyTree) -> Any:
     """Calls a Python function for its side effects, also from inside ``jit``.
 
-    It is called once each time that the program comes to it. It has no derivative.
+    It is called once each time that the program reaches it. It has no derivative.
 
     Args:
       callback, result_shape_dtypes, sharding: see ``pure_callback``.

@@ -1,7 +1,7 @@
 """Primitives that call a jaxpr: what they have in common.
 
-Their rules make another jaxpr of the one that is called, and apply that: by the same primitive, or
-by ``jit``.
+Their rules derive another jaxpr from the one that is called, and apply that: by the same primitive,
+or by ``jit``.
 """
 
 from __future__ import annotations
@@ -15,36 +15,38 @@ from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import read_all, write_back
+from maxjax._ir.trace import Array, Trace
+from maxjax._ir.typing import Params
 from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
 from maxjax._transforms.transpose import transpose_with_refs
 
-# ``(params, jaxpr, operands) -> results``: how a jaxpr that is made of a call's is applied.
+# ``(params, jaxpr, operands) -> results``: how a jaxpr that is derived from a call's is applied.
 Apply = Callable[[dict[str, Any], ClosedJaxpr, Sequence[Any]], list[Any]]
 
 
 def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
-                   apply: Apply | None = None, per_operand: Mapping[str, Any] | None = None,
+                   apply: Apply | None = None, per_operand: Mapping[str, object] | None = None,
                    **rules: Any) -> Primitive:
     """A primitive that calls the jaxpr in one of its parameters.
 
     Args:
       param: the parameter.
       follow: the rules that follow from the jaxpr: of "jvp", "linearize", "transpose", "batch".
-      apply: how the jaxprs that those make are applied; None: by this primitive, with the other
+      apply: how the jaxprs that those derive are applied; None: by this primitive, with the other
         parameters as they are.
       per_operand: parameters that may be tuples, with something for each operand, and what they
         hold for the operands that those rules add.
-      rules: all others, or in place of what is common to calls.
+      rules: all others, which may replace those that calls have in common.
     """
     primitive: Primitive
     added = per_operand or {}
 
-    def bind(params: dict[str, Any], jaxpr: ClosedJaxpr, operands: Sequence[Any],
+    def bind(params: Params, jaxpr: ClosedJaxpr, operands: Sequence[Array],
              kept: Sequence[int]) -> list[Any]:
-        """Applies a jaxpr to some of the operands, by their numbers, and others behind them."""
+        """Applies a jaxpr to operands: those numbered ``kept``, and others after them."""
         if apply is not None:
             return apply(params, jaxpr, operands)
         params = {**params, param: jaxpr}
@@ -54,7 +56,7 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
                                *(value,) * (len(operands) - len(kept)))
         return primitive.bind(*operands, **params)
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any],
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array | None],
             **params: Any) -> tuple[list[Any], list[Any]]:
         closed = params[param]
         both, out_nonzero = jvp_jaxpr(closed, tuple([t is not None for t in tangents]))
@@ -63,7 +65,7 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
         count = len(closed.out_avals)
         return results[:count], merged(out_nonzero, results[count:])
 
-    def linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any],
+    def linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None],
                   **params: Any) -> tuple[list[Any], list[Any]]:
         closed = params[param]
         forward, linear, out_nonzero = linearize_jaxpr(
@@ -76,7 +78,7 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
         return outs, merged(out_nonzero, bind(
             params, linear, [*residuals, *[t for t in tangents if t is not None]], ()))
 
-    def transpose(cotangents: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
+    def transpose(cotangents: Sequence[Array | None], *operands: Any, **params: Any) -> list[Any]:
         linear = tuple([is_linear(x) for x in operands])
         transposed, nonzero = transpose_with_refs(
             params[param], linear, tuple([cotangent is not None for cotangent in cotangents]))
@@ -89,7 +91,7 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
             known)
         return merged(linear, merged(nonzero, write_back(uses, results)))
 
-    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
               **params: Any) -> tuple[list[Any], list[int | None]]:
         batched, out_batched = batch_jaxpr(params[param], size, tuple(axes))
         return (bind(params, batched, operands, range(len(operands))),

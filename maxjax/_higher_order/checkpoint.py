@@ -1,8 +1,8 @@
-"""checkpoint: what is computed in the forward pass is computed again for the backward pass.
+"""checkpoint: the backward pass recomputes what the forward pass computed, and did not save.
 
-``remat2`` calls a jaxpr. Its linearization runs the function without keeping residuals, and writes
-down another ``remat2``, of the tangents and of the function's own operands, which computes the
-residuals anew. Its transpose is one of the cotangents. What a policy allows is saved instead.
+``remat2`` calls a jaxpr. Its linearization runs the function without saving residuals, and records
+another ``remat2``, of the tangents and of the function's own operands, which recomputes the
+residuals. Its transpose is one of the cotangents. Residuals that a policy allows are saved.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._higher_order import refs
 from maxjax._higher_order.calls import call_primitive, without_dead_code
 from maxjax._higher_order.checkpoint_policies import Policy, saves
@@ -23,7 +24,7 @@ from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, derived, replaced
 from maxjax._ir.liveness import eliminate_dead_code, needed_equations, variables
 from maxjax._ir.refs import RefsTouched, read_all
-from maxjax._ir.trace import Tracer
+from maxjax._ir.trace import Array, Trace, Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.identities import name_p
 from maxjax._transforms.linearize import linearize_jaxpr
@@ -55,13 +56,13 @@ class _Split:
 def _split(closed: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None) -> _Split:
     forward, linear, out_nonzero = linearize_jaxpr(closed, nonzero)
     if policy is not None:
-        # A policy decides on the operations inside of jitted functions too.
+        # A policy decides on the operations inside jitted functions too.
         forward = inline_calls(forward, called_by(jit_p))
     jaxpr, count = forward.jaxpr, len(closed.out_avals)
     residuals = jaxpr.outvars[count:]
     saveable = {} if policy is None else {
         eqn: eqn.outvars for eqn in jaxpr.eqns if saves(policy, eqn)}
-    # Backwards from the residuals, to what is saved.
+    # Backwards from the residuals to the values that are saved.
     wanted = set(variables(residuals))
     again = needed_equations([eqn for eqn in jaxpr.eqns if eqn not in saveable], wanted,
                              keeps=lambda eqn: False)
@@ -92,8 +93,8 @@ def _joined(forward: ClosedJaxpr, eqns: list[JaxprEqn], residuals: Sequence[Atom
     return eliminate_dead_code(ClosedJaxpr(joined, [*forward.consts, *linear.consts]))
 
 
-def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
-               jaxpr: ClosedJaxpr, prevent_cse: Any, differentiated: bool,
+def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
+               jaxpr: ClosedJaxpr, prevent_cse: bool | Sequence[bool], differentiated: bool,
                policy: Policy | None) -> tuple[list[Any], list[Any]]:
     effects = jaxpr.effects & {io_effect, ordered_io_effect}
     if effects:     # would happen once more in the backward pass
@@ -132,7 +133,7 @@ remat_p = call_primitive(
 
 
 class _Deprecated:
-    """The default of an argument that JAX has given up."""
+    """The default of an argument that JAX has dropped."""
 
     def __repr__(self) -> str:
         return "Deprecated"
@@ -141,24 +142,24 @@ class _Deprecated:
 _DEPRECATED: Any = _Deprecated()
 
 
-def checkpoint(fun: Callable[..., Any], *, prevent_cse: bool | Sequence[bool] = True,
+def checkpoint(fun: Callable[..., PyTree], *, prevent_cse: bool | Sequence[bool] = True,
                policy: Policy | None = None, static_argnums: int | tuple[int, ...] = (),
-               static_argnames: str | Iterable[str] = (), concrete: Any = _DEPRECATED
+               static_argnames: str | Iterable[str] = (), concrete: object = _DEPRECATED
                ) -> Callable[..., Any]:
-    """``fun``, computed again in the backward pass instead of keeping its residuals.
+    """``fun``, with residuals that the backward pass recomputes instead of having them saved.
 
     Args:
       fun: a function of arrays or pytrees of them.
-      prevent_cse: whether the second computation is kept apart from the first where one program
+      prevent_cse: whether the second computation stays separate from the first where one program
         holds both; one for each argument, or for all. Inside ``scan`` it may be False.
-      policy: which values are saved all the same: one of ``jax.checkpoint_policies``.
+      policy: which residuals are saved anyway: one of ``jax.checkpoint_policies``.
       static_argnums: the positional arguments that are Python values.
       static_argnames: accepted, and without effect, as in JAX.
-      concrete: given up by JAX.
+      concrete: dropped by JAX.
 
     Raises:
       NotImplementedError: ``concrete`` is given.
-      TypeError: ``prevent_cse`` is no boolean.
+      TypeError: ``prevent_cse`` is not a boolean.
 
     >>> wave = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
     >>> jax.ad_checkpoint.print_saved_residuals(wave, 2.)
@@ -178,7 +179,7 @@ def checkpoint(fun: Callable[..., Any], *, prevent_cse: bool | Sequence[bool] = 
 
     @functools.wraps(fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
                                     if hasattr(fun, name)])
-    def fun_remat(*args: Any, **kwargs: Any) -> Any:
+    def fun_remat(*args: PyTree, **kwargs: PyTree) -> Any:
         static = _static_positions(numbers, len(args))
         dynamic = tuple(arg for n, arg in enumerate(args) if n not in static)
         leaves, tree = pytree.flatten((dynamic, kwargs))
@@ -207,10 +208,11 @@ def checkpoint(fun: Callable[..., Any], *, prevent_cse: bool | Sequence[bool] = 
     return fun_remat
 
 
-def _checkpoint_references(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-                           static: frozenset[int], prevent_cse: Any, policy: Policy | None) -> Any:
+def _checkpoint_references(fun: Callable[..., PyTree], args: tuple[PyTree, ...],
+                           kwargs: dict[str, PyTree], static: frozenset[int],
+                           prevent_cse: bool | Sequence[bool], policy: Policy | None) -> Any:
     """A call with references among the arguments: as one that closes over them."""
-    def call(*given: Any, **more: Any) -> Any:
+    def call(*given: PyTree, **more: PyTree) -> Any:
         dynamic = iter(given)
         return fun(*(arg if n in static else next(dynamic) for n, arg in enumerate(args)), **more)
 
@@ -224,15 +226,15 @@ def _checkpoint_references(fun: Callable[..., Any], args: tuple[Any, ...], kwarg
     return checkpoint(pure, prevent_cse=cse, policy=policy)(*arrays)
 
 
-def remat(fun: Callable[..., Any], *, prevent_cse: bool = True, policy: Policy | None = None,
-          static_argnums: int | tuple[int, ...] = (), concrete: Any = _DEPRECATED
+def remat(fun: Callable[..., PyTree], *, prevent_cse: bool = True, policy: Policy | None = None,
+          static_argnums: int | tuple[int, ...] = (), concrete: object = _DEPRECATED
           ) -> Callable[..., Any]:
     """The same as ``checkpoint``."""
     return checkpoint(fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
                       concrete=concrete)
 
 
-def _static_positions(numbers: Any, count: int) -> frozenset[int]:
+def _static_positions(numbers: int | Sequence[int], count: int) -> frozenset[int]:
     where = "the `static_argnums` argument to `jax.checkpoint` / `jax.remat`"
     if not (type(numbers) is tuple and all(type(n) is int for n in numbers)):
         raise TypeError(f"{where} must be an int, tuple of ints or, bool, but got value {numbers}")
@@ -243,13 +245,13 @@ def _static_positions(numbers: Any, count: int) -> frozenset[int]:
     return frozenset(n % count for n in numbers)
 
 
-def _trace(fun: Callable[..., Any], args: tuple[Any, ...], static: frozenset[int], tree: Any,
-           avals: list[ShapedArray]) -> Traced:
+def _trace(fun: Callable[..., PyTree], args: tuple[PyTree, ...], static: frozenset[int],
+           tree: PyTreeSpec, avals: list[ShapedArray]) -> Traced:
     if not static:
-        def call(dynamic: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        def call(dynamic: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
             return fun(*dynamic, **kwargs)
     else:
-        def call(dynamic: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        def call(dynamic: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
             given = iter(dynamic)
             return fun(*(arg if n in static else next(given) for n, arg in enumerate(args)),
                        **kwargs)
@@ -276,7 +278,7 @@ def _trace(fun: Callable[..., Any], args: tuple[Any, ...], static: frozenset[int
         raise
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: PyTree, name: str) -> Any:
     """The arrays of a pytree as they are, under a name for the policies of ``checkpoint``.
 
     >>> def f(x):

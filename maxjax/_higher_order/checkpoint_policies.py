@@ -1,4 +1,4 @@
-"""Policies of checkpoint: which values of the forward pass are saved all the same."""
+"""Policies of checkpoint: which residuals of the forward pass are saved anyway."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from maxjax._ir.jaxpr import JaxprEqn
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convolution import conv_general_dilated_p
 from maxjax._primitives.identities import name_p
@@ -15,11 +17,11 @@ Policy = Callable[..., Any]
 
 
 class RecomputeType:
-    """What a policy says of a value that is computed again."""
+    """A policy's answer for a value that is recomputed."""
 
 
 class SaveableType:
-    """What a policy says of a value that may be saved."""
+    """A policy's answer for a value that may be saved."""
 
 
 Recompute = RecomputeType()
@@ -27,8 +29,8 @@ Saveable = SaveableType()
 
 
 class Offloadable(NamedTuple):
-    """What a policy says of a value that may be saved in another memory. There is one memory
-    here: it is saved.
+    """A policy's answer for a value that may be saved in another memory. There is one memory
+    here, and the value is saved in it.
 
     >>> jax.ad_checkpoint.Offloadable(src="device", dst="pinned_host").dst
     'pinned_host'
@@ -50,12 +52,12 @@ def saves(policy: Policy, eqn: JaxprEqn) -> bool:
     return not isinstance(case, RecomputeType)
 
 
-def everything_saveable(*_: Any, **__: Any) -> bool:
+def everything_saveable(*_: object, **__: object) -> bool:
     """Saves all residuals, as if there were no ``checkpoint``."""
     return True
 
 
-def nothing_saveable(*_: Any, **__: Any) -> bool:
+def nothing_saveable(*_: object, **__: object) -> bool:
     """Saves nothing but the operands: what ``checkpoint`` does without a policy."""
     return False
 
@@ -67,7 +69,7 @@ class DotsSaveable:
     def __init__(self, only_if_no_batch_dims: bool):
         self.only_if_no_batch_dims = only_if_no_batch_dims
 
-    def __call__(self, prim: Any, *args: Any, **params: Any) -> bool:
+    def __call__(self, prim: Primitive, *args: ShapedArray, **params: Any) -> bool:
         if not self.only_if_no_batch_dims:
             return prim is dot_general_p or prim is conv_general_dilated_p
         return prim is dot_general_p and not params["dimension_numbers"][1][0]
@@ -87,9 +89,9 @@ dots_saveable = DotsSaveable(False)
 dots_with_no_batch_dims_saveable = DotsSaveable(True)
 
 
-def offload_dot_with_no_batch_dims(offload_src: Any, offload_dst: Any) -> Policy:
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
     """Offloads the results of matrix products without batch dimensions."""
-    def policy(prim: Any, *args: Any, **params: Any) -> Any:
+    def policy(prim: Primitive, *args: ShapedArray, **params: object) -> Any:
         if dots_with_no_batch_dims_saveable(prim, *args, **params):
             return Offloadable(src=offload_src, dst=offload_dst)
         return Recompute
@@ -103,7 +105,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Saves what ``checkpoint_name`` has named, but for these names."""
+    """Saves what ``checkpoint_name`` has named, except under these names."""
     names = frozenset(names_not_to_save)
     return lambda prim, *_, **params: prim is name_p and params["name"] not in names
 
@@ -116,7 +118,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 def save_and_offload_only_these_names(
         *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str],
-        offload_src: Any, offload_dst: Any) -> Policy:
+        offload_src: str, offload_dst: str) -> Policy:
     """Saves what has one of some names, and offloads what has one of others."""
     saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
     both = saved & offloaded
@@ -126,7 +128,7 @@ def save_and_offload_only_these_names(
             f"and `names_which_can_be_offloaded`. Got names_which_can_be_saved={saved}, "
             f"names_which_can_be_offloaded={offloaded} and the intersection={both}")
 
-    def policy(prim: Any, *_: Any, **params: Any) -> Any:
+    def policy(prim: Primitive, *_: object, **params: object) -> Any:
         if prim is name_p and params["name"] in saved:
             return Saveable
         if prim is name_p and params["name"] in offloaded:
@@ -138,7 +140,7 @@ def save_and_offload_only_these_names(
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """Saves what either policy saves."""
-    def policy(prim: Any, *args: Any, **params: Any) -> bool:
+    def policy(prim: Primitive, *args: ShapedArray, **params: object) -> bool:
         first, second = policy_1(prim, *args, **params), policy_2(prim, *args, **params)
         if not (isinstance(first, bool) and isinstance(second, bool)):
             raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from maxjax._higher_order.calls import call_primitive
@@ -12,7 +12,8 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import aval_of
+from maxjax._ir.trace import Array, aval_of
+from maxjax._ir.typing import FlatFunction
 from maxjax._transforms import simplify
 
 HIDDEN = "decomposition"
@@ -22,8 +23,8 @@ def composed(name: str, follow: Collection[str] = ("jvp", "linearize", "transpos
              **rules: Any) -> Primitive:
     """A primitive that computes what the jaxpr in its parameter ``decomposition`` does.
 
-    Its other parameters are there to be read. ``follow`` names the rules that are those of the
-    jaxpr; what they make is an ordinary call. ``rules`` are the others.
+    Its other parameters are only for readers. ``follow`` names the rules that follow from the
+    jaxpr; they result in ordinary calls. ``rules`` are the others.
     """
     return call_primitive(
         name, HIDDEN, follow=follow,
@@ -35,16 +36,16 @@ def composed(name: str, follow: Collection[str] = ("jvp", "linearize", "transpos
            **rules})
 
 
-def bind_composed(primitive: Primitive, function: Callable[..., Sequence[Any]],
-                  operands: Sequence[Any], **params: Any) -> list[Any]:
+def bind_composed(primitive: Primitive, function: FlatFunction,
+                  operands: Sequence[Array], **params: object) -> list[Any]:
     """Applies a composed primitive to what ``function`` does with the operands."""
     closed = trace_to_jaxpr(function, [aval_of(x) for x in operands], primitive.name,
                             primitive.name)
     return bind_closed(primitive, closed, operands, **params)
 
 
-def bind_closed(primitive: Primitive, closed: ClosedJaxpr, operands: Sequence[Any],
-                **params: Any) -> list[Any]:
+def bind_closed(primitive: Primitive, closed: ClosedJaxpr, operands: Sequence[Array],
+                **params: object) -> list[Any]:
     closed, captured = hoist_tracers(closed)
     return list(primitive.bind(*captured, *operands, decomposition=closed, **params))
 
@@ -61,12 +62,14 @@ scaled_dot_p = composed(
     no_derivative="a scaled product has no derivative in JAX either")
 
 
-def _composite_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+def _composite_jvp(primals: Sequence[Array], tangents: Sequence[Array | None],
+                   **params: object) -> Any:
     raise ValueError("JVP rule for composite not implemented. You can use `jax.custom_jvp` to add "
                      "support. See https://docs.jax.dev/en/latest/_autosummary/jax.custom_jvp.html")
 
 
-def _composite_batch(size: Any, operands: Any, axes: Any, **params: Any) -> Any:
+def _composite_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
+                     **params: object) -> Any:
     raise NotImplementedError("Batching rule for 'composite' not implemented")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes, pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._higher_order import refs
 from maxjax._higher_order.control import (
     Traced,
@@ -32,8 +33,9 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, aval_of, context
+from maxjax._ir.trace import Array, Trace, aval_of, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import ArrayLike, HostValue, Params, Value
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import clamp_p, eq_p, ne_p, select_n_p
 from maxjax._primitives.convert import convert_element_type, stop_gradient_p
@@ -54,20 +56,20 @@ _FLOW = ControlFlow(groups=(Group(Role.INDEX, 1), Group(Role.CONSTANT)),
                     bodies=(BodyRule("branches", "branch", takes=(1,)),))
 
 
-def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
+def _specialize(in_avals: Sequence[ShapedArray], params: Params,
                 out_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
     functions: list[Any] = []
 
-    def run(index: Any, *values: Any) -> list[Any]:
+    def run(index: Any, *values: HostValue) -> list[Any]:
         if not functions:      # made at the first call: many an equation is only written down
             functions.extend(interpreter(simplify_once(branch)) for branch in params["branches"])
-        # Functions keep the index in bounds; a program that was read may not.
+        # Functions keep the index in bounds; a program that was deserialized may not.
         return functions[max(0, min(index, len(functions) - 1))](*values)
 
     return run
 
 
-def _evaluate(index: Any, *values: Any, branches: Branches) -> list[Any]:
+def _evaluate(index: Value, *values: HostValue, branches: Branches) -> list[Any]:
     return _specialize((), {"branches": branches}, ())(index, *values)
 
 
@@ -80,7 +82,7 @@ def _union(branches: Branches, outputs: Callable[[ClosedJaxpr], tuple[bool, ...]
     return marks
 
 
-def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
+def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
                branches: Branches) -> tuple[list[Any], list[Any]]:
     index, *operands = primals
     nonzero = tuple(tangent is not None for tangent in tangents[1:])
@@ -148,7 +150,7 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
 def _with_places(forward: ClosedJaxpr, count: int, places: tuple[ShapedArray, ...],
                  mine: tuple[int, ...]) -> ClosedJaxpr:
     """The outputs, then something for each place: residuals, or zeros."""
-    def branch(*args: Any) -> list[Any]:
+    def branch(*args: Value) -> list[Any]:
         results = eval_jaxpr(forward.jaxpr, forward.consts, *args)
         filled = dict(zip(mine, results[count:], strict=True))
         return [*results[:count], *(like_type(
@@ -172,7 +174,7 @@ def _transposed(branch: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool
     backward, nonzero = transpose_with_refs(branch, linear, given)
     avals = chosen(branch.in_avals, linear)
 
-    def transposed(*args: Any) -> list[Any]:
+    def transposed(*args: Value) -> list[Any]:
         found = merged(nonzero, eval_with_refs(backward, *args))
         refs.keep_types(context.trace)
         return [instantiate(cotangent, aval.cotangent()) for cotangent, aval, flag in zip(
@@ -183,8 +185,8 @@ def _transposed(branch: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool
                           with_refs=True)
 
 
-def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: Branches
-               ) -> list[Any]:
+def _transpose(cotangents: Sequence[Array | None], index: Value, *operands: Any,
+               branches: Branches) -> list[Any]:
     linear = tuple(map(is_linear, operands))
     given = tuple(cotangent is not None for cotangent in cotangents)
     wanted = (False,) * sum(linear)
@@ -194,13 +196,13 @@ def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: 
     uses = refs.union(*(branch.refs for branch in backward))
     results = cond_p.bind(
         index, *(x for x, lin in zip(operands, linear, strict=True) if not lin),
-        *(ct for ct in cotangents if ct is not None), *read_all(uses),
+        *(cotangent for cotangent in cotangents if cotangent is not None), *read_all(uses),
         branches=tuple(refs.extended(branch, uses) if uses else branch for branch in backward))
     results = write_back(uses, results)
     return [None, *merged(linear, merged(wanted, results))]
 
 
-def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
+def _batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *,
            branches: Branches) -> tuple[list[Any], list[int | None]]:
     (index, *values), (index_axis, *value_axes) = operands, axes
     if index_axis is None:
@@ -213,7 +215,7 @@ def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
     return _select_branches(size, index, values, value_axes, branches)
 
 
-def _select_branches(size: int, index: Any, operands: Sequence[Any],
+def _select_branches(size: int, index: Array, operands: Sequence[Array],
                      axes: Sequence[int | None], branches: Branches) -> tuple[
                          list[Any], list[int | None]]:
     """Computes all branches of all elements, and selects."""
@@ -226,7 +228,7 @@ def _select_branches(size: int, index: Any, operands: Sequence[Any],
         batched, _ = batch_jaxpr(branch, size, new_axes, True)
         mine = eq_p.bind(index, scalar_like(number, index.dtype))
         # No derivative goes back through the elements that take another branch: there the
-        # branch may be anywhere, and zero times infinity is no zero.
+        # branch may be anywhere, and zero times infinity is not zero.
         results.append(eval_jaxpr(batched.jaxpr, batched.consts, *(
             select_n_p.bind(_over(mine, x.shape), stop_gradient_p.bind(x), x)
             if _is_inexact(x) else x for x in values)))
@@ -237,11 +239,11 @@ def _select_branches(size: int, index: Any, operands: Sequence[Any],
     return outs, [0] * len(outs)
 
 
-def _is_inexact(value: Any) -> bool:
+def _is_inexact(value: Value) -> bool:
     return dtypes.is_inexact(value.dtype)
 
 
-def _over(which: Any, shape: tuple[int, ...]) -> Any:
+def _over(which: Array, shape: tuple[int, ...]) -> Any:
     return which if which.shape == shape else broadcast_in_dim(which, shape, (0,))
 
 
@@ -261,7 +263,7 @@ cond_p = structured(
 
 
 class _NoOperand:
-    """The default of ``operand``: None is one."""
+    """The default of ``operand``, since None is a valid one."""
 
     def __repr__(self) -> str:
         return "<no operand>"
@@ -270,12 +272,12 @@ class _NoOperand:
 _NO_OPERAND = _NoOperand()
 
 
-def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any,
-         operand: Any = _NO_OPERAND) -> Any:
+def cond(pred: ArrayLike, true_fun: Callable[..., PyTree], false_fun: Callable[..., PyTree],
+         *operands: PyTree, operand: PyTree = _NO_OPERAND) -> Any:
     """Applies ``true_fun`` where ``pred`` is true, else ``false_fun``.
 
     Both are traced, and give results of the same structure, shapes and dtypes; one is run. Under
-    ``vmap`` with a predicate that differs between elements both are run, and selected from.
+    ``vmap`` with a predicate that differs between elements both are run, and results selected.
 
     Args:
       pred: a boolean scalar; a number counts as true where it is not zero.
@@ -283,13 +285,13 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
       operand: the same, for a single one.
 
     Raises:
-      TypeError: ``pred`` is no scalar, or the results differ in structure or type.
+      TypeError: ``pred`` is not a scalar, or the results differ in structure or type.
 
     >>> lax.cond(jnp.array(False), lambda x: x + 1, lambda x: -x, 3)
     Array(-3, dtype=int32, weak_type=True)
     """
     if not (callable(true_fun) and callable(false_fun)):
-        # cond(pred, true_operand, true_fun, false_operand, false_fun), the form of old.
+        # cond(pred, true_operand, true_fun, false_operand, false_fun), the old form.
         if len(operands) == 2 and callable(false_fun) and callable(operands[1]):
             true_operand, on_true, false_operand, on_false = true_fun, false_fun, *operands
             return cond(pred, lambda pair: on_true(pair[0]), lambda pair: on_false(pair[1]),
@@ -320,7 +322,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     return _choose(index, branches[::-1], values)
 
 
-def _index_of(pred: Any) -> Any:
+def _index_of(pred: ArrayLike) -> Any:
     """A predicate as 0 or 1."""
     if pred is None:
         raise TypeError("cond predicate is None")
@@ -337,8 +339,8 @@ def _index_of(pred: Any) -> Any:
     return convert_element_type(value, dtypes.int32)
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any,
-           operand: Any = _NO_OPERAND) -> Any:
+def switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *operands: PyTree,
+           operand: PyTree = _NO_OPERAND) -> Any:
     """Applies the branch of the given number; an index out of range is clamped.
 
     Args:
@@ -346,7 +348,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any,
       branches: functions of the operands with results of the same structure, shapes and dtypes.
 
     Raises:
-      TypeError: ``index`` is no integer scalar, or the results differ in structure or type.
+      TypeError: ``index`` is not an integer scalar, or the results differ in structure or type.
       ValueError: there are no branches.
 
     >>> lax.switch(5, [lambda x: x, lambda x: 10 * x], 3)
@@ -392,8 +394,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any,
     return _choose(value, results, values)
 
 
-def _traced_branches(kind: str, functions: Sequence[Callable[..., Any]], tree: Any,
-                     operands: Sequence[Any]) -> tuple[list[Traced], list[RefUse]]:
+def _traced_branches(kind: str, functions: Sequence[Callable[..., PyTree]], tree: PyTreeSpec,
+                     operands: Sequence[Array]) -> tuple[list[Traced], list[RefUse]]:
     """What the functions were traced to, or the array references that they use."""
     avals = [x.aval for x in operands]
     branches, touched = [], []
@@ -405,8 +407,8 @@ def _traced_branches(kind: str, functions: Sequence[Callable[..., Any]], tree: A
     return branches, refs.union(*touched)
 
 
-def _choose(index: Any, branches: Sequence[Traced], operands: Sequence[Any]) -> Any:
-    """Binds the branches, with what each closes over among the operands of all."""
+def _choose(index: Array, branches: Sequence[Traced], operands: Sequence[Array]) -> Any:
+    """Binds the branches; what each closes over is among the operands of all."""
     consts: dict[int, Any] = {}
     for branch in branches:
         consts.update((id(value), value) for value in branch.consts)
@@ -425,8 +427,8 @@ def _choose(index: Any, branches: Sequence[Traced], operands: Sequence[Any]) -> 
     return pytree.unflatten(branches[0].tree, results)
 
 
-def platform_dependent(*args: Any, default: Callable[..., Any] | None = None,
-                       **per_platform: Callable[..., Any]) -> Any:
+def platform_dependent(*args: PyTree, default: Callable[..., PyTree] | None = None,
+                       **per_platform: Callable[..., PyTree]) -> Any:
     """Applies the function for the platform that programs run on.
 
     Args:

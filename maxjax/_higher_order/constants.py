@@ -9,6 +9,7 @@ from typing import Any
 from maxjax._base import config
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._ir.trace import Tracer
+from maxjax._ir.typing import Value
 
 
 def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
@@ -25,7 +26,7 @@ def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
             [value for _, value in captured])
 
 
-def with_constants(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
+def with_constants(closed: ClosedJaxpr, values: Sequence[Value]) -> ClosedJaxpr:
     """A jaxpr whose first inputs become constants: the reverse of ``hoist_tracers``."""
     if not values:
         return closed
@@ -35,7 +36,7 @@ def with_constants(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
               jaxpr.eqns, jaxpr.debug_info), [*values, *closed.consts])
 
 
-def warn_of_constants(constants: Sequence[Any]) -> None:
+def warn_of_constants(constants: Sequence[Value]) -> None:
     """Warns of more bytes of constants than ``jax_captured_constants_warn_bytes`` allows."""
     limit = config.captured_constants_warn_bytes.value
     if limit is None or limit < 0:

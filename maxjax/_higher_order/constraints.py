@@ -7,9 +7,12 @@ from typing import Any
 
 from maxjax._base import meshes, pytree
 from maxjax._base.meshes import PartitionSpec, spec_axes
+from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
 from maxjax._higher_order.unreduced_out_sharding import check_unreduced_out_sharding
 from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array
+from maxjax._ir.typing import Value
 from maxjax._primitives.sharding import freed, reshard_p, sharding_constraint_p
 
 EMPTY_CONTEXT = (
@@ -18,12 +21,12 @@ EMPTY_CONTEXT = (
     "to {name} and then the mesh context manager is not required.")
 
 
-def is_sharding(node: Any) -> bool:
+def is_sharding(node: object) -> bool:
     return node is None or isinstance(node, (Sharding, PartitionSpec))
 
 
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """The leaves of a pytree, which are to lie over a mesh as given; differentiable.
+def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
+    """The leaves of a pytree, constrained to shardings; differentiable.
 
     Args:
       x: a pytree of arrays.
@@ -74,7 +77,7 @@ def constrained(value: Any, sharding: Any) -> Any:
         unconstrained_dims=unconstrained)
 
 
-def _assert_type(value: Any, sharding: NamedSharding) -> None:
+def _assert_type(value: Array, sharding: NamedSharding) -> None:
     entries = value.aval.mesh_spec
     own = PartitionSpec(*[None] * len(value.shape)) if entries is None else entries[1]
     missing = len(value.shape) - len(sharding.spec)
@@ -86,7 +89,7 @@ def _assert_type(value: Any, sharding: NamedSharding) -> None:
             "Please use `jax.sharding.reshard` to shard your input to the sharding you want.")
 
 
-def named(sharding: Any, what: str, name: str) -> Any:
+def named(sharding: object, what: str, name: str) -> Any:
     """A partition spec as a sharding over the mesh around the code.
 
     Raises:
@@ -103,10 +106,10 @@ def named(sharding: Any, what: str, name: str) -> Any:
     return NamedSharding(found, sharding)
 
 
-def with_out_sharding(function: Callable[..., Any], out_sharding: Any, *args: Any,
-                      **kwargs: Any) -> Any:
-    """What a function gives of operands whose types say nothing of a mesh, moved to where the
-    caller's ``out_sharding`` says."""
+def with_out_sharding(function: Callable[..., PyTree], out_sharding: Any, *args: PyTree,
+                      **kwargs: PyTree) -> Any:
+    """The result of a function of operands whose types mention no mesh, moved to the caller's
+    ``out_sharding``."""
     if isinstance(out_sharding, PartitionSpec):
         out_sharding = over_context(out_sharding)
     unreduced = getattr(getattr(out_sharding, "spec", None), "unreduced", None)
@@ -116,8 +119,8 @@ def with_out_sharding(function: Callable[..., Any], out_sharding: Any, *args: An
     return resharded(function(*args, **kwargs), out_sharding)
 
 
-def refuse_unreduced(operation: str, out_sharding: Any) -> None:
-    """Raises ValueError where an operation without sums is asked for an unreduced result."""
+def refuse_unreduced(operation: str, out_sharding: object) -> None:
+    """Raises ValueError where an operation that sums nothing should leave its result unreduced."""
     if isinstance(out_sharding, PartitionSpec):
         out_sharding = over_context(out_sharding)
     if isinstance(out_sharding, NamedSharding) and out_sharding.spec.unreduced:
@@ -142,7 +145,7 @@ def over_context(spec: PartitionSpec) -> NamedSharding:
     return NamedSharding(mesh, spec)
 
 
-def reshard(xs: Any, out_shardings: Any) -> Any:
+def reshard(xs: PyTree, out_shardings: PyTree) -> Any:
     """The leaves of a pytree, moved to lie along Explicit axes as given; differentiable.
 
     Args:
@@ -161,7 +164,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         for leaf, sharding in zip(leaves, chosen, strict=True)])
 
 
-def resharded(value: Any, sharding: Any) -> Any:
+def resharded(value: Value, sharding: Sharding) -> Any:
     """One value, moved."""
     if sharding is None:
         return value

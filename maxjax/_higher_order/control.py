@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import config, dtypes, pytree
+from maxjax._base.meshes import AxisName
+from maxjax._base.pytree import KeyPath, PyTree, PyTreeSpec
 from maxjax._base.source import function_location
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, derived, replaced
@@ -17,6 +19,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
+from maxjax._ir.typing import Value
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.linearize import linearize_jaxpr
 
@@ -36,13 +39,13 @@ class Traced:
     __slots__ = ("closed", "consts", "out_specs", "tree")
     out_specs: tuple[Any, ...]
 
-    def __init__(self, closed: ClosedJaxpr, consts: list[Any], tree: Any):
+    def __init__(self, closed: ClosedJaxpr, consts: list[Value], tree: PyTreeSpec):
         self.closed = closed
         self.consts = consts
         self.tree = tree
 
 
-# What each function was traced to, by signature: it goes with the function.
+# The traces of each function, by signature; dropped with the function.
 _traced: weakref.WeakKeyDictionary[Any, dict[Any, Traced]] = weakref.WeakKeyDictionary()
 
 
@@ -51,15 +54,16 @@ def forget_traces() -> None:
     _traced.clear()
 
 
-def traced(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[ShapedArray],
-           key: Any = None, call: Callable[..., Any] | None = None,
-           argument_names: Sequence[str] | None = None) -> Traced:
-    """The jaxpr of ``function`` at a signature; found again for the same function object.
+def traced(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
+           avals: Sequence[ShapedArray], key: Hashable = None,
+           call: Callable[..., PyTree] | None = None, argument_names: Sequence[str] | None = None
+           ) -> Traced:
+    """The jaxpr of ``function`` at a signature; cached by function object.
 
     Args:
       kind: what it is traced for, in the words of messages.
       tree, avals: its arguments, as the tuple of them.
-      call: what is traced in the function's place; ``key`` tells such calls apart.
+      call: what is traced in the function's place; ``key`` distinguishes such calls.
       argument_names: one for each leaf of the arguments, for messages.
     """
     full_key = (kind, key, tree, tuple(avals), config.trace_state(), context.axis_env,
@@ -72,17 +76,18 @@ def traced(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[S
     if result is None:
         result = _trace(function, kind, tree, avals, call or function, argument_names)
         if not any(isinstance(value, Tracer) for value in result.consts):
-            # One that closes over tracers is traced anew: they may be other ones next time.
+            # A function that closes over tracers is traced anew: they may differ next time.
             known[full_key] = result
     return result
 
 
-def _trace(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[ShapedArray],
-           call: Callable[..., Any], argument_names: Sequence[str] | None) -> Traced:
+def _trace(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
+           avals: Sequence[ShapedArray], call: Callable[..., PyTree],
+           argument_names: Sequence[str] | None) -> Traced:
     location = function_location(function)
     out_tree: Any = None
 
-    def flat(*tracers: Any) -> Sequence[Any]:
+    def flat(*tracers: Value) -> Sequence[Any]:
         nonlocal out_tree
         outputs = call(*pytree.unflatten(tree, tracers))
         leaves, out_tree = pytree.flatten(outputs)
@@ -95,7 +100,7 @@ def _trace(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[S
     return Traced(ClosedJaxpr(open_jaxpr), closed.consts, pytree.canonical(out_tree))
 
 
-def operands_of(leaves: Sequence[Any]) -> list[Any]:
+def operands_of(leaves: Sequence[object]) -> list[Any]:
     """The leaves of an argument as arrays and tracers.
 
     Raises:
@@ -115,8 +120,8 @@ def operands_of(leaves: Sequence[Any]) -> list[Any]:
     return result
 
 
-def promote_weak(values: list[Any], out_avals: Sequence[ShapedArray]) -> list[Any] | None:
-    """Carries whose weak type yields to what the body makes of them; None where none does."""
+def promote_weak(values: list[Array], out_avals: Sequence[ShapedArray]) -> list[Any] | None:
+    """The carries, without weak types that the body's outputs do not have; None if all stay."""
     if len(values) != len(out_avals):
         return None
     changed = False
@@ -136,18 +141,18 @@ def promote_weak(values: list[Any], out_avals: Sequence[ShapedArray]) -> list[An
 # --- messages -------------------------------------------------------------------------------------
 
 
-def check_carry(what: str, name: str, in_tree: Any, in_avals: Sequence[ShapedArray], out_tree: Any,
-                out_avals: Sequence[ShapedArray]) -> None:
-    """Raises where a body's carry comes out other than it went in.
+def check_carry(what: str, name: str, in_tree: PyTreeSpec, in_avals: Sequence[ShapedArray],
+                out_tree: PyTreeSpec, out_avals: Sequence[ShapedArray]) -> None:
+    """Raises if a body changes the structure or the types of its carry.
 
     Args:
       what: "scan body" or "while_loop body".
       name: of the parameter that is the carry.
 
     Raises:
-      TypeError: names the leaves, with what is there and what was there.
+      TypeError: names the leaves, with what they are and what they were.
     """
-    def component(path: tuple[Any, ...]) -> str:
+    def component(path: KeyPath) -> str:
         place = pytree.path_string(path)
         if not name:
             return "the input carry" + (f" component at {place}" if place else "")
@@ -184,8 +189,8 @@ def check_carry(what: str, name: str, in_tree: Any, in_avals: Sequence[ShapedArr
         "Revise the function so that all output types match the corresponding input types.")
 
 
-def check_branches(what: str, first: tuple[str, Callable[..., Any], Traced],
-                   second: tuple[str, Callable[..., Any], Traced], num_outputs: int = 0) -> None:
+def check_branches(what: str, first: tuple[str, Callable[..., PyTree], Traced],
+                   second: tuple[str, Callable[..., PyTree], Traced], num_outputs: int = 0) -> None:
     """Raises where two branches (name, function, what it was traced to) give other results.
 
     Raises:
@@ -236,7 +241,7 @@ def _listed(lines: Sequence[str], capital: bool = True) -> str:
     return ";\n".join(f"  * {line}" for line in lines) + "."
 
 
-def _casts(places: Sequence[tuple[frozenset[Any], str]], comma: str) -> str:
+def _casts(places: Sequence[tuple[frozenset[AxisName], str]], comma: str) -> str:
     """What to do about values that vary over other manual axes: for each, which, and where."""
     if not places:
         return ""
@@ -258,9 +263,9 @@ def _mismatch(left: ShapedArray, right: ShapedArray) -> str:
     return ", and ".join(f"the {name} do not match" for name in what)
 
 
-def structure_differences(left: Any, right: Any, leaf: str = "", path: tuple[Any, ...] = ()):
+def structure_differences(left: PyTree, right: PyTree, leaf: str = "", path: KeyPath = ()):
     """Where two pytrees differ: path, what either has there, and in what they differ."""
-    def described(node: Any, level: Any) -> str:
+    def described(node: PyTree, level: object) -> str:
         return f"a {leaf}" if leaf and level is None else f"a {type(node)}"
 
     mine, other = pytree.one_level(left), pytree.one_level(right)
@@ -334,7 +339,7 @@ def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
 
     Args:
       given, given_outputs: the inputs and outputs that are at hand anyway, and no residuals.
-      num_invariant: so many of the first inputs are the same in each iteration.
+      num_invariant: how many of the first inputs are the same in each iteration.
     """
     split = Split()
     forward, linear, split.out_nonzero = linearize_jaxpr(closed, nonzero, instantiated)
@@ -391,12 +396,12 @@ def _with_literals(forward: ClosedJaxpr, linear: ClosedJaxpr, count: int) -> tup
             outvars=replaced(jaxpr.outvars, literals)), linear.consts))
 
 
-def chosen(values: Sequence[Any], marks: Sequence[bool]) -> list[Any]:
+def chosen(values: Sequence[object], marks: Sequence[bool]) -> list[Any]:
     """The values that are marked."""
     return [value for value, mark in zip(values, marks, strict=True) if mark]
 
 
-def merged(marks: Sequence[bool], values: Sequence[Any]) -> list[Any]:
+def merged(marks: Sequence[bool], values: Sequence[object]) -> list[Any]:
     """The values at the marked places, None at the others."""
     given = iter(values)
     return [next(given) if mark else None for mark in marks]

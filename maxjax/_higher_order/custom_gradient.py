@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.control import Traced, operands_of, traced
@@ -14,7 +15,8 @@ from maxjax._higher_order.custom_vjp import custom_vjp
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import DynamicJaxprTracer, trace_to_jaxpr
-from maxjax._ir.trace import Tracer, aval_of
+from maxjax._ir.trace import Array, Tracer, aval_of
+from maxjax._ir.typing import Value
 from maxjax._primitives.rules import is_linear
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import BatchTracer
@@ -26,7 +28,7 @@ from maxjax._transforms.jvp import JVPTracer, instantiate
 class _Rule:
     """A gradient function as a jaxpr. The values it closes over are its leaves, residuals."""
 
-    def __init__(self, closed: ClosedJaxpr, out_tree: Any, consts: Sequence[Any]):
+    def __init__(self, closed: ClosedJaxpr, out_tree: PyTreeSpec, consts: Sequence[Value]):
         self.closed = closed
         self.out_tree = out_tree
         self.consts = consts
@@ -36,7 +38,7 @@ pytree.register(_Rule, lambda rule: (rule.consts, (rule.closed, rule.out_tree)),
                 lambda data, consts: _Rule(data[0], data[1], list(consts)))
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fun: Callable[..., PyTree]) -> Callable[..., Any]:
     """A function that returns its own gradient function.
 
     Args:
@@ -45,20 +47,20 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     >>> @jax.custom_gradient
     ... def square(x):
-    ...     return x ** 2, lambda ct: (ct * x,)
+    ...     return x ** 2, lambda cotangent: (cotangent * x,)
     >>> jax.grad(square)(3.)
     Array(3., dtype=float32, weak_type=True)
     """
     @custom_vjp
-    def wrapped_fun(*args: Any, **kwargs: Any) -> Any:
+    def wrapped_fun(*args: PyTree, **kwargs: PyTree) -> Any:
         return fun(*args, **kwargs)[0]
 
-    def fwd(*args: Any, **kwargs: Any) -> Any:
+    def fwd(*args: PyTree, **kwargs: PyTree) -> Any:
         result, rule = fun(*args, **kwargs)
         leaves, tree = pytree.flatten((result,))
         out_tree: Any = None
 
-        def flat(*cotangents: Any) -> list[Any]:
+        def flat(*cotangents: Value) -> list[Any]:
             nonlocal out_tree
             found, out_tree = pytree.flatten(rule(*pytree.unflatten(tree, cotangents)))
             return operands_of(found)
@@ -67,7 +69,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         closed = trace_to_jaxpr(flat, avals, "custom_gradient", "custom_gradient")
         return result, _Rule(ClosedJaxpr(closed.jaxpr), out_tree, closed.consts)
 
-    def bwd(rule: _Rule, cotangents: Any) -> Any:
+    def bwd(rule: _Rule, cotangents: PyTree) -> Any:
         found = pytree.unflatten(rule.out_tree, eval_jaxpr(
             rule.closed.jaxpr, rule.consts, *pytree.leaves((cotangents,))))
         return (found,) if rule.out_tree.is_leaf() else found
@@ -79,9 +81,9 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 # --- closure_convert ------------------------------------------------------------------------------
 
 
-def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[
+def closure_convert(fun: Callable[..., PyTree], *example_args: PyTree) -> tuple[
         Callable[..., Any], list[Any]]:
-    """A function that takes as arguments what ``fun`` closes over and may be differentiated by.
+    """``fun`` with the differentiable values that it closes over as further arguments.
 
     Args:
       fun: a pure function.
@@ -102,7 +104,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[
     hoisted = [value for value, flag in zip(found.consts, perturbed, strict=True) if flag]
     count = len(hoisted)
 
-    def converted_fun(*args: Any) -> Any:
+    def converted_fun(*args: PyTree) -> Any:
         split = len(args) - count
         given = iter(operands_of(args[split:]))
         consts = [next(given) if flag else value
@@ -120,7 +122,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[
     return converted_fun, hoisted
 
 
-def _may_be_perturbed(value: Any) -> bool:
+def _may_be_perturbed(value: Value) -> bool:
     """Whether a value may carry a tangent, now or later."""
     if isinstance(value, JVPTracer):
         return value.tangent is not None or _may_be_perturbed(value.primal)
@@ -139,7 +141,7 @@ class _Transpose:
 
     __slots__ = ("make", "made")
 
-    def __init__(self, make: Callable[[], tuple[ClosedJaxpr, Sequence[Any]]]):
+    def __init__(self, make: Callable[[], tuple[ClosedJaxpr, Sequence[Value]]]):
         self.make = make
         self.made: tuple[ClosedJaxpr, Sequence[Any]] | None = None
 
@@ -151,7 +153,7 @@ class _Transpose:
         return self.made
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], **params: Any) -> Any:
     start = params["num_callee_consts"] + params["num_res"]
     assert all(tangent is None for tangent in tangents[:start]), (
         "linear_call is not differentiated by its residuals")
@@ -161,39 +163,41 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
             linear_call_p.bind(*primals[:start], *given, **params))
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, callee: ClosedJaxpr,
-               transpose_thunk: Any, num_callee_consts: int, num_res: int) -> list[Any]:
+def _transpose(cotangents: Sequence[Array | None], *operands: Any, callee: ClosedJaxpr,
+               transpose_thunk: _Transpose, num_callee_consts: int, num_res: int) -> list[Any]:
     closed, consts = transpose_thunk()
     start = num_callee_consts + num_res
     own = list(operands[:num_callee_consts])
     residuals = operands[num_callee_consts:start]
-    given = [instantiate(ct, aval) for ct, aval in zip(cotangents, callee.out_avals, strict=True)]
+    given = [instantiate(cotangent, aval)
+             for cotangent, aval in zip(cotangents, callee.out_avals, strict=True)]
     found = linear_call_p.bind(
         *consts, *residuals, *given, callee=closed,
         transpose_thunk=_Transpose(lambda: (callee, own)), num_callee_consts=len(consts),
         num_res=num_res)
-    return [*(None,) * start, *(ct if is_linear(x) else None for ct, x in zip(
+    return [*(None,) * start, *(cotangent if is_linear(x) else None for cotangent, x in zip(
         found, operands[start:], strict=True))]
 
 
 linear_call_p = call_primitive("linear_call", "callee", jvp=_jvp, transpose=_transpose)
 
 
-def linear_call(fun: Callable[[Any, Any], Any], fun_transpose: Callable[[Any, Any], Any],
-                residual_args: Any, linear_args: Any) -> Any:
+def linear_call(fun: Callable[[PyTree, PyTree], PyTree],
+                fun_transpose: Callable[[PyTree, PyTree], PyTree], residual_args: PyTree,
+                linear_args: PyTree) -> Any:
     """Calls a linear function that comes with its transpose.
 
     Args:
       fun: ``(residuals, x) -> y``, linear in ``x``. Pytrees all.
-      fun_transpose: ``(residuals, ct of y) -> ct of x``.
+      fun_transpose: ``(residuals, cotangent of y) -> cotangent of x``.
       residual_args, linear_args: what ``fun`` is called with.
 
     Returns:
       ``fun(residual_args, linear_args)``.
 
     Raises:
-      TypeError: when it is transposed, and the transpose gives another structure than
-        ``linear_args`` has.
+      TypeError: when it is transposed, and the transpose's result is structured unlike
+        ``linear_args``.
 
     >>> from maxjax.custom_derivatives import linear_call
     >>> divide = lambda r, x: x / r

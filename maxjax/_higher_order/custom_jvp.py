@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive, only_shown
 from maxjax._higher_order.constants import hoist_tracers
@@ -29,9 +30,9 @@ from maxjax._ir.axes import ANY_AXIS
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
-from maxjax._ir.trace import Tracer, aval_of, context
+from maxjax._ir.trace import Array, Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import Result
+from maxjax._ir.typing import FlatJvp, Result, Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax._transforms.autodiff import leaf_operand
@@ -44,22 +45,22 @@ class JvpRule:
 
     __slots__ = ("__name__", "function")
 
-    def __init__(self, function: Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]],
-                 name: str):
+    def __init__(self, function: FlatJvp, name: str):
         self.function = function
         self.__name__ = name
 
-    def __call__(self, primals: list[Any], tangents: list[Any]) -> tuple[list[Any], list[Any]]:
+    def __call__(self, primals: list[Value], tangents: list[Value | None]
+                 ) -> tuple[list[Any], list[Any]]:
         return self.function(primals, tangents)
 
 
-def _call_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call_jaxpr: ClosedJaxpr,
-              jvp: JvpRule, num_consts: int, **params: Any) -> Any:
+def _call_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
+              call_jaxpr: ClosedJaxpr, jvp: JvpRule, num_consts: int, **params: object) -> Any:
     # Values that the function closed over are constants to its rule.
     return jvp(list(primals[num_consts:]), list(tangents[num_consts:]))
 
 
-def _call_batch(size: int, operands: Sequence[Any], axes: Sequence[Any], *,
+def _call_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *,
                 call_jaxpr: ClosedJaxpr, jvp: JvpRule, num_consts: int, name: str,
                 symbolic_zeros: bool) -> Any:
     staged = functools.partial(
@@ -79,9 +80,9 @@ custom_jvp_call_p = call_primitive(
 )
 
 
-def stage(trace: StagingTrace, function: Callable[..., list[Any]], jvp: Any, args: Sequence[Any],
-          *, name: str, rule_name: str, symbolic_zeros: bool) -> list[Any]:
-    """Writes the call down as an equation that keeps the rule."""
+def stage(trace: StagingTrace, function: Callable[..., list[Value]], jvp: FlatJvp,
+          args: Sequence[Value], *, name: str, rule_name: str, symbolic_zeros: bool) -> list[Any]:
+    """Stages the call as an equation that keeps the rule."""
     closed = trace_to_jaxpr(function, [aval_of(arg) for arg in args], name, "custom_jvp")
     closed, captured = hoist_tracers(closed)
     return trace.apply(custom_jvp_call_p, (*captured, *args), {
@@ -123,7 +124,8 @@ class custom_jvp(Generic[Result]):
         def __getattr__(self, name: str) -> Any:
             return forwarded(self, name)
 
-    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+    def defjvp(self, jvp: Callable[..., PyTree], symbolic_zeros: bool = False
+               ) -> Callable[..., Any]:
         """Defines the rule: ``jvp(*nondiff, primals, tangents)`` gives (result, its tangent).
 
         Args:
@@ -133,7 +135,7 @@ class custom_jvp(Generic[Result]):
         self.symbolic_zeros = symbolic_zeros
         return jvp
 
-    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+    def defjvps(self, *jvps: Callable[..., PyTree] | None) -> None:
         """Defines a rule for each argument: ``rule(tangent, result, *primals)``; None is zero.
 
         >>> product = jax.custom_jvp(lambda x, y: x * y)
@@ -144,7 +146,7 @@ class custom_jvp(Generic[Result]):
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
-        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        def jvp(primals: Sequence[PyTree], tangents: Sequence[PyTree]) -> tuple[Any, Any]:
             result = self(*primals)
             total = None
             for rule, tangent in zip(jvps, tangents, strict=False):
@@ -157,11 +159,11 @@ class custom_jvp(Generic[Result]):
 
         self.defjvp(jvp)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Methods bind like functions."""
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Result:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Result:
         name = name_of(self.fun)
         if self.jvp is None:
             raise AttributeError(
@@ -184,7 +186,7 @@ class custom_jvp(Generic[Result]):
         return pytree.unflatten(call.out_tree, outs)
 
 
-def _without_tangents(argument: Any) -> Any:
+def _without_tangents(argument: object) -> Any:
     return pytree.map(
         lambda x: stop_gradient_p.bind(x) if isinstance(x, Tracer) else x, argument)
 
@@ -192,8 +194,8 @@ def _without_tangents(argument: Any) -> Any:
 class _FlatCall:
     """One call: the function and its rule on flat lists."""
 
-    def __init__(self, custom: custom_jvp, name: str, count: int, fixed: dict[int, Any],
-                 tree: Any):
+    def __init__(self, custom: custom_jvp, name: str, count: int, fixed: dict[int, PyTree],
+                 tree: PyTreeSpec):
         self.custom = custom
         self.name = name
         self.count = count
@@ -202,7 +204,7 @@ class _FlatCall:
         self.out_tree: Any = None
         self.results: Results | None = None
 
-    def function(self, *leaves: Any) -> list[Any]:
+    def function(self, *leaves: Value) -> list[Any]:
         given = iter(pytree.unflatten(self.tree, leaves))
         args = [self.fixed[n] if n in self.fixed else next(given) for n in range(self.count)]
         outs, self.out_tree = pytree.flatten(self.custom.fun(*args))
@@ -210,7 +212,8 @@ class _FlatCall:
         self.results = Results(self.out_tree, outs)
         return outs
 
-    def rule(self, primals: list[Any], tangents: list[Any]) -> tuple[list[Any], list[Any]]:
+    def rule(self, primals: list[Value], tangents: list[Value | None]
+             ) -> tuple[list[Any], list[Any]]:
         zero = self._symbolic_zero if self.custom.symbolic_zeros else zero_tangent
         filled = [zero(aval_of(primal)) if tangent is None else tangent
                   for primal, tangent in zip(primals, tangents, strict=True)]
@@ -248,7 +251,7 @@ class _FlatCall:
         return SymbolicZero(aval.tangent())
 
 
-def _checked_tangents(avals: list[ShapedArray], tangents: list[Any]) -> list[Any]:
+def _checked_tangents(avals: list[ShapedArray], tangents: Sequence[object]) -> list[Any]:
     """The tangents that a rule gave; None where they are zero."""
     values, found = [], []
     for tangent in tangents:
@@ -277,6 +280,6 @@ def _checked_tangents(avals: list[ShapedArray], tangents: list[Any]) -> list[Any
     raise TypeError(f"{message}, but got:\n" + "\n".join(lines))
 
 
-def _add(x: Any, y: Any) -> Any:
+def _add(x: PyTree, y: PyTree) -> Any:
     runtime = installed.runtime
     return add_tangents(runtime.operand(x), runtime.operand(y))

@@ -1,4 +1,4 @@
-"""Primitives of the user's: JAX's forms of rules, and how they become maxjax's.
+"""Users' primitives: JAX's forms of rules, and how they become maxjax's.
 
 Where maxjax's rules have None for a zero tangent, JAX's have ``Zero``; operands to be transposed
 are ``Linear`` marks in both, under the name ``UndefinedPrimal``.
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.pytree import PyTree
 from maxjax._higher_order.callback import outside_programs
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.primitive import Primitive, forget_specs, registry
@@ -20,9 +21,14 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import ArrayLike, Function, HostValue, Params, Value
+from maxjax._primitives.rules import Linear
 from maxjax._transforms.autodiff import operands_of
 from maxjax._transforms.batching import to_axis
 from maxjax._transforms.jvp import instantiate
+
+# A primitive's rule, in JAX's form or in maxjax's.
+Rule = Callable[..., Any]
 
 
 class Zero:
@@ -38,7 +44,7 @@ class Zero:
         self.aval = aval
 
     @staticmethod
-    def from_primal_value(value: Any) -> Zero:
+    def from_primal_value(value: ArrayLike) -> Zero:
         """The zero tangent of a value."""
         return Zero(aval_of(operands_of([value])[0]).tangent())
 
@@ -64,7 +70,7 @@ class ExactFloat(float):
 
 
 class CustomPrimitive(Primitive):
-    """An operation of one's own: see ``maxjax.extend.core.Primitive``."""
+    """A user's operation: see ``maxjax.extend.core.Primitive``."""
 
     def __init__(self, name: str):
         known = registry.get(name)
@@ -79,27 +85,27 @@ class CustomPrimitive(Primitive):
         self.has_mlir_rule = False
 
     # --- rules ---
-    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
+    def def_impl(self, impl: Function) -> Function:
         """``impl(*arrays, **params)``: the NumPy rule, of NumPy arrays."""
         self._impl = impl
         forget_specs()
         return impl
 
-    def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def def_abstract_eval(self, rule: Function) -> Function:
         """``rule(*avals, **params)``: the type of the result, a list of types for several."""
         self._abstract_eval = rule
         forget_specs()
         return rule
 
-    def def_composition(self, function: Callable[..., Any]) -> None:
-        """``function(*arrays, **params)``: the same in other operations of maxjax's, which is
+    def def_composition(self, function: Callable[..., PyTree]) -> None:
+        """``function(*arrays, **params)``: the same in other maxjax operations, which is
         compiled, and also runs where there is no NumPy rule."""
         self._composition = function
         self.lower = lambda ctx, *xs, **params: ctx.decompose(
             lambda *arrays: function(*arrays, **params), *xs)
         forget_specs()
 
-    def impl(self, *args: Any, **params: Any) -> Any:
+    def impl(self, *args: np.ndarray, **params: object) -> Any:
         """The NumPy rule."""
         if self._impl is None:
             raise self._without_impl()
@@ -114,22 +120,22 @@ class CustomPrimitive(Primitive):
         return NotImplementedError(
             f"Evaluation rule for '{self.name}' not implemented{hint}")
 
-    def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any:
+    def abstract_eval(self, *avals: ShapedArray, **params: object) -> Any:
         """The types of the results, and effects: none."""
         return self._abstract(*avals, **params), frozenset()
 
-    def _abstract(self, *avals: ShapedArray, **params: Any) -> Any:
+    def _abstract(self, *avals: ShapedArray, **params: object) -> Any:
         if self._abstract_eval is None:
             raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented")
         result = self._abstract_eval(*avals, **params)
         return tuple(result) if self.multiple_results else result
 
     # --- application ---
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: ArrayLike | np.generic, **params: object) -> Any:
         """Applies the primitive to arrays and numbers, under the transformations around it.
 
         Raises:
-          TypeError: an argument is no array, or a parameter cannot be hashed.
+          TypeError: an argument is not an array, or a parameter cannot be hashed.
           NotImplementedError: a rule is missing.
         """
         for position, arg in enumerate(args):
@@ -150,13 +156,13 @@ class CustomPrimitive(Primitive):
                 return self._run_now(operands, params)
         return super().bind(*operands, **params)
 
-    def _run_now(self, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    def _run_now(self, operands: Sequence[Array], params: Params) -> Any:
         """Without a rule of types, on the values at once."""
         result = self.impl(*[x.host().copy() for x in operands], **params)
         results = operands_of(result if self.multiple_results else [result])
         return results if self.multiple_results else results[0]
 
-    def _specialize(self, in_avals: Sequence[ShapedArray], params: dict[str, Any],
+    def _specialize(self, in_avals: Sequence[ShapedArray], params: Params,
                     out_avals: Sequence[ShapedArray]) -> Callable[..., Any] | None:
         impl = self._impl
         if self._composition is not None and impl in (None, self._composition):
@@ -165,7 +171,7 @@ class CustomPrimitive(Primitive):
             return None
         single = not self.multiple_results
 
-        def run(*values: Any) -> Any:
+        def run(*values: HostValue) -> Any:
             with outside_programs():
                 # The rule may keep its operands and its results, and write to them.
                 result = impl(*[np.array(value) for value in values], **params)
@@ -179,18 +185,18 @@ class CustomPrimitive(Primitive):
         return run
 
     def _composed(self, in_avals: Sequence[ShapedArray],
-                  params: dict[str, Any]) -> Callable[..., Any]:
+                  params: Params) -> Callable[..., Any]:
         function, single = self._composition, not self.multiple_results
         assert function is not None
 
-        def flat(*xs: Any) -> Sequence[Any]:
+        def flat(*xs: Value) -> Sequence[Any]:
             result = function(*xs, **params)
             return operands_of([result] if single else result)
 
         run = interpreter(trace_to_jaxpr(flat, list(in_avals), self.name))
         return (lambda *values: run(*values)[0]) if single else run
 
-    def _checked(self, result: Any, aval: ShapedArray) -> np.ndarray:
+    def _checked(self, result: object, aval: ShapedArray) -> np.ndarray:
         value = result.host() if isinstance(result, Array) else np.array(result)
         if value.shape != aval.shape:
             raise TypeError(f"the impl rule of {self.name} gives a result of shape {value.shape}, "
@@ -205,8 +211,8 @@ class CustomPrimitive(Primitive):
 # --- JAX's tables of rules ------------------------------------------------------------------------
 
 
-def check_own(primitive: Any) -> None:
-    """Raises where something is no primitive of the user's."""
+def check_own(primitive: object) -> None:
+    """Raises where something is not a user's primitive."""
     if not isinstance(primitive, CustomPrimitive):
         raise TypeError("rules are given to primitives made with maxjax.extend.core.Primitive, "
                         f"not to {primitive!r}")
@@ -215,8 +221,8 @@ def check_own(primitive: Any) -> None:
 class RuleTable(MutableMapping):
     """Rules by primitive: a view of what the primitives hold, in JAX's form."""
 
-    def __init__(self, attribute: str, to_ours: Callable[[Primitive, Any], Any],
-                 to_theirs: Callable[[Primitive, Any], Any]):
+    def __init__(self, attribute: str, to_ours: Callable[[Primitive, Rule], Rule],
+                 to_theirs: Callable[[Primitive, Rule], Rule]):
         self._attribute = attribute
         self._to_ours = to_ours
         self._to_theirs = to_theirs
@@ -229,7 +235,7 @@ class RuleTable(MutableMapping):
         given = self._given.get(primitive)
         return self._to_theirs(primitive, rule) if given is None else given
 
-    def __setitem__(self, primitive: Primitive, rule: Callable[..., Any]) -> None:
+    def __setitem__(self, primitive: Primitive, rule: Rule) -> None:
         check_own(primitive)
         if not callable(rule):
             raise TypeError(f"Expected a callable value, got {rule}")
@@ -250,17 +256,17 @@ class RuleTable(MutableMapping):
         return sum(1 for _ in self)
 
 
-def _with_zeros(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+def _with_zeros(values: Sequence[Value | None], avals: Sequence[ShapedArray]) -> list[Any]:
     return [Zero(aval) if x is None else x for x, aval in zip(values, avals, strict=True)]
 
 
-def without_zero(value: Any) -> Any:
+def without_zero(value: object) -> Any:
     """None for a zero."""
     return None if value is None or type(value) is Zero else operands_of([value])[0]
 
 
-def _our_jvp(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+def _our_jvp(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array | None], /, **params: object) -> Any:
         avals = [aval_of(x).tangent() for x in primals]
         out, tangent = rule(tuple(primals), tuple(_with_zeros(tangents, avals)), **params)
         if primitive.multiple_results:
@@ -270,8 +276,9 @@ def _our_jvp(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., An
     return jvp
 
 
-def _their_jvp(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+def _their_jvp(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
+    def jvp(primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | Zero], /, **params: object
+            ) -> Any:
         out, tangent = rule(operands_of(primals), [without_zero(t) for t in tangents], **params)
         if primitive.multiple_results:
             avals = [aval_of(x).tangent() for x in out]
@@ -281,8 +288,8 @@ def _their_jvp(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., 
     return jvp
 
 
-def _our_transpose(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def transpose(cotangent: Any, *operands: Any, **params: Any) -> list[Any]:
+def _our_transpose(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
+    def transpose(cotangent: Any, /, *operands: Array | Linear, **params: object) -> list[Any]:
         if primitive.multiple_results:
             avals: Any = primitive.abstract(*[aval_of(x) if isinstance(x, Array) else x.aval
                                               for x in operands], **params)
@@ -296,8 +303,8 @@ def _our_transpose(primitive: Primitive, rule: Callable[..., Any]) -> Callable[.
     return transpose
 
 
-def _their_transpose(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def transpose(cotangent: Any, *operands: Any, **params: Any) -> Any:
+def _their_transpose(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
+    def transpose(cotangent: Any, /, *operands: Array | Linear, **params: object) -> Any:
         if primitive.multiple_results:
             cotangent = [without_zero(x) for x in cotangent]
         return rule(cotangent, *operands, **params)
@@ -305,9 +312,9 @@ def _their_transpose(primitive: Primitive, rule: Callable[..., Any]) -> Callable
     return transpose
 
 
-def _our_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
-              **params: Any) -> tuple[Any, Any]:
+def _our_batch(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
+              /, **params: object) -> tuple[Any, Any]:
         out, axis = rule(tuple(operands), tuple(axes), **params)
         if primitive.multiple_results:
             return operands_of(out), list(axis)
@@ -316,25 +323,25 @@ def _our_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., 
     return batch
 
 
-def _their_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
+def _their_batch(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
+    def batch(operands: Sequence[Array], axes: Sequence[int | None], /, **params: object) -> Any:
         size, = {x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None}
         return rule(size, list(operands), list(axes), **params)
 
     return batch
 
 
-def _their_axis_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(size: int, axis_name: Any, main_type: Any, operands: Sequence[Any],
-              axes: Sequence[int | None], **params: Any) -> Any:
+def _their_axis_batch(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
+    def batch(size: int, axis_name: object, main_type: object, operands: Sequence[Array],
+              axes: Sequence[int | None], /, **params: object) -> Any:
         return rule(size, list(operands), list(axes), **params)
 
     return batch
 
 
-def _our_axis_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
-              **params: Any) -> tuple[Any, Any]:
+def _our_axis_batch(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
+              /, **params: object) -> tuple[Any, Any]:
         # In place of the axis' name: no axis that a rule could ask for is known here.
         sized = functools.partial(rule, size, None, None)
         return _our_batch(primitive, sized)(size, operands, axes, **params)
@@ -351,8 +358,8 @@ axis_primitive_batchers = RuleTable("batch", _our_axis_batch, _their_axis_batch)
 
 def batch_elementwise(primitive: Primitive) -> None:
     """Gives a primitive whose operands and results have one shape its batching rule."""
-    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
-              **params: Any) -> tuple[Any, Any]:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
+              /, **params: object) -> tuple[Any, Any]:
         moved = [to_axis(x, axis, 0, size) for x, axis in zip(operands, axes, strict=True)]
         out = primitive.bind(*moved, **params)
         return out, [0] * len(out) if primitive.multiple_results else 0

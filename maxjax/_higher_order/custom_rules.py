@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import signature_of
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.trace import aval_of, context
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
+from maxjax._ir.typing import ArrayLike, Value
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import BatchTrace
 from maxjax._transforms.jvp import instantiate
@@ -29,7 +31,7 @@ class SymbolicZero:
     (3,)
     """
 
-    def __init__(self, aval: Any):
+    def __init__(self, aval: ShapedArray):
         self.aval = aval
 
     def __repr__(self) -> str:
@@ -41,7 +43,7 @@ class SymbolicZero:
         return getattr(self.aval, name)
 
     @staticmethod
-    def from_primal_value(val: Any) -> SymbolicZero:
+    def from_primal_value(val: ArrayLike) -> SymbolicZero:
         """The zero tangent of a value."""
         return SymbolicZero(leaf_operand(val).aval.tangent())
 
@@ -53,7 +55,7 @@ def zero_tangent(aval: ShapedArray) -> Any:
     return instantiate(None, aval)
 
 
-def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> Any:
     """The zero tangents of a pytree of values.
 
     Args:
@@ -67,12 +69,12 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     return pytree.map(lambda x: zero_tangent(leaf_operand(x).aval), val)
 
 
-def name_of(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., PyTree]) -> str:
     return getattr(function, "__name__", None) or str(function)
 
 
 def forwarded(custom: Any, name: str) -> Any:
-    """The ``def...`` methods of a function with a rule of another kind inside."""
+    """The ``def...`` methods of the function inside, which has a rule of another kind."""
     if name.startswith("def"):
         return getattr(custom.fun, name)
     raise AttributeError(name)
@@ -81,7 +83,7 @@ def forwarded(custom: Any, name: str) -> Any:
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def fixed_numbers(function: Callable[..., Any], numbers: Sequence[int],
+def fixed_numbers(function: Callable[..., PyTree], numbers: Sequence[int],
                   names: Iterable[str] | str) -> tuple[int, ...]:
     """The positions of the arguments that are not differentiated."""
     chosen = set(numbers) if numbers else set()
@@ -97,10 +99,10 @@ class Positional:
 
     __slots__ = ("count", "function", "kind")
 
-    def __init__(self, function: Callable[..., Any], kind: str):
+    def __init__(self, function: Callable[..., PyTree], kind: str):
         self.function = function
         self.kind = kind
-        # A call of so many positional arguments needs no resolving.
+        # A call with this many positional arguments needs no resolving.
         self.count = -1
         signature = None if isinstance(function, functools.partial) else signature_of(function)
         if signature is not None:
@@ -108,7 +110,7 @@ class Positional:
             if all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters):
                 self.count = len(parameters)
 
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def __call__(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[Any, ...]:
         """All arguments by position.
 
         Raises:
@@ -124,10 +126,10 @@ class Positional:
                 f"{name_of(self.function)} could not be resolved to positional-only arguments. "
                 f"Binding failed with the error:\n{error}") from error
 
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _bind(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[Any, ...]:
         function = self.function
         if isinstance(function, functools.partial):      # its signature does not count
-            def function(*args: Any, **kwargs: Any) -> None:
+            def function(*args: PyTree, **kwargs: PyTree) -> None:
                 pass
         signature = signature_of(function)
         if signature is None:
@@ -146,11 +148,11 @@ class Positional:
 
 
 class Results:
-    """What a function gave when it ran: a structure and types, for its rule to be held against."""
+    """The structure and types of a function's result, which its rule is checked against."""
 
     __slots__ = ("avals", "tree")
 
-    def __init__(self, tree: Any, values: Sequence[Any]):
+    def __init__(self, tree: PyTreeSpec, values: Sequence[Value]):
         self.tree = tree
         self.avals = [aval_of(value) for value in values]
 
@@ -161,10 +163,10 @@ class Results:
 
 def check_results(results: Results, function: Results | None, messages: tuple[str, str, str],
                   decorated: str) -> None:
-    """Raises where a rule gives another primal result than the function did.
+    """Raises where a rule's primal result is unlike the function's.
 
     Args:
-      messages: the beginning of a message, and how it goes on about structures and about types.
+      messages: the beginning of a message, and its continuations for structures and for types.
       decorated: the function, in the words of the message.
 
     Raises:
@@ -187,14 +189,14 @@ def check_results(results: Results, function: Results | None, messages: tuple[st
             f"    {function.described()}")
 
 
-def batched_call(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+def batched_call(size: int, operands: Sequence[Value], axes: Sequence[int | None],
                  closed: ClosedJaxpr, num_consts: int,
-                 apply: Callable[[BatchTrace, Callable[..., list[Any]], list[Any]], list[Any]]
+                 apply: Callable[[BatchTrace, Callable[..., list[Value]], list[Value]], list[Any]]
                  ) -> tuple[list[Any], list[int | None]]:
-    """The batching rule of a call that keeps a rule of the user's, which is batched with it.
+    """The batching rule of a call that keeps a user's rule, which is batched with it.
 
     Args:
-      num_consts: so many of the operands are values that the function closes over.
+      num_consts: how many of the operands are values that the function closes over.
       apply: ``(trace, function, arguments) -> results``: applies the function with its rule.
     """
     trace = BatchTrace(context.trace, size, context.batch_axis)

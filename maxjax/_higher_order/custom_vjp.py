@@ -17,6 +17,7 @@ import numpy as np
 
 from maxjax._base import config, dtypes, pytree
 from maxjax._base.errors import UnexpectedTracerError
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive, only_shown
 from maxjax._higher_order.composed import composed
@@ -39,10 +40,10 @@ from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import Ref
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
-from maxjax._ir.trace import Tracer, aval_of, context
+from maxjax._ir.trace import Array, Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import Result
-from maxjax._primitives.rules import call_factors, is_linear
+from maxjax._ir.typing import FlatFunction, FlatVjp, Result, Value
+from maxjax._primitives.rules import Linear, call_factors, is_linear
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import batch_jaxpr
@@ -53,7 +54,7 @@ Backward = Callable[[list[Any], list[Any]], list[Any]]
 
 
 class CustomVJPException(Exception):
-    """A custom_vjp function was differentiated by a value that it closes over."""
+    """A custom_vjp function was differentiated with respect to a value that it closes over."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -64,13 +65,13 @@ class CustomVJPException(Exception):
             "adapting the custom_vjp fwd and bwd rules.")
 
 
-def _refuse_forward_mode(*_: Any, **__: Any) -> NoReturn:
+def _refuse_forward_mode(*_: object, **__: object) -> NoReturn:
     raise TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function.")
 
 
-def _lin_transpose(cotangents: Sequence[Any], *operands: Any, backward: Backward,
-                   in_zeros: tuple[bool, ...], num_res: int, out_avals: tuple[ShapedArray, ...],
-                   symbolic_zeros: bool) -> list[Any]:
+def _lin_transpose(cotangents: Sequence[Array | None], *operands: Array | Linear,
+                   backward: Backward, in_zeros: tuple[bool, ...], num_res: int,
+                   out_avals: tuple[ShapedArray, ...], symbolic_zeros: bool) -> list[Any]:
     given = [cotangent if cotangent is not None else SymbolicZero(aval) if symbolic_zeros
              else zero_tangent(aval)
              for cotangent, aval in zip(cotangents, out_avals, strict=True)]
@@ -98,7 +99,7 @@ custom_lin_p = Primitive(
 )
 
 
-def differentiate(rule: Any, primals: list[Any], tangents: list[Any], *,
+def differentiate(rule: FlatVjp, primals: list[Value], tangents: list[Value | None], *,
                   symbolic_zeros: bool) -> tuple[list[Any], list[Any]]:
     """The results and their tangents (None where zero), under the current trace."""
     perturbed = tuple(tangent is not None for tangent in tangents)
@@ -117,25 +118,26 @@ class VJPRule:
 
     __slots__ = ("__name__", "function")
 
-    def __init__(self, function: Callable[..., Any], name: str):
+    def __init__(self, function: FlatVjp, name: str):
         self.function = function
         self.__name__ = name
 
-    def __call__(self, primals: list[Any], perturbed: tuple[bool, ...]) -> Any:
+    def __call__(self, primals: list[Value], perturbed: tuple[bool, ...]) -> Any:
         return self.function(primals, perturbed)
 
 
-def _call_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, fwd: VJPRule, num_consts: int,
-              symbolic_zeros: bool, **params: Any) -> tuple[list[Any], list[Any]]:
+def _call_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *, fwd: VJPRule,
+              num_consts: int, symbolic_zeros: bool, **params: object
+              ) -> tuple[list[Any], list[Any]]:
     if any(tangent is not None for tangent in tangents[:num_consts]):
         raise CustomVJPException()
     return differentiate(fwd, list(primals[num_consts:]), list(tangents[num_consts:]),
                          symbolic_zeros=symbolic_zeros)
 
 
-def _call_batch(size: int, operands: Sequence[Any], axes: Sequence[Any], *,
-                call_jaxpr: ClosedJaxpr, fwd: VJPRule, bwd: Any, num_consts: int, name: str,
-                symbolic_zeros: bool) -> Any:
+def _call_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *,
+                call_jaxpr: ClosedJaxpr, fwd: VJPRule, bwd: Callable[..., PyTree], num_consts: int,
+                name: str, symbolic_zeros: bool) -> Any:
     hooks = _hooks(name, fwd.__name__, bwd, symbolic_zeros)
     return batched_call(
         size, operands, axes, call_jaxpr, num_consts,
@@ -151,16 +153,17 @@ custom_vjp_call_p = call_primitive(
 )
 
 
-def _hooks(name: str, rule_name: str, bwd: Any, symbolic_zeros: bool) -> dict[str, Any]:
-    """What traces call: to differentiate, and to write the call down."""
+def _hooks(name: str, rule_name: str, bwd: Callable[..., PyTree], symbolic_zeros: bool
+           ) -> dict[str, Any]:
+    """What traces call: to differentiate the call, and to stage it."""
     return {"differentiate": functools.partial(differentiate, symbolic_zeros=symbolic_zeros),
             "stage": functools.partial(stage, name=name, rule_name=rule_name, bwd=bwd,
                                        symbolic_zeros=symbolic_zeros)}
 
 
-def stage(trace: StagingTrace, function: Callable[..., list[Any]], rule: Any, args: Sequence[Any],
-          *, name: str, rule_name: str, bwd: Any, symbolic_zeros: bool) -> list[Any]:
-    """Writes the call down as an equation that keeps the rule."""
+def stage(trace: StagingTrace, function: FlatFunction, rule: FlatVjp, args: Sequence[Value], *,
+          name: str, rule_name: str, bwd: Callable[..., PyTree], symbolic_zeros: bool) -> list[Any]:
+    """Stages the call as an equation that keeps the rule."""
     closed = trace_to_jaxpr(function, [aval_of(arg) for arg in args], name, "custom_vjp")
     closed, captured = hoist_tracers(closed)
     return trace.apply(custom_vjp_call_p, (*captured, *args), {
@@ -179,7 +182,9 @@ def _without_residuals(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
 
 # The forward rule of a function with ``optimize_remat``, as one operation: where no residual is
 # used, it is the function itself, which is its parameter ``primal``.
-def _remat_opt_batch(size, operands, axes, *, decomposition, primal, kept):
+def _remat_opt_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *,
+                     decomposition: ClosedJaxpr, primal: ClosedJaxpr, kept: tuple[int, ...]
+                     ) -> tuple[list[Any], list[int]]:
     batched = {name: batch_jaxpr(closed, size, tuple(axes), True)[0]
                for name, closed in (("decomposition", decomposition), ("primal", primal))}
     results = remat_opt_p.bind(*operands, **batched, kept=kept)
@@ -190,11 +195,11 @@ remat_opt_p = composed("remat_opt", batch=_remat_opt_batch, dead_code=_without_r
                        inlined_late=True, shown=lambda params: {})
 
 
-def _bind_remat_opt(function: Callable[..., list[Any]], forward: Callable[..., list[Any]],
-                    primals: Sequence[Any]) -> list[Any]:
+def _bind_remat_opt(function: FlatFunction, forward: FlatFunction,
+                    primals: Sequence[Value]) -> list[Any]:
     results: list[Any] = []
 
-    def both(*xs: Any) -> list[Any]:
+    def both(*xs: Value) -> list[Any]:
         results[:] = function(*xs)
         return [*results, *forward(*xs)]
 
@@ -221,7 +226,7 @@ class CustomVJPPrimal:
 
     Attributes:
       value: the argument itself.
-      perturbed: whether it is differentiated by.
+      perturbed: whether it is differentiated with respect to.
 
     >>> jax.custom_derivatives.CustomVJPPrimal(jnp.float32(2), True).perturbed
     True
@@ -231,14 +236,14 @@ class CustomVJPPrimal:
     perturbed: bool
 
 
-def custom_vjp_primal_tree_values(tree: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: PyTree) -> Any:
     """The values of a pytree of ``CustomVJPPrimal``.
 
     >>> primal = jax.custom_derivatives.CustomVJPPrimal(3., True)
     >>> jax.custom_derivatives.custom_vjp_primal_tree_values([primal])
     [3.0]
     """
-    def value(leaf: Any) -> Any:
+    def value(leaf: object) -> Any:
         if type(leaf) is not CustomVJPPrimal:
             raise TypeError(f"unexpected leaf type {type(leaf)}")
         return leaf.value
@@ -257,7 +262,8 @@ class custom_vjp(Generic[Result]):
     >>> @jax.custom_vjp
     ... def clipped(x):
     ...     return 10 * x
-    >>> clipped.defvjp(lambda x: (clipped(x), None), lambda residuals, ct: (jnp.clip(ct, -1, 1),))
+    >>> clipped.defvjp(lambda x: (clipped(x), None),
+    ...                lambda residuals, cotangent: (jnp.clip(cotangent, -1, 1),))
     >>> jax.grad(clipped)(2.)
     Array(1., dtype=float32, weak_type=True)
     """
@@ -277,7 +283,7 @@ class custom_vjp(Generic[Result]):
         def __getattr__(self, name: str) -> Any:
             return forwarded(self, name)
 
-    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any],
+    def defvjp(self, fwd: Callable[..., PyTree], bwd: Callable[..., PyTree],
                symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
         """Defines the rule.
 
@@ -286,7 +292,7 @@ class custom_vjp(Generic[Result]):
             of arrays.
           bwd: ``bwd(*nondiff, residuals, cotangent)`` gives a tuple with a cotangent for each
             argument that is differentiated; None is zero.
-          symbolic_zeros: ``fwd`` takes ``CustomVJPPrimal`` in the place of arrays, and cotangents
+          symbolic_zeros: ``fwd`` takes ``CustomVJPPrimal`` instead of arrays, and cotangents
             that are known to be zero are ``SymbolicZero``.
           optimize_remat: the forward rule is one operation.
 
@@ -301,11 +307,11 @@ class custom_vjp(Generic[Result]):
             raise NotImplementedError(
                 "remat optimization for custom_vjp does not support symbolic zeros")
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Methods bind like functions."""
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Result:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Result:
         name = name_of(self.fun)
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
@@ -330,7 +336,7 @@ class custom_vjp(Generic[Result]):
         return pytree.unflatten(call.out_tree, outs)
 
 
-def _check_no_tracers(argument: Any) -> None:
+def _check_no_tracers(argument: PyTree) -> None:
     if any(isinstance(leaf, Tracer) for leaf in pytree.leaves(argument)):
         raise UnexpectedTracerError(
             "Found a JAX Tracer object passed as an argument to a custom_vjp function in a "
@@ -344,8 +350,8 @@ def _check_no_tracers(argument: Any) -> None:
 class _FlatCall:
     """One call: the function and its rules on flat lists."""
 
-    def __init__(self, custom: custom_vjp, name: str, count: int, fixed: dict[int, Any], tree: Any,
-                 avals: list[ShapedArray], refs: dict[int, Ref]):
+    def __init__(self, custom: custom_vjp, name: str, count: int, fixed: dict[int, PyTree],
+                 tree: PyTreeSpec, avals: list[ShapedArray], refs: dict[int, Ref]):
         self.refs = refs
         self.fun = custom.fun
         self.fwd, self.bwd = custom.fwd, custom.bwd
@@ -359,7 +365,7 @@ class _FlatCall:
         self.out_tree: Any = None
         self.results: Results | None = None
 
-    def arguments(self, leaves: Sequence[Any]) -> list[Any]:
+    def arguments(self, leaves: Sequence[object]) -> list[Any]:
         if self.refs:
             arrays = iter(leaves)
             leaves = [self.refs[n] if n in self.refs else next(arrays)
@@ -367,19 +373,19 @@ class _FlatCall:
         given = iter(pytree.unflatten(self.tree, leaves))
         return [self.fixed[n] if n in self.fixed else next(given) for n in range(self.count)]
 
-    def function(self, *leaves: Any) -> list[Any]:
+    def function(self, *leaves: Value) -> list[Any]:
         outs, self.out_tree = pytree.flatten(self.fun(*self.arguments(leaves)))
         outs = check_outputs(outs, self.name, "custom_vjp")
         self.results = Results(self.out_tree, outs)
         return outs
 
-    def rule(self, primals: list[Any], perturbed: tuple[bool, ...]) -> tuple[
+    def rule(self, primals: list[Value], perturbed: tuple[bool, ...]) -> tuple[
             list[Any], list[Any], Backward]:
         trees: list[Any] = []
 
-        def forward(*xs: Any) -> list[Any]:
+        def forward(*xs: Value) -> list[Any]:
             outs, residuals, *found = self.forward(xs, perturbed)
-            # Python's own numbers stay what they are: a rule may branch by them.
+            # Python's own numbers stay what they are: a rule may branch on them.
             # So do references, which the backward rule shares with this one.
             trees[:] = [*found, [x if isinstance(x, (bool, int, float, complex, Ref)) else None
                                  for x in residuals]]
@@ -393,7 +399,7 @@ class _FlatCall:
         count = out_tree.num_leaves
 
         @functools.wraps(self.bwd, assigned=("__name__",), updated=())      # type: ignore[arg-type]
-        def backward(residuals: list[Any], cotangents: list[Any]) -> list[Any]:
+        def backward(residuals: list[Value], cotangents: list[Any]) -> list[Any]:
             arrays = iter(residuals)
             leaves = [next(arrays) if number is None else number for number in numbers]
             return self.backward(pytree.unflatten(res_tree, leaves),
@@ -401,7 +407,7 @@ class _FlatCall:
 
         return values[:count], values[count:], backward
 
-    def forward(self, primals: Sequence[Any], perturbed: tuple[bool, ...]) -> tuple[
+    def forward(self, primals: Sequence[Value], perturbed: tuple[bool, ...]) -> tuple[
             list[Any], list[Any], Any, Any]:
         """Results and residuals, and the structures of both."""
         assert self.fwd is not None
@@ -428,7 +434,7 @@ class _FlatCall:
              "instead the fwd rule", "instead the fwd rule"), decorated)
         return outs, residuals, out_tree, res_tree
 
-    def backward(self, residuals: Any, cotangents: Any) -> list[Any]:
+    def backward(self, residuals: PyTree, cotangents: PyTree) -> list[Any]:
         """A cotangent of each leaf of the arguments; None where it is zero."""
         assert self.bwd is not None
         result = self.bwd(*self.fixed.values(), residuals, cotangents)
@@ -454,11 +460,11 @@ class _FlatCall:
         return [self.cotangent(n, aval, x)
                 for n, (aval, x) in enumerate(zip(self.avals, found, strict=True))]
 
-    def cotangent(self, number: int, aval: ShapedArray, value: Any) -> Any:
+    def cotangent(self, number: int, aval: ShapedArray, value: object) -> Any:
         """A cotangent that the rule gave, or None where it is zero.
 
         Raises:
-          ValueError: it is of another type than the argument.
+          ValueError: its type is not that of the argument.
         """
         expected = aval.cotangent()
         if value is None or expected.dtype == dtypes.float0:

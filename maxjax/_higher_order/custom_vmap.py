@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.custom_rules import Positional, forwarded, name_of
 from maxjax._higher_order.scan import scan_for
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.trace import aval_of
+from maxjax._ir.trace import Array, aval_of
+from maxjax._ir.typing import Function, Value
 from maxjax._primitives.layout import move_axis
 from maxjax._transforms.autodiff import jvp, leaf_operand
 from maxjax._transforms.batching import batch_flat
@@ -25,11 +27,12 @@ from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 # and with such trees of booleans and of arrays.
 
 
-def _to_front(value: Any, axis: int | None) -> Any:
+def _to_front(value: Array, axis: int | None) -> Any:
     return value if axis is None else move_axis(value, axis, 0)
 
 
-def _check_trees(rule: Any, expected: Any, found: Any, batched: Any) -> None:
+def _check_trees(rule: _Rule | _JVPRule, expected: PyTreeSpec, found: PyTreeSpec, batched: PyTree
+                 ) -> None:
     if found != batched:
         raise ValueError(
             "structure of output value and output batching specification returned by custom vmap "
@@ -42,8 +45,9 @@ def _check_trees(rule: Any, expected: Any, found: Any, batched: Any) -> None:
             f"Rule output: {PyTreeDef(found)}")
 
 
-def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, call: ClosedJaxpr,
-           rule: Any, in_tree: Any, out_tree: Any) -> tuple[list[Any], list[int | None]]:
+def _batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *, call: ClosedJaxpr,
+           rule: _Rule | _JVPRule, in_tree: PyTreeSpec, out_tree: PyTreeSpec
+           ) -> tuple[list[Any], list[int | None]]:
     values = [_to_front(x, axis) for x, axis in zip(operands, axes, strict=True)]
     result = rule(size, pytree.unflatten(in_tree, [axis is not None for axis in axes]),
                   pytree.unflatten(in_tree, values))
@@ -58,11 +62,11 @@ class _Rule:
 
     __slots__ = ("__name__", "function")
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., PyTree]):
         self.function = function
         self.__name__ = name_of(function)
 
-    def __call__(self, size: int, batched: Any, values: Any) -> Any:
+    def __call__(self, size: int, batched: PyTree, values: PyTree) -> Any:
         return self.function(size, list(batched[1]), *values[1])
 
     def __eq__(self, other: object) -> bool:
@@ -73,17 +77,17 @@ class _Rule:
 
 
 class _JVPRule:
-    """The rule of the derivative: the derivative of the rule, mapped where a value and its tangent
-    are not mapped alike."""
+    """The rule of the derivative: the derivative of the rule, with ``vmap`` for arguments of which
+    only the value or only the tangent is mapped."""
 
     __slots__ = ("__name__", "rule", "tree")
 
-    def __init__(self, rule: Any, tree: Any):
+    def __init__(self, rule: _Rule | _JVPRule, tree: PyTreeSpec):
         self.rule = rule
         self.tree = tree      # of the function's result
         self.__name__ = name_of(rule)
 
-    def __call__(self, size: int, batched: Any, values: Any) -> Any:
+    def __call__(self, size: int, batched: PyTree, values: PyTree) -> Any:
         primals_batched, tangents_batched = batched
         both = pytree.map(operator.and_, primals_batched, tangents_batched)
         leaves, tree = pytree.flatten(values)
@@ -91,14 +95,14 @@ class _JVPRule:
             pytree.leaves(batched), [*pytree.leaves(both)] * 2, strict=True)]
         results: dict[str, Any] = {}
 
-        def apply(*primals: Any) -> Any:
+        def apply(*primals: PyTree) -> Any:
             out, out_batched = self.rule(size, both, primals)
             found = pytree.structure(out)
             _check_trees(self.rule, self.tree, found, pytree.structure(out_batched))
             results["batched"] = pytree.leaves(out_batched)
             return out
 
-        def derivative(*xs: Any) -> list[Any]:
+        def derivative(*xs: Value) -> list[Any]:
             primals, tangents = pytree.unflatten(tree, xs)
             outs, results["tree"] = pytree.flatten(jvp(apply, tuple(primals), tuple(tangents)))
             return operands_of(outs)
@@ -111,14 +115,15 @@ class _JVPRule:
                     axis is not None or flag for axis, flag in zip(axes, flags, strict=True)]))
 
 
-def _pair(tree: Any) -> Any:
+def _pair(tree: PyTreeSpec) -> Any:
     """The tree of two like ``tree``."""
     marks = pytree.unflatten(tree, [0] * tree.num_leaves)
     return pytree.structure((marks, marks))
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr, rule: Any,
-         in_tree: Any, out_tree: Any) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *, call: ClosedJaxpr,
+         rule: _Rule | _JVPRule, in_tree: PyTreeSpec, out_tree: PyTreeSpec
+         ) -> tuple[list[Any], list[Any]]:
     given = [instantiate(t, aval_of(x)) for x, t in zip(primals, tangents, strict=True)]
     both, _ = jvp_jaxpr(call, (True,) * len(given), True)
     results = custom_vmap_p.bind(
@@ -128,7 +133,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr, 
     return results[:count], results[count:]
 
 
-def _linearize(*_: Any, **__: Any) -> Any:
+def _linearize(*_: object, **__: object) -> Any:
     raise ValueError(
         "Linearization failed to produce known values for all output primals. This is typically "
         "caused by attempting to differentiate a function uses an operation that does not support "
@@ -164,7 +169,7 @@ class custom_vmap:
     Array([ 0, 20, 40], dtype=int32)
     """
 
-    def __init__(self, fun: Callable[..., Any]):
+    def __init__(self, fun: Callable[..., PyTree]):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
@@ -173,16 +178,16 @@ class custom_vmap:
     def __getattr__(self, name: str) -> Any:
         return forwarded(self, name)
 
-    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+    def def_vmap(self, vmap_rule: Function) -> Function:
         """Defines the rule: ``rule(axis_size, in_batched, *args)``.
 
-        ``in_batched`` is a list with a pytree of booleans for each argument; what is batched is so
-        along axis 0. The rule gives a pair: the result, and a pytree of booleans for it.
+        ``in_batched`` is a list with a pytree of booleans for each argument; what is batched has
+        its batch axis first. The rule gives a pair: the result, and a pytree of booleans for it.
         """
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         positional = self._positional
         if positional is None:
             positional = self._positional = Positional(self.fun, "custom_vmap")
@@ -201,7 +206,7 @@ class custom_vmap:
         return pytree.unflatten(body.tree, outs)
 
 
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Callable[..., PyTree]) -> custom_vmap:
     """``f``, which ``vmap`` calls for one element after the other, in a loop.
 
     >>> double = jax.custom_batching.sequential_vmap(lambda x: 2 * x)
@@ -211,12 +216,12 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     function = custom_vmap(f)
 
     @function.def_vmap
-    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> Any:
+    def rule(axis_size: int, in_batched: list[PyTree], *args: PyTree) -> Any:
         leaves, tree = pytree.flatten(list(args))
         flags = pytree.leaves(in_batched)
         mapped = [x for x, flag in zip(leaves, flags, strict=True) if flag]
 
-        def on_element(carry: tuple[()], slices: list[Any]) -> Any:
+        def on_element(carry: tuple[()], slices: list[PyTree]) -> Any:
             given = iter(slices)
             return carry, function(*pytree.unflatten(tree, [
                 next(given) if flag else x for x, flag in zip(leaves, flags, strict=True)]))

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import IO, Any, NamedTuple
 
 from maxjax._base import pytree, threads
+from maxjax._base.pytree import PyTree
 from maxjax._base.source import is_internal
 from maxjax._higher_order.callback import pure_callback
 from maxjax._higher_order.debugging import debug_callback
@@ -20,7 +21,7 @@ from maxjax._primitives.convert import stop_gradient_p
 
 
 class Frame(NamedTuple):
-    """A Python frame of the time of tracing; traced values among its locals come at run time.
+    """A Python frame, captured while tracing; traced values among its locals come at run time.
 
     ``locals`` has, for each name, the traced values inside its value, and what builds the value
     from known ones.
@@ -55,7 +56,7 @@ class Frame(NamedTuple):
         return f'  File "{self.filename}", line {self.line}\n    {text}'
 
 
-def _flat(value: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+def _flat(value: PyTree) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     """The traced values inside a value, and a function from known ones to the whole."""
     try:
         leaves, tree = pytree.flatten(value)
@@ -65,7 +66,7 @@ def _flat(value: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     if not places:
         return [], lambda known: value
 
-    def build(known: Sequence[Any]) -> Any:
+    def build(known: Sequence[object]) -> Any:
         filled = dict(zip(places, known, strict=True))
         return pytree.unflatten(tree, [filled.get(n, leaf) for n, leaf in enumerate(leaves)])
 
@@ -78,7 +79,7 @@ class Prompt(cmd.Cmd):
     prompt = "(jdb) "
     intro = "Entering jdb:"
 
-    def __init__(self, frames: list[tuple[Frame, dict[str, Any]]], stdin: IO[str] | None = None,
+    def __init__(self, frames: list[tuple[Frame, dict[str, object]]], stdin: IO[str] | None = None,
                  stdout: IO[str] | None = None, completekey: str = "tab"):
         super().__init__(completekey, stdin, stdout)
         self.use_rawinput = stdin is None
@@ -88,7 +89,7 @@ class Prompt(cmd.Cmd):
     def _say(self, text: str) -> None:
         self.stdout.write(f"{text}\n")
 
-    def _evaluate(self, expression: str, show: Callable[[Any], str]) -> None:
+    def _evaluate(self, expression: str, show: Callable[[object], str]) -> None:
         try:
             text = show(eval(expression, {}, dict(self.frames[self.level][1])))
         except Exception as error:
@@ -147,8 +148,8 @@ _one_at_a_time = threads.lock()
 
 
 def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
-               num_frames: int | None = None, ordered: bool = False, token: Any = None,
-               **kwargs: Any) -> Any:
+               num_frames: int | None = None, ordered: bool = False, token: PyTree = None,
+               **kwargs: PyTree) -> Any:
     """Stops a program, also inside ``jit``, at a prompt that knows the values around the call.
 
     The prompt evaluates expressions, and knows ``p``, ``pp``, ``up``, ``down``, ``list``,
@@ -175,10 +176,10 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
         if not (filter_frames and is_internal(current.f_code)):
             found.append(Frame.of(current))
         current = current.f_back
-    # What the callback is called with; all else is there already.
+    # The callback's operands; everything else is known already.
     traced = [{name: value[0] for name, value in frame.locals.items()} for frame in found]
 
-    def stop(known: list[dict[str, list[Any]]]) -> None:
+    def stop(known: list[dict[str, list[object]]]) -> None:
         frames = [(frame, {name: build(values[name])
                            for name, (_, build) in frame.locals.items()})
                   for frame, values in zip(found, known, strict=True)]
@@ -193,7 +194,7 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
         debug_callback(stop, traced, ordered=ordered)
         return None
 
-    def stop_and_return(token: Any, known: list[dict[str, list[Any]]]) -> Any:
+    def stop_and_return(token: PyTree, known: list[dict[str, list[object]]]) -> Any:
         stop(known)
         return token
 

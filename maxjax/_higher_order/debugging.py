@@ -6,19 +6,23 @@ import copy
 import logging
 import string
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree
+from maxjax._base.shardings import Sharding
 from maxjax._base.source import user_frame
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.callback import HOST_REASON, in_program, outside_programs
 from maxjax._ir.effects import Effect, debug_effect, ordered_debug_effect
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params
 from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.rules import replicated_factors
 from maxjax._primitives.slicing import slice_in_dim
@@ -31,13 +35,13 @@ class SplitCallback:
 
     __slots__ = ("fixed", "function", "tree")
 
-    def __init__(self, function: Callable[..., Any], tree: PyTreeDef,
-                 fixed: Sequence[tuple[int, Any]]):
+    def __init__(self, function: Callable[..., PyTree], tree: PyTreeDef,
+                 fixed: Sequence[tuple[int, object]]):
         self.function = function
         self.tree = tree
         self.fixed = fixed
 
-    def __call__(self, *arrays: Any) -> list[Any]:
+    def __call__(self, *arrays: object) -> list[Any]:
         given, fixed = iter(arrays), dict(self.fixed)
         leaves = [fixed[n] if n in fixed else next(given)
                   for n in range(len(arrays) + len(fixed))]
@@ -47,20 +51,20 @@ class SplitCallback:
 
 
 class ShardingInspector:
-    """A callback that wants the sharding of a value alone: a program over a mesh calls it when it
-    is partitioned, and does not hold it."""
+    """A callback that needs only the sharding of a value: it is called when a program over a mesh
+    is partitioned, and is not part of that program."""
 
     __slots__ = ("function",)
 
-    def __init__(self, function: Callable[[Any], None]):
+    def __init__(self, function: Callable[[Sharding], None]):
         self.function = function
 
-    def __call__(self, value: Any) -> list[Any]:
+    def __call__(self, value: Array) -> list[Any]:
         self.function(value.sharding)
         return []
 
 
-def split(args: Any, kwargs: Any) -> tuple[PyTreeDef, list[Any], tuple[tuple[int, Any], ...]]:
+def split(args: PyTree, kwargs: PyTree) -> tuple[PyTreeDef, list[Any], tuple[tuple[int, Any], ...]]:
     """The structure of the arguments, the leaves that are arrays, and the others by position."""
     leaves, tree = pytree.flatten((args, kwargs))
     operands, fixed = [], []
@@ -75,25 +79,25 @@ def split(args: Any, kwargs: Any) -> tuple[PyTreeDef, list[Any], tuple[tuple[int
 # --- the primitives -------------------------------------------------------------------------------
 
 
-def _primitive(name: str, function_of: Callable[[dict[str, Any]], Callable[..., list[Any]]],
+def _primitive(name: str, function_of: Callable[[Params], Callable[..., list[Any]]],
                effect_of: Callable[..., Effect]) -> Primitive:
     """A primitive without results that calls ``function_of(params)`` with its operands."""
-    def specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
-                   out_avals: Any) -> Callable[..., list[Any]]:
+    def specialize(in_avals: Sequence[ShapedArray], params: Params,
+                   out_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
         return in_program(function_of(params), in_avals)
 
-    def eager(operands: Sequence[Any], **params: Any) -> list[Any]:
+    def eager(operands: Sequence[Array], **params: object) -> list[Any]:
         with outside_programs():      # what it raises is raised as it is
             return function_of(params)(*operands)
 
-    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
-              **params: Any) -> tuple[list[Any], list[Any]]:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
+              **params: object) -> tuple[list[Any], list[Any]]:
         for i in range(size):
             primitive.bind(*[x if axis is None else _element(x, i, axis)
                              for x, axis in zip(operands, axes, strict=True)], **params)
         return [], []
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array | None], **params: object) -> tuple[
             list[Any], list[Any]]:
         return primitive.bind(*primals, **params), []
 
@@ -114,18 +118,18 @@ def _primitive(name: str, function_of: Callable[[dict[str, Any]], Callable[..., 
     return primitive
 
 
-def _element(x: Any, index: int, axis: int) -> Any:
+def _element(x: Array, index: int, axis: int) -> Any:
     return squeeze_p.bind(slice_in_dim(x, index, index + 1, axis), dimensions=(axis,))
 
 
-def _printing(params: dict[str, Any]) -> Callable[..., list[Any]]:
-    def write(*args: Any, **kwargs: Any) -> None:
+def _printing(params: Params) -> Callable[..., list[Any]]:
+    def write(*args: PyTree, **kwargs: PyTree) -> None:
         _print(params, args, kwargs)
 
     return SplitCallback(write, params["in_tree"], params["static_args"])
 
 
-def _print(params: dict[str, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def _print(params: Params, args: Sequence[object], kwargs: dict[str, object]) -> None:
     if params["has_placeholders"]:
         with np.printoptions(**dict(params["np_printoptions"])):
             text = params["fmt"].format(*args, **kwargs)
@@ -151,16 +155,17 @@ debug_print_p = _primitive(
 # --- the functions --------------------------------------------------------------------------------
 
 
-def debug_callback(callback: Callable[..., None] | None = None, *args: Any, ordered: bool = False,
-                   partitioned: bool = False, **kwargs: Any) -> Callable[..., None] | None:
+def debug_callback(callback: Callable[..., None] | None = None, *args: PyTree,
+                   ordered: bool = False, partitioned: bool = False, **kwargs: PyTree
+                   ) -> Callable[..., None] | None:
     """Calls a Python function with values, also from inside ``jit``, each time that the program
-    comes to it.
+    reaches it.
 
     Under ``vmap`` it is called for each element; when differentiated, with the values.
     ``debug.callback(ordered=True)(callback, *args)`` keeps the options apart from the arguments.
 
     Args:
-      callback: what it gives is ignored.
+      callback: what it returns is ignored.
       args, kwargs: pytrees; leaves that are no arrays are passed as they are.
       ordered: it keeps its place among the other ordered ones. (Here all are called in the order
         in which they are written.)
@@ -172,7 +177,7 @@ def debug_callback(callback: Callable[..., None] | None = None, *args: Any, orde
     >>> jax.jit(lambda x: jax.debug.callback(print, "x is", x))(3)
     x is 3
     """
-    def call(callback: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+    def call(callback: Callable[..., None], *args: PyTree, **kwargs: PyTree) -> None:
         if not callable(callback):
             raise TypeError("first argument to jax.debug.callback must be callable, but got an "
                             f"object of type {type(callback)}")
@@ -190,8 +195,8 @@ def debug_callback(callback: Callable[..., None] | None = None, *args: Any, orde
     return call
 
 
-def inspect_sharding(value: Any, function: Callable[[Any], None]) -> None:
-    """Calls a function with the sharding of a traced value, once that is decided."""
+def inspect_sharding(value: PyTree, function: Callable[[Sharding], None]) -> None:
+    """Calls a function with the sharding of a traced value, once it is decided."""
     debug_callback_p.bind(value, callback=ShardingInspector(function), effect=debug_effect,
                           partitioned=False)
 
@@ -199,10 +204,11 @@ def inspect_sharding(value: Any, function: Callable[[Any], None]) -> None:
 class _FormatCheck(string.Formatter):
     """Formats nothing, and finds arguments that the format does not use."""
 
-    def format_field(self, value: Any, format_spec: str) -> str:
+    def format_field(self, value: object, format_spec: str) -> str:
         return ""
 
-    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+    def check_unused_args(self, used_args: Collection[int | str], args: Sequence[object],
+                          kwargs: Mapping[str, object]) -> None:
         positions = [x for n, x in enumerate(args) if n not in used_args]
         if positions:
             raise ValueError(f"Unused positional arguments to `jax.debug.print`: {positions}")
@@ -228,10 +234,10 @@ def _logging_record() -> logging.LogRecord:
     return logger.makeRecord(logger.name, logging.INFO, *place, "", (), None)
 
 
-def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False,
+def debug_print(fmt: str | None = None, *args: PyTree, ordered: bool = False,
                 partitioned: bool = False, skip_format_check: bool = False,
-                _use_logging: bool = False, **kwargs: Any) -> Callable[..., None] | None:
-    """Prints values, also from inside ``jit``, each time that the program comes to it.
+                _use_logging: bool = False, **kwargs: PyTree) -> Callable[..., None] | None:
+    """Prints values, also from inside ``jit``, each time that the program reaches it.
 
     Formatting waits for the values, so an f-string does not work. Under ``vmap`` it prints for
     each element; when differentiated, the values. ``debug.print(ordered=True)(fmt, x)`` keeps
@@ -255,7 +261,7 @@ def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False,
     x = 1.00
     x = 2.00
     """
-    def call(fmt: str, *args: Any, **kwargs: Any) -> None:
+    def call(fmt: str, *args: PyTree, **kwargs: PyTree) -> None:
         if not skip_format_check:
             _check.format(fmt, *args, **kwargs)
         tree, operands, fixed = split(args, kwargs)

@@ -1,23 +1,28 @@
 """``jit(f, dynamic_dims=...)``: one trace for every size.
 
-The function is traced with symbols for the sizes (``maxjax._ir.dimensions``); a call puts its sizes
-in their places. A *variant* is a trace with its guards, the comparisons of sizes that the function
-made: where they come out otherwise, the function takes another way, and is traced once more.
+The function is traced with symbols for the sizes (``maxjax._ir.dimensions``); a call substitutes
+its sizes for them. A *variant* is a trace with its guards, the comparisons of sizes that the
+function made: where their outcomes differ, it takes another path, and is traced again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._higher_order.static_arguments import Static
 from maxjax._ir.dimensions import LEAST, Guard, Scope
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import dimension as dimension  # gives sizes as arrays
 
-# Programs of so many sizes are kept for a function; the oldest goes first.
+if TYPE_CHECKING:
+    from maxjax._higher_order.entries import Entry
+
+# The most sizes that a function has programs for; the oldest is dropped first.
 MAX_SIZES = 512
 
 
@@ -27,16 +32,16 @@ class Variant:
     Attributes:
       closed: the jaxpr, with symbols among its sizes.
       out_tree: the structure of the results.
-      guards: what must come out alike for other sizes.
+      guards: the comparisons that must have the same outcome for other sizes.
     """
 
     __slots__ = ("closed", "family", "guards", "out_tree")
 
-    def __init__(self, closed: ClosedJaxpr, out_tree: Any, guards: list[Guard]):
+    def __init__(self, closed: ClosedJaxpr, out_tree: PyTreeSpec, guards: list[Guard]):
         self.closed = closed
         self.out_tree = out_tree
         self.guards = guards
-        # What the programs of all sizes share: that one is hot, all are.
+        # Shared by the programs of all sizes: if one is hot, all are.
         self.family: dict[str, Any] = {}
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
@@ -52,7 +57,7 @@ class Variant:
 class DynamicDims:
     """Which dimensions of a function's arguments are symbols, and its variants."""
 
-    def __init__(self, dims: Mapping[int | str, Any], positional: list[str]):
+    def __init__(self, dims: Mapping[int | str, PyTree], positional: list[str]):
         if not isinstance(dims, Mapping):
             raise TypeError(
                 "dynamic_dims must map arguments to their dynamic dimensions, such as "
@@ -75,7 +80,7 @@ class DynamicDims:
                                 f"{key!r}")
         self.variants: dict[Any, list[Variant]] = {}
 
-    def leaf_dims(self, tree: Any, positions: list[int]) -> list[dict[int, str]]:
+    def leaf_dims(self, tree: PyTreeSpec, positions: list[int]) -> list[dict[int, str]]:
         """For each leaf of the dynamic arguments its symbols by dimension."""
         result: list[dict[int, str]] = [{} for _ in range(tree.num_leaves)]
         args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
@@ -88,17 +93,17 @@ class DynamicDims:
                 result[leaf] = dims
         return result
 
-    def entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any,
+    def entry(self, avals: tuple[ShapedArray, ...], tree: PyTreeSpec, static: Static | None,
               positions: list[int], names: Callable[[], list[str]],
-              trace: Callable[[tuple[ShapedArray, ...]], Any],
-              make_entry: Callable[[ClosedJaxpr, Any], Any]) -> Any:
-        """What a signature is traced to, or was at other sizes.
+              trace: Callable[[tuple[ShapedArray, ...]], Entry],
+              make_entry: Callable[[ClosedJaxpr, PyTreeSpec], Entry]) -> Any:
+        """The entry of a signature, by a trace of it or of other sizes.
 
         Args:
           positions: of the positional arguments that are not static.
           names: gives the name of each leaf, for messages.
           trace: traces the function at given types.
-          make_entry: what jit keeps of a jaxpr and the structure of its results.
+          make_entry: makes jit's entry of a jaxpr and the structure of its results.
 
         Raises:
           ValueError: the arguments lack a dimension, or one symbol has two sizes.
@@ -126,7 +131,7 @@ class DynamicDims:
                 if scope.failure is None or error is scope.failure:
                     raise
                 raise scope.failure from error
-            if scope.failure is not None:      # somebody caught it, and went another way
+            if scope.failure is not None:      # somebody caught it, and took another path
                 raise scope.failure
             if entry.captured:
                 return trace(avals)
@@ -135,7 +140,7 @@ class DynamicDims:
         return make_entry(*variant.at(open_sizes))
 
 
-def _check_spec(spec: Any, place: str) -> None:
+def _check_spec(spec: PyTree, path: str) -> None:
     if spec is None:
         return
     if isinstance(spec, Mapping):
@@ -143,20 +148,20 @@ def _check_spec(spec: Any, place: str) -> None:
             for key, symbol in spec.items():
                 if not isinstance(symbol, str) or not symbol.isidentifier():
                     raise ValueError(
-                        f"{place}[{key}] must be the name of a symbol, an identifier such as "
+                        f"{path}[{key}] must be the name of a symbol, an identifier such as "
                         f"'batch', got {symbol!r}")
             return
         for key, inner in spec.items():
-            _check_spec(inner, f"{place}[{key!r}]")
+            _check_spec(inner, f"{path}[{key!r}]")
     elif isinstance(spec, (tuple, list)):
         for position, inner in enumerate(spec):
-            _check_spec(inner, f"{place}[{position}]")
+            _check_spec(inner, f"{path}[{position}]")
     else:
-        raise TypeError(f"{place} must map dimensions to symbols, such as {{0: 'batch'}}, or be a "
+        raise TypeError(f"{path} must map dimensions to symbols, such as {{0: 'batch'}}, or be a "
                         f"pytree of such maps, got {spec!r}")
 
 
-def _spread(spec: Any, value: Any, place: str) -> Iterator[tuple[int, dict[int, str]]]:
+def _spread(spec: PyTree, value: PyTree, path: str) -> Iterator[tuple[int, dict[int, str]]]:
     """The leaves (numbers) under an argument, with their part of its specification."""
     if spec is None:
         return
@@ -172,9 +177,9 @@ def _spread(spec: Any, value: Any, place: str) -> Iterator[tuple[int, dict[int, 
             len(spec) == len(value)):
         children, inner = list(enumerate(value)), list(spec)
     else:
-        raise ValueError(f"dynamic_dims does not fit the structure of {place}: {spec!r}")
+        raise ValueError(f"dynamic_dims does not fit the structure of {path}: {spec!r}")
     for (key, child), part in zip(children, inner, strict=True):
-        yield from _spread(part, child, f"{place}[{key!r}]")
+        yield from _spread(part, child, f"{path}[{key!r}]")
 
 
 def _sizes(avals: tuple[ShapedArray, ...], leaf_dims: list[dict[int, str]],

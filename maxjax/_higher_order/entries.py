@@ -1,31 +1,33 @@
-"""What functions under jit were traced to, by signature."""
+"""The traces of functions under jit, by signature."""
 
 from __future__ import annotations
 
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._higher_order.dynamic import MAX_SIZES, Variant
 from maxjax._higher_order.shape_struct import shape_structs
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.liveness import count_as_read, read_inputs
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 
-# So many traces of functions that touch array references are kept: each holds the references.
+# The most traces that touch array references: each keeps its references alive.
 MAX_REF_ENTRIES = 32
 
 
 class Entry:
-    """What one signature of a jitted function was traced to."""
+    """The trace of one signature of a jitted function, and how it is called."""
 
     __slots__ = ("captured", "closed", "donated", "is_leaf", "out_tree", "touches_refs", "traced",
                  "unusable")
 
-    def __init__(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any],
+    def __init__(self, closed: ClosedJaxpr, out_tree: PyTreeSpec, captured: list[Value],
                  donated: tuple[int, ...], keep_unused: bool, touches_refs: bool):
         self.traced = closed
         self.closed = _reading_all(closed) if keep_unused else closed
@@ -33,18 +35,18 @@ class Entry:
         self.is_leaf = out_tree.is_leaf()
         self.captured = captured      # tracers of outer functions: the first operands
         self.touches_refs = touches_refs      # its arguments, or what it closes over
-        # The donated leaves, and the types of those that no result can take the memory of.
+        # The donated leaves, and the types of those whose memory no result can take.
         self.donated, self.unusable = usable_donations(
             closed, donated, keep_unused) if donated else ((), [])
 
     def result_structs(self) -> Any:
         """The shapes and dtypes of the results, as a pytree."""
-        # The new values of array references stand behind the function's own results.
+        # The new values of array references follow the function's own results.
         return pytree.unflatten(self.out_tree, shape_structs(
             self.closed.out_avals[:self.out_tree.num_leaves]))
 
     def warn_of_donations(self) -> None:
-        """Says once which donated memory is of no use."""
+        """Warns once of donated memory that no result can take."""
         unusable, self.unusable = self.unusable, []
         if unusable:
             shown = ", ".join(aval.str_short() for aval in unusable)
@@ -65,7 +67,7 @@ def _reading_all(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def usable_donations(closed: ClosedJaxpr, donated: Sequence[int], keep_unused: bool) -> tuple[
         tuple[int, ...], list[ShapedArray]]:
-    """The donated inputs whose memory a result of as many bytes can have; and the other types.
+    """The donated inputs whose memory a result of as many bytes can take; the types of the others.
 
     Inputs that nothing reads are no part of the program, unless they are to be kept.
     """
@@ -83,8 +85,8 @@ def usable_donations(closed: ClosedJaxpr, donated: Sequence[int], keep_unused: b
             unusable.append(aval)
     return tuple(taken), unusable
 
-# What functions were traced to: jitted again, they are not traced again. Held weakly, it goes with
-# the function.
+# Traces by function: one that is jitted again is not traced again. A trace lives as long as its
+# function, which is held weakly.
 _traces: weakref.WeakKeyDictionary[Any, dict[Any, tuple[ClosedJaxpr, Any]]] = (
     weakref.WeakKeyDictionary())
 _caches: weakref.WeakSet[EntryCache] = weakref.WeakSet()
@@ -93,20 +95,21 @@ _caches: weakref.WeakSet[EntryCache] = weakref.WeakSet()
 class EntryCache:
     """The entries of one function under jit.
 
-    One of arrays is kept for as long as the function under jit is, its trace for as long as the
-    function itself. Of entries that touch array references there are at most ``MAX_REF_ENTRIES``,
-    of those of dynamic sizes ``MAX_SIZES``: the oldest goes first. One that captures tracers of
-    outer functions is not kept: they are other ones next time.
+    An entry of arrays lives as long as the function under jit, its trace as long as the function
+    itself. There are at most ``MAX_REF_ENTRIES`` entries that touch array references, and at most
+    ``MAX_SIZES`` of dynamic sizes: the oldest goes first. An entry that captures tracers of outer
+    functions is not cached: the tracers will be others next time.
 
     Attributes:
-      by_signature: the entries, by (tree, types, static arguments, options) and what more tells
-        signatures apart.
+      by_signature: the entries, by (tree, types, static arguments, options) and what else
+        distinguishes signatures.
       by_types: those of calls with arrays and nothing else, by (types, options) once more.
     """
 
     __slots__ = ("__weakref__", "_function", "_variants", "by_signature", "by_types")
 
-    def __init__(self, function: Callable[..., Any], variants: dict[Any, list[Variant]] | None):
+    def __init__(self, function: Callable[..., PyTree],
+                 variants: dict[Hashable, list[Variant]] | None):
         """Args:
           variants: the traces at dynamic sizes, which go with the entries; None where there are no
             such sizes.
@@ -131,7 +134,7 @@ class EntryCache:
         except TypeError:      # unhashable, or it cannot be referred to weakly
             return {}
 
-    def keep(self, key: Any, entry: Entry) -> None:
+    def keep(self, key: Hashable, entry: Entry) -> None:
         """Keeps a new entry for its signature."""
         if entry.captured:
             return

@@ -27,6 +27,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.serialize import NotSerializable, decode, dumps, encode
 from maxjax._ir.symbolic import SymbolicScope, parse_dimension, scope_of
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
+from maxjax._ir.typing import Value
 from maxjax._primitives import all as all_primitives  # noqa: F401  those that come at first use
 from maxjax._primitives.convert import convert_element_type_p
 
@@ -75,7 +76,7 @@ def _encode_spec(spec: PartitionSpec | None) -> Any:
         [list(entry_axes(entry)) for entry in spec], sorted(spec.unreduced), sorted(spec.reduced)]
 
 
-def _decode_spec(data: Any) -> PartitionSpec | None:
+def _decode_spec(data: list[Any] | None) -> PartitionSpec | None:
     return None if data is None else PartitionSpec(
         *map(tuple, data[0]), unreduced=frozenset(data[1]), reduced=frozenset(data[2]))
 
@@ -99,7 +100,7 @@ def _strong(program: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(program.jaxpr.replace(eqns=eqns, outvars=outvars), program.consts)
 
 
-def _encode_constant(value: Any) -> str:
+def _encode_constant(value: Value) -> str:
     content = installed.runtime.operand(value).host()
     return base64.b64encode(np.ascontiguousarray(content).tobytes()).decode()
 
@@ -179,6 +180,6 @@ def _match(avals: Sequence[ShapedArray], of_program: Sequence[ShapedArray]) -> b
     return len(real) == len(of_program) and all(map(match_up_to_weak_type, real, of_program))
 
 
-def _decode_constant(text: str, aval: Any) -> Any:
+def _decode_constant(text: str, aval: ShapedArray) -> Any:
     content = np.frombuffer(base64.b64decode(text), dtypes.physical(aval.dtype))
     return installed.runtime.constant(content.reshape(aval.shape), aval)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from maxjax._base import config, dtypes, meshes, pytree
 from maxjax._base.meshes import Mesh, PartitionSpec
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.signatures import leaf_names
 from maxjax._base.treedef import PyTreeDef
@@ -25,8 +26,9 @@ from maxjax._ir.liveness import read_inputs
 from maxjax._ir.runtime import installed
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.symbolic import scope_of, solve
-from maxjax._ir.trace import aval_of, context
+from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Shape, Value
 from maxjax._transforms.autodiff import leaf_operand
 
 minimum_supported_calling_convention_version = 9
@@ -46,7 +48,7 @@ class Exported:
       out_tree, out_avals: of the result.
       platforms: what it was exported for.
       disabled_safety_checks: what calls do not check.
-      calling_convention_version: that of JAX's that the call follows.
+      calling_convention_version: the version of JAX's convention that the call follows.
       nr_devices: how many devices it runs on: those of the mesh that arguments, results or the
         program name.
       ordered_effects, unordered_effects: none: functions with effects are not exported.
@@ -65,7 +67,7 @@ class Exported:
     out_avals: tuple[ShapedArray, ...]
     platforms: tuple[str, ...]
     disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
-    # Takes and gives the arrays but those of float0, which hold nothing.
+    # Takes and gives the arrays except those of float0, which hold nothing.
     program: ClosedJaxpr = dataclasses.field(repr=False)
     _get_vjp: Callable[[Exported], Exported] | None = dataclasses.field(repr=False)
     calling_convention_version: int = maximum_supported_calling_convention_version
@@ -109,7 +111,7 @@ class Exported:
         return _shardings(mesh, self.in_specs, len(self.in_avals))
 
     def out_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
-        """How each result does."""
+        """How each result lies over a mesh of the axes that it was exported for."""
         return _shardings(mesh, self.out_specs, len(self.out_avals))
 
     def mlir_module(self) -> NoReturn:
@@ -158,7 +160,7 @@ class Exported:
         cotangents of the arguments.
 
         Raises:
-          ValueError: it was saved without.
+          ValueError: it was saved without a derivative.
         """
         if self._get_vjp is None:
             raise ValueError("No VJP is available")
@@ -168,7 +170,7 @@ class Exported:
         return known      # type: ignore[return-value]
 
     # --- calling ---
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Calls the function.
 
         Args:
@@ -176,8 +178,7 @@ class Exported:
             sizes are found from the shapes.
 
         Raises:
-          ValueError: the arguments are of another structure, shape or dtype, or the platform is
-            another one.
+          ValueError: the arguments' structure, shapes or dtypes differ, or the platform does.
         """
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != self.in_tree.spec:
@@ -204,11 +205,11 @@ class Exported:
             else next(given)
             for aval, shape in zip(self.out_avals, shapes, strict=True)])
 
-    def _placed(self, inputs: Sequence[Any]) -> tuple[list[Any], Sequence[Any] | None]:
-        """The arrays lying as the function wants them, and how the results do.
+    def _placed(self, inputs: Sequence[Array]) -> tuple[list[Any], Sequence[Any] | None]:
+        """The arrays with the shardings that the function requires, and those of the results.
 
         Raises:
-          ValueError: they, and the mesh around, are on another number of devices.
+          ValueError: the number of devices of the arrays and the mesh around is another.
         """
         if self.nr_devices == 1:
             return list(inputs), None
@@ -231,10 +232,10 @@ class Exported:
     def _shape_of_float0(self, aval: ShapedArray, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
         return _shape_at(aval, self._sizes(avals))
 
-    def _tree_message(self, tree: Any) -> str:
+    def _tree_message(self, tree: PyTreeSpec) -> str:
         differences = "".join(
-            f"   - {place} is a {given} in the invocation and a {seen} when exported, so {why}.\n\n"
-            for place, seen, given, why in tree_differences(self.in_tree.spec, tree))
+            f"   - {path} is a {given} in the invocation and a {seen} when exported, so {why}.\n\n"
+            for path, seen, given, why in tree_differences(self.in_tree.spec, tree))
         return ("The invocation args and kwargs must have the same pytree structure as when the "
                 f"function '{self.fun_name}' was exported, but they have the following structural "
                 f"differences:\n{differences}")
@@ -276,7 +277,7 @@ class Exported:
 def deserialize(blob: bytearray | bytes | memoryview) -> Exported:
     """Reads what ``Exported.serialize`` gave.
 
-    Nothing of it is run before it is called; classes of the user's must be registered again.
+    Nothing of it is run before it is called; users' classes must be registered again.
 
     Args:
       blob: the bytes.
@@ -303,7 +304,7 @@ def _shardings(mesh: Mesh, specs: Sequence[PartitionSpec | None],
 
 
 def _check_argument(name: str, want: ShapedArray, got: ShapedArray) -> None:
-    def shown(shape: Any) -> str:
+    def shown(shape: Shape) -> str:
         return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
     if got.ndim != want.ndim:
@@ -333,13 +334,13 @@ def _differentiable(exported: Exported, closed: ClosedJaxpr,
     """The call of a program, with the exported derivative as its rule."""
 
     @custom_vjp
-    def call_exported(*inputs: Any) -> list[Any]:
+    def call_exported(*inputs: Value) -> list[Any]:
         return list(jit_p.bind(*map(leaf_operand, inputs), jaxpr=closed, name=exported.fun_name))
 
-    def forward(*inputs: Any) -> tuple[list[Any], Any]:
+    def forward(*inputs: Value) -> tuple[list[Any], Any]:
         return call_exported(*inputs), inputs
 
-    def backward(inputs: Any, cotangents: Any) -> tuple[Any, ...]:
+    def backward(inputs: Sequence[Value], cotangents: Sequence[Value]) -> tuple[Any, ...]:
         derivative = exported.vjp()
         given, found = iter(inputs), iter(cotangents)
         primals = [_float0(aval) if aval.dtype == dtypes.float0 else next(given) for aval in avals]
@@ -357,7 +358,7 @@ def _differentiable(exported: Exported, closed: ClosedJaxpr,
     return call_exported
 
 
-def _float0(aval: ShapedArray, sizes: Any = None) -> np.ndarray:
+def _float0(aval: ShapedArray, sizes: Mapping[str, int] | None = None) -> np.ndarray:
     return np.zeros(_shape_at(aval, sizes), dtypes.float0)
 
 

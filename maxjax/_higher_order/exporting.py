@@ -1,4 +1,4 @@
-"""How a function is exported: traced, freed of what cannot be saved, and with its derivative."""
+"""How a function is exported: traced, rid of what cannot be saved, and with its derivative."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.meshes import AbstractMesh, Mesh, PartitionSpec
-from maxjax._base.shardings import NamedSharding
+from maxjax._base.pytree import PyTree
+from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.exported import Exported, argument_names
-from maxjax._higher_order.jit_function import make_jit
+from maxjax._higher_order.jit_function import PjitFunction, make_jit
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct
 from maxjax._ir.evaluate import eval_jaxpr
@@ -21,12 +22,13 @@ from maxjax._ir.refs import RefsTouched
 from maxjax._ir.serialize import NotSerializable, encode
 from maxjax._ir.symbolic import solve
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, placements
 from maxjax._transforms import autodiff
 from maxjax._transforms.simplify import inline_calls
 
 
-def export_function(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+def export_function(jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict[str, PyTree],
                     platforms: tuple[str, ...],
                     disabled_checks: Sequence[DisabledSafetyCheck]) -> Exported:
     """Traces a jitted function and exports it; see ``maxjax.export.export``."""
@@ -52,7 +54,7 @@ def export_function(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
     return exported
 
 
-def _specs(places: Sequence[Any]) -> tuple[PartitionSpec | None, ...]:
+def _specs(places: Sequence[Sharding | None]) -> tuple[PartitionSpec | None, ...]:
     return tuple([place.spec if isinstance(place, NamedSharding) else None for place in places])
 
 
@@ -69,7 +71,7 @@ def _mesh_in(closed: ClosedJaxpr) -> Any:
 def _exported(name: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
               out_tree: PyTreeDef, out_avals: tuple[ShapedArray, ...], closed: ClosedJaxpr,
               platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]) -> Exported:
-    """``closed`` takes and gives the arrays but those of float0."""
+    """``closed`` takes and gives the arrays except those of float0."""
     program = without_rules(closed)
     try:
         encode(program.jaxpr)
@@ -93,7 +95,7 @@ def without_rules(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _anywhere(eqn: JaxprEqn) -> JaxprEqn:
-    """An equation that says where values are, as one that does not: a file names no devices."""
+    """Removes from an equation where its values are: a file names no devices."""
     count = len(eqn.invars)
     return JaxprEqn(device_put_p, eqn.invars, {
         "devices": (None,) * count, "srcs": (None,) * count,
@@ -124,12 +126,12 @@ def _vjp_of(exported: Exported, closed: ClosedJaxpr) -> Exported:
     kept = [aval for aval in inputs if aval.dtype != dtypes.float0]
     taken = [aval for aval in tangents if aval.dtype != dtypes.float0]
 
-    def function(*values: Any) -> list[Any]:
-        """Of the arrays but those of float0."""
+    def function(*values: Value) -> list[Any]:
+        """Takes and gives the arrays except those of float0."""
         primals, given = values[:len(kept)], iter(values[len(kept):])
         active = [dtypes.is_inexact(aval.dtype) for aval in kept]
 
-        def of_active(*chosen: Any) -> list[Any]:
+        def of_active(*chosen: Value) -> list[Any]:
             mine = iter(chosen)
             operands = [next(mine) if is_active else x
                         for is_active, x in zip(active, primals, strict=True)]

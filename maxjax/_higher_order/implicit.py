@@ -1,14 +1,15 @@
-"""custom_linear_solve and custom_root: solutions that are differentiated by what they solve."""
+"""custom_linear_solve and custom_root: solutions differentiated through their equations."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.control import Traced, merged, operands_of, traced
 from maxjax._higher_order.custom_jvp import custom_jvp
@@ -17,14 +18,20 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import aval_of
+from maxjax._ir.trace import Array, aval_of
+from maxjax._ir.typing import HostValue, Value
 from maxjax._primitives.arithmetic import neg_p, sub_p
-from maxjax._primitives.rules import call_factors, is_linear
+from maxjax._primitives.rules import Linear, call_factors, is_linear
 from maxjax._transforms.autodiff import linearize
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_flat, jvp_jaxpr
 from maxjax._transforms.simplify import simplify_once
 from maxjax._transforms.transpose import transpose_jaxpr
+
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+
+T = TypeVar("T")
 
 # --- linear systems -------------------------------------------------------------------------------
 
@@ -41,7 +48,7 @@ class LinearSolveTuple(NamedTuple):
         return LinearSolveTuple(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
 
-def _parts(values: Sequence[Any], lengths: LinearSolveTuple) -> tuple[LinearSolveTuple, list[Any]]:
+def _parts(values: Sequence[T], lengths: LinearSolveTuple) -> tuple[LinearSolveTuple, list[T]]:
     """The constants of each function, and the right-hand sides."""
     parts, start = [], 0
     for length in lengths:
@@ -50,25 +57,26 @@ def _parts(values: Sequence[Any], lengths: LinearSolveTuple) -> tuple[LinearSolv
     return LinearSolveTuple(*parts), list(values[start:])
 
 
-def _bind(consts: LinearSolveTuple, b: Sequence[Any], lengths: LinearSolveTuple,
+def _bind(consts: LinearSolveTuple, b: Sequence[Value], lengths: LinearSolveTuple,
           jaxprs: LinearSolveTuple) -> list[Any]:
     return linear_solve_p.bind(*(x for part in consts for x in part), *b, const_lengths=lengths,
                                jaxprs=jaxprs)
 
 
-def _evaluate(*values: Any, const_lengths: LinearSolveTuple, jaxprs: LinearSolveTuple) -> list[Any]:
+def _evaluate(*values: HostValue, const_lengths: LinearSolveTuple, jaxprs: LinearSolveTuple
+              ) -> list[Any]:
     consts, b = _parts(values, const_lengths)
     return interpreter(simplify_once(jaxprs.solve))(*consts.solve, *b)
 
 
-def _lower(ctx: Any, *values: Any, const_lengths: LinearSolveTuple,
+def _lower(ctx: Lowering, *values: Any, const_lengths: LinearSolveTuple,
            jaxprs: LinearSolveTuple) -> list[Any]:
     consts, b = _parts(values, const_lengths)
     return ctx.lower_closed(jaxprs.solve, [*consts.solve, *b])
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: LinearSolveTuple,
-         jaxprs: LinearSolveTuple) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
+         const_lengths: LinearSolveTuple, jaxprs: LinearSolveTuple) -> tuple[list[Any], list[Any]]:
     """A x = b, so A dx = db - dA x."""
     consts, b = _parts(primals, const_lengths)
     directions, b_dot = _parts(tangents, const_lengths)
@@ -85,13 +93,13 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: Line
                  else sub_p.bind(db, change) for db, change in zip(b_dot, moved, strict=True)]
     if all(value is None for value in right):
         return outs, [None] * len(outs)
-    right = [instantiate(value, aval_of(x)) for value, x in zip(right, b, strict=True)]
-    out_dot = _bind(consts, right, const_lengths, jaxprs)[:count]
+    given = [instantiate(value, aval_of(x)) for value, x in zip(right, b, strict=True)]
+    out_dot = _bind(consts, given, const_lengths, jaxprs)[:count]
     return outs, [*out_dot, *(None,) * (len(outs) - count)]
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, const_lengths: LinearSolveTuple,
-               jaxprs: LinearSolveTuple) -> list[Any]:
+def _transpose(cotangents: Sequence[Array | None], *operands: Array | Linear,
+               const_lengths: LinearSolveTuple, jaxprs: LinearSolveTuple) -> list[Any]:
     if jaxprs.transpose_solve is None:
         raise TypeError("transpose_solve required for backwards mode automatic differentiation of "
                         "custom_linear_solve")
@@ -104,7 +112,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, const_lengths: LinearS
     return [*(None,) * sum(const_lengths), *found]
 
 
-def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
+def _batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *,
            const_lengths: LinearSolveTuple, jaxprs: LinearSolveTuple) -> tuple[
                list[Any], list[int | None]]:
     consts, b = _parts(operands, const_lengths)
@@ -133,11 +141,12 @@ linear_solve_p = Primitive(
 )
 
 
-def custom_linear_solve(matvec: Callable[[Any], Any], b: Any,
-                        solve: Callable[[Callable[[Any], Any], Any], Any],
-                        transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
-                        symmetric: bool = False, has_aux: bool = False) -> Any:
-    """Solves ``matvec(x) = b`` with a solver of one's own, which is not differentiated itself.
+def custom_linear_solve(
+        matvec: Callable[[PyTree], PyTree], b: PyTree,
+        solve: Callable[[Callable[[PyTree], PyTree], PyTree], PyTree],
+        transpose_solve: Callable[[Callable[[PyTree], PyTree], PyTree], PyTree] | None = None,
+        symmetric: bool = False, has_aux: bool = False) -> Any:
+    """Solves ``matvec(x) = b`` with a given solver, which is not differentiated itself.
 
     Derivatives solve a system of the same matrix, and in reverse mode of its transpose.
 
@@ -150,7 +159,7 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any,
 
     Raises:
       ValueError: ``matvec`` or ``solve`` gives other shapes than ``b`` has.
-      TypeError: it is differentiated in reverse mode, and there is no ``transpose_solve``.
+      TypeError: reverse mode is used, and there is no ``transpose_solve``.
 
     >>> b = jnp.array([2., 4.])
     >>> lax.custom_linear_solve(lambda x: 2 * x, b, lambda matvec, b: b / 2)
@@ -161,7 +170,7 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any,
     avals = [x.aval for x in values]
     arguments = pytree.structure((b,))
 
-    def trace(function: Callable[..., Any]) -> Traced:
+    def trace(function: Callable[..., PyTree]) -> Traced:
         return traced(function, "custom_linear_solve", arguments, avals)
 
     def check(name: str, result: Traced, aux: bool) -> None:
@@ -185,7 +194,7 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any,
         closed = _transposed(forward.closed, len(forward.consts))
         backward = (closed, forward.consts)
 
-        def vecmat(x: Any) -> Any:
+        def vecmat(x: PyTree) -> Any:
             given = operands_of(pytree.leaves(x))
             return pytree.unflatten(
                 tree, eval_jaxpr(closed.jaxpr, closed.consts, *forward.consts, *given))
@@ -208,7 +217,7 @@ def _transposed(matvec: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
     linear = (*(False,) * num_consts, *(True,) * count)
     backward, nonzero = transpose_jaxpr(matvec, linear, (True,) * count)
 
-    def function(*args: Any) -> list[Any]:
+    def function(*args: Value) -> list[Any]:
         found = merged(nonzero, eval_jaxpr(backward.jaxpr, backward.consts, *args))
         return [instantiate(x, aval) for x, aval in zip(
             found, matvec.in_avals[num_consts:], strict=True)]
@@ -219,17 +228,17 @@ def _transposed(matvec: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
 # --- roots ----------------------------------------------------------------------------------------
 
 
-def custom_root(f: Callable[[Any], Any], initial_guess: Any,
-                solve: Callable[[Callable[[Any], Any], Any], Any],
-                tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+def custom_root(f: Callable[[PyTree], PyTree], initial_guess: PyTree,
+                solve: Callable[[Callable[[PyTree], PyTree], PyTree], PyTree],
+                tangent_solve: Callable[[Callable[[PyTree], PyTree], PyTree], PyTree],
                 has_aux: bool = False) -> Any:
-    """A root of ``f``, found by a solver of one's own, which is not differentiated itself.
+    """A root of ``f``, found by a given solver, which is not differentiated itself.
 
     Where f(x, a) = 0, the derivative dx solves the linear system (df/dx) dx = -(df/da) da.
 
     Args:
       f: a function of a pytree like ``initial_guess`` to one of the same structure; what it
-        closes over is what the root is differentiated by.
+        closes over is what the root is differentiated with respect to.
       solve: ``(f, initial_guess) -> x``.
       tangent_solve: ``(g, y) -> x`` with ``g(x) = y`` for a linear ``g``.
       has_aux: ``solve`` returns a pair ``(x, auxiliary data)``.
@@ -261,17 +270,19 @@ def custom_root(f: Callable[[Any], Any], initial_guess: Any,
     count = len(guess)
 
     @custom_jvp
-    def _custom_root(consts: list[Any], solver_consts: list[Any], start: list[Any]) -> list[Any]:
+    def _custom_root(consts: list[Value], solver_consts: list[Value], start: list[Value]
+                     ) -> list[Any]:
         closed = solver.closed
         return eval_jaxpr(closed.jaxpr, closed.consts, *solver_consts, *start)
 
     @_custom_root.defjvp
-    def _root_jvp(primals: Any, tangents: Any) -> Any:
+    def _root_jvp(primals: tuple[list[Value], list[Value], list[Value]],
+                  tangents: tuple[list[Value], list[Value], list[Value]]) -> Any:
         consts, solution = primals[0], _custom_root(*primals)
         root = solution[:count]
         closed = function.closed
 
-        def at(*args: Any) -> list[Any]:
+        def at(*args: Value) -> list[Any]:
             return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
         directions = [None if t.dtype == dtypes.float0 else t for t in tangents[0]]
@@ -288,7 +299,7 @@ def custom_root(f: Callable[[Any], Any], initial_guess: Any,
     return pytree.unflatten(solver.tree, results)
 
 
-def _check_tree(name: str, found: Any, expected: Any) -> None:
+def _check_tree(name: str, found: PyTreeSpec, expected: PyTreeSpec) -> None:
     if found != expected:
         raise TypeError(f"{name}() output pytree structure must match initial_guess, got "
                         f"{PyTreeDef(found)} and {PyTreeDef(expected)}.")

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.pytree import PyTree
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import DType
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.comparison import eq_p
 from maxjax._primitives.convert import convert_element_type
@@ -35,17 +37,17 @@ from maxjax._transforms.autodiff import (
 from maxjax._transforms.vmap import vmap, vmap_output
 
 
-def _wraps(fun: Callable[..., Any]) -> Callable[..., Any]:
+def _wraps(fun: Callable[..., PyTree]) -> Callable[..., Any]:
     return functools.wraps(
         fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(fun, name)])
 
 
-def _partial(fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[Any, ...],
-             kwargs: dict[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def _partial(fun: Callable[..., PyTree], argnums: int | Sequence[int], args: tuple[PyTree, ...],
+             kwargs: dict[str, PyTree]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The function of the chosen arguments alone, and those arguments."""
     positions = argument_positions(argument_numbers(argnums), len(args))
 
-    def chosen(*values: Any) -> Any:
+    def chosen(*values: PyTree) -> Any:
         merged = list(args)
         for position, value in zip(positions, values, strict=True):
             merged[position] = value
@@ -55,7 +57,7 @@ def _partial(fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[
     return chosen, tuple(args[n] for n in positions)
 
 
-def _check_forward_input(dtype: Any, holomorphic: bool) -> None:
+def _check_forward_input(dtype: DType, holomorphic: bool) -> None:
     if dtypes.is_key(dtype):
         raise TypeError(f"jacfwd with input element type {dtype}")
     _check_complex("jacfwd", "inputs", dtype, holomorphic)
@@ -67,7 +69,7 @@ def _check_forward_input(dtype: Any, holomorphic: bool) -> None:
             "inputs, use jax.jvp directly.")
 
 
-def _check_reverse_output(dtype: Any, holomorphic: bool) -> None:
+def _check_reverse_output(dtype: DType, holomorphic: bool) -> None:
     _check_complex("jacrev", "outputs", dtype, holomorphic)
     if holomorphic or dtypes.is_floating(dtype):
         return
@@ -80,18 +82,18 @@ def _check_reverse_output(dtype: Any, holomorphic: bool) -> None:
         f"but got {dtype.name}. {advice}")
 
 
-def _check_complex(name: str, what: str, dtype: Any, holomorphic: bool) -> None:
+def _check_complex(name: str, what: str, dtype: DType, holomorphic: bool) -> None:
     if holomorphic and not dtypes.is_complex(dtype):
         raise TypeError(
             f"{name} with holomorphic=True requires {what} with complex dtype, but got "
             f"{dtype.name}.")
 
 
-def _dtypes(tree: Any) -> list[Any]:
+def _dtypes(tree: PyTree) -> list[Any]:
     return [aval_of(x).dtype for x in arguments_of(pytree.leaves(tree))]
 
 
-def _basis(leaves: Sequence[Any]) -> list[Any]:
+def _basis(leaves: Sequence[Array]) -> list[Any]:
     """For each leaf, the part of all unit vectors of the leaves together: shape (total, ...)."""
     avals = [aval_of(leaf) for leaf in leaves]
     if any(is_dimension(aval.size) for aval in avals):
@@ -122,7 +124,7 @@ def _symbolic_basis(avals: Sequence[ShapedArray]) -> list[Any]:
     return parts
 
 
-def _column(tangent: Any, result: Any) -> Any:
+def _column(tangent: Array, result: Array) -> Any:
     """A tangent; zeros of the result's own type for float0."""
     aval = aval_of(result)
     if dtypes.is_inexact(aval.dtype):
@@ -130,14 +132,14 @@ def _column(tangent: Any, result: Any) -> Any:
     return installed.runtime.constant(np.zeros(aval.shape, dtypes.physical(aval.dtype)), aval)
 
 
-def _row(cotangent: Any, aval: ShapedArray) -> Any:
+def _row(cotangent: Array, aval: ShapedArray) -> Any:
     """A cotangent as weakly typed as its argument; zeros of the argument's own type for float0."""
     if dtypes.is_inexact(aval.dtype):
         return like_argument(cotangent, aval)
     return installed.runtime.constant(np.zeros(aval.shape, dtypes.physical(aval.dtype)), aval)
 
 
-def _split(value: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
+def _split(value: Array, leaves: Sequence[Array], axis: int) -> list[Any]:
     """A result for all unit vectors, taken apart along ``axis`` leaf by leaf."""
     parts, start = [], 0
     for leaf in leaves:
@@ -148,12 +150,12 @@ def _split(value: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
     return parts
 
 
-def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+def jacfwd(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: bool = False,
            holomorphic: bool = False) -> Callable[..., Any]:
     """A function that gives the Jacobian of ``fun``, column by column in forward mode.
 
     Args:
-      argnums: the positional argument, or arguments, to differentiate by.
+      argnums: the positional argument or arguments to differentiate with respect to.
       has_aux: ``fun`` returns a pair (result, auxiliary data).
       holomorphic: ``fun`` is holomorphic.
 
@@ -164,7 +166,7 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
     check_callable(fun)
 
     @_wraps(fun)
-    def jacfun(*args: Any, **kwargs: Any) -> Any:
+    def jacfun(*args: PyTree, **kwargs: PyTree) -> Any:
         chosen, values = _partial(fun, argnums, args, kwargs)
         for dtype in _dtypes(values):
             _check_forward_input(dtype, holomorphic)
@@ -174,8 +176,8 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
 
         aux: list[Any] = []
 
-        def push(*tangents: Any) -> Any:
-            # Auxiliary data do not depend on the tangents: they pass by the map.
+        def push(*tangents: PyTree) -> Any:
+            # Auxiliary data do not depend on the tangents: they bypass the map.
             result, tangent, *aux[:] = jvp(
                 chosen, arguments, pytree.unflatten(tree, tangents), has_aux=has_aux)
             for leaf in pytree.leaves(aux):
@@ -187,7 +189,7 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
         for dtype in _dtypes(result):
             _check_complex("jacfwd", "outputs", dtype, holomorphic)
 
-        def columns(value: Any) -> Any:
+        def columns(value: PyTree) -> Any:
             parts = _split(value, leaves, value.ndim - 1)
             whole = pytree.unflatten(tree, parts)
             return whole[0] if isinstance(argnums, int) else whole
@@ -198,16 +200,16 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
     return jacfun
 
 
-def jacrev(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+def jacrev(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: bool = False,
            holomorphic: bool = False, allow_int: bool = False) -> Callable[..., Any]:
     """A function that gives the Jacobian of ``fun``, row by row in reverse mode.
 
-    Arguments and results are those of ``jacfwd``; ``allow_int`` lets integer arguments be.
+    Arguments and results are those of ``jacfwd``; ``allow_int`` allows integer arguments.
     """
     check_callable(fun)
 
     @_wraps(fun)
-    def jacfun(*args: Any, **kwargs: Any) -> Any:
+    def jacfun(*args: PyTree, **kwargs: PyTree) -> Any:
         chosen, values = _partial(fun, argnums, args, kwargs)
         for leaf in pytree.leaves(values):
             check_input("jacrev", holomorphic, allow_int, leaf)
@@ -218,7 +220,7 @@ def jacrev(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
         leaves = operands_of(leaves)
         avals = pytree.map(lambda x: aval_of(operands_of([x])[0]), values)
 
-        def pull(*cotangents: Any) -> Any:
+        def pull(*cotangents: PyTree) -> Any:
             return pytree.map(_row, pullback(pytree.unflatten(tree, cotangents)), avals)
 
         rows = vmap(pull)(*_basis(leaves))
@@ -233,19 +235,19 @@ def jacrev(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
     return jacfun
 
 
-def hessian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+def hessian(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: bool = False,
             holomorphic: bool = False) -> Callable[..., Any]:
     """A function that gives the Hessian of ``fun``: forward over reverse mode."""
     return jacfwd(jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
                   argnums, has_aux=has_aux, holomorphic=holomorphic)
 
 
-def fwd_and_bwd(fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False,
+def fwd_and_bwd(fun: Callable[..., PyTree], argnums: int | Sequence[int], has_aux: bool = False,
                 jitted: bool = True) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The forward and the backward pass of a function, each traced once for a signature.
 
     Args:
-      argnums: the positional argument, or arguments, to differentiate by.
+      argnums: the positional argument or arguments to differentiate with respect to.
       has_aux: ``fun`` returns a pair (result, auxiliary data).
       jitted: gives both under ``jit``.
 
@@ -260,12 +262,12 @@ def fwd_and_bwd(fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: 
     """
     check_callable(fun)
 
-    def fwd(*args: Any) -> Any:
+    def fwd(*args: PyTree) -> Any:
         chosen, values = _partial(fun, argnums, args, {})
         return value_and_pullback(chosen, values, has_aux)
 
-    def bwd(residuals: Any, out_ct: Any) -> Any:
-        cotangents = residuals(out_ct)
+    def bwd(residuals: PyTree, cotangent: PyTree) -> Any:
+        cotangents = residuals(cotangent)
         return cotangents[0] if isinstance(argnums, int) else cotangents
 
     return (make_jit(fwd), make_jit(bwd)) if jitted else (fwd, bwd)

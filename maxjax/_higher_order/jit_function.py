@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from maxjax._base import config, monitoring, pytree, spans
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names, positional_names, signature_of
 from maxjax._base.source import function_location
 from maxjax._higher_order.cache_misses import explain
@@ -40,7 +41,7 @@ from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.symbolic import scope_of
 from maxjax._ir.trace import Tracer, context
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import Function
+from maxjax._ir.typing import Function, Value
 
 logger = logging.getLogger("maxjax")
 
@@ -48,7 +49,7 @@ logger = logging.getLogger("maxjax")
 class PjitFunction:
     """A function under jit. Made by ``maxjax.jit``."""
 
-    def __init__(self, function: Callable[..., Any], static: Selection, donated: Selection,
+    def __init__(self, function: Callable[..., PyTree], static: Selection, donated: Selection,
                  inline: bool, keep_unused: bool, dynamic: DynamicDims | None,
                  target: Target | None, shardings: Shardings | None):
         functools.update_wrapper(self, function)
@@ -65,11 +66,11 @@ class PjitFunction:
         self._plain = self._simple and shardings is None
         self._name = getattr(function, "__name__", type(function).__name__)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         runtime = installed.runtime
         at_base = context.trace is runtime
         if self._plain and not kwargs and at_base:
-            # Arrays and nothing else: neither taken apart nor put together again.
+            # Arrays and nothing else: no pytrees to flatten.
             types = runtime.array_types(args)
             if types is not None:
                 entry = self._entries.by_types.get((types, config.trace_state()))
@@ -90,7 +91,7 @@ class PjitFunction:
                 if entry is not None and not entry.touches_refs:
                     try:
                         results = runtime.call(entry.closed, leaves, entry.donated)
-                    except OverflowError:      # a Python int too large: told with its path below
+                    except OverflowError:      # a Python int too large: its path is named below
                         pass
                     else:
                         if self._plain and not kwargs and runtime.array_types(args) is not None:
@@ -98,7 +99,7 @@ class PjitFunction:
                         return entry.out_tree.unflatten(results)
         return self._call_slowly(leaves, tree, static, args, kwargs)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Jitted methods bind like functions."""
         return self if instance is None else functools.partial(self, instance)
 
@@ -106,8 +107,8 @@ class PjitFunction:
         return f"<PjitFunction of {self._function!r}>"
 
     # --- ahead of time ---
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
-        """Traces the function for arguments of which only the types count."""
+    def trace(self, *args: PyTree, **kwargs: PyTree) -> Traced:
+        """Traces the function for arguments of which only the types matter."""
         entry, leaves, tree, static = self._trace_abstract(args, kwargs)
         if entry.closed.refs:
             raise RefsTouched("jit, ahead of time,", entry.closed.refs)
@@ -117,17 +118,17 @@ class PjitFunction:
             argument_place(leaf) if sharding is None else sharding
             for leaf, sharding in zip(leaves, given, strict=True)])
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: PyTree, **kwargs: PyTree) -> Lowered:
         """Traces and lowers the function."""
         return self.trace(*args, **kwargs).lower()
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The shapes and dtypes of the results."""
         return self._trace_abstract(args, kwargs)[0].result_structs()
 
-    def _trace_abstract(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
+    def _trace_abstract(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             Entry, list[Any], Any, Static | None]:
-        """The entry for arguments of which only the types count; leaves and tree of the dynamic
+        """The entry for arguments of which only the types matter; leaves and tree of the dynamic
         ones, and the static ones."""
         leaves, tree, static = self._flatten(args, kwargs)
         avals = []
@@ -141,8 +142,8 @@ class PjitFunction:
             return self._entry(tuple(avals), tree, static), leaves, tree, static
 
     # --- calls that are not hot ---
-    def _call_slowly(self, leaves: list[Any], tree: Any, static: Static | None,
-                     args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_slowly(self, leaves: list[object], tree: PyTreeSpec, static: Static | None,
+                     args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
         runtime = installed.runtime
@@ -162,8 +163,8 @@ class PjitFunction:
             except TypeError:
                 raise self._argument_error(leaf, position, tree, static) from None
         at_base = context.trace is runtime
-        # Rules of derivatives that run later have to find the references themselves: there is an
-        # entry for each of them where derivatives may be taken.
+        # Derivative rules that run later need the references themselves: where derivatives may be
+        # taken, each reference has an entry of its own.
         avals = tuple([x if x.__class__ is Ref and not at_base else x.aval for x in operands])
         entry = self._entry(avals, tree, static)
         if entry.closed.refs or any(x.__class__ is Ref for x in operands):
@@ -180,7 +181,7 @@ class PjitFunction:
                 *entry.captured, *operands, jaxpr=entry.closed, name=self._name)
         return pytree.unflatten(entry.out_tree, results)
 
-    def _call_with_refs(self, entry: Entry, operands: list[Any], tree: Any,
+    def _call_with_refs(self, entry: Entry, operands: list[Any], tree: PyTreeSpec,
                         static: Static | None) -> Any:
         """Calls with the values of references as further arguments, and writes the new ones."""
         runtime = installed.runtime
@@ -200,8 +201,8 @@ class PjitFunction:
         uses = [RefUse(ref, use.operation) for ref, use in zip(refs, closed.refs, strict=True)]
         return pytree.unflatten(entry.out_tree, write_back(uses, results))
 
-    def _call_sharded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls with arguments and results that lie as asked."""
+    def _call_sharded(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
+        """Calls with the shardings that arguments and results are asked to have."""
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
         operands, entry, outs = self._prepared(args, kwargs)
@@ -217,10 +218,10 @@ class PjitFunction:
                 jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed, name=self._name), outs)
         return entry.out_tree.unflatten(results)
 
-    def _prepared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
+    def _prepared(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             list[Any], Entry, Any]:
-        """The operands, lying as asked, the entry, and the shardings that the results shall have:
-        None where nothing is asked for."""
+        """The operands with the shardings asked for, the entry, and the shardings asked for the
+        results: None where nothing is."""
         if self._shardings is None:
             leaves, tree, static = self._flatten(args, kwargs)
             operands = [installed.runtime.operand(leaf) for leaf in leaves]
@@ -233,13 +234,13 @@ class PjitFunction:
         """What ``out_shardings`` or ``device`` asks for."""
         return None if self._shardings is None else self._shardings.of_results(entry)
 
-    def _argument_names(self, tree: Any, static: Static | None) -> list[str]:
+    def _argument_names(self, tree: PyTreeSpec, static: Static | None) -> list[str]:
         return argument_names(self._function, tree, dynamic_positions(tree, static))
 
-    def _argument_error(self, leaf: Any, position: int, tree: Any,
+    def _argument_error(self, leaf: object, position: int, tree: PyTreeSpec,
                         static: Static | None) -> TypeError:
         path = self._argument_names(tree, static)[position]
-        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):       # in the place of an array
+        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):       # stands for an array
             sizes = ",".join(map(str, leaf.shape))
             return TypeError(f"Argument '{path}' of shape {leaf.dtype}[{sizes}] of type "
                              f"{type(leaf)} is not a valid JAX type.")
@@ -251,7 +252,8 @@ class PjitFunction:
             "the static_argnums or static_argnames parameters of jax.jit.")
 
     # --- tracing ---
-    def _entry(self, avals: tuple[Any, ...], tree: Any, static: Static | None) -> Entry:
+    def _entry(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec, static: Static | None
+               ) -> Entry:
         key: Any = (tree, avals, static, config.trace_state())
         if context.axis_env:
             key = (*key, context.axis_env, context.manual)
@@ -261,23 +263,26 @@ class PjitFunction:
             self._entries.keep(key, entry)
         return entry
 
-    def _new_entry(self, avals: tuple[Any, ...], tree: Any, static: Static | None) -> Entry:
+    def _new_entry(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec,
+                   static: Static | None) -> Entry:
         if self._target is not None:
             self._target.check(self._name, function_location(self._function))
         dynamic = self._dynamic
         # Within a transformation sizes are those of its own trace.
         if dynamic is None or context.trace is not installed.runtime:
             return self._trace_shared(avals, tree, static)
-        if not all(isinstance(aval, ShapedArray) for aval in avals):
+        types = tuple([aval for aval in avals if isinstance(aval, ShapedArray)])
+        if len(types) < len(avals):
             raise NotImplementedError(
                 "jit with dynamic_dims takes no array references as arguments: pass their values")
         return dynamic.entry(
-            avals, tree, static, dynamic_positions(tree, static),
+            types, tree, static, dynamic_positions(tree, static),
             lambda: self._argument_names(tree, static),
             lambda types: self._trace(types, tree, static, with_refs=False),
             lambda closed, out_tree: self._made_entry(closed, out_tree, [], avals, tree, static))
 
-    def _trace_shared(self, avals: tuple[Any, ...], tree: Any, static: Static | None) -> Entry:
+    def _trace_shared(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec,
+                      static: Static | None) -> Entry:
         """The entry of a trace that another jit of the function may have made."""
         key = (avals, tree, static, config.trace_state(), context.axis_env, context.manual)
         traces = self._entries.traces
@@ -292,7 +297,7 @@ class PjitFunction:
             traces[key] = entry.traced, entry.out_tree
         return entry
 
-    def _trace(self, avals: tuple[Any, ...], tree: Any, static: Static | None,
+    def _trace(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec, static: Static | None,
                with_refs: bool = True) -> Entry:
         function = self._function
         location = function_location(function)
@@ -306,9 +311,9 @@ class PjitFunction:
         given = [traced_argument(aval, n, name)
                  for n, (aval, name) in enumerate(zip(avals, names, strict=True))]
 
-        def flat(*tracers: Any) -> Sequence[Any]:
+        def flat(*tracers: Value) -> Sequence[Any]:
             nonlocal out_tree
-            leaves = list(given)
+            leaves: list[Any] = list(given)
             for n, tracer in zip(arrays, tracers, strict=True):
                 leaves[n] = tracer
             given_args, given_kwargs = pytree.unflatten(tree, leaves)
@@ -317,8 +322,9 @@ class PjitFunction:
             leaves, out_tree = pytree.flatten(outputs)
             return check_outputs(leaves, location, "jit", outputs)
 
-        closed = trace_to_jaxpr(flat, [avals[n] for n in arrays], location, "jit",
-                                [names[n] for n in arrays], with_refs)
+        closed = trace_to_jaxpr(
+            flat, [aval for aval in avals if isinstance(aval, ShapedArray)], location, "jit",
+            [names[n] for n in arrays], with_refs)
         closed, captured = hoist_tracers(closed)
         spans.add(f"trace {self._name}", "trace", started)
         monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),
@@ -335,8 +341,9 @@ class PjitFunction:
         return self._made_entry(
             closed, pytree.canonical(out_tree), captured, avals, tree, static)
 
-    def _made_entry(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any],
-                    avals: tuple[Any, ...], tree: Any, static: Static | None) -> Entry:
+    def _made_entry(self, closed: ClosedJaxpr, out_tree: PyTreeSpec, captured: list[Value],
+                    avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec, static: Static | None
+                    ) -> Entry:
         """The entry of a trace, with the numbers of the donated arrays among its inputs."""
         donated: tuple[int, ...] = ()
         arrays = [n for n, aval in enumerate(avals) if isinstance(aval, ShapedArray)]
@@ -347,15 +354,15 @@ class PjitFunction:
         return Entry(closed, out_tree, captured, donated, self._keep_unused,
                      bool(closed.refs) or len(arrays) < len(avals))
 
-    def _lookup(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry:
-        """What the signature of these arguments was, or is now, traced to."""
+    def _lookup(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Entry:
+        """The entry of these arguments' signature, which is traced if it is new."""
         leaves, tree, static = self._flatten(args, kwargs)
         runtime = installed.runtime
         avals = tuple([leaf.aval if hasattr(leaf, "aval") else runtime.operand(leaf).aval
                        for leaf in leaves])
         return self._entry(avals, tree, static)
 
-    def _flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
+    def _flatten(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             list[Any], Any, Static | None]:
         """Leaves and tree of the dynamic arguments, and the static ones."""
         if self._simple:
@@ -363,7 +370,7 @@ class PjitFunction:
         return split(self._static, args, kwargs)
 
     def clear_cache(self) -> None:
-        """Forgets all that was traced."""
+        """Drops all traces."""
         self._entries.clear()
 
     def _cache_size(self) -> int:
@@ -376,14 +383,14 @@ def jitted(function: Function, *, static_argnames: Sequence[str] = ()) -> Functi
     return made
 
 
-def make_jit(function: Callable[..., Any], static_argnums: int | Sequence[int] | None = None,
+def make_jit(function: Callable[..., PyTree], static_argnums: int | Sequence[int] | None = None,
              static_argnames: str | Iterable[str] | None = None,
              donate_argnums: int | Sequence[int] | None = None,
              donate_argnames: str | Iterable[str] | None = None,
              keep_unused: bool = False, inline: bool = False,
-             dynamic_dims: Mapping[int | str, Any] | None = None,
+             dynamic_dims: Mapping[int | str, PyTree] | None = None,
              target: Target | None = None, shardings: Shardings | None = None) -> PjitFunction:
-    """A jitted function; numbers and names of static arguments stand for each other."""
+    """A jitted function; static arguments given by number are known by name, and the reverse."""
     if not callable(function):
         raise TypeError(f"Expected a callable value, got {function}")
     if inspect.isgeneratorfunction(function):

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree
 from maxjax._ir.refs import AbstractRef, Ref, RefUse, argument_ref, both_ways, check_distinct
+from maxjax._ir.types import ShapedArray
 
 
-def traced_argument(aval: Any, position: int, name: str) -> Ref | None:
-    """What a function is traced with in the place of an argument that is a reference.
+def traced_argument(aval: ShapedArray | Ref, position: int, name: str) -> Ref | None:
+    """What stands for an argument that is a reference while the function is traced.
 
     ``aval`` is the type of the argument, or the reference itself where only that will do.
     """
@@ -43,8 +45,8 @@ def used_refs(uses: Sequence[RefUse], operands: Sequence[Any],
             for use in uses]
 
 
-def returned_ref(ref: Ref, location: str, kind: str, position: int, tree: Any) -> ValueError:
-    """The error of a function that returns a reference, as so many-th leaf of ``tree``."""
+def returned_ref(ref: Ref, location: str, kind: str, position: int, tree: PyTree) -> ValueError:
+    """The error of a function that returns a reference, the leaf of ``tree`` at a position."""
     path = "" if tree is None else pytree.path_string(
         pytree.flatten_with_path(tree)[0][position])
     where = f" at output tree path result{path}" if path else ""

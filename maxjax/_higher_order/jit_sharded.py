@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
 from maxjax._base.meshes import PartitionSpec
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
 from maxjax._higher_order.constraints import constrained, named, resharded
 from maxjax._higher_order.entries import Entry
 from maxjax._higher_order.static_arguments import Static, dynamic_positions
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Tracer, context
+from maxjax._ir.trace import Array, Tracer, context
+from maxjax._ir.typing import Value
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class _Unspecified:
 UNSPECIFIED = _Unspecified()
 
 
-def _is_leaf(node: Any) -> bool:
+def _is_leaf(node: object) -> bool:
     return node is None or node is UNSPECIFIED or isinstance(node, (Sharding, PartitionSpec))
 
 
@@ -40,11 +42,11 @@ def on_device(device: Any) -> Shardings:
     return Shardings(UNSPECIFIED, UNSPECIFIED, SingleDeviceSharding(device))
 
 
-def checked(in_shardings: Any, out_shardings: Any) -> Shardings:
+def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
     """Those of a function whose arguments and results lie as given.
 
     Raises:
-      TypeError: something given is no sharding.
+      TypeError: something given is not a sharding.
     """
     for name, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
         for leaf in pytree.leaves(tree, _is_leaf):
@@ -55,13 +57,13 @@ def checked(in_shardings: Any, out_shardings: Any) -> Shardings:
 
 
 class Shardings:
-    """Where a function under jit has its arguments and its results, as far as that is said.
+    """The shardings of the arguments and results of a function under jit, as far as given.
 
     Attributes:
       caller: whose name messages have; "pjit" takes the mesh of ``with mesh:``.
     """
 
-    def __init__(self, in_shardings: Any, out_shardings: Any,
+    def __init__(self, in_shardings: PyTree, out_shardings: PyTree,
                  device: SingleDeviceSharding | None = None):
         self.caller = "jit"
         self._device = device
@@ -69,9 +71,9 @@ class Shardings:
         self._out_shardings = out_shardings
         self._chosen: dict[Any, Chosen] = {}
 
-    def operands(self, jitted: PjitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
+    def operands(self, jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]
                  ) -> tuple[list[Any], Any, Static | None]:
-        """The leaves of a call's arguments, lying as asked, their tree, and the static ones."""
+        """A call's leaves with the shardings asked for, their tree, and the static arguments."""
         if kwargs and self._in_shardings not in (UNSPECIFIED, None):
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
         leaves, tree, static = jitted._flatten(args, kwargs)
@@ -94,7 +96,7 @@ class Shardings:
             operands.append(value)
         return operands, tree, static
 
-    def of_arguments(self, tree: Any, static: Static | None) -> Chosen:
+    def of_arguments(self, tree: PyTreeSpec, static: Static | None) -> Chosen:
         """The sharding of each leaf of the arguments; None: left open."""
         if self._device is not None:
             return [self._device] * tree.num_leaves
@@ -128,17 +130,17 @@ class Shardings:
         return known
 
 
-def constrained_results(results: Sequence[Any], shardings: Chosen) -> list[Any]:
-    """Results inside another program, lying as asked."""
+def constrained_results(results: Sequence[Value], shardings: Chosen) -> list[Any]:
+    """Results inside another program, constrained to the shardings asked for."""
     return [_constrained(value, sharding)
             for value, sharding in zip(results, shardings, strict=True)]
 
 
-def _placed(value: Any, sharding: Sharding, name: Callable[[], str]) -> Any:
-    """A concrete argument that lies as asked.
+def _placed(value: Array, sharding: Sharding, name: Callable[[], str]) -> Any:
+    """A concrete argument with the sharding asked for.
 
     Raises:
-      ValueError: it was put elsewhere on purpose, or cannot lie so.
+      ValueError: it was put elsewhere on purpose, or cannot have that sharding.
     """
     if value.committed:
         own = value.sharding
@@ -153,20 +155,20 @@ def _placed(value: Any, sharding: Sharding, name: Callable[[], str]) -> Any:
     return installed.runtime.put(value, sharding)
 
 
-def _moved(value: Any, sharding: Sharding) -> Any:
+def _moved(value: Value, sharding: Sharding) -> Any:
     """A value that is put on a device, wherever it is."""
     return device_put_p.bind(value, devices=(sharding,), srcs=(None,),
                              copy_semantics=(ArrayCopySemantics.REUSE_INPUT,))[0]
 
 
-def _constrained(value: Any, sharding: Any) -> Any:
-    """A value inside another program that lies as asked."""
+def _constrained(value: Value, sharding: Sharding | None) -> Any:
+    """A value inside another program, constrained to the sharding asked for."""
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return resharded(value, sharding)
     return constrained(value, sharding)
 
 
-def _argument_shardings(given: Any, tree: Any, static: Static | None) -> list[Any]:
+def _argument_shardings(given: PyTree, tree: PyTreeSpec, static: Static | None) -> list[Any]:
     args, _ = pytree.unflatten(tree, range(tree.num_leaves))
     start = ("pjit in_shardings specification must be a tree prefix of the positional arguments "
              "tuple. In particular, pjit in_shardings must either be a Sharding, a PartitionSpec, "
@@ -188,7 +190,7 @@ def _argument_shardings(given: Any, tree: Any, static: Static | None) -> list[An
     return _prefix(tuple(given), args, "pjit in_shardings")
 
 
-def _prefix(prefix: Any, whole: Any, name: str) -> list[Any]:
+def _prefix(prefix: PyTree, whole: PyTree, name: str) -> list[Any]:
     try:
         return pytree.broadcast_prefix(prefix, whole, _is_leaf, name)
     except ValueError:
@@ -197,7 +199,7 @@ def _prefix(prefix: Any, whole: Any, name: str) -> list[Any]:
                          ) from None
 
 
-def _resolved(given: Sequence[Any], caller: str, name: str) -> Chosen:
+def _resolved(given: Sequence[object], caller: str, name: str) -> Chosen:
     return [None if leaf is UNSPECIFIED else named(leaf, caller, name) for leaf in given]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.pytree import PyTree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.custom_jvp import custom_jvp_call_p
@@ -21,8 +22,8 @@ from maxjax._transforms.simplify import called_by, inline_calls
 from maxjax._transforms.transpose import missing_transpose, transpose_partly
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any,
-                     reduce_axes: Any = ()) -> Callable[..., Any]:
+def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
+                     reduce_axes: Sequence[Hashable] = ()) -> Callable[..., Any]:
     """The transpose of a linear function.
 
     Args:
@@ -58,7 +59,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any,
         body.closed, called_by(jit_p, custom_jvp_call_p)))
     operands = [*body.consts, *map(Linear, avals)]
 
-    def transposed(out_cotangent: Any) -> Any:
+    def transposed(out_cotangent: PyTree) -> Any:
         given, given_tree = pytree.flatten(out_cotangent)
         if given_tree != body.tree:
             raise TypeError("cotangent tree does not match function output, expected "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree
 from maxjax._higher_order.jit_refs import returned_ref
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
@@ -39,8 +40,8 @@ class _Unknown(Array):
                         "in a JAX function.")
 
 
-def check_outputs(leaves: Sequence[Any], location: str, kind: str,
-                  tree: Any = None) -> list[Any]:
+def check_outputs(leaves: Sequence[object], location: str, kind: str,
+                  tree: PyTree = None) -> list[Any]:
     """The leaves of a function's result as arrays; ``tree`` is the result, for the message."""
     runtime = installed.runtime
     results = []

@@ -1,15 +1,16 @@
 """Array references in the functions of loops and branches.
 
-A function is traced once; if that touches references from outside (``RefsTouched``) it is traced
-again as a function of their values too, which gives the new ones.
+A function is traced once; if it touches references from outside (``RefsTouched``), it is traced
+again as a function that also takes their values, and gives the new ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree
 from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
 from maxjax._ir.jaxpr import ClosedJaxpr, Var
@@ -25,18 +26,19 @@ from maxjax._ir.refs import (
     write,
 )
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import context
+from maxjax._ir.trace import Array, context
+from maxjax._ir.typing import Value
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.refs import Lent
 
 
-def has_refs(leaves: Sequence[Any]) -> bool:
+def has_refs(leaves: Sequence[object]) -> bool:
     return any(leaf.__class__ is Ref for leaf in leaves)
 
 
-def functional(function: Callable[..., Any], uses: Sequence[RefUse]) -> Callable[..., Any]:
+def functional(function: Callable[..., PyTree], uses: Sequence[RefUse]) -> Callable[..., Any]:
     """``(values of the references, *args) -> (new values, result)``; the types stay."""
-    def pure(values: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+    def pure(values: Sequence[Array], *args: PyTree, **kwargs: PyTree) -> Any:
         states = [RefState(None, value) for value in values]
         refs = context.trace.refs      # type: ignore[attr-defined]  # of the trace for this call
         refs.update((use.ref._storage, state) for use, state in zip(uses, states, strict=True))
@@ -48,7 +50,7 @@ def functional(function: Callable[..., Any], uses: Sequence[RefUse]) -> Callable
     return pure
 
 
-def _like(value: Any, old: Any) -> Any:
+def _like(value: Array, old: Array) -> Any:
     if value.aval.weak_type == old.aval.weak_type:
         return value
     return convert_element_type(value, value.aval.dtype, old.aval.weak_type)
@@ -87,21 +89,21 @@ def extended(closed: ClosedJaxpr, uses: Sequence[RefUse]) -> ClosedJaxpr:
             for use in uses if use.operation)]), closed.consts)
 
 
-def strong(value: Any) -> Any:
-    """What is set is not weakly typed."""
+def strong(value: Array) -> Any:
+    """The value that a reference is set to, which is not weakly typed."""
     if not value.aval.weak_type:
         return value
     return convert_element_type(value, value.aval.dtype)
 
 
-def write_all(uses: Sequence[RefUse], values: Sequence[Any], in_loop: bool = False) -> None:
+def write_all(uses: Sequence[RefUse], values: Sequence[Array], in_loop: bool = False) -> None:
     for use, value in zip(uses, values, strict=True):
         if use.operation:
             is_set = in_loop and use.operation == SET
             write(use.ref, strong(value) if is_set else value, use.operation)
 
 
-def callers_uses(error: RefsTouched, function: Callable[..., Any]) -> list[RefUse]:
+def callers_uses(error: RefsTouched, function: Callable[..., PyTree]) -> list[RefUse]:
     """What a function uses, its arguments (``with_arguments``) under the caller's names."""
     own = getattr(function, "own_refs", ())
     return [RefUse(use.ref._argument.of, use.operation)      # type: ignore[union-attr,arg-type]
@@ -118,10 +120,10 @@ def union(*found: Sequence[RefUse]) -> list[RefUse]:
     return list(uses.values())
 
 
-def trace_key(key: Any, uses: Sequence[RefUse]) -> Any:
-    """What tells a trace of a function of these references apart; None: not to be kept.
+def trace_key(key: Hashable, uses: Sequence[RefUse]) -> Any:
+    """The key of a trace of a function that uses these references; None: it is not cached.
 
-    One of references that live as long as the trace around it is not.
+    A trace of references that live no longer than the trace around it is not.
     """
     storages = tuple(use.ref._storage for use in uses)
     if all(storage.owner is installed.runtime for storage in storages):
@@ -129,12 +131,12 @@ def trace_key(key: Any, uses: Sequence[RefUse]) -> Any:
     return None
 
 
-def with_arguments(function: Callable[..., Any], kind: str, arguments: tuple[Any, ...]) -> tuple[
-        Callable[..., Any], list[Any]]:
+def with_arguments(function: Callable[..., PyTree], kind: str, arguments: tuple[PyTree, ...]
+                   ) -> tuple[Callable[..., Any], list[Any]]:
     """A function of the arguments' arrays alone, which closes over the references among them.
 
     Raises:
-      ValueError: one is there twice.
+      ValueError: a reference appears twice.
     """
     leaves, tree = pytree.flatten(arguments)
     names = argument_names(function, pytree.structure((arguments, {})))
@@ -143,7 +145,7 @@ def with_arguments(function: Callable[..., Any], kind: str, arguments: tuple[Any
     fixed = [argument_ref(leaf.aval, n, name, leaf) if leaf.__class__ is Ref else None
              for n, (leaf, name) in enumerate(zip(leaves, names, strict=True))]
 
-    def call(*arrays: Any) -> Any:
+    def call(*arrays: Value) -> Any:
         given = iter(arrays)
         return function(*pytree.unflatten(
             tree, [next(given) if ref is None else ref for ref in fixed]))
@@ -154,10 +156,10 @@ def with_arguments(function: Callable[..., Any], kind: str, arguments: tuple[Any
 
 
 class Elements(Lent):
-    """The references among a loop's inputs: each iteration has one to a slice of its own."""
+    """The references among a loop's inputs: each iteration has a reference to its own slice."""
 
-    def __init__(self, function: Callable[..., Any], kind: str, arguments: tuple[Any, ...],
-                 leaves: Sequence[Any]):
+    def __init__(self, function: Callable[..., PyTree], kind: str, arguments: tuple[PyTree, ...],
+                 leaves: Sequence[object]):
         names = argument_names(function, pytree.structure((arguments, {})))
         super().__init__(
             leaves, names[len(names) - len(leaves):], function_location(function), kind)
@@ -168,9 +170,9 @@ class Elements(Lent):
                 for value, n in zip(super().finals(), self.written, strict=True)]
 
 
-def refuse_carry(function: Callable[..., Any], kind: str, carry: Any, prefix: str,
+def refuse_carry(function: Callable[..., PyTree], kind: str, carry: PyTree, prefix: str,
                  name: str) -> None:
-    """Raises ValueError where a loop's carry holds a reference: its body could but return it."""
+    """Raises ValueError where a loop's carry holds a reference: its body could only return it."""
     paths, leaves = pytree.flatten_with_path(carry)[:2]
     for path, leaf in zip(paths, leaves, strict=True):
         if leaf.__class__ is Ref:

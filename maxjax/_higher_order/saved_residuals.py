@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree
 from maxjax._base.signatures import argument_names
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.jit import jit_p
@@ -17,13 +18,14 @@ from maxjax._transforms.autodiff import FlatFunction
 from maxjax._transforms.linearize import linearize_flat
 
 
-def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+def saved_residuals(f: Callable[..., PyTree], *args: PyTree, **kwargs: PyTree
+                    ) -> list[tuple[Any, str]]:
     """What the backward pass of ``f`` needs of the forward pass: types, and where they come from.
     """
     leaves, tree = pytree.flatten((args, kwargs))
     values = operands_of(leaves)
 
-    def call(args: Any, kwargs: Any) -> Any:
+    def call(args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
         return f(*args, **kwargs)
 
     trace = StagingTrace()
@@ -58,7 +60,7 @@ def _description(eqn: JaxprEqn) -> str:
     return f"output of {eqn.primitive.name}"
 
 
-def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+def print_saved_residuals(f: Callable[..., PyTree], *args: PyTree, **kwargs: PyTree) -> None:
     """Prints what the backward pass of ``f`` needs of the forward pass.
 
     >>> jax.ad_checkpoint.print_saved_residuals(lambda x, y: x * y, 1., jnp.ones(2))

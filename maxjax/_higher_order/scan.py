@@ -7,11 +7,12 @@ stacked outputs. The body is a jaxpr (constants, carries, slices) -> (carries, s
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import first_parameter, parameter_names
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
@@ -36,18 +37,21 @@ from maxjax._ir.jaxpr import Atom, ClosedJaxpr, derived
 from maxjax._ir.liveness import dependent_outputs, eliminate_dead_code, needed_inputs
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Tracer, aval_of, context
+from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import HostValue, Params, Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import Linear, is_linear
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.simplify import simplify_once
 from maxjax._transforms.transpose import transpose_with_refs
 
+T = TypeVar("T")
+
 # --- the primitive --------------------------------------------------------------------------------
 
 
-def bind(consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any], jaxpr: ClosedJaxpr, *,
+def bind(consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value], jaxpr: ClosedJaxpr, *,
          length: int, reverse: bool = False, unroll: int = 1,
          split_transpose: bool = False) -> list[Any]:
     operands = (*consts, *init, *xs)
@@ -57,7 +61,7 @@ def bind(consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any], jaxpr: C
         reverse=reverse, unroll=unroll)
 
 
-def _parts(values: Sequence[Any], num_consts: int, num_carry: int) -> tuple[
+def _parts(values: Sequence[T], num_consts: int, num_carry: int) -> tuple[
         list[Any], list[Any], list[Any]]:
     """Constants, carries, stacked inputs."""
     end = num_consts + num_carry
@@ -98,11 +102,11 @@ def _loop(jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int,
     return namespace["loop"]
 
 
-def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
+def _specialize(in_avals: Sequence[ShapedArray], params: Params,
                 out_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
     loop: Any = None
 
-    def run(*values: Any) -> list[Any]:
+    def run(*values: HostValue) -> list[Any]:
         nonlocal loop      # made at the first call: many an equation is only written down
         if loop is None:
             loop = _loop(params["jaxpr"], params["length"], params["num_carry"],
@@ -112,18 +116,19 @@ def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
     return run
 
 
-def _evaluate(*values: Any, jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int,
+def _evaluate(*values: HostValue, jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int,
               reverse: bool, **params: Any) -> list[Any]:
     return _loop(jaxpr, length, num_carry, num_consts, reverse)(*values)
 
 
-def _settings(params: dict[str, Any]) -> dict[str, Any]:
+def _settings(params: Params) -> dict[str, Any]:
     return {"length": params["length"], "reverse": params["reverse"], "unroll": params["unroll"],
             "split_transpose": params["_split_transpose"]}
 
 
-def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
-               num_carry: int, num_consts: int, **params: Any) -> tuple[list[Any], list[Any]]:
+def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
+               jaxpr: ClosedJaxpr, num_carry: int, num_consts: int, **params: Any
+               ) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(tangent is not None for tangent in tangents)
     consts_nz, carry_nz, xs_nz = map(tuple, _parts(nonzero, num_consts, num_carry))
     num_ys = len(jaxpr.out_avals) - num_carry
@@ -171,7 +176,7 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, j
 
 def _linear_carries(jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int,
                     num_carry: int) -> tuple[bool, ...]:
-    """Which carries are linear in the loop: that their start is known does not make them known."""
+    """Which carries are linear in the loop: a known start does not make them known."""
     consts, carry, xs = map(tuple, _parts(linear, num_consts, num_carry))
     while True:
         new = either(carry, dependent_outputs(jaxpr.jaxpr, (*consts, *carry, *xs))[:num_carry])
@@ -183,7 +188,7 @@ def _linear_carries(jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int,
 @derived
 def _known_carries(jaxpr: ClosedJaxpr, known: tuple[bool, ...], num_consts: int,
                    num_carry: int) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """The body of a loop that computes the carries marked alone, and stacks what each iteration
+    """The body of a loop that computes only the marked carries, and stacks what each iteration
     starts from; with which of the inputs it takes."""
     outputs = [n for n in range(num_carry) if known[n]]
     marks = [n < num_carry and known[n] for n in range(len(jaxpr.out_avals))]
@@ -202,7 +207,7 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
                 num_consts: int, num_carry: int) -> tuple[
                     ClosedJaxpr, tuple[bool, ...], tuple[bool, ...], tuple[bool, ...],
                     tuple[RefUse, ...]]:
-    """The body of the loop backwards, which constants, carries and inputs have cotangents, and the
+    """The body of the backward loop, which constants, carries and inputs have cotangents, and the
     array references that it uses.
 
     It takes values of references that are read, known constants; values of references that are
@@ -210,31 +215,31 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
     slices, the cotangents of the outputs.
     """
     consts_lin, carry_lin, xs_lin = map(tuple, _parts(linear, num_consts, num_carry))
-    carry_ct, ys_ct = has_cotangent[:num_carry], has_cotangent[num_carry:]
+    carry_given, ys_given = has_cotangent[:num_carry], has_cotangent[num_carry:]
     while True:
-        backward, nonzero = transpose_with_refs(jaxpr, linear, (*carry_ct, *ys_ct))
+        backward, nonzero = transpose_with_refs(jaxpr, linear, (*carry_given, *ys_given))
         consts_nz, carry_nz, xs_nz = _parts(nonzero, sum(consts_lin), sum(carry_lin))
-        new = either(carry_ct, [bool(flag) for flag in merged(carry_lin, carry_nz)])
-        if new == carry_ct:
+        new = either(carry_given, [bool(flag) for flag in merged(carry_lin, carry_nz)])
+        if new == carry_given:
             break
-        carry_ct = new
+        carry_given = new
     in_consts, in_carry, in_xs = _parts(jaxpr.in_avals, num_consts, num_carry)
     out_carry, out_ys = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]
     sums = [aval.cotangent() for aval in chosen(chosen(in_consts, consts_lin), consts_nz)]
     # A cotangent has one type through the whole loop: that of the carry that comes out.
-    carry_cts = [aval.cotangent() for aval in chosen(out_carry, carry_ct)]
+    carry_cotangents = [aval.cotangent() for aval in chosen(out_carry, carry_given)]
     known = [[aval for aval, lin in zip(avals, lins, strict=True) if not lin] for avals, lins in (
         (in_consts, consts_lin), (in_carry, carry_lin), (in_xs, xs_lin))]
-    ys_cts = [aval.cotangent() for aval in chosen(out_ys, ys_ct)]
+    ys_cotangents = [aval.cotangent() for aval in chosen(out_ys, ys_given)]
 
-    def body(*args: Any) -> list[Any]:
+    def body(*args: Array) -> list[Any]:
         given = iter(args)
         known_consts = [next(given) for _ in known[0]]
         before = [next(given) for _ in sums]
-        cotangents = [next(given) for _ in carry_cts]
+        cotangents = [next(given) for _ in carry_cotangents]
         rest = list(given)
-        known_slices, ys = rest[:len(known[1]) + len(known[2])], rest[-len(ys_cts):]
-        ys = ys if ys_cts else []
+        known_slices, ys = rest[:len(known[1]) + len(known[2])], rest[-len(ys_cotangents):]
+        ys = ys if ys_cotangents else []
         results = eval_with_refs(backward, *known_consts, *known_slices, *cotangents, *ys)
         found = iter(results)
         to_consts = [add_tangents(total, next(found)) for total in before]
@@ -242,10 +247,10 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
         refs.keep_types(context.trace)
         return [*to_consts,
                 *(instantiate(cotangent, aval.cotangent()) for cotangent, aval in zip(
-                    chosen(to_carries, carry_ct), chosen(in_carry, carry_ct), strict=True)),
+                    chosen(to_carries, carry_given), chosen(in_carry, carry_given), strict=True)),
                 *found]
 
-    avals = [*known[0], *sums, *carry_cts, *known[1], *known[2], *ys_cts]
+    avals = [*known[0], *sums, *carry_cotangents, *known[1], *known[2], *ys_cotangents]
     result = trace_to_jaxpr(body, avals, jaxpr.jaxpr.debug_info, with_refs=True)
     uses = result.refs
     if uses:
@@ -255,11 +260,12 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
         result = rearranged(
             result, (*only_read, *range(start), *written, *range(start, len(avals))),
             (*range(count, count + len(written)), *range(count)))
-    return result, tuple(consts_nz), carry_ct, tuple(xs_nz), uses
+    return result, tuple(consts_nz), carry_given, tuple(xs_nz), uses
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, num_carry: int,
-               num_consts: int, length: int, reverse: bool, **params: Any) -> list[Any]:
+def _transpose(cotangents: Sequence[Array | None], *operands: Array | Linear, jaxpr: ClosedJaxpr,
+               num_carry: int, num_consts: int, length: int, reverse: bool, **params: Any
+               ) -> list[Any]:
     marks = [is_linear(operand) for operand in operands]
     carry_lin = _linear_carries(jaxpr, marks, num_consts, num_carry)
     consts_lin, _, xs_lin = _parts(marks, num_consts, num_carry)
@@ -276,25 +282,26 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, nu
     given = tuple(
         cotangent is not None and (n >= num_carry or carry_lin[n])
         for n, cotangent in enumerate(cotangents))
-    body, consts_nz, carry_ct, xs_nz, uses = _transposed(
+    body, consts_nz, carry_given, xs_nz, uses = _transposed(
         jaxpr, (*consts_lin, *carry_lin, *xs_lin), given, num_consts, num_carry)
     out_avals = jaxpr.out_avals
     sums = [instantiate(None, operand.aval.cotangent()) for operand in chosen(
         [x for x in consts if type(x) is Linear], consts_nz)]
-    carry_cts = [instantiate(cotangent, aval.cotangent()) for cotangent, aval, flag in zip(
-        cotangents[:num_carry], out_avals[:num_carry], carry_ct, strict=True) if flag]
-    ys_cts = [ct for ct in cotangents[num_carry:] if ct is not None]
+    carry_cotangents = [instantiate(cotangent, aval.cotangent()) for cotangent, aval, flag in zip(
+        cotangents[:num_carry], out_avals[:num_carry], carry_given, strict=True) if flag]
+    ys_cotangents = [cotangent for cotangent in cotangents[num_carry:] if cotangent is not None]
     only_read, written = ([uses[n] for n in part] for part in refs.split_uses(uses))
     results = bind(
         [*read_all(only_read), *(x for x, lin in zip(consts, consts_lin, strict=True) if not lin)],
-        [*read_all(written), *sums, *carry_cts],
-        [*known_values, *(x for x, lin in zip(xs, xs_lin, strict=True) if not lin), *ys_cts],
+        [*read_all(written), *sums, *carry_cotangents],
+        [*known_values, *(x for x, lin in zip(xs, xs_lin, strict=True) if not lin), *ys_cotangents],
         body, reverse=not reverse, **settings)
     write_back(written, results[:len(written)])
     found = iter(results[len(written):])
     to_consts = merged(consts_lin, [next(found) if flag else None for flag in consts_nz])
-    to_init = [next(found) if flag else None for flag in carry_ct]
-    to_init = [ct if is_linear(x) else None for ct, x in zip(to_init, init, strict=True)]
+    to_init = [next(found) if flag else None for flag in carry_given]
+    to_init = [cotangent if is_linear(x) else None
+               for cotangent, x in zip(to_init, init, strict=True)]
     to_xs = merged(xs_lin, [next(found) if flag else None for flag in xs_nz])
     return [*to_consts, *to_init, *to_xs]
 
@@ -332,7 +339,7 @@ def scan(f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = N
       f: ``(carry, x) -> (carry, y)``, where ``x`` is a slice of ``xs``. Pytrees all.
       init: the first carry. The carry keeps its structure, shapes and dtypes.
       xs: arrays ``(length, ...)``; None for none.
-      length: the number of iterations, where ``xs`` does not tell.
+      length: the number of iterations; needed where ``xs`` holds no arrays.
       reverse: from the last slice to the first; outputs stand where their inputs did.
       unroll: accepted; how a backend runs the loop is its own choice.
 
@@ -341,8 +348,8 @@ def scan(f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = N
 
     Raises:
       TypeError: the carry changes its structure, shape or dtype, or ``f`` gives no pair.
-      ValueError: leading axes differ, one is split over Explicit axes, or there is nothing that
-        tells the length.
+      ValueError: leading axes differ, one is split over Explicit axes, or nothing gives
+        the length.
 
     >>> scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
@@ -352,13 +359,14 @@ def scan(f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = N
     return scan_for(f, init, xs, length, reverse, unroll, _split_transpose)
 
 
-def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, length: int | None,
-             reverse: bool = False, unroll: int | bool = 1, split_transpose: bool = False, *,
-             owner: Any = None, key: Any = None, name: str = "") -> tuple[Any, Any]:
-    """``scan`` of a function that was made for a user's.
+def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree, xs: PyTree,
+             length: int | None, reverse: bool = False, unroll: int | bool = 1,
+             split_transpose: bool = False, *, owner: Callable[..., PyTree] | None = None,
+             key: Hashable = None, name: str = "") -> tuple[Any, Any]:
+    """``scan`` of a function that wraps a user's.
 
     Args:
-      owner, key: the user's function, with which the trace is kept, and what is made of it.
+      owner, key: the user's function, with which the trace is cached, and how it is wrapped.
       name: of the carry in messages.
     """
     xs_leaves, xs_tree = pytree.flatten(xs)
@@ -394,7 +402,7 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
         uses = refs.union(touched.uses)
         pure = refs.functional(f, uses)
 
-        def with_values(carry: Any, x: Any) -> Any:
+        def with_values(carry: PyTree, x: PyTree) -> Any:
             new, (after, y) = pure(carry[0], carry[1], x)
             return (new, after), y
 
@@ -418,17 +426,18 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
     return pytree.unflatten(body.tree, results)
 
 
-def _carry_name(function: Any, in_fori: bool) -> str:
+def _carry_name(function: Callable[..., PyTree], in_fori: bool) -> str:
     names = parameter_names(function)
     return names[in_fori] if len(names) > in_fori else "args[0]"
 
 
-def _scan_references(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs_leaves: list[Any],
-                     xs_tree: Any, length: int | None, reverse: bool, unroll: int | bool) -> Any:
+def _scan_references(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
+                     xs_leaves: list[Array], xs_tree: PyTreeSpec, length: int | None, reverse: bool,
+                     unroll: int | bool) -> Any:
     """A scan over references: each iteration reads and writes its slice of them."""
     elements = refs.Elements(f, "scan", (init, pytree.unflatten(xs_tree, xs_leaves)), xs_leaves)
 
-    def with_slices(carry: Any, leaves: list[Any]) -> Any:
+    def with_slices(carry: PyTree, leaves: list[Value]) -> Any:
         after, y = f(carry, pytree.unflatten(xs_tree, elements.given(leaves)))
         return after, (y, elements.finals())
 
@@ -441,7 +450,7 @@ def _scan_references(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs_lea
     return last, ys
 
 
-def _length(xs: Sequence[Any], length: Any) -> int:
+def _length(xs: Sequence[Array], length: int | None) -> int:
     for x in xs:
         if not x.aval.shape:
             shown = x if isinstance(x, Tracer) or x.aval.size else x.aval.str_short()
@@ -467,7 +476,7 @@ def _length(xs: Sequence[Any], length: Any) -> int:
     return sizes[0]
 
 
-def _unroll(unroll: Any, length: int) -> int:
+def _unroll(unroll: int | bool, length: int) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     unroll = operator.index(unroll)
@@ -487,9 +496,9 @@ def _check_pair(body: Traced) -> int:
     return children[0].num_leaves
 
 
-def loop(closed: ClosedJaxpr, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any],
+def loop(closed: ClosedJaxpr, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value],
          **settings: Any) -> list[Any]:
-    """Binds a scan; what the body only hands on is not carried or stacked at all."""
+    """Binds a scan; what the body only passes through is not carried or stacked at all."""
     plan = _handed_on(closed, len(consts), len(init))
     if not plan:
         return bind(consts, init, xs, closed, **settings)
@@ -507,7 +516,7 @@ def _handed_on(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Any:
 
     Returns:
       The body, which carries are unchanged, and for each stacked output the number of the input
-      that it equals, or None; False instead of all where there is nothing of the kind.
+      that it equals, or None. False where there is nothing of the kind.
     """
     jaxpr = closed.jaxpr
     _, carries, slices = _parts(jaxpr.invars, num_consts, num_carry)

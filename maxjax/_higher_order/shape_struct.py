@@ -1,20 +1,22 @@
-"""ShapeDtypeStruct and typeof: types in the place of arrays."""
+"""ShapeDtypeStruct and typeof: types instead of arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxjax._base import dtypes, meshes
+from maxjax._base.dtypes import KeyDType
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._higher_order.outputs import HasNoValue
 from maxjax._ir.refs import AbstractRef, Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
-from maxjax._ir.types import ShapedArray
+from maxjax._ir.types import ManualAxisType, ShapedArray
+from maxjax._ir.typing import DTypeLike
 from maxjax._primitives.sharding import type_on
 
 
@@ -26,17 +28,17 @@ class Format(NamedTuple):
 
 
 class ShapeDtypeStruct(HasNoValue):
-    """A shape and a dtype in the place of an array; immutable.
+    """A shape and a dtype instead of an array; immutable.
 
     Args:
       shape: the sizes of the dimensions.
       dtype: the type of the elements.
       sharding: a ``Sharding``, or a ``PartitionSpec`` of the mesh that is set where it is read.
-      weak_type, is_ref, manual_axis_type: kept, compared and handed on.
+      weak_type, is_ref, manual_axis_type: stored, compared and passed on.
 
     Raises:
-      ValueError: there is no dtype, the shape is no sequence, the sharding is none, or it names
-        more dimensions.
+      ValueError: there is no dtype, the shape is not a sequence, or the sharding is not one or
+        names more dimensions.
       TypeError: where the sharding is asked for, a ``PartitionSpec`` was given and no mesh is set.
 
     >>> ShapeDtypeStruct((2,), np.float32)
@@ -49,8 +51,10 @@ class ShapeDtypeStruct(HasNoValue):
     _others: tuple[Any, ...]
     _sharding: Any
 
-    def __init__(self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False,
-                 is_ref: bool = False, manual_axis_type: Any = None):
+    def __init__(self, shape: Sequence[int], dtype: DTypeLike | KeyDType, *,
+                 sharding: Sharding | PartitionSpec | Format | None = None,
+                 weak_type: bool = False, is_ref: bool = False,
+                 manual_axis_type: ManualAxisType | None = None):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         set_ = object.__setattr__
@@ -84,7 +88,7 @@ class ShapeDtypeStruct(HasNoValue):
                 "empty. Please use `jax.set_mesh` to set the mesh context.")
         return NamedSharding(mesh, found)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if hasattr(self, name):
             raise RuntimeError(
                 f"Cannot reassign attributes ({name}) of immutable ShapeDtypeStruct objects")
@@ -107,7 +111,7 @@ class ShapeDtypeStruct(HasNoValue):
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same but for what is given; names that there are not are let be, as in JAX."""
+        """A copy with changes; unknown names are ignored, as in JAX."""
         fields = {name: changes.get(name, getattr(self, name)) for name in (
             "weak_type", "is_ref", "manual_axis_type")}
         fields["sharding"] = changes.get("sharding", self._sharding)
@@ -138,13 +142,14 @@ class ShapeDtypeStruct(HasNoValue):
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak}{ref})"
 
 
-def _restore_struct(shape: Any, dtype: Any, sharding: Any, weak_type: bool, is_ref: bool,
-                    manual: Any) -> ShapeDtypeStruct:
+def _restore_struct(shape: Sequence[int], dtype: DTypeLike | KeyDType,
+                    sharding: Sharding | PartitionSpec | Format | None, weak_type: bool,
+                    is_ref: bool, manual: ManualAxisType | None) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(shape, dtype, sharding=sharding, weak_type=weak_type, is_ref=is_ref,
                             manual_axis_type=manual)
 
 
-def typeof(x: Any) -> Any:
+def typeof(x: object) -> Any:
     """The type of an array or scalar.
 
     Raises:
@@ -161,7 +166,7 @@ def typeof(x: Any) -> Any:
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 
 
-def abstract_leaf(leaf: Any) -> Any:
+def abstract_leaf(leaf: object) -> Any:
     """The type of an argument: an array, a scalar, or anything with a shape and a dtype.
 
     Raises:

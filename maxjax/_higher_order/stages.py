@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
-from maxjax._base.shardings import NamedSharding
+from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.cache_misses import tree_differences
 from maxjax._higher_order.constraints import named
@@ -40,9 +41,9 @@ class ArgInfo:
 
 
 class Stage:
-    """What all stages tell of the function and its signature."""
+    """What all stages say of the function and its signature."""
 
-    def __init__(self, jitted: PjitFunction, entry: Entry, tree: Any,
+    def __init__(self, jitted: PjitFunction, entry: Entry, tree: PyTreeSpec,
                  static: Static | None, places: Sequence[Any]):
         self._jitted = jitted
         self._entry = entry
@@ -75,7 +76,7 @@ class Stage:
     @property
     def out_info(self) -> Any:
         """Shapes and dtypes of the results, as a pytree, and their shardings as far as they are
-        known: of a type that tells, asked for, or found by the compiler."""
+        known: from a type, as asked for, or as found by the compiler."""
         return self._structs(
             [aval.strip_weak_type() for aval in self._entry.closed.out_avals])
 
@@ -113,7 +114,8 @@ class Traced(Stage):
     def fun_name(self) -> str:
         return self._jitted._name
 
-    def lower(self, *, lowering_platforms: Any = None, _private_parameters: Any = None) -> Lowered:
+    def lower(self, *, lowering_platforms: Iterable[str] | None = None,
+              _private_parameters: object = None) -> Lowered:
         """The program that would be compiled."""
         self._entry.warn_of_donations()
         return Lowered(self._jitted, self._entry, self._tree, self._static, self._places)
@@ -144,15 +146,15 @@ class Lowered(Stage):
         """Floating-point operations and bytes of arguments and results."""
         return cost_of(self._entry.closed)
 
-    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+    def compile(self, compiler_options: Mapping[str, object] | None = None) -> Compiled:
         """Compiles the program and waits for it.
 
         Args:
-          compiler_options: options of XLA's, which have no effect; that is told once.
+          compiler_options: XLA options, which have no effect; a warning says so once.
 
         Raises:
-          JaxRuntimeError: one of them is none of XLA's.
-          TypeError: a name is no string, or a value no string and no number.
+          JaxRuntimeError: XLA has no option of such a name.
+          TypeError: a name is not a string, or a value neither a string nor a number.
         """
         check_options(compiler_options or {})
         outs = self._jitted._result_shardings(self._entry)
@@ -178,11 +180,11 @@ class CompiledMemoryStats:
 
 
 class Compiled(Stage):
-    """A compiled function; takes arguments of just the types that it was compiled for, which lie
-    as it was compiled for."""
+    """A compiled function; takes arguments of exactly the types and shardings that it was compiled
+    for."""
 
-    def __init__(self, lowered: Lowered, outs: Sequence[Any] | None, ins: Sequence[Any],
-                 found: Sequence[Any]):
+    def __init__(self, lowered: Lowered, outs: Sequence[Sharding | None] | None,
+                 ins: Sequence[Sharding], found: Sequence[Sharding]):
         super().__init__(lowered._jitted, lowered._entry, lowered._tree, lowered._static,
                          ins[len(lowered._entry.captured):])
         self._asked = outs
@@ -201,12 +203,12 @@ class Compiled(Stage):
         """The sharding of each result, as a pytree."""
         return pytree.unflatten(self._entry.out_tree, self._out_shardings)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Runs the program.
 
         Raises:
-          TypeError: the arguments' structure or types are others, or they are tracers.
-          ValueError: one was put elsewhere.
+          TypeError: the arguments' structure or types differ, or they are tracers.
+          ValueError: an argument was put elsewhere.
         """
         if config.disable_jit.value:
             raise ValueError("Disable jit is not supported in the AOT path since the function is "
@@ -251,7 +253,7 @@ class Compiled(Stage):
                 and not getattr(leaf, "committed", False) else leaf
                 for leaf, place in zip(leaves, self._places, strict=True)]
 
-    def _type_message(self, avals: Any, expected: list[ShapedArray]) -> str:
+    def _type_message(self, avals: Sequence[ShapedArray], expected: list[ShapedArray]) -> str:
         names = self._jitted._argument_names(self._tree, self._static)
         lines = [
             f"Argument '{name}' compiled with {want.str_short()} and called with {got.str_short()}"
@@ -312,10 +314,10 @@ def flops_of(eqn: JaxprEqn) -> float:
 
 # --- structures that differ -----------------------------------------------------------------------
 
-def tree_message(expected: Any, found: Any) -> str:
+def tree_message(expected: PyTreeSpec, found: PyTreeSpec) -> str:
     """The message for arguments whose structure is not the one that was compiled for."""
-    lines = [f"{place}, seen {seen} but now given {given}, so {why}"
-             for place, seen, given, why in tree_differences(expected, found)]
+    lines = [f"{path}, seen {seen} but now given {given}, so {why}"
+             for path, seen, given, why in tree_differences(expected, found)]
     shown = "\n".join(f"    * at {line}" for line in lines[:5])
     return ("Function compiled with input pytree does not match the input pytree it was called "
             f"with. There are {len(lines)} mismatches, including:\n{shown}")

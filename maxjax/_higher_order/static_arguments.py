@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import positional_names, signature_of
 
 
 class Static(NamedTuple):
-    """The static arguments of a call, as a part of the key of what it is traced to.
+    """The static arguments of a call, as a part of the key of its trace.
 
     Attributes:
       num_positional: how many positional arguments there are, static ones included.
@@ -32,11 +33,11 @@ class Selection(NamedTuple):
         return bool(self.positions or self.names)
 
     def among(self, count: int) -> set[int]:
-        """The positions, of so many positional arguments."""
+        """The positions, given the number of positional arguments."""
         return {n if n >= 0 else n + count for n in self.positions}
 
-    def leaves(self, tree: Any, static: Static | None) -> tuple[int, ...]:
-        """The numbers of the leaves of ``tree``, of ``(args, kwargs)`` without the static ones."""
+    def leaves(self, tree: PyTreeSpec, static: Static | None) -> tuple[int, ...]:
+        """The numbers of the selected leaves of ``tree``, that of the dynamic arguments."""
         args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
         chosen: list[int] = []
         positions = self.among(len(args) if static is None else static.num_positional)
@@ -49,7 +50,7 @@ class Selection(NamedTuple):
         return tuple(chosen)
 
 
-def split(selection: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
+def split(selection: Selection, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
         list[Any], Any, Static]:
     """Leaves and tree of the dynamic arguments, and the static ones.
 
@@ -75,7 +76,7 @@ def split(selection: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return leaves, tree, Static(len(args), tuple(static))
 
 
-def check_hashable(value: Any) -> Any:
+def check_hashable(value: object) -> Any:
     try:
         hash(value)
     except TypeError as error:
@@ -86,7 +87,7 @@ def check_hashable(value: Any) -> Any:
     return value
 
 
-def dynamic_positions(tree: Any, static: Static | None) -> list[int]:
+def dynamic_positions(tree: PyTreeSpec, static: Static | None) -> list[int]:
     """The original positions of the positional arguments in ``tree``, of ``(args, kwargs)``."""
     if static is None:
         return list(range(len(pytree.unflatten(tree, range(tree.num_leaves))[0])))
@@ -94,7 +95,7 @@ def dynamic_positions(tree: Any, static: Static | None) -> list[int]:
     return [position for position in range(static.num_positional) if position not in fixed]
 
 
-def merge(args: tuple[Any, ...], kwargs: dict[str, Any], static: Static | None) -> tuple[
+def merge(args: tuple[PyTree, ...], kwargs: dict[str, PyTree], static: Static | None) -> tuple[
         tuple[Any, ...], dict[str, Any]]:
     """The arguments with the static ones back at their places."""
     if static is None:
@@ -114,7 +115,7 @@ def merge(args: tuple[Any, ...], kwargs: dict[str, Any], static: Static | None) 
 # --- what the user names --------------------------------------------------------------------------
 
 
-def select(function: Callable[..., Any], argnums: int | Sequence[int] | None,
+def select(function: Callable[..., PyTree], argnums: int | Sequence[int] | None,
            argnames: str | Iterable[str] | None, kind: str) -> Selection:
     """The selection by ``{kind}_argnums`` and ``{kind}_argnames``: where only the numbers are given
     their names are chosen too, and the other way round.

@@ -10,8 +10,9 @@ from maxjax._ir.control_flow import Body, ControlFlow, Operands, Role, Structure
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import aval_of
+from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params, Value
 from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import call_factors
 from maxjax._transforms.batching import batch_jaxpr, to_axis
@@ -19,17 +20,17 @@ from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 
 
 def structured(name: str, flow: ControlFlow, **rules: Any) -> Primitive:
-    """A loop or a choice. ``rules`` are those that do not follow from ``flow``, or in place of it.
+    """A loop or a choice. ``rules`` are those that do not follow from ``flow``, or replace one.
     """
     primitive: Primitive
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any],
-            **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array | None],
+            **params: object) -> tuple[list[Any], list[Any]]:
         return bind_jvp(primitive, primals, tangents, params, Differentiated(
             flow.structure(params, len(primals)), tangents))
 
-    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
-              **params: Any) -> tuple[list[Any], list[int | None]]:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
+              **params: object) -> tuple[list[Any], list[int | None]]:
         batched = Batched(flow.structure(params, len(operands)), size, axes)
         results = primitive.bind(*batched.operands(operands),
                                  **flow.with_jaxprs(params, batched.jaxprs))
@@ -85,19 +86,19 @@ def without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
 class Differentiated:
     """The jaxprs of a loop or a choice of operands that have tangents.
 
-    Behind the operands of each group come their tangents, behind the carries those of the carries,
-    and behind the other results theirs.
+    The operands of each group are followed by their tangents, the carries by those of the carries,
+    and the other results by theirs.
 
     Attributes:
       flow: the loop or choice itself.
       jaxprs: in the order of its bodies.
-      operands: which of the operands have a tangent; carries that get one on the way do.
+      operands: which of the operands have a tangent, carries that the body gives one included.
       results: which of the results have one.
     """
 
     __slots__ = ("flow", "jaxprs", "operands", "results")
 
-    def __init__(self, flow: Structure, tangents: Sequence[Any]):
+    def __init__(self, flow: Structure, tangents: Sequence[Value | None]):
         self.flow = flow
         first, *others = [body.jaxpr for body in flow.bodies]
         self.jaxprs, self.operands, self.results = _differentiated(
@@ -137,7 +138,7 @@ def _differentiated(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], numbers
             jaxprs.append(rearranged(body.jaxpr, _by_groups(body, {
                 number: carry_avals[place].tangent() for place, number in enumerate(flow.carries)
                 if operands[number]})))
-        else:                 # tangents are behind all primals
+        else:                 # tangents follow all primals
             tangents = [number for number in body.takes if operands[number]]
             start = len(body.takes)
             jaxprs.append(rearranged(next(both)[0], _by_groups(body, {
@@ -146,7 +147,7 @@ def _differentiated(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], numbers
 
 
 def _by_groups(body: Body, tangents: Mapping[int, int | ShapedArray]) -> tuple[Any, ...]:
-    """The inputs of a jaxpr with tangents behind each group."""
+    """The inputs of a jaxpr with tangents after each group."""
     inputs: list[Any] = []
     start = 0
     for group in body.groups:
@@ -156,8 +157,8 @@ def _by_groups(body: Body, tangents: Mapping[int, int | ShapedArray]) -> tuple[A
     return tuple(inputs)
 
 
-def bind_jvp(primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any],
-             params: dict[str, Any], both: Differentiated) -> tuple[list[Any], list[Any]]:
+def bind_jvp(primitive: Primitive, primals: Sequence[Array], tangents: Sequence[Array | None],
+             params: Params, both: Differentiated) -> tuple[list[Any], list[Any]]:
     """Applies a loop or a choice to operands with their tangents."""
     flow = both.flow
     operands: list[Any] = []
@@ -228,8 +229,8 @@ class Batched:
             (1 if flow.is_loop and number >= count else 0) if flag else None
             for number, flag in enumerate(results)]
 
-    def operands(self, values: Sequence[Any]) -> list[Any]:
-        """The operands as the jaxprs take them: carries along axis 0, slices behind the scan's."""
+    def operands(self, values: Sequence[Array]) -> list[Any]:
+        """The operands as the jaxprs take them: carries along axis 0, slices along axis 1."""
         result = list(values)
         for number, flag in zip(self.flow.carries, self.carried, strict=True):
             if flag:

@@ -1,4 +1,4 @@
-"""What a function under jit is to be compiled for: a platform, and options of XLA's."""
+"""What a function under jit is to be compiled for: a platform, and XLA options."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from maxjax._ir.trace import context
 
 logger = logging.getLogger("maxjax")
 
-# Options of XLA's that do not begin with its name.
+# XLA options that do not begin with its name.
 _FIELDS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level",
            "memory_fitting_level")
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
 class Target(NamedTuple):
@@ -34,7 +34,7 @@ class Target(NamedTuple):
 
         Raises:
           RuntimeError: there is no such platform.
-          ValueError: options are given to a function that another one's program calls.
+          ValueError: options are given to a function that another jitted one calls.
           JaxRuntimeError, TypeError: see ``check_options``.
         """
         installed.runtime.devices(self.backend)
@@ -48,12 +48,12 @@ class Target(NamedTuple):
         check_options(self.options)
 
 
-def check_options(options: Mapping[str, Any]) -> None:
-    """Says once of each option of XLA's that it has no effect.
+def check_options(options: Mapping[str, object]) -> None:
+    """Warns once of each XLA option that it has no effect.
 
     Raises:
-      JaxRuntimeError: it is none of XLA's.
-      TypeError: a name is no string, or a value no string and no number.
+      JaxRuntimeError: XLA has no option of that name.
+      TypeError: a name is not a string, or a value neither a string nor a number.
     """
     for name, value in options.items():
         if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
@@ -61,7 +61,7 @@ def check_options(options: Mapping[str, Any]) -> None:
                             f"{name!r}: {value!r}")
         if not name.startswith("xla_") and name not in _FIELDS:
             raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
-        if name not in _told:
-            _told.add(name)
+        if name not in _warned:
+            _warned.add(name)
             logger.warning("compiler option %s=%r has no effect: XLA is not what compiles here",
                            name, value)

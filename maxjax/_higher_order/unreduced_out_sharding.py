@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.meshes import PartitionSpec
+from maxjax._base.meshes import AxisName, PartitionSpec, SpecEntry
+from maxjax._base.pytree import PyTree
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.primitive import result_types
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 from maxjax._primitives.broadcasting import reduce_sum_p
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._transforms.simplify import inline_calls
@@ -20,8 +22,8 @@ from maxjax._transforms.simplify import inline_calls
 _SUMMING = (dot_general_p, reduce_sum_p)
 
 
-def check_unreduced_out_sharding(function: Callable[..., Any], unreduced: frozenset[Any],
-                                 args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def check_unreduced_out_sharding(function: Callable[..., PyTree], unreduced: frozenset[AxisName],
+                                 args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> None:
     """Follows the types of the arguments through the function's program.
 
     Raises:
@@ -30,7 +32,7 @@ def check_unreduced_out_sharding(function: Callable[..., Any], unreduced: frozen
     leaves, tree = pytree.flatten((args, kwargs))
     positions = [number for number, leaf in enumerate(leaves) if isinstance(leaf, Array)]
 
-    def flat(*values: Any) -> list[Any]:
+    def flat(*values: Value) -> list[Any]:
         filled = list(leaves)
         for position, value in zip(positions, values, strict=True):
             filled[position] = value
@@ -50,12 +52,13 @@ def check_unreduced_out_sharding(function: Callable[..., Any], unreduced: frozen
             return
         try:
             found = result_types(eqn.primitive, operands, eqn.params)
-        except ShardingTypeError:      # the operands' types do not say it: nothing to compare with
+        except ShardingTypeError:      # the operands' types do not say: nothing to compare with
             return
         types.update(zip(eqn.outvars, found, strict=True))
 
 
-def _check(eqn: JaxprEqn, operands: tuple[ShapedArray, ...], unreduced: frozenset[Any]) -> None:
+def _check(eqn: JaxprEqn, operands: tuple[ShapedArray, ...], unreduced: frozenset[AxisName]
+           ) -> None:
     if eqn.primitive is reduce_sum_p:
         axes = frozenset(eqn.params["axes"])
         if not unreduced <= _names(_entries(operands[0], axes)):
@@ -76,14 +79,14 @@ def _check(eqn: JaxprEqn, operands: tuple[ShapedArray, ...], unreduced: frozense
             f"unreduced axes={unreduced} and contracting spec={left}")
 
 
-def _entries(aval: ShapedArray, dims: Any) -> tuple[Any, ...]:
+def _entries(aval: ShapedArray, dims: Collection[int]) -> tuple[Any, ...]:
     """What the type says of these dimensions, as a spec shows it."""
     if aval.mesh_spec is None:
         return (None,) * len(dims)
     return tuple(aval.mesh_spec[1].partitions[dim] for dim in dims)
 
 
-def _names(entries: tuple[Any, ...]) -> frozenset[Any]:
+def _names(entries: tuple[SpecEntry | None, ...]) -> frozenset[Any]:
     return frozenset(axis for entry in PartitionSpec(*entries)
                      for axis in (entry if isinstance(entry, tuple) else (entry,))
                      if axis is not None)

@@ -6,16 +6,18 @@ predicate's jaxpr takes (its constants, carries), the body's (its constants, car
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import config, dtypes, pytree
+from maxjax._base.pytree import PyTree
 from maxjax._base.signatures import first_parameter, parameter_names
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
+    Traced,
     check_carry,
     operands_of,
     promote_weak,
@@ -32,13 +34,14 @@ from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Tracer
-from maxjax._ir.typing import Tree
+from maxjax._ir.trace import Array, Trace, Tracer
+from maxjax._ir.typing import ArrayLike, HostValue, Tree, Value
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import lt_p, select_n_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.reduction import reduce_or_p
+from maxjax._primitives.rules import Linear
 from maxjax._transforms.simplify import simplify_once
 
 REVERSE_MODE = (
@@ -48,7 +51,7 @@ REVERSE_MODE = (
 # --- the primitive --------------------------------------------------------------------------------
 
 
-def bind(cond_consts: Sequence[Any], body_consts: Sequence[Any], init: Sequence[Any],
+def bind(cond_consts: Sequence[Value], body_consts: Sequence[Value], init: Sequence[Value],
          cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr) -> list[Any]:
     return while_p.bind(
         *cond_consts, *body_consts, *init, body_jaxpr=body_jaxpr, body_nconsts=len(body_consts),
@@ -89,14 +92,14 @@ def _loop(body_jaxpr: ClosedJaxpr, cond_jaxpr: ClosedJaxpr, cond_nconsts: int,
     return namespace["loop"]
 
 
-def _evaluate(*values: Any, body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr,
-              cond_nconsts: int) -> list[Any]:
+def _evaluate(*values: HostValue, body_jaxpr: ClosedJaxpr, body_nconsts: int,
+              cond_jaxpr: ClosedJaxpr, cond_nconsts: int) -> list[Any]:
     return _loop(body_jaxpr, cond_jaxpr, cond_nconsts, body_nconsts)(*values)
 
 
-def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any],
-               **params: Any) -> tuple[list[Any], list[Any]]:
-    # How many iterations' residuals there will be is not known: the linear map runs the loop again.
+def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None],
+               **params: object) -> tuple[list[Any], list[Any]]:
+    # The number of iterations, so of residuals, is not known: the linear map runs the loop again.
     outs = while_p.bind(*primals, **params)
     both = Differentiated(_FLOW.structure(params, len(primals)), tangents)
     if not any(both.results):
@@ -104,11 +107,12 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any],
     return outs, bind_jvp(while_p, primals, tangents, params, both)[1]
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
+def _transpose(cotangents: Sequence[Array | None], *operands: Array | Linear, **params: object
+               ) -> list[Any]:
     raise ValueError(REVERSE_MODE)
 
 
-def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+def _batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
            **params: Any) -> tuple[list[Any], list[int | None]]:
     effects = params["cond_jaxpr"].effects | params["body_jaxpr"].effects
     if ordered_io_effect in effects:
@@ -135,7 +139,7 @@ def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
     carries = body.in_avals[body_nconsts:]
     going_aval = cond.out_avals[0]
 
-    def step(*args: Any) -> list[Any]:
+    def step(*args: Array) -> list[Any]:
         cond_consts, args = args[:cond_nconsts], args[cond_nconsts:]
         body_consts, (going, *carry) = args[:body_nconsts], args[body_nconsts:]
         new = eval_jaxpr(body.jaxpr, body.consts, *body_consts, *carry)
@@ -153,11 +157,11 @@ def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
 
 
 def is_batched(predicate: ClosedJaxpr) -> bool:
-    """Whether a loop's predicate is that of a loop that ``vmap`` made of one for each element."""
+    """Whether ``vmap`` made this predicate from those of the elements' loops."""
     return predicate.cache.get(is_batched, False)
 
 
-def _over(mask: Any, shape: tuple[int, ...]) -> Any:
+def _over(mask: Array, shape: tuple[int, ...]) -> Any:
     return mask if mask.shape == shape else broadcast_in_dim(mask, shape, (0,))
 
 
@@ -174,7 +178,7 @@ while_p = structured(
 # --- the functions --------------------------------------------------------------------------------
 
 
-def while_loop(cond_fun: Callable[[Tree], Any], body_fun: Callable[[Tree], Tree],
+def while_loop(cond_fun: Callable[[Tree], ArrayLike], body_fun: Callable[[Tree], Tree],
                init_val: Tree) -> Tree:
     """Applies ``body_fun`` to the carry as long as ``cond_fun`` of it is true.
 
@@ -183,10 +187,10 @@ def while_loop(cond_fun: Callable[[Tree], Any], body_fun: Callable[[Tree], Tree]
       body_fun: carry -> carry, of the same structure, shapes and dtypes.
       init_val: the first carry, a pytree.
 
-    Only forward-mode differentiable: how many iterations there are is not known beforehand.
+    Only forward-mode differentiable: the number of iterations is not known beforehand.
 
     Raises:
-      TypeError: the predicate is no boolean scalar, or the carry changes its structure or types.
+      TypeError: the predicate is not a boolean scalar, or the carry changes its structure or types.
 
     >>> lax.while_loop(lambda x: x < 100, lambda x: 3 * x, 1)
     Array(243, dtype=int32, weak_type=True)
@@ -196,8 +200,9 @@ def while_loop(cond_fun: Callable[[Tree], Any], body_fun: Callable[[Tree], Tree]
     return _while(cond_fun, body_fun, init_val)
 
 
-def _while(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, *,
-           owner: Any = None, key: Any = None, name: str = "") -> Any:
+def _while(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree], PyTree],
+           init_val: PyTree, *, owner: Callable[..., PyTree] | None = None, key: Hashable = None,
+           name: str = "") -> Any:
     if config.disable_jit.value:
         done, result = python_control.while_loop(cond_fun, body_fun, init_val)
         if done:
@@ -212,7 +217,7 @@ def _while(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_
     arguments = pytree.structure((init_val,))
     carry = operands_of(leaves)
 
-    def trace(function: Any, kind: str) -> Any:
+    def trace(function: Callable[..., PyTree], kind: str) -> Any:
         return traced(owner or function, kind, arguments, [x.aval for x in carry], key, function)
 
     try:
@@ -238,8 +243,9 @@ def _while(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_
     return pytree.unflatten(body.tree, results)
 
 
-def _while_references(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any],
-                      init_val: Any, trace: Callable[[Any, str], Any], name: str) -> Any:
+def _while_references(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree], PyTree],
+                      init_val: PyTree, trace: Callable[[Callable[..., PyTree], str], Traced],
+                      name: str) -> Any:
     """A loop whose functions use array references: with their values in the carry.
 
     Raises:
@@ -262,8 +268,8 @@ def _while_references(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], 
     return result
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *,
-              unroll: int | bool | None = None) -> Any:
+def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[PyTree, PyTree], PyTree],
+              init_val: PyTree, *, unroll: int | bool | None = None) -> Any:
     """Loops over the integers from ``lower`` to ``upper - 1`` with a carry.
 
     With bounds that are known while tracing it is a ``scan``, and differentiable in reverse mode;
@@ -291,10 +297,10 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
         one = _one_like(start)
 
-        def cond(loop_carry: Any) -> Any:
+        def cond(loop_carry: PyTree) -> Any:
             return lt_p.bind(loop_carry[0], loop_carry[1])
 
-        def body(loop_carry: Any) -> Any:
+        def body(loop_carry: PyTree) -> Any:
             i, last, value = loop_carry
             return add_p.bind(i, one), last, body_fun(i, value)
 
@@ -303,11 +309,11 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
     if config.disable_jit.value:
         return python_control.fori_loop(first, end, body_fun, init_val)
-    # What is known counts as a Python integer does.
+    # A known bound counts as a Python integer.
     start, = operands_of([first])
     one = _one_like(start)
 
-    def step(loop_carry: Any, _: Any) -> Any:
+    def step(loop_carry: PyTree, _: object) -> Any:
         i, value = loop_carry
         return (add_p.bind(i, one), body_fun(i, value)), None
 
@@ -317,11 +323,11 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     return result[1]
 
 
-def _one_like(value: Any) -> Any:
+def _one_like(value: Array) -> Any:
     return installed.runtime.constant(np.ones((), value.aval.dtype), value.aval.update(shape=()))
 
 
-def _same_dtype(lower: Any, upper: Any) -> tuple[Any, Any]:
+def _same_dtype(lower: Array, upper: Array) -> tuple[Any, Any]:
     """The bounds; a Python integer takes the dtype of the other one."""
     dtypes_of = [value.aval.dtype for value in (lower, upper)]
     if dtypes_of[0] == dtypes_of[1] and dtypes.is_integer(dtypes_of[0]):
@@ -335,7 +341,7 @@ def _same_dtype(lower: Any, upper: Any) -> tuple[Any, Any]:
                     f"{dtypes_of[0].name} and {dtypes_of[1].name}")
 
 
-def _known(value: Any) -> int | None:
+def _known(value: Array | None) -> int | None:
     """A bound that is known while tracing."""
     if isinstance(value, Tracer):
         value = value.concrete()

@@ -1,7 +1,7 @@
 """Named axes: which names are bound around the running code, and which a program uses.
 
-Whoever maps a function over an axis with a name (``vmap``, ``make_jaxpr`` with an ``axis_env``, a
-mesh) binds that name to its size while the function runs; ``context.axis_env`` holds the pairs.
+Mapping a function over a named axis (``vmap``, ``make_jaxpr`` with an ``axis_env``, a mesh) binds
+that name to its size while the function runs; ``context.axis_env`` holds the pairs.
 A collective stays an equation with that name until the trace that maps the axis meets it.
 """
 
@@ -17,13 +17,13 @@ from maxjax._ir.trace import context
 if TYPE_CHECKING:
     from maxjax._ir.typing import AxisName, Params
 
-# In the place of names where they are not known: rules that are Python functions may use any.
+# Stands for unknown names: rules that are Python functions may use any.
 ANY_AXIS = object()
 _NONE: frozenset[Any] = frozenset()
 
 
 class named_axes:
-    """``with named_axes([("i", 4)]):`` binds names to sizes; an inner name hides its like."""
+    """``with named_axes([("i", 4)]):`` binds names to sizes; an inner name hides an outer one."""
 
     __slots__ = ("pairs", "previous")
 

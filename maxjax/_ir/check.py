@@ -20,7 +20,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
 
     Raises:
       InternalError: a variable is used before it is defined or defined twice, a type is not what
-        the primitive's rule says, or a literal is no scalar of its dtype. Names the equation.
+        the primitive's rule says, or a literal is not a scalar of its dtype. Names the equation.
     """
     if isinstance(jaxpr, ClosedJaxpr):
         _check_constants(jaxpr)
@@ -63,8 +63,8 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
 def check_operands(jaxpr: Jaxpr | ClosedJaxpr) -> None:
     """Checks that the operands are of dtypes that their primitives take, in sub-jaxprs too.
 
-    Operations do so before they bind a primitive, whose rules rely on it: this is for programs that
-    were not written by operations.
+    Operations check it before they bind a primitive, whose rules rely on it: this is for programs
+    that operations did not write.
 
     Raises:
       InternalError: an operand is of another dtype. Names the equation.
@@ -107,7 +107,7 @@ def _check_bodies(eqn: JaxprEqn, where: object) -> None:
 
 
 def _bodies(flow: Structure, avals: Sequence[ShapedArray]) -> list[tuple[Any, ...]]:
-    """The jaxprs of a loop or a choice, with the types of operands and results as each has them."""
+    """The jaxprs of a loop or a choice, with the types of each one's operands and results."""
     scanned = [avals[number] for number in flow.scanned]
     if any(aval.shape[0] != flow.length for aval in scanned):
         raise ValueError(f"not all of {scanned} are of length {flow.length}")

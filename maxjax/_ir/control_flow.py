@@ -1,4 +1,4 @@
-"""How the operands, the jaxprs and the results of a loop or a choice belong together.
+"""How the operands, the jaxprs and the results of a loop or a choice correspond.
 
 A primitive says it once, by the groups that its operands come in (``Primitive.control_flow``):
 
@@ -7,7 +7,7 @@ A primitive says it once, by the groups that its operands come in (``Primitive.c
                                              the second and the carries
     cond     the index, constants            each branch takes the constants
 
-``structure_of(eqn)`` is what that comes to for an equation. The first results are the carries, in
+``structure_of(eqn)`` works that out for an equation. The first results are the carries, in
 their order; those that follow are the other outputs of the body, stacked if it is a loop.
 """
 
@@ -72,7 +72,7 @@ class Body(NamedTuple):
     Attributes:
       label: what it is called in pictures.
       groups: the operands that it takes, by their numbers.
-      takes: for each input the number of the operand that it is, or starts from, or is a slice of.
+      takes: for each input, the number of the operand that it is, starts from, or is a slice of.
       decides: see ``BodyRule``.
       jaxpr: it.
     """
@@ -89,10 +89,10 @@ class Operands:
     """The numbers of operands by what they are: all that does not depend on the jaxprs.
 
     Attributes:
-      description: what the primitive says.
+      description: that of the primitive.
       groups: the operands of each group.
       roles: of each operand.
-      bodies: of each jaxpr the fields of a ``Body``, but for the last.
+      bodies: for each jaxpr, the fields of a ``Body`` except the last.
       index, carries, scanned: the operands of those roles.
     """
 
@@ -157,7 +157,7 @@ class Structure:
 
     def regrouped(self, params: dict[str, Any], counts: Sequence[int],
                   jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
-        """The parameters of an application with so many operands in each group.
+        """The parameters of an application with other numbers of operands in the groups.
 
         Args:
           jaxprs: for those operands, in the order of ``bodies``.
@@ -186,10 +186,10 @@ class ControlFlow:
     A choice has an index; a loop has a jaxpr that decides, or a length.
 
     Attributes:
-      groups: the operands; one group at most of each role, but for constants.
+      groups: the operands; at most one group of each role, except constants.
       bodies: the parameters that hold jaxprs, in the order in which those run.
       length, reverse: the parameters that hold how many iterations there are, and whether they
-        begin at the end; None: it is not known, and they do not.
+        begin at the end. None: the number is not known; they do not.
       marks: a parameter that holds False for each operand, because JAX shows marks there.
     """
 
@@ -224,7 +224,7 @@ class ControlFlow:
             if isinstance(params[rule.param], tuple) else next(given) for rule in self.bodies}}
 
     def structure(self, params: dict[str, Any], count: int) -> Structure:
-        """What the operands of an application are, of which there are so many."""
+        """What the operands of an application are, given their number."""
         jaxprs = [*self.jaxprs(params)]
         return Structure(
             self._operands(params, count, len(jaxprs)), jaxprs,
@@ -266,7 +266,7 @@ class ControlFlow:
             carries=of_role[Role.CARRY], scanned=of_role[Role.SCANNED])
 
 
-# The operands of applications, by the primitive's description and how many there are in each group.
+# The operands of applications, by the primitive's description and the numbers in each group.
 _operands: dict[Any, Operands] = caches.cache()
 _OPERANDS_LIMIT = 10_000
 
@@ -284,7 +284,7 @@ def structure_of(eqn: JaxprEqn) -> Structure:
 
 
 def bodies_of(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
-    """The jaxprs of a loop or a choice; nothing of others."""
+    """The jaxprs of a loop or a choice; none for other equations."""
     flow = eqn.primitive.control_flow
     return iter(()) if flow is None else flow.jaxprs(eqn.params)
 

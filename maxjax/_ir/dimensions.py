@@ -2,9 +2,9 @@
 
 A ``Dimension`` is a polynomial with integer coefficients of symbols, such as ``2*batch + 1``, and
 of floor divisions that have no simpler form. It computes like an integer. A comparison whose
-outcome depends on the symbols is answered for the sizes at hand and written down as a ``Guard``:
-what is traced serves the sizes that answer all guards alike. Where Python needs the number itself
-(a ``range``, an index, ``float``), no trace can serve all sizes: an error names the line.
+outcome depends on the symbols is answered for the sizes at hand and recorded as a ``Guard``: the
+trace serves the sizes for which all guards have the same outcome. Where Python needs the number
+itself (a ``range``, an index, ``float``), no trace can serve all sizes: an error names the line.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class _State:
     """What is known of dimensions, in all threads.
 
     Attributes:
-      open_scopes: how many scopes are open: nothing else makes dimensions.
+      open_scopes: how many scopes are open; only they make dimensions.
       as_scalar: ``(dimension, dtype, weak)`` -> a scalar array, of Python's own integer type if the
-        dtype is None; the primitive that does it puts it here.
+        dtype is None; set by the primitive that does it.
     """
 
     __slots__ = ("as_scalar", "open_scopes")
@@ -100,7 +100,7 @@ class Scope:
         self.guards: dict[tuple[Dimension, str], Guard] = {}
         self.failure: DynamicSizeError | None = None
         self.quotients: dict[str, tuple[Dimension, Dimension]] = {}
-        # ``factor * monomial`` is written as other terms: the scope's equalities.
+        # The scope's equalities: ``factor * monomial`` is written as other terms.
         self.rules: dict[Monomial, tuple[int, Terms]] = {}
         self.closed = False
 
@@ -121,7 +121,7 @@ class Scope:
         return total
 
     # ``(difference, relation, asked)`` -> the outcome for all sizes, in scopes without sizes at
-    # hand; ``asked`` is the comparison as it was written: two operands and what stands between.
+    # hand; ``asked`` is the comparison as it was written: two operands and the operator.
     decide: Callable[[Dimension, str, tuple[Any, str, Any]], bool] | None = None
 
     def needed(self, dimension: Dimension, what: str, where: str) -> Exception:
@@ -448,7 +448,7 @@ class Dimension:
 
     def _ask(self, terms: Mapping[Monomial, int], relation: str, asked: tuple[Size, str, object]
              ) -> bool:
-        """Whether a polynomial stands in a relation to zero; written down where that depends."""
+        """Whether a polynomial stands in a relation to zero; recorded if symbols decide it."""
         if self.scope.closed:
             raise InternalError(f"the size {self} is used after its trace has ended")
         difference = _simplest(self.scope, terms)
@@ -477,7 +477,7 @@ class Dimension:
         return self != 0
 
     def __hash__(self) -> int:
-        # As the key of a user's table it would be missing among the numbers there.
+        # As a key of a user's table it would not be found among the numbers there.
         if self.scope.decide is not None:
             return self._hash
         frame: FrameType | None = sys._getframe(1)

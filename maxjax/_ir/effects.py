@@ -1,4 +1,4 @@
-"""Effects: what an operation does beside computing its results.
+"""Effects: what an operation does besides computing its results.
 
 A primitive's rule ``effects`` names those of an application. An equation with effects is never
 dropped, merged with another or moved past one; a jaxpr's effects are those of its equations.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class Effect:
-    """A sort of effect; there is one object of each.
+    """A kind of effect; there is one object of each.
 
     >>> effect, = jax.make_jaxpr(lambda x: jax.debug.print("{}", x))(1.0).effects
     >>> isinstance(effect, jax.extend.core.Effect)
@@ -35,7 +35,7 @@ class DebugEffect(Effect):
 
 
 class OrderedDebugEffect(Effect):
-    """A debugging callback that keeps its place among its like."""
+    """A debugging callback that keeps its place among the ordered ones."""
 
     def __init__(self) -> None:
         super().__init__("OrderedDebug")
@@ -49,7 +49,7 @@ class IOEffect(Effect):
 
 
 class OrderedIOEffect(Effect):
-    """An impure callback that keeps its place among its like."""
+    """An impure callback that keeps its place among the ordered ones."""
 
     def __init__(self) -> None:
         super().__init__("OrderedIO")

@@ -1,4 +1,4 @@
-"""Evaluation: running the equations of a jaxpr in turn, whatever each is to mean."""
+"""Evaluation: running the equations of a jaxpr in turn, whatever each one means."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def literal_operand(literal: Literal) -> Any:
 
 
 def itself(literal: Literal) -> Literal:
-    """A literal where operands are atoms: of rules that write programs."""
+    """A literal where operands are atoms, for rules that write programs."""
     return literal
 
 
@@ -37,7 +37,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
                literal: Callable[[Literal], Any] = literal_operand) -> list[Any]:
     """The outputs of a jaxpr; its equations are applied in turn under the current trace.
 
-    Values are let go of after their last use, unless there is a rule.
+    Values are dropped after their last use, unless there is a rule.
 
     Args:
       rule: what gives the results of an equation instead, ``rule(equation, operands)``.

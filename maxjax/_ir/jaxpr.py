@@ -67,12 +67,12 @@ class Literal:
 
 
 Atom = Var | Literal
-# Of an application, by name; what they are, each primitive says.
+# An application's parameters by name; each primitive says what they are.
 Params = dict[str, Any]
 
 
 def replaced(atoms: Iterable[Atom], env: Mapping[Any, Atom]) -> list[Atom]:
-    """The atoms, with what has come in the place of some."""
+    """The atoms, some replaced by others."""
     return [env.get(atom, atom) for atom in atoms]
 
 
@@ -96,7 +96,7 @@ class JaxprEqn:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """What the equation, or a jaxpr inside it, does beside computing its results."""
+        """What the equation, or a jaxpr inside it, does besides computing its results."""
         rule = self.primitive.effects
         inner = [jaxpr.effects for jaxpr in subjaxprs(self.params)]
         return frozenset().union(rule(**self.params) if rule is not None else (), *inner)
@@ -118,7 +118,7 @@ class JaxprEqn:
 class Jaxpr:
     """Constants, inputs, equations, outputs.
 
-    ``debug_info`` is the traced function's name and where it stands, for messages.
+    ``debug_info`` is the traced function's name and location, for messages.
 
     >>> jax.make_jaxpr(jnp.sin)(1.0).jaxpr
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
@@ -128,7 +128,7 @@ class Jaxpr:
 
     def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],
                  eqns: Sequence[JaxprEqn], debug_info: str = "", *, effects: object = None):
-        # JAX's constructor is told the effects, which follow from the equations.
+        # JAX's constructor takes the effects; here they follow from the equations.
         self.constvars = [*constvars]
         self.invars = [*invars]
         self.outvars = [*outvars]
@@ -166,8 +166,8 @@ class ClosedJaxpr:
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Value] = (), refs: tuple[RefUse, ...] = ()):
         self.jaxpr = jaxpr
         self.consts = [*consts]
-        # The array references that the last inputs are values of, and, of those that are written,
-        # the last outputs.
+        # The array references whose values the last inputs are; the new values of those that are
+        # written are the last outputs.
         self.refs = refs
         # What has been derived from this jaxpr, by the deriving function and its arguments:
         # lives exactly as long as the jaxpr.
@@ -211,13 +211,16 @@ class ClosedJaxpr:
         return frozenset().union(*[eqn.effects for eqn in self.eqns])
 
 
+_UNKNOWN: Any = object()      # what is derived may be None
+
+
 def derived(function: Function) -> Function:
-    """Decorates ``function(closed_jaxpr, *hashable)``: its results are kept with the jaxpr."""
+    """Decorates ``function(closed_jaxpr, *hashable)``: its results are cached with the jaxpr."""
 
     def cached(closed: ClosedJaxpr, *arguments: Hashable) -> Any:
         key = (function, arguments)
-        result = closed.cache.get(key)
-        if result is None:
+        result = closed.cache.get(key, _UNKNOWN)
+        if result is _UNKNOWN:
             result = closed.cache[key] = function(closed, *arguments)
         return result
 
@@ -242,6 +245,6 @@ def every_equation(jaxpr: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
     """The equations of a jaxpr, each before those of the jaxprs inside it."""
     for eqn in jaxpr.eqns:
         yield eqn
-        if not eqn.primitive.cacheable:      # the parameters of those that are hold no jaxprs
+        if not eqn.primitive.cacheable:      # else its parameters hold no jaxprs
             for inner in subjaxprs(eqn.params):
                 yield from every_equation(inner)

@@ -23,11 +23,11 @@ class Linearity(NamedTuple):
 
     Attributes:
       operands: which.
-      each: it is linear in each of them while the others are fixed, as a product is; else in all of
-        them together, as a sum is.
+      each: it is linear in each of them while the others are fixed, as a product is; or else in all
+        of them together, as a sum is.
       moves: elements are only moved, so that a value may stay unreduced however its partial results
         combine (sums, maxima).
-      unreduced: where the result may stay unreduced, to be summed afterwards; None: everywhere.
+      unreduced: where the result may be left unreduced; None: everywhere.
     """
 
     operands: slice = slice(None)
@@ -36,7 +36,7 @@ class Linearity(NamedTuple):
     unreduced: UnreducedRule | None = None
 
     def positions(self, count: int) -> range:
-        """The linear operands among so many."""
+        """The linear operands, given the number of operands."""
         return range(*self.operands.indices(count))
 
 

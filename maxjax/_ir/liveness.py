@@ -8,7 +8,7 @@ from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Litera
 
 
 def variables(atoms: Iterable[Atom]) -> list[Var]:
-    """The atoms that are no literals."""
+    """The atoms that are not literals."""
     return [atom for atom in atoms if not isinstance(atom, Literal)]
 
 
@@ -29,12 +29,12 @@ def read_inputs(closed: ClosedJaxpr) -> Sequence[bool]:
 
 
 def count_as_read(closed: ClosedJaxpr) -> None:
-    """Has ``read_inputs`` say that all of them are read."""
+    """Makes ``read_inputs`` say that all inputs are read."""
     closed.cache["read inputs"] = [True] * len(closed.invars)
 
 
 def last_uses(jaxpr: Jaxpr) -> dict[Atom, int]:
-    """Of each variable the position of the equation that reads it last; outputs have none."""
+    """The position of the equation that reads each variable last; outputs have none."""
     last: dict[Atom, int] = {
         atom: position for position, eqn in enumerate(jaxpr.eqns) for atom in eqn.invars
         if not isinstance(atom, Literal)}
@@ -76,12 +76,12 @@ def needed_equations(
         eqns: Sequence[JaxprEqn], needed: set[Var],
         keeps: Callable[[JaxprEqn], bool] = has_effects,
         pruned: Callable[[JaxprEqn], JaxprEqn] | None = None) -> list[JaxprEqn]:
-    """The equations that needed variables depend on; what these read is needed as well.
+    """The equations that needed variables depend on; the variables they read are needed too.
 
     Args:
       needed: grows.
       keeps: which equations are needed for themselves.
-      pruned: an equation with nothing but what is needed of it.
+      pruned: reduces an equation to what is needed of it.
     """
     found = []
     for eqn in reversed(eqns):
@@ -96,7 +96,7 @@ def needed_equations(
 
 
 def needed_inputs(jaxpr: Jaxpr, outputs: Sequence[bool]) -> list[bool]:
-    """Which inputs the marked outputs need, and what has effects."""
+    """Which inputs the marked outputs and the equations with effects need."""
     needed = set(variables(
         atom for atom, mark in zip(jaxpr.outvars, outputs, strict=True) if mark))
     needed_equations(jaxpr.eqns, needed)
@@ -107,7 +107,7 @@ def eliminate_dead_code(closed: ClosedJaxpr, inside: bool = True) -> ClosedJaxpr
     """Without the equations, results and constants that no output depends on.
 
     Args:
-      inside: loops, branches and calls lose what is not needed of them too.
+      inside: loops, branches and calls lose what is not needed of them, too.
     """
     jaxpr = closed.jaxpr
     needed = set(variables(jaxpr.outvars))

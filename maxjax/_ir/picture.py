@@ -64,7 +64,7 @@ class _Writer:
         return name
 
     def edges(self, atom: Atom, sources: dict[Var, list[str]], target: str) -> None:
-        """From what gives a value to where it is used; a literal is a node of its own."""
+        """From the producer of a value to its use; a literal is a node of its own."""
         if isinstance(atom, Literal):
             origins = [self.node(str(atom.val), "#ffffff")]
         else:
@@ -88,7 +88,7 @@ class _Writer:
 
     def cluster(self, eqn: JaxprEqn, inner: list[tuple[str, Jaxpr, Sequence[Atom]]],
                 sources: dict[Var, list[str]]) -> None:
-        """An equation with jaxprs inside: a box, and in it one for each, if there are several."""
+        """An equation with jaxprs inside: a box, with a box for each if there are several."""
         remark = self.note(eqn) if self.note is not None else None
         title = eqn.primitive.name
         if isinstance(eqn.params.get("name"), str):
@@ -134,8 +134,8 @@ class _Writer:
 
 
 def _called(eqn: JaxprEqn) -> list[tuple[str, Jaxpr, Sequence[Atom]]]:
-    """The jaxprs of an equation with what they are called with; those whose inputs are others (a
-    rule of differentiation, say) are left out."""
+    """The jaxprs of an equation with their operands; those with other inputs (a derivative rule,
+    say) are left out."""
     if eqn.primitive.control_flow is not None:
         return [(body.label, body.jaxpr.jaxpr, [eqn.invars[number] for number in body.takes])
                 for body in structure_of(eqn).bodies]

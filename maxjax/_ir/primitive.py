@@ -6,7 +6,7 @@ their signatures for type checkers):
 ``abstract(*avals, **params)``
     The type of the result (a tuple of types where ``multiple_results``).
 ``evaluate(*arrays, **params)``
-    The NumPy rule: the reference that every lowering is held against. Arrays are NumPy's
+    The NumPy rule: the reference that every lowering is checked against. Arrays are NumPy's
     (or NumPy scalars, for rank 0); keys are arrays of their physical dtype.
 ``specialize(in_avals, params, out_avals)``
     A faster callable of the arrays for given types; ``evaluate`` with its params bound if absent.
@@ -16,7 +16,7 @@ their signatures for type checkers):
 ``jvp(primals, tangents, **params)``
     (result, tangent); a tangent of None is zero.
 ``linearize(trace, primals, tangents, **params)``
-    For higher-order primitives, which must be split in a known and a linear part.
+    For higher-order primitives, which must be split into a known and a linear part.
 ``transpose(cotangent, *operands, **params)``
     One cotangent (None: zero) for each operand; operands to transpose are ``Linear`` marks.
 ``batch(size, operands, axes, **params)``
@@ -24,7 +24,7 @@ their signatures for type checkers):
 ``axis_names(**params)``
     The named axes that an application communicates over (``maxjax._ir.axes``).
 ``batch_named(name, size, operands, axes, **params)``
-    ``batch`` for an axis whose name is one of those; maybe no operand is batched.
+    ``batch`` for an axis whose name is one of those; there may be no batched operand.
 ``varies(axes, **params)``
     Over which manual mesh axes the results vary where the operands vary over ``axes``; the same
     if absent.
@@ -43,45 +43,46 @@ their signatures for type checkers):
     same ones; the results then are too. None: no operand may be.
 ``accepts``, ``same_dtypes``
     The dtypes that all operands may have, and the operands (a slice) that share one. Operations
-    check it of what they are given, ``check_operands`` of programs that were read.
+    check it of their operands, ``check_operands`` in programs that were read.
 ``bodies(*avals, **params)``
     Of a higher-order primitive: each of its jaxprs, with the types of the operands that it is
-    called with and those that its results must have (None: any). Of loops and branches
+    called with and those that its results must have (None: any). For loops and branches
     ``control_flow`` says it.
 ``joins_scalars``
-    True of elementwise operations of which a scalar operand may stand for an array that it fills.
+    True of elementwise operations in which a scalar operand may stand for an array filled with it.
 ``keeps_zero``
     True of functions of one operand that are applied to a sparse array's data alone: they give zero
     for zero (or JAX does as if).
 ``may_give_nan``
     True where ``checkify``'s checks of floats look at the results, as JAX's do.
 ``on_mesh``
-    True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
+    True where ``abstract`` itself gives the mesh part of the types of results. Otherwise it gets
     plain types, and ``mesh_rules`` add to its results.
 ``calls``
-    Of what only calls a jaxpr, whose equations take the place of the call: the parameter that holds
-    it, or what makes it of the parameters. ``guarded(eqn)`` says which operands of an inlined call
-    stand behind a barrier, so that what is computed again is not merged with what was before.
+    Of a primitive that only calls a jaxpr, whose equations replace the call: the parameter that
+    holds it, or a function that makes it from the parameters. ``guarded(eqn)`` says which operands
+    of an inlined call stand behind a barrier, so that a recomputation is not merged with the
+    original.
 ``inlined_late``
     True of calls that compute less where not all of their results are used: they are inlined after
-    the others, and after what nothing depends on is gone.
+    the others, and after dead code is eliminated.
 ``expand(in_avals, params)``
-    The jaxpr of what stands for several operations until it is compiled.
+    The jaxpr of a primitive that stands for several operations until it is compiled.
 ``control_flow``
-    Of loops and branches: what their operands are, and how their jaxprs and results belong to them
+    Of loops and branches: what their operands are, and how jaxprs and results correspond to them
     (``ControlFlow`` of ``maxjax._ir.control_flow``).
 ``dead_code(eqn, used)``
-    Where jaxprs are inside: an equation of the used results (and others that they need), with only
-    the operands that it needs.
+    Of primitives with jaxprs inside: an equation of the used results (and others that they need),
+    with only the operands that it needs.
 ``kernels``
     The elementwise kernels of our own that compute it (``Kernel`` of ``_primitives/kernels.py``).
 ``cheap``
-    True of a few instructions: computing a value twice costs less than keeping it in memory.
+    True where an element takes a few instructions: recomputing a value costs less than storing it.
 ``expression(avals, operands)``
-    The application as a Python expression of tier 0, for what is less than the call of a NumPy
+    The application as a Python expression for tier 0, where that is cheaper than a call of a NumPy
     function; None where the NumPy rule is called. ``avals`` are of operands and results.
 ``known(params)``
-    The value of what has no operands, once the sizes in its parameters are known.
+    The value of a primitive without operands, once the sizes in its parameters are known.
 ``shown(params)``, ``names_inputs``
     The parameters as a printed jaxpr shows them; whether the jaxpr among them is printed with the
     names of the operands and results.
@@ -100,8 +101,8 @@ their signatures for type checkers):
     result or None).
 
 ``calls_blas``
-    True where NumPy computes by BLAS, which does not survive a fork amid a call that uses its
-    threads: forks wait for it.
+    True where NumPy calls BLAS, which does not survive a fork during a call that uses its threads:
+    forks wait for it.
 
 Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, and 1 equals 1.0.
 """
@@ -139,7 +140,7 @@ MeshTypes = Callable[["Primitive", tuple[ShapedArray, ...], dict[str, Any],
 
 
 class _MeshRules:
-    """The rules of both things that a mesh adds; who knows a rule puts it here.
+    """The rules for both things that a mesh adds to types; the modules that define them set them.
 
     Attributes:
       varying: over which manual axes results vary.
@@ -233,7 +234,7 @@ class Primitive:
         self.calls_blas = calls_blas
         self.accepts = accepts                # dtypes of the operands, for the operations to check
         self.multiple_results = multiple_results
-        self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
+        self.no_derivative = no_derivative    # why there is no jvp, as the error says it
         self.cacheable = cacheable            # False where params hold jaxprs
         self.joins_scalars = joins_scalars
         self.keeps_zero = keeps_zero
@@ -255,7 +256,7 @@ class Primitive:
         self.bodies = bodies
         self.kernels = kernels
         self.cheap = cheap
-        self.is_own = not registered          # of the user's; only the Mojo backend lowers it
+        self.is_own = not registered          # a user's; only the Mojo backend lowers it
         if registered:
             registry[name] = self
 
@@ -288,7 +289,7 @@ class Primitive:
 
 
 class OpSpec:
-    """A primitive at given operand types and parameters: all that need be found only once."""
+    """A primitive at given operand types and parameters: everything that is computed only once."""
 
     __slots__ = ("in_avals", "out_aval", "out_avals", "params", "primitive", "run", "weight")
 
@@ -305,7 +306,7 @@ class OpSpec:
         self.weight = sum([aval.nbytes for aval in self.out_avals])
 
 
-# BLAS has no use for threads where the sizes of the operands, multiplied, are not beyond this.
+# BLAS uses no threads where the product of the operands' sizes is not above this.
 _SMALL_PRODUCT = 1 << 13
 
 
@@ -349,7 +350,7 @@ def op_spec(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
             params: Params) -> OpSpec:
     """The spec of an application; equal applications share one object.
 
-    Dropping old specs is safe: whoever compares them by identity only misses a hit.
+    Dropping old specs is safe: a comparison by identity then only misses a hit.
     """
     if not primitive.cacheable:
         return OpSpec(primitive, in_avals, params)
@@ -364,7 +365,7 @@ def op_spec(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
 
 def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
                  params: Params) -> tuple[ShapedArray, ...]:
-    """The types of the results of an application that is only written down."""
+    """The types of the results of an application that is only staged."""
     if not dimensions.open_scopes:
         return op_spec(primitive, in_avals, params).out_avals
     # Symbolic sizes have types and nothing that runs.
@@ -373,7 +374,7 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
 
 def abstract_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
                      params: Params) -> tuple[ShapedArray, ...]:
-    """The types of the results, with what they tell of a mesh."""
+    """The types of the results, with their mesh part."""
     if primitive.on_mesh or all(aval.plain for aval in in_avals):
         out: Any = primitive.abstract(*in_avals, **params)
         return tuple(out) if primitive.multiple_results else (out,)

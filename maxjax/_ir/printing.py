@@ -68,9 +68,9 @@ Document = str | Break | Group | Nest | Noted | Sequence[Any]
 
 
 def layout(document: Document, width: int = WIDTH) -> str:
-    """The document as text, in lines of ``width`` characters where that can be.
+    """The document as text, in lines of at most ``width`` characters where possible.
 
-    Notes stand behind all lines; a line's second note has a line of its own.
+    Notes follow all lines; a line's second note has a line of its own.
     """
     output: list[str] = []
     notes: dict[int, list[str]] = {}
@@ -161,7 +161,7 @@ class Names:
         self.name_stack = name_stack
         self.print_shapes = print_shapes
         self.print_effects = print_effects
-        # Unused results are `_` in the jaxpr itself and have names in those that it calls.
+        # Unused results are `_` in the jaxpr itself, and have names in the jaxprs that it calls.
         self.variables: dict[Var, str] = {
             var: "_" for eqn in (jaxpr.eqns if jaxpr is not None else ())
             for var in eqn.outvars if isinstance(var, DropVar)}
@@ -176,7 +176,7 @@ class Names:
         return name
 
     def suggest(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:
-        """A called jaxpr's variables take the names of what they are called with."""
+        """A called jaxpr's variables take the names of the operands."""
         given: set[Var] = set()
         for mine, other in zip(inner, outer, strict=True):
             if (isinstance(mine, Var) and isinstance(other, Var) and other not in given
@@ -300,7 +300,7 @@ def _whole(jaxpr: Jaxpr, names: Names) -> Document:
 
 
 def _shared(jaxpr: Jaxpr) -> dict[Jaxpr, str]:
-    """The sub-jaxprs that are used more than once, or long, with a name for each."""
+    """The sub-jaxprs that are long or used more than once, with a name for each."""
     counts: Counter[Jaxpr] = Counter()
     called: dict[Jaxpr, str] = {}
     queue = [jaxpr]
@@ -344,8 +344,8 @@ def pretty_print(self: Jaxpr | ClosedJaxpr | JaxprEqn, *, source_info: bool = Fa
     """The text of a jaxpr or an equation.
 
     Args:
-      source_info: behind each equation the line of the user's code that it comes from.
-      name_stack: behind each equation the names of ``jax.named_scope`` around it.
+      source_info: after each equation, the line of the user's code that it comes from.
+      name_stack: after each equation, the names of ``jax.named_scope`` around it.
       print_shapes: the types of variables.
       print_effects: the effects of each jaxpr.
       custom_pp_eqn_rules, kwargs: JAX's, accepted.

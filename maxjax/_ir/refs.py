@@ -3,8 +3,8 @@
 A reference belongs to the trace that it was made under, which simply holds its present value. A
 function that is traced to a jaxpr and touches a reference from outside captures it: the value there
 becomes one more input of the jaxpr and, if the function writes, the last value one more output
-(``ClosedJaxpr.refs``). Who binds the jaxpr reads and writes the reference itself. So jaxprs stay
-pure, and transformations of them need not know of references.
+(``ClosedJaxpr.refs``). The code that binds the jaxpr reads and writes the reference itself. So
+jaxprs stay pure, and transformations of them need not know of references.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AbstractRef:
 
     Attributes:
       inner_aval: the type of the array.
-      memory_space, kind: kept and compared.
+      memory_space, kind: stored and compared.
 
     >>> jax.ref.AbstractRef(jax.core.ShapedArray((3,), jnp.float32))
     Ref{float32[3]}
@@ -55,7 +55,7 @@ class AbstractRef:
 
     def update(self, inner_aval: ShapedArray | None = None, memory_space: Hashable = None,
                kind: Hashable = None) -> AbstractRef:
-        """The same but for what is given."""
+        """A copy with changes."""
         return AbstractRef(self.inner_aval if inner_aval is None else inner_aval,
                            memory_space or self.memory_space, kind or self.kind)
 
@@ -124,7 +124,7 @@ class Ref:
         at: Any
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the present value; a write makes it another."""
+        """The address of the present value; a write changes it."""
         return int(read(self).unsafe_buffer_pointer())
 
     def __len__(self) -> int:
@@ -198,7 +198,7 @@ class RefState:
 
 
 class RefsTouched(NotImplementedError):
-    """A function that was to be traced to a pure jaxpr touches references from outside."""
+    """A function that should have been traced to a pure jaxpr touches references from outside."""
 
     def __init__(self, kind: Hashable, uses: tuple[RefUse, ...]):
         super().__init__(
@@ -259,7 +259,7 @@ def both_ways(ref: Ref, debug_info: str, kind: str, name: str) -> ValueError:
 
 
 def check_not_both(one: Ref, other: Ref, debug_info: str, kind: str) -> None:
-    """Raises ValueError where a function uses an argument under another name too."""
+    """Raises ValueError where a function also uses an argument under another name."""
     arguments = [ref._argument for ref in (one, other) if ref._argument is not None]
     if arguments:
         # The youngest is the function's own; those of functions around it are closed over.

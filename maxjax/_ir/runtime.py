@@ -72,7 +72,7 @@ class Runtime(Trace, ABC):
 
     @abstractmethod
     def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:
-        """The types of concrete leaves; None if one is a tracer or no array at all."""
+        """The types of concrete leaves; None if one is a tracer or not an array."""
 
     # --- programs ---
     @abstractmethod
@@ -85,8 +85,8 @@ class Runtime(Trace, ABC):
           closed: the jaxpr; its program is made at the first call, and kept with it.
           leaves: a value for each of its inputs.
           donated: the positions of leaves that cannot be used afterwards.
-          name: that of the one primitive that the jaxpr holds, if it is so.
-          out_shardings: how each result is to lie (None: as it comes).
+          name: that of the jaxpr's primitive, if it holds only one.
+          out_shardings: the sharding of each result (None: any).
 
         Raises:
           JaxRuntimeError: a donated leaf is given twice, or memory runs out.
@@ -100,8 +100,8 @@ class Runtime(Trace, ABC):
 
         Args:
           closed: the jaxpr.
-          in_shardings: how each operand lies (None: anywhere).
-          out_shardings: how each result is to lie.
+          in_shardings: the sharding of each operand (None: any).
+          out_shardings: the sharding that each result gets.
 
         Returns:
           the shardings of all operands, and of all results.

@@ -1,7 +1,7 @@
-"""Jaxprs as text: canonical, so that equal programs have equal texts, and readable back.
+"""Jaxprs as text: canonical, so that equal programs have equal texts, and can be read back.
 
-The text is what a compile worker gets, and the key under which an artifact is kept. It holds no
-code and no values but scalar literals and the constants of sub-jaxprs.
+The text is what a compile worker gets, and the key under which an artifact is stored. It holds no
+code, and no values except scalar literals and the constants of sub-jaxprs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _decode_aval(data: list[Any], sizes: Sizes = _no_symbols) -> ShapedArray:
 
 
 def _encode_value(value: object) -> Any:
-    """A parameter: each kind but strings, integers, bools and None behind a tag."""
+    """A parameter: strings, integers, bools and None as they are, other kinds behind a tag."""
     if value is None or isinstance(value, (str, bool)):
         return value
     if value.__class__ is Dimension:
@@ -109,7 +109,7 @@ def _path_of(kind: type) -> str:
 
 
 def _class_of(path: str, base: type) -> Any:
-    """A class of maxjax's; never anything else that can be called."""
+    """A class of maxjax; never anything else that can be called."""
     module, _, name = path.partition(":")
     if module.split(".")[0] != "maxjax":
         raise NotSerializable(f"the class {path} is not maxjax's")
@@ -201,7 +201,7 @@ def decode(data: dict[str, Any], sizes: Sizes = _no_symbols) -> Jaxpr:
     """The jaxpr that ``encode`` gave.
 
     Args:
-      sizes: what the texts of symbolic sizes stand for.
+      sizes: gives the sizes that texts of symbolic sizes stand for.
 
     Raises:
       NotSerializable: the text names a primitive or a class that maxjax does not have.

@@ -1,4 +1,4 @@
-"""Staging: running a function on tracers to write down the jaxpr of what it does."""
+"""Staging: running a function on tracers to record the jaxpr of what it does."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from maxjax._ir.trace import (
     leaked_tracer_error,
 )
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import FlatJvp, FlatVjp
 
 if TYPE_CHECKING:
     from maxjax._ir.typing import FlatFunction, Params, Value
@@ -64,7 +65,7 @@ class DynamicJaxprTracer(Tracer):
 
 
 class StagingTrace(Trace):
-    """Writes each operation down as an equation of a new jaxpr."""
+    """Records each operation as an equation of a new jaxpr."""
 
     __slots__ = ("argument_names", "constants", "debug_info", "dropped", "eqns", "invars", "kind",
                  "refs")
@@ -74,8 +75,8 @@ class StagingTrace(Trace):
         super().__init__()
         self.eqns: list[JaxprEqn] = []
         self.invars: list[Var] = []
-        # Values that the function closes over, by identity; the value is held, so that the id
-        # stays its own.
+        # Values that the function closes over, by identity; they are kept alive, so that no other
+        # value gets their ids.
         self.constants: dict[int, tuple[Var, Any]] = {}
         self.debug_info = debug_info
         self.kind = kind
@@ -120,11 +121,11 @@ class StagingTrace(Trace):
             return [DynamicJaxprTracer(self, var) for var in outvars]
         return DynamicJaxprTracer(self, outvars[0])
 
-    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:
         return params["stage"](self, function, jvp, args)
 
-    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
                          args: list[Value], **params: Any) -> list[Any]:
         return params["stage"](self, function, rule, args)
 
@@ -226,7 +227,7 @@ class StagingTrace(Trace):
 
 
 def enclosing_traces() -> Iterator[Trace]:
-    """The current trace and those that it hands operations on to, outwards."""
+    """The current trace and those that it passes operations on to, outwards."""
     trace: Any = context.trace
     while trace is not None:
         yield trace

@@ -15,10 +15,10 @@ from maxjax._ir.types import ShapedArray
 
 
 def with_sizes(closed: ClosedJaxpr, sizes: Mapping[str, int]) -> ClosedJaxpr:
-    """The jaxpr in which each symbol is its size.
+    """The jaxpr with each symbol replaced by its size.
 
     Raises:
-      InternalError: an equation's results would have other types than its rule gives.
+      InternalError: an equation's results would not have the types that its rule gives.
     """
     return _Substitution(sizes).closed(closed)
 
@@ -27,7 +27,7 @@ class _Substitution:
     def __init__(self, sizes: Mapping[str, int]):
         self.sizes = sizes
         self.avals: dict[ShapedArray, ShapedArray] = {}
-        self.jaxprs: dict[Any, Any] = {}        # one that is used twice stays one
+        self.jaxprs: dict[Any, Any] = {}        # one that is used twice stays a single object
 
     def aval(self, aval: ShapedArray) -> ShapedArray:
         known = self.avals.get(aval)
@@ -89,7 +89,7 @@ class _Substitution:
 
 
 def _check(eqn: JaxprEqn) -> None:
-    """What was traced for all sizes must be what tracing for these would have given."""
+    """A trace for all sizes must give what tracing for these sizes would have given."""
     expected: Any = eqn.primitive.abstract(*[atom.aval for atom in eqn.invars], **eqn.params)
     expected = list(expected) if eqn.primitive.multiple_results else [expected]
     found = [var.aval for var in eqn.outvars]

@@ -1,8 +1,8 @@
 """Symbolic sizes without sizes at hand: what programs for every size are exported with.
 
 A ``SymbolicScope`` answers comparisons of its dimensions by what holds for all sizes: symbols are
-at least 1, and the scope's constraints hold. Where neither answer does, the comparison is an error;
-but an equality that does not always hold is false.
+at least 1, and the scope's constraints hold. Where neither answer holds for all, the comparison is
+an error; but an equality that does not always hold is false.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from maxjax._ir.dimensions import Size
 
 _SITE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
-# How many constraints an inequality is derived from at most.
+# The most constraints that an inequality is derived from.
 _DEPTH = 3
-# Sizes are not compared with numbers as large, but with the limits of integers.
+# Sizes are compared with no numbers this large except the limits of integers.
 _LARGE = 1 << 28
 
 
@@ -40,8 +40,8 @@ class SymbolicScope(Scope):
     """A set of symbols and what is known of their sizes.
 
     Args:
-      constraints_str: texts such as ``"a >= 3"``, ``"a*b <= 100"`` or ``"mod(a, 2) == 0"``. What
-        stands on the left of an equality is from then on written as what stands on the right.
+      constraints_str: texts such as ``"a >= 3"``, ``"a*b <= 100"`` or ``"mod(a, 2) == 0"``. The
+        left side of an equality is from then on written as its right side.
 
     Raises:
       ValueError: a constraint has no comparison, cannot be read, is never true, or is an equality
@@ -91,7 +91,7 @@ class SymbolicScope(Scope):
         self.constraints.append(constraint)
 
     def _rewrite(self, left: Any, right: Any, text: str) -> Constraint:
-        """Makes an equality a rule: what is on its left is written as what is on its right."""
+        """Makes an equality a rule: its left side is written as its right side."""
         remainder = self._as_remainder(left)
         if remainder is not None:       # mod(a, b) is a - b*floordiv(a, b)
             above, left = remainder
@@ -119,7 +119,7 @@ class SymbolicScope(Scope):
         return None
 
     def _bound_symbol(self, difference: Dimension) -> None:
-        """Keeps what ``factor * symbol + rest >= 0`` says of a single symbol."""
+        """Records what ``factor * symbol + rest >= 0`` says of a single symbol."""
         variable, rest = difference.split_constant()
         if len(variable.terms) != 1:
             return
@@ -188,7 +188,7 @@ class SymbolicScope(Scope):
         above, below = map(self._interval, quotient)
         if below[0] <= 0:
             return -math.inf, math.inf
-        # Towards zero a divisor as large as possible, away from it one as small.
+        # Towards zero the divisor is as large as possible, away from zero as small.
         low = _floor_quotient(above[0], below[1] if above[0] >= 0 else below[0])
         return low, _floor_quotient(above[1], below[0] if above[1] >= 0 else below[1])
 
@@ -373,7 +373,7 @@ def parse_dimension(text: str, scope: SymbolicScope) -> Any:
 def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (),
                    scope: SymbolicScope | None = None,
                    like: Sequence[int | None] | None = None) -> tuple[Any, ...]:
-    """A shape with symbols in the place of sizes.
+    """A shape with symbols for sizes.
 
     Args:
       shape_spec: sizes separated by commas: numbers, names of symbols, and sums, products, powers
@@ -382,7 +382,7 @@ def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (),
       constraints: what holds for the symbols, such as ``"a >= 3"``; they are at least 1 anyway.
       scope: that of the symbols, if they are to be used together with others; then the constraints
         are its own.
-      like: a shape that the result has the sizes of, where they are given.
+      like: a shape that gives sizes which ``shape_spec`` leaves open.
 
     Raises:
       ValueError: the text cannot be read, or differs from ``like``.
@@ -425,7 +425,7 @@ def scope_of(shapes: Sequence[Sequence[Size]]) -> SymbolicScope | None:
     """The scope of the symbols in shapes.
 
     Raises:
-      ValueError: they have several.
+      ValueError: they have more than one.
     """
     first: Any = None
     for shape in shapes:
@@ -441,14 +441,14 @@ def solve(names: Sequence[str], specification: Sequence[Sequence[Any]],
           shapes: Sequence[Sequence[Any]] | None = None) -> dict[str, Any]:
     """The sizes of the symbols in a specification that make it equal to shapes.
 
-    Each symbol must be found from one dimension in which it stands linearly, beside known ones.
+    Each symbol must be found from one dimension in which it appears linearly, with known ones.
 
     Args:
       names: of the arguments, for messages.
       shapes: of the arguments; without them, only whether there is a solution is looked at.
 
     Raises:
-      ValueError: there is no solution, or none is found in this way.
+      ValueError: there is no solution, or it is not found this way.
     """
     places = [(f"{name}.shape[{axis}]", size, None if shapes is None else shapes[leaf][axis])
               for leaf, name in enumerate(names) for axis, size in enumerate(specification[leaf])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from maxjax._ir.array_members import ArrayMembers
     from maxjax._ir.primitive import Primitive
     from maxjax._ir.refs import Ref
-    from maxjax._ir.typing import Params
+    from maxjax._ir.typing import FlatJvp, FlatVjp, Params
 else:
     ArrayMembers = object
 
@@ -45,30 +45,30 @@ class Trace:
     def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         raise NotImplementedError(type(self).__name__)
 
-    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:
         """Calls a function that has a derivative rule of its own; flat operands and results."""
         raise NotImplementedError(type(self).__name__)
 
-    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
                          args: list[Value], **params: Any) -> list[Any]:
         """Calls a function that has a reverse-mode rule of its own: ``rule(primals, perturbed)``
         gives results, residuals and ``backward(residuals, cotangents)``."""
         raise NotImplementedError(type(self).__name__)
 
     def outwards(self) -> Trace | None:
-        """The trace that this one hands operations on to."""
+        """The trace that this one passes operations on to."""
         return getattr(self, "parent", None) or getattr(self, "outer", None)
 
     def reference(self, ref: Ref) -> Any:
-        """The state here of an array reference from outside, where this trace keeps one."""
+        """The state of an array reference from outside, where this trace has one."""
         return None
 
     def write_outside(self, ref: Ref, value: Value, operation: str) -> Any:
-        """A value for a reference from outside, as one of the trace that this one hands on to.
+        """A value for a reference from outside, as one of the trace that this one passes on to.
 
         Raises:
-          Exception: it is none there.
+          Exception: it cannot be one there.
         """
         return value
 
@@ -93,7 +93,7 @@ context = _Context()
 
 
 def set_base(trace: Trace) -> None:
-    """Has the operations of every thread go to a trace where no transformation is active."""
+    """Sends the operations of every thread to a trace where no transformation is active."""
     _Context.trace = trace
 
 
@@ -130,16 +130,16 @@ class CompileTimeTrace(Trace):
             isinstance(arg, Tracer) for arg in args) else self.base)
 
     def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
-        # Who maps a named axis knows what a collective gives.
+        # The trace that maps a named axis knows what a collective gives.
         with self._target(args, primitive.axis_names is not None) as trace:
             return trace.apply(primitive, args, params)
 
-    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_jvp(function, jvp, args, **params)
 
-    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
                          args: list[Value], **params: Any) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_vjp(function, rule, args, **params)
@@ -224,7 +224,7 @@ class Tracer(Array):
         """The concrete array behind this tracer, or None when only its type is known.
 
         Of a value that carries a tangent, it is the value alone: only for what has no tangent, as
-        truth values, integers and static arguments. Nothing else about a tracer may give it away.
+        truth values, integers and static arguments. Nothing else about a tracer may reveal it.
         """
         return None
 
@@ -274,7 +274,7 @@ class Tracer(Array):
         raise TracerArrayConversionError(self)
 
     def item(self, *args: int) -> Any:
-        # JAX hands the element out where it is known, whatever tangent it has.
+        # JAX returns the element where it is known, whatever tangent it has.
         value = self.concrete()
         if value is None:
             raise ConcretizationTypeError(self, "This occurred in the item() method of jax.Array")
@@ -331,14 +331,14 @@ def leaked_tracer_error(tracer: Tracer) -> UnexpectedTracerError:
 
 
 def check_leaks(reference: weakref.ref[Trace]) -> None:
-    """Looks whether anybody still holds a trace that has ended.
+    """Checks whether anybody still holds a trace that has ended.
 
     Raises:
       Exception: somebody does, by one of its tracers; names them and who holds them.
     """
     if reference() is None:
         return
-    gc.collect()        # what only waits for the collector has not leaked
+    gc.collect()        # garbage has not leaked
     trace = reference()
     if trace is None:
         return
@@ -376,5 +376,5 @@ def aval_of(value: Value) -> ShapedArray:
 
 
 def is_scalar(value: object) -> bool:
-    """Whether an operand that is no array of ours is a scalar of one of NumPy's own classes."""
+    """Whether an operand that is not an ``Array`` is a scalar of one of NumPy's own classes."""
     return isinstance(value, np.generic) and value.__class__ is value.dtype.type

@@ -34,7 +34,7 @@ class ManualAxisType(NamedTuple):
 
 
 class ShapedArray:
-    """Shape, dtype and weakness of an array, and on a mesh what its type says of that.
+    """Shape, dtype and weakness of an array, and what its type says of a mesh.
 
     Equal types are one object: they compare and hash by identity, so that a cache keyed by
     types costs nothing but the lookup.
@@ -72,7 +72,7 @@ class ShapedArray:
 
     def update(self, shape: Iterable[int] | None = None, dtype: DTypeLike | KeyDType | None = None,
                weak_type: bool | None = None, **on_mesh: Any) -> ShapedArray:
-        """The same type but for what is given; another shape has no ``mesh_spec``."""
+        """The type with changes; another shape has no ``mesh_spec``."""
         return ShapedArray(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
@@ -85,13 +85,13 @@ class ShapedArray:
 
     @property
     def sharding(self) -> NamedSharding:
-        """What the type says of how the value lies, over an abstract mesh."""
+        """The sharding that the type says, over an abstract mesh."""
         if self.mesh_spec is None:
             return NamedSharding(EMPTY, PartitionSpec(*[None] * self.ndim))
         return NamedSharding(*self.mesh_spec)
 
     def without_dim(self, dim: int) -> ShapedArray:
-        """The type of what stands along one dimension."""
+        """The type of a slice along one dimension."""
         shape = (*self.shape[:dim], *self.shape[dim + 1:])
         if self.plain:
             return ShapedArray(shape, self.dtype, self.weak_type)
@@ -103,11 +103,11 @@ class ShapedArray:
         return ShapedArray(shape, self.dtype, self.weak_type, on_mesh, self.vma)
 
     def with_leading(self, size: int) -> ShapedArray:
-        """The type of several, stacked along a new first dimension."""
+        """The type of several values, stacked along a new first dimension."""
         return self.with_dim(0, size)
 
     def with_dim(self, dim: int, size: int, entry: Any = None) -> ShapedArray:
-        """The type of several along a new dimension, with what a spec says of it."""
+        """The type of several values, stacked along a new dimension with an entry in the spec."""
         shape = (*self.shape[:dim], size, *self.shape[dim:])
         if self.plain:
             return ShapedArray(shape, self.dtype, self.weak_type)
@@ -125,7 +125,7 @@ class ShapedArray:
             mesh, spec.update(partitions=(*spec, *[None] * missing)) if missing else spec))
 
     def off_mesh(self) -> ShapedArray:
-        """The type without what it says of a mesh."""
+        """The type without its mesh part."""
         return self if self.plain else ShapedArray(self.shape, self.dtype, self.weak_type)
 
     def tangent(self) -> ShapedArray:
@@ -245,7 +245,7 @@ def _intern(shape: tuple[int, ...], dtype: DType, weak_type: bool, mesh_spec: Me
             aval.mesh_spec = mesh_spec
             aval.vma = vma
             aval.plain = plain
-            # Not an assignment: the handler of a signal may have made it meanwhile.
+            # Not an assignment: a signal handler may have made it meanwhile.
             aval = _all.setdefault(key, aval)
         if len(_recent) >= _RECENT_LIMIT:
             _recent.clear()

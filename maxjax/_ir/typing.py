@@ -36,6 +36,13 @@ BatchAxis = int | None
 # --- functions ------------------------------------------------------------------------------------
 # Of values, with a flat sequence of them as its result.
 FlatFunction = Callable[..., Sequence[Any]]
+# Derivative rules of a flat function. Values and their tangents -> results and theirs.
+FlatJvp = Callable[[list[Value], list[Value | None]], tuple[list[Any], list[Any]]]
+# Residuals and the cotangents of results -> those of the arguments; some are symbolic zeros.
+FlatBackward = Callable[[list[Value], list[Any]], Sequence[Any]]
+# Values, and which of them are perturbed -> results, residuals, and the backward pass.
+FlatVjp = Callable[[list[Value], tuple[bool, ...]],
+                   tuple[list[Any], list[Any], FlatBackward]]
 
 
 # --- users' arguments -----------------------------------------------------------------------------

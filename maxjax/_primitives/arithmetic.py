@@ -43,7 +43,7 @@ NO_COMPLEX = "MAX has no complex numbers"
 
 
 def constant(value: float, like: Array) -> Value:
-    """A scalar of the dtype of ``like``, weakly typed where that is."""
+    """A scalar of the dtype of ``like``, weakly typed if that is."""
     if aval_of(like).weak_type:
         kind = _PYTHON_KINDS.get(like.dtype)
         if kind is not None:      # what a Python scalar becomes
@@ -68,7 +68,7 @@ neg_p = _ufunc(
     "neg", np.negative, linearity=SUM, cheap=True, kernels=(Kernel("neg", kernels.NUMBERS),),
     lower=lambda ctx, x: ctx.native("neg", x) if ctx.is_float(x) else ctx.kernel("neg", x),
     jvp=lambda t, x, out: neg(t),
-    transpose=lambda ct, x: [neg(ct)],
+    transpose=lambda cotangent, x: [neg(cotangent)],
     keeps_zero=True,
 )
 
@@ -76,7 +76,7 @@ add_p = _ufunc(
     "add", np.add, linearity=SUM, cheap=True, lower=native("add"),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: broadcast_to_shape(t, out.shape)),
-    transpose=lambda ct, x, y: [ct, ct],
+    transpose=lambda cotangent, x, y: [cotangent, cotangent],
     may_give_nan=True,
 )
 
@@ -84,7 +84,7 @@ sub_p = _ufunc(
     "sub", np.subtract, linearity=SUM, cheap=True, lower=native("sub"),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: neg(broadcast_to_shape(t, out.shape))),
-    transpose=lambda ct, x, y: [ct, neg(ct) if is_linear(y) else None],
+    transpose=lambda cotangent, x, y: [cotangent, neg(cotangent) if is_linear(y) else None],
     may_give_nan=True,
 )
 provide(sub_p)
@@ -92,8 +92,8 @@ provide(sub_p)
 mul_p = _ufunc(
     "mul", np.multiply, linearity=PRODUCT, cheap=True, lower=native("mul"),
     jvp=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
-    transpose=lambda ct, x, y: [mul(ct, y) if is_linear(x) else None,
-                                mul(x, ct) if is_linear(y) else None],
+    transpose=lambda cotangent, x, y: [mul(cotangent, y) if is_linear(x) else None,
+                                       mul(x, cotangent) if is_linear(y) else None],
     may_give_nan=True,
 )
 
@@ -101,7 +101,7 @@ mul_p = _ufunc(
 
 
 def _int_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """C's division: towards zero; by zero all ones, and the least integer by -1 is itself."""
+    """C's division, towards zero. Divided by zero: all ones; the least integer by -1: itself."""
     x, y = np.asarray(x), np.asarray(y)
     if y.dtype.kind == "u":
         return np.where(y == 0, np.iinfo(y.dtype).max, x // np.where(y == 0, 1, y).astype(y.dtype))
@@ -110,7 +110,7 @@ def _int_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     safe = np.where(trap, 1, y).astype(y.dtype)
     quotient = x // safe
     remainder = x - quotient * safe
-    # NumPy floors; where the signs differ and something is left, that is one too low.
+    # NumPy floors: where the signs differ and there is a remainder, that is one too low.
     quotient = quotient + ((remainder != 0) & ((x < 0) != (safe < 0))).astype(y.dtype)
     return np.where(y == 0, np.array(-1, y.dtype), np.where(trap, x, quotient)).astype(y.dtype)
 
@@ -135,7 +135,7 @@ div_p = elementwise(
                              else ctx.kernel("div", x, y)),
     jvp=(lambda t, x, y, out: div(t, y),
          lambda t, x, y, out: mul(neg(t), mul(x, integer_pow(y, -2)))),
-    transpose=lambda ct, x, y: [div(ct, y), None],
+    transpose=lambda cotangent, x, y: [div(cotangent, y), None],
     may_give_nan=True,
 )
 
@@ -144,7 +144,7 @@ _float_remainder = vectorized_pair("rem", np.fmod)
 
 
 def _remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """C's remainder, of the sign of ``x``; by zero ``x`` itself for integers."""
+    """C's remainder, with the sign of ``x``; modulo zero, ``x`` itself for integers."""
     if x.dtype.kind not in "iu":
         return _float_remainder(x, y)
     x, y = np.asarray(x), np.asarray(y)
@@ -208,7 +208,7 @@ is_finite_p = elementwise(
 
 nextafter_p = elementwise(
     "nextafter", accepts=FLOATING,
-    # Of equal zeros the second, also for float16, where NumPy gives the first.
+    # The second of equal zeros, also for float16, where NumPy gives the first.
     evaluate=vectorized_pair("nextafter", lambda x, y: np.where(x == y, y, np.nextafter(x, y))),
     kernels=(Kernel("nextafter", dtypes.FLOATS, 2),),
     no_derivative="the next number is no smooth function")
@@ -273,7 +273,7 @@ def _sign(x: np.ndarray) -> np.ndarray:
 
 
 def _large_sign(x: np.ndarray) -> Any:
-    """Scaled so far that even the least number is beyond 1, then cut off there; zeros of either
+    """Scaled until even the least number is beyond 1, then clipped there; zeros of either
     sign and NaN remain. NumPy has vector code for that, and none for ``sign`` or ``copysign``."""
     scale = x.dtype.type(2.0 ** (np.finfo(x.dtype).maxexp - 1))
     result = x * scale
@@ -345,24 +345,28 @@ real_p = elementwise(
     "real", linearity=SUM, accepts=COMPLEX, evaluate=np.real, out_dtype=dtypes.real_dtype,
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out: real_p.bind(t),
-    transpose=lambda ct, x: [complex_p.bind(ct, scalar_like(0, ct.dtype))], keeps_zero=True)
+    transpose=lambda cotangent, x: [
+        complex_p.bind(cotangent, scalar_like(0, cotangent.dtype))],
+    keeps_zero=True)
 
 imag_p = elementwise(
     "imag", linearity=SUM, accepts=COMPLEX, evaluate=np.imag, out_dtype=dtypes.real_dtype,
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out: imag_p.bind(t),
     # A linear function's transpose, without conjugation: imag(i w) = w, and so on.
-    transpose=lambda ct, x: [complex_p.bind(scalar_like(0, ct.dtype), neg(ct))], keeps_zero=True)
+    transpose=lambda cotangent, x: [
+        complex_p.bind(scalar_like(0, cotangent.dtype), neg(cotangent))],
+    keeps_zero=True)
 
 
 def _conj_abstract(x: ShapedArray, *, input_dtype: np.dtype) -> ShapedArray:
     return ShapedArray(x.shape, dtypes.complex_dtype(x.dtype), x.weak_type)
 
 
-def _conj_transpose(ct: Value, x: Linear, *, input_dtype: np.dtype) -> list[Array]:
+def _conj_transpose(cotangent: Value, x: Linear, *, input_dtype: np.dtype) -> list[Array]:
     if dtypes.is_complex(input_dtype):
-        return [conj(ct)]
-    return [real_p.bind(ct)]
+        return [conj(cotangent)]
+    return [real_p.bind(cotangent)]
 
 
 conj_p = elementwise(
@@ -390,8 +394,8 @@ complex_p = elementwise(
     host_reason=NO_COMPLEX,
     jvp=(lambda t, x, y, out: complex_p.bind(t, constant(0, t)),
          lambda t, x, y, out: complex_p.bind(constant(0, t), t)),
-    transpose=lambda ct, x, y: [real_p.bind(ct) if is_linear(x) else None,
-                                imag_p.bind(neg(ct)) if is_linear(y) else None])
+    transpose=lambda cotangent, x, y: [real_p.bind(cotangent) if is_linear(x) else None,
+                                       imag_p.bind(neg(cotangent)) if is_linear(y) else None])
 
 
 # --- operations that rules are written with -------------------------------------------------------

@@ -33,7 +33,7 @@ _WEYL = 0x9E3779B9, 0xBB67AE85
 
 
 def _counters(start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The low and high words of so many counters from ``start`` on."""
+    """The low and high words of ``count`` counters from ``start`` on."""
     values = np.uint64(start) + np.arange(count, dtype=np.uint64)
     return values & _LOW, values >> _HALF
 
@@ -43,7 +43,7 @@ def _philox(key: int, start: int, count: int) -> np.ndarray:
     keys = [key & 0xFFFFFFFF, key >> 32]
     c0, c1 = _counters(start, count)
     upper = np.full(count, key, np.uint64)
-    upper += (c0 | c1 << _HALF) < np.uint64(start)       # the counter went round: carry
+    upper += (c0 | c1 << _HALF) < np.uint64(start)       # the counter wrapped around: carry
     c2, c3 = upper & _LOW, upper >> _HALF
     for number in range(10):
         k0, k1 = (np.uint64((word + number * step) & 0xFFFFFFFF)
@@ -73,7 +73,7 @@ def _threefry(key: int, start: int, count: int) -> tuple[np.ndarray, np.ndarray]
 
 def _threefry_bits(key: int, start: int, shape: tuple[int, ...],
                    dtype: np.dtype) -> tuple[np.ndarray, int]:
-    """A block gives two words: neighbours along the first even dimension, or the largest one."""
+    """A block gives two words, neighbours along the first even dimension, or the largest one."""
     size = math.prod(shape)
     if dtype.itemsize == 8:
         x, y = _threefry(key, start, size)

@@ -83,7 +83,7 @@ broadcast_in_dim_p = linear_primitive(
 def _reduce_sum_evaluate(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
     dtype = x.dtype
     if dtype in (dtypes.bfloat16, dtypes.float16) or dtype in dtypes.SMALL_FLOATS:
-        # Narrow floats are summed in float32: a sum of many would stand still otherwise.
+        # Narrow floats are summed in float32: otherwise a sum of many would stop growing.
         return np.asarray(np.add.reduce(np.asarray(x, np.float32), axis=axes)).astype(dtype)
     return np.add.reduce(x, axis=axes, dtype=dtype)
 
@@ -116,7 +116,7 @@ reduce_sum_p = linear_primitive(
 )
 
 # --- operations that rules are written with -------------------------------------------------------
-# Operands are trusted; what changes nothing binds nothing.
+# Operands are trusted; an operation that changes nothing binds nothing.
 
 def broadcast_in_dim(x: Value, shape: Sequence[int], broadcast_dimensions: range | Sequence[int]
                      ) -> Any:

@@ -43,7 +43,7 @@ def elementwise(name: str, *, evaluate: Callable[..., Any],
                 lower: Callable[..., Any] | None = None, **rules: Any) -> Primitive:
     """A primitive that computes each element of its result from the same element of its operands.
 
-    Operands share a dtype and a rank (sizes equal or 1), but for scalars, which join any shape.
+    Operands share a dtype and a rank (sizes equal or 1), except scalars, which join any shape.
 
     Args:
       evaluate: the NumPy rule; broadcasts as NumPy does.
@@ -55,8 +55,8 @@ def elementwise(name: str, *, evaluate: Callable[..., Any],
         linear operand; broadcasting is undone here.
       no_derivative: why there is no jvp at all, in the words of the error.
       same_dtypes: the operands that share a dtype.
-      kernels: those of our own that compute it.
-      lower: absent: by the kernel, where there is one.
+      kernels: our own kernels that compute it.
+      lower: if absent, the kernel is used, where there is one.
       rules: the primitive's others.
     """
     def default_abstract(*avals: ShapedArray, **params: object) -> ShapedArray:
@@ -136,7 +136,7 @@ def batch_elementwise(primitive: Primitive, operands: Sequence[Array], axes: Seq
             aligned.append(expand_axis(operand, 0) if r else operand)
             continue
         operand = move_axis(operand, axis, 0)
-        if r < rank:      # a scalar for each batch element beside arrays: sizes 1 on the right
+        if r < rank:      # a scalar for each batch element among arrays: sizes of 1 on the right
             operand = broadcast_in_dim(operand, (operand.shape[0],) + (1,) * rank, (0,))
         aligned.append(operand)
     return primitive.bind(*aligned, **params), 0
@@ -147,7 +147,7 @@ add_any_p = elementwise(
     evaluate=np.add,
     lower=native("add"),
     jvp=(lambda t, x, y, out: t, lambda t, x, y, out: t),
-    transpose=lambda ct, x, y: [ct, ct],
+    transpose=lambda cotangent, x, y: [cotangent, cotangent],
 )
 
 

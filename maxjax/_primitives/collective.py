@@ -1,7 +1,7 @@
 """Collectives: operations between the elements of a named axis.
 
 An application names the axes that it communicates over. Under ``vmap`` over an axis of such a name
-``batch_named`` makes it an operation along the batch axis; over any other axis it stays what it is.
+``batch_named`` makes it an operation along the batch axis; over any other axis it stays as it is.
 The reductions may have positions among their axes: those are dimensions of the operand.
 """
 
@@ -157,7 +157,7 @@ pmax_p, pmin_p = [
 
 
 def _collective(name: str, **rules: Any) -> Primitive:
-    """A linear collective over named axes alone."""
+    """A linear collective over named axes only."""
     return linear_primitive(
         name, evaluate=_unbound, host_reason=HOST_REASON, axis_names=_names,
         factors=replicated_factors, **rules)
@@ -167,7 +167,7 @@ def _collective(name: str, **rules: Any) -> Primitive:
 
 
 def _take(x: Array, indices: np.ndarray, axis: int) -> Array:
-    """The slices of those numbers along an axis."""
+    """The slices with these numbers along an axis."""
     shape = x.shape
     rest = tuple(dim for dim in range(len(shape)) if dim != axis)
     return gather_p.bind(
@@ -245,7 +245,7 @@ def _with_size(shape: Shape, dim: int, size: int) -> Any:
 
 
 def _check_size(axis_size: int, size: int) -> None:
-    """Several names at once have no batching rule in JAX: the axis in question has no place."""
+    """Several names at once have no batching rule in JAX, as the mapped axis has no place there."""
     if axis_size != size:
         raise AssertionError("axis size doesn't match")
 
@@ -447,5 +447,5 @@ axis_index_p = Primitive(
         iota(dtypes.int32, (size,), 0), 0),
     no_derivative="it has no operands",
     factors=replicated_factors,
-    cacheable=False,      # its type is said by the axes around
+    cacheable=False,      # its type depends on the axes around
 )

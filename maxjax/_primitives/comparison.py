@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def _compare_records(function: np.ufunc) -> Any:
-    """Of keys that are records of words, for which NumPy has no loop."""
+    """For keys, which are records of words: NumPy has no loop for them."""
     def words(x: np.ndarray) -> Any:
         x = np.asarray(x)
         return np.ascontiguousarray(x).reshape(-1).view(np.uint64).reshape(*x.shape, 2)
@@ -124,7 +124,7 @@ def _where(which: np.ndarray, on_false: np.ndarray, on_true: np.ndarray) -> np.n
 
 def _blend(word: np.dtype) -> Callable[..., Any]:
     """np.where for elements of the size of ``word``, by bits: ten times as fast when the mask
-    follows no pattern that the processor could foresee."""
+    follows no pattern that the processor could predict."""
     def blend(which: np.ndarray, on_false: np.ndarray, on_true: np.ndarray) -> np.ndarray:
         mask = np.negative(which.view(np.int8)).astype(word)      # all ones where true
         off = on_false.view(word)
@@ -140,8 +140,8 @@ _BLEND_SIZE = 4096
 
 
 def _native_select(otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """The same by a native function, where there is one, and each case lies row by row or is one
-    value everywhere."""
+    """The same by a native function, if there is one, and each case is contiguous or a single
+    value."""
     def evaluate(which: np.ndarray, on_false: np.ndarray, on_true: np.ndarray) -> np.ndarray:
         found = native_functions.find("select", on_false.dtype, which.size)
         if found is not None and which.flags.c_contiguous:
@@ -243,8 +243,8 @@ def _clamp_evaluate(low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndar
 
 def _clamp_jvp(primals: Sequence[Array], tangents: Sequence[Array | None]
                ) -> tuple[Array, Array | None]:
-    """At an edge the derivative by the operand is zero; the edge itself moves the result only
-    where it is strictly inside or cuts off."""
+    """At a bound the derivative with respect to the operand is zero; the bound itself moves the
+    result only where it is strictly inside or clips."""
     low, x, high = primals
     out = clamp_p.bind(low, x, high)
     total = None
@@ -331,7 +331,7 @@ def signed_view(x: np.ndarray) -> np.ndarray:
 
 def _shift(function: np.ufunc, signed: bool, fill: Callable[..., Any]) -> Callable[..., Any]:
     """``function`` of operands as signed or unsigned numbers, whatever their dtype; ``fill`` where
-    the shift is the width or more, a negative one included."""
+    the shift is negative, or not less than the width."""
     def evaluate(x: np.ndarray, shift: np.ndarray) -> np.ndarray:
         x = np.asarray(x)
         dtype, bits = x.dtype, bit_width(x.dtype)
@@ -394,7 +394,7 @@ def _high_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if bits < 64:
         wide = np.int64 if dtypes.is_signed(dtype) else np.uint64
         return ((x.astype(wide) * y.astype(wide)) >> wide(bits)).astype(dtype)
-    # Python's integers: rare enough not to deserve more.
+    # Python's integers: too rare for anything faster.
     product = (x.astype(object) * y.astype(object)) >> 64
     return np.asarray(product).astype(dtype)
 

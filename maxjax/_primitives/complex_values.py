@@ -3,8 +3,8 @@
 They differ at infinities, at NaN, and at zeros of either sign on a branch cut. A rule takes a
 result that is right elsewhere and replaces the elements there; real arguments pass through.
 
-NumPy's functions of complex numbers go element by element, by the C library on every processor;
-those of real numbers (``elementary``) many at a time: by parts is several times faster. In single
+NumPy's functions of complex numbers call the C library for each element on every processor; those
+of real numbers (``elementary``) compute many at a time: by parts is several times faster. In single
 precision, products of parts are exact in double.
 """
 
@@ -37,8 +37,8 @@ def join(real: np.ndarray, imaginary: np.ndarray, dtype: np.dtype | type | None 
 
 
 def mended(function: Rule, special: Rule, where: Rule | None = None) -> Rule:
-    """``function``, but ``special`` (of real and imaginary parts) where some element is not finite
-    or ``where`` says so."""
+    """``function``; ``special`` (of real and imaginary parts) where an element is not finite or
+    ``where`` holds."""
     def evaluate(x: np.ndarray) -> Any:
         result = function(x)
         if not _is_complex(x):
@@ -257,7 +257,7 @@ def _asinh(x: np.ndarray, y: np.ndarray) -> Any:
 
 def _inverse(function: Rule, x: np.ndarray, y: np.ndarray, infinite: Callable[[], tuple[Any, Any]]
              ) -> Any:
-    """``function``; where a part is NaN, all is, but for ``infinite`` beside an infinity."""
+    """``function``; where a part is NaN, both are, except ``infinite`` beside an infinity."""
     result = function(join(x, y))
     real, imaginary = infinite()
     some = _unknown(x, y)
@@ -376,7 +376,7 @@ def _polar_power(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> 
     turn = c * angle + d * elementary.log(norm)
     result = join(size * elementary.cos(turn), size * elementary.sin(turn))
     result = np.where((norm == 0) & (c > 0) & (d == 0), 0, result)
-    # The logarithm of infinity meets no zero.
+    # Infinity's logarithm is not multiplied by zero.
     result = np.where((a == np.inf) & (b == 0) & (d == 0), elementary.power(a, c), result)
     return np.where((c == 0) & (d == 0) | (a == 1) & (b == 0), 1, result)
 

@@ -88,7 +88,7 @@ def compute_dtype(lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> np.dtype:
 def _as_matrices(rank: int, contracting: tuple[int, ...], batch: tuple[int, ...], shape: Shape,
                  contracting_last: bool) -> tuple[Any, ...]:
     """(permutation, shape) that make an operand (batch..., free, contracted), or the latter two
-    exchanged; None where nothing is to be done."""
+    exchanged; None where there is nothing to do."""
     free = free_dimensions(rank, contracting, batch)
     groups = (free, contracting) if contracting_last else (contracting, free)
     permutation = (*batch, *groups[0], *groups[1])
@@ -101,7 +101,7 @@ def _as_matrices(rank: int, contracting: tuple[int, ...], batch: tuple[int, ...]
 
 def _specialize(in_avals: tuple[ShapedArray, ...], params: Params,
                 out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any]:
-    """Plans once which views make the product a matrix product.
+    """Plans, once, which views make the product a matrix product.
 
     BLAS takes operands whose rows or columns are contiguous as they are: a transposed view costs
     nothing.
@@ -174,7 +174,7 @@ def integer_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         bound = _magnitude(x) * _magnitude(y) * x.shape[-1]
         if bound < 2**53:
             product = np.matmul(x.astype(np.float64), y.astype(np.float64))
-            # By int64, which holds it and wraps; what float64 to fewer bits gives is undefined.
+            # By int64, which holds it and wraps: float64 to fewer bits is undefined.
             return product.astype(np.int64).astype(x.dtype, copy=False)
         matmul = native.find("matmul wide", x.dtype, products)
         if matmul:
@@ -199,7 +199,7 @@ def _native_matmul(function: Callable[..., Any], x: np.ndarray, y: np.ndarray) -
     return out
 
 
-# Products that take as long as what other functions do with an element.
+# As many products take as long as other functions take for an element.
 _PRODUCTS = 64
 
 

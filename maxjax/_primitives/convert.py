@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def to_integer(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Floats to integers as XLA does it: NaN is 0, what is out of range saturates."""
+    """Floats to integers as XLA does it: NaN is 0, values out of range saturate."""
     low, high = dtypes.extremes(dtype)
     x = np.asarray(x)
     if x.size and x.dtype in (dtypes.float32, dtypes.float64):
@@ -102,8 +102,8 @@ convert_element_type_p = elementwise(
     kernels=(Kernel("convert", ALL, results=lambda source: tuple(
         target for target in ALL if target != source)),),
     jvp=_convert_jvp,
-    transpose=lambda ct, x, *, new_dtype, weak_type: [
-        convert_element_type_p.bind(ct, new_dtype=x.dtype, weak_type=x.aval.weak_type)],
+    transpose=lambda cotangent, x, *, new_dtype, weak_type: [
+        convert_element_type_p.bind(cotangent, new_dtype=x.dtype, weak_type=x.aval.weak_type)],
     keeps_zero=True,
 )
 
@@ -132,7 +132,7 @@ def _bitcast_evaluate(x: np.ndarray, *, new_dtype: np.dtype) -> np.ndarray:
 
 
 def _bitcast_narrow(x: np.ndarray, dtype: np.dtype, old: int, new: int) -> np.ndarray:
-    """To or from elements below a byte, of which NumPy keeps one in each; low bits first."""
+    """To or from elements below a byte, which NumPy stores one to a byte; low bits first."""
     if new < old:
         words = x.view(np.dtype(f"u{x.dtype.itemsize}")) if old >= 8 else x.view(np.uint8)
         places = np.arange(0, old, new).astype(words.dtype)
@@ -181,8 +181,8 @@ stop_gradient_p = elementwise(
 
 
 def _reduce_precision(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
-    """Rounds to nearest even in a float of that many bits; what is too large is infinite, what is
-    below its normal numbers is zero."""
+    """Rounds to nearest even in a float of that many bits; values that are too large become
+    infinite, those below its normal numbers zero."""
     x = np.asarray(x)
     if x.size >= native_functions.FEWEST and x.dtype == np.float32 and x.flags.c_contiguous:
         found = native_functions.find("reduce_precision", x.dtype, x.size)
@@ -218,12 +218,12 @@ reduce_precision_p = elementwise(
     "reduce_precision", linearity=REDUCED_FIRST, passes_unreduced=slice(None), accepts=FLOATING,
     evaluate=widened(_reduce_precision),
     jvp=lambda t, x, out, **params: reduce_precision_p.bind(t, **params),
-    transpose=lambda ct, x, **params: [reduce_precision_p.bind(ct, **params)],
+    transpose=lambda cotangent, x, **params: [reduce_precision_p.bind(cotangent, **params)],
     host_reason="rounding to a format that MAX does not have")
 
 
 def convert_element_type(x: Array, dtype: np.dtype, weak_type: bool = False) -> Array:
-    """``x`` as ``dtype``; nothing where it is that already."""
+    """``x`` as ``dtype``; ``x`` itself if it is that already."""
     if x.dtype == dtype and getattr(x, "weak_type", False) == weak_type:
         return x
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)

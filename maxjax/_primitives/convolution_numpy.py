@@ -5,7 +5,7 @@ Two ways, each with one product of matrices:
   window, times the window. The matrix has C K columns.
 - scatter (strides of 1): each element of lhs times the whole window, then the K results are added
   where they belong. That matrix has O K columns: better where the result has fewer features, and
-  no product is wasted on the zeros of a dilated lhs. It is the adjoint of the first.
+  without products by the zeros of a dilated lhs. It is the adjoint of the first.
 
 Which dimension runs fastest in memory decides how fast the matrix is filled: the one of lhs stays
 so where its runs are long enough, else the longest is chosen. Results keep that order (they are
@@ -182,7 +182,7 @@ class _Plan:
         return self.product(x, y)
 
     def pad(self, x: np.ndarray, layout: tuple[int, ...]) -> np.ndarray:
-        """x (G, N, C, S) with its padding and holes, held in ``layout``; shaped as before."""
+        """x (G, N, C, S) with its padding and holes, stored in ``layout``; shaped as before."""
         order = np.argsort(layout)
         if not self.is_padded:
             moved = x.transpose(layout)

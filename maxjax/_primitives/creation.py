@@ -1,4 +1,4 @@
-"""Arrays of no other arrays: iota, and filled ones."""
+"""Arrays made from no other arrays: iota, and filled ones."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ iota_p = Primitive(
 )
 
 # --- operations that rules are written with -------------------------------------------------------
-# Operands are trusted; what changes nothing binds nothing.
+# Operands are trusted; an operation that changes nothing binds nothing.
 
 def full(shape: Shape, value: float | np.generic, dtype: np.dtype) -> Array:
     return broadcast_in_dim(scalar_like(value, dtype), tuple(shape), ())

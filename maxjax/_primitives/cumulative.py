@@ -143,14 +143,14 @@ def _complex_log_add_exp(x: Array, y: Array) -> Any:
 def _log_sum(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
     (x, x_tangent), (y, y_tangent) = left, right
     out = log_add_exp(x, y)
-    # exp(-inf - -inf) is taken as exp(-inf - 0) = 0.
+    # exp(-inf - -inf) is computed as exp(-inf - 0) = 0.
     finite = select(eq(out, scalar_like(-np.inf, out.dtype)), out, full(out.shape, 0, out.dtype))
     return [out, add_tangents(mul(x_tangent, exp_p.bind(sub(x, finite))),
                               mul(y_tangent, exp_p.bind(sub(y, finite))))]
 
 
 def _complex_log_sums(x: np.ndarray, axis: int) -> Any:
-    """NumPy's logaddexp takes real numbers alone."""
+    """NumPy's logaddexp takes only real numbers."""
     def combine(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         top = complex_values.maximum(left, right)
         out = top + complex_values.log1p(complex_values.exp(left + right - 2 * top))

@@ -12,7 +12,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import replicated_factors
 
-# Stands only in programs whose sizes are open: with the sizes it becomes a literal.
+# Occurs only in programs whose sizes are open: with sizes it becomes a literal.
 dimension_size_p = Primitive(
     "dimension_size", known=lambda params: params["size"],
     abstract=lambda *, size, dtype, weak: ShapedArray((), dtype, weak),

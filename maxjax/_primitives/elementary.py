@@ -1,12 +1,12 @@
-"""Elementary functions of real numbers whose bits do not hang on the processor.
+"""Elementary functions of real numbers whose bits do not depend on the processor.
 
-With AVX-512 NumPy takes routines of another author than without; their results differ in the last
-place. So its routines of float64 serve float32: rounded to float32 they are the same, but for one
-result in some 10**8, and almost always the number nearest to the truth. For float64 itself there
+With AVX-512 NumPy uses other routines than without; their results differ in the last place. So its
+routines of float64 serve float32: rounded to float32 they agree, except for one result in some
+10**8, and almost always give the number nearest to the exact one. For float64 itself there
 are the C library's functions, where NumPy or SciPy call them element by element on every processor,
 and formulas of these.
 
-This is the only place that takes NumPy's transcendental functions of real numbers. Operands are
+This is the only module that uses NumPy's transcendental functions of real numbers. Operands are
 arrays or scalars of float32 or float64; narrower floats are widened before (``widths``).
 """
 
@@ -76,7 +76,7 @@ def _exp2(x: np.ndarray) -> Any:
 
 
 def _log1p(x: np.ndarray) -> Any:
-    """``log(1 + x)``, and what the rounding of the sum lost."""
+    """``log(1 + x)``, with what the rounding of the sum lost."""
     above = x + 1.0
     lost = ((above - 1.0) - x) / above
     value = _log(above) - np.where(np.isfinite(lost), lost, 0.0)
@@ -125,7 +125,7 @@ def _cbrt(x: np.ndarray) -> Any:
 
 # --- both widths ----------------------------------------------------------------------------------
 #
-# Where NumPy's function stands on the right too, it has no other routine of float64 for AVX-512.
+# Where NumPy's function is on the right too, it has no other routine of float64 for AVX-512.
 
 exp = _unary(np.exp, _exp)
 exp2 = _unary(np.exp2, _exp2)

@@ -41,7 +41,7 @@ class FftType(enum.IntEnum):
 _TRANSFORMS = {FftType.FFT: "fftn", FftType.IFFT: "ifftn", FftType.RFFT: "rfftn",
                FftType.IRFFT: "irfftn"}
 
-# From this many elements on, handing parts to threads costs less than it saves.
+# From this many elements on, threads save more than they cost.
 _THREADED_SIZE = 1 << 16
 
 
@@ -69,7 +69,7 @@ def _evaluate(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...])
 
 
 def _multiplicity(x: Array, length: int) -> Any:
-    """How many entries of the whole spectrum stand behind each of the half that is kept: 2, but 1
+    """How many entries of the whole spectrum each entry of the stored half stands for: 2, but 1
     for the first and, where the length is even, the last."""
     size = length // 2 + 1
     counts = np.full(size, 2, x.dtype)

@@ -68,7 +68,7 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 class GatherScatterMode(enum.Enum):
-    """What becomes of windows that are out of bounds.
+    """What happens to windows that are out of bounds.
 
     CLIP moves them inside; FILL_OR_DROP reads the fill value, and drops what is written;
     PROMISE_IN_BOUNDS leaves it open (reads are clipped and writes dropped, as JAX does on CPU).
@@ -108,7 +108,7 @@ _MODES = {
 
 
 class FillValue(NamedTuple):
-    """A scalar as a parameter: compares by dtype and bits, so that 0.0 is not -0.0, nor 1 True."""
+    """A scalar as a parameter: compared by dtype and bits, so that 0.0 is not -0.0, nor 1 True."""
 
     dtype: Any       # as the host holds it
     bits: str        # the bytes, in hexadecimal digits

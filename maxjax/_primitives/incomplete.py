@@ -1,4 +1,4 @@
-"""Incomplete gamma and beta functions, and the derivatives of the former by their parameter."""
+"""Incomplete gamma and beta functions, and the former's derivatives in their parameter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from maxjax._primitives.widths import FLOATING, widened
 # --- d P(a, x) / d a ------------------------------------------------------------------------------
 #
 # With p the density of the gamma distribution, g(a, x) = dP/da / p(a, x) does not underflow. It is
-# minus the derivative of a gamma variate x by its parameter a at a fixed quantile.
+# minus the derivative of a gamma variate x in its parameter a at a fixed quantile.
 #
 # P = x**a e**-x / Gamma(a + 1) * S,  S = sum of x**n / ((a + 1) ... (a + n)), so for small x
 #     g = (x / a) (S (log x - psi(a + 1)) + dS/da).
@@ -30,7 +30,7 @@ from maxjax._primitives.widths import FLOATING, widened
 
 _SERIES_BELOW = 2.0        # x for which the series loses no more than two digits
 _LARGE = 20.0              # parameters from which the integral needs few nodes
-_NEGLIGIBLE = 40.0         # e**-40 is nothing
+_NEGLIGIBLE = 40.0         # e**-40 is negligible
 
 
 @functools.cache
@@ -165,7 +165,7 @@ def _beta_density(t: Array, a: Array, b: Array, x: Array, out: Array) -> Any:
 
 
 def _betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """With the limits at 0 and infinity, where all lies at one end."""
+    """With the limits at 0 and infinity, where all mass lies at one end."""
     dtype = x.dtype
     zero, one = dtype.type(0), dtype.type(1)
     at_zero = (a == 0) | (b == np.inf)

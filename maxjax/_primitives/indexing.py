@@ -228,7 +228,7 @@ def _gather_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
 
 
 def _zero_fill(dtype: np.dtype, mode: GatherScatterMode) -> FillValue | None:
-    """The fill value of a tangent: what is filled in does not depend on the operand."""
+    """The fill value of a tangent: the fill does not depend on the operand."""
     return FillValue.of(scalar_like(0, dtype)) if _fills(mode) else None
 
 
@@ -304,7 +304,7 @@ def _gather_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedA
 
 def _fills_with_sum(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
                     params: Params) -> bool:
-    """Whether what stands outside the bounds is a sum of itself: NaN or 0."""
+    """Whether the fill value is a sum of itself: NaN or 0."""
     fill = params["fill_value"]
     if fill is not None:
         return bool(fill.value == 0)
@@ -458,7 +458,7 @@ def _scatter(name: str, kind: str, jvp: Callable[..., Any],
 def _gather_updates(x: Value, indices: Value, updates_shape: Shape, *,
                     dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
                     unique_indices: bool, indices_are_sorted: bool) -> Array:
-    """What stands where a scatter writes; zero where it drops."""
+    """The values where a scatter writes; zero where it drops."""
     return gather_p.bind(
         x, indices, dimension_numbers=scatter_to_gather(dimension_numbers),
         slice_sizes=window_sizes(x.shape, updates_shape, dimension_numbers), mode=mode,
@@ -479,8 +479,8 @@ def _scatter_set_jvp(primals: Sequence[Array], tangents: Sequence[Array | None],
         if tangent is None:
             tangent = zeros_like(operand)
         return out, scatter_p.bind(tangent, indices, update_tangent, **params)
-    # Of several updates of one element only the last one counts: each is given a number, and
-    # the numbers that a scatter leaves behind tell which.
+    # Of several updates of one element only the last one counts: each gets a number, and the
+    # numbers that a scatter leaves show which.
     count = math.prod(updates.shape)
     numbers = reshape(iota(dtypes.int32, (count,), 0), updates.shape)
     left = scatter_p.bind(full(operand.shape, -1, dtypes.int32), indices, numbers, **params)

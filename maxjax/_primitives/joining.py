@@ -36,7 +36,7 @@ def _concatenate_abstract(*avals: ShapedArray, dimension: int) -> ShapedArray:
 
 
 def joining_jvp(bind: Callable[..., Any]) -> Callable[..., Any]:
-    """The jvp of an operation, ``bind(*operands, **params)``, that puts its operands together."""
+    """The jvp of an operation, ``bind(*operands, **params)``, that joins its operands."""
     def jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object
             ) -> tuple[Array, Array | None]:
         out = bind(*primals, **params)
@@ -139,7 +139,7 @@ split_p = Primitive(
 )
 
 # --- operations that rules are written with -------------------------------------------------------
-# Operands are trusted; what changes nothing binds nothing.
+# Operands are trusted; an operation that changes nothing binds nothing.
 
 def concatenate(xs: Sequence[Array], dimension: int) -> Array:
     return xs[0] if len(xs) == 1 else concatenate_p.bind(*xs, dimension=dimension)

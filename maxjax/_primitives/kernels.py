@@ -1,6 +1,6 @@
 """The elementwise kernels of our own, as the primitives that they compute name them.
 
-A kernel is a Mojo struct in ``maxjax/_max/kernels/``. What is said of it elsewhere follows from its
+A kernel is a Mojo struct in ``maxjax/_max/kernels/``. Everything else about it follows from its
 ``Kernel``: the tables of ``maxjax/_max/graph/kernel_library.py``, the tests over them, and the
 exports of the pack (with ``widths.vectorized``, which says from which size tier 0 calls it).
 """
@@ -28,7 +28,7 @@ class Kernel:
 
     Attributes:
       name: ``"erf_inv"`` is the struct ``ErfInv``, registered as ``maxjax_erf_inv``.
-      dtypes: those that its operands may have, all of them the same one.
+      dtypes: those that its operands may have; all operands have the same one.
       operands: how many.
       results: the dtypes that the result may have, of the operands' dtype; None: that one.
     """
@@ -44,7 +44,7 @@ class Kernel:
         return struct_name(self.name)
 
     def __call__(self, ctx: Lowering, *values: tuple[int, ...], **params: object) -> Any:
-        """Lowers an application of the primitive: what ``lower`` is if nothing else is said."""
+        """Lowers an application of the primitive: the default of ``lower``."""
         return ctx.kernel(self.name, *values)
 
 

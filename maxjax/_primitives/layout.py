@@ -59,7 +59,7 @@ def _reshape_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Shaped
         sizes[len(sizes)] = size
 
     def whole(side: int) -> int:
-        """A factor of all that is left of a dimension, which may not be split."""
+        """A factor of the rest of a dimension, which may not be split."""
         advance(side)
         size = rests[side]
         replicated.add(len(sizes))
@@ -75,7 +75,7 @@ def _reshape_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Shaped
         if common > 1:
             factor(common, 0, 1)
             continue
-        # Sizes like 2, 3 -> 3, 2: blocks of the one are none of the other, until both have as many.
+        # Sizes like 2, 3 -> 3, 2: their blocks differ, until both have as many elements.
         done = [whole(0), whole(1)]
         while done[0] != done[1]:
             side = int(done[0] > done[1])
@@ -202,7 +202,7 @@ def _rev_on_shard(shard: Shard, eqn: JaxprEqn, operands: Sequence[Array], params
 
 rev_p = linear_primitive(
     "rev", linearity=MOVEMENT,
-    # A shard reverses its own part, which is then sent on.
+    # A shard reverses its own part, which is then sent to another.
     on_shard=OnShard(_rev_on_shard, computed=lambda eqn, rule: None),
     abstract=lambda x, *, dimensions: x,
     evaluate=_rev_evaluate,
@@ -228,7 +228,7 @@ copy_p = linear_primitive(
 )
 
 # --- operations that rules are written with -------------------------------------------------------
-# Operands are trusted; what changes nothing binds nothing.
+# Operands are trusted; an operation that changes nothing binds nothing.
 
 def reshape(x: Value, shape: Shape) -> Any:
     shape = tuple(shape)

@@ -203,7 +203,7 @@ def _ormqr_evaluate(a: np.ndarray, taus: np.ndarray, c: np.ndarray, *, left: boo
 
 
 def _with_workspace(routine: Callable[..., Any]) -> Any:
-    """``ormqr`` with its workspace's size by name, as other routines have it."""
+    """``ormqr`` with its workspace's size by name, as in other routines."""
     return lambda *args, lwork: routine(*args, lwork)
 
 
@@ -296,7 +296,7 @@ def _reduced_tangents(q: Array, r: Array, tangent: Array) -> tuple[Any, Any]:
 
 
 def _complement_tangent(q: Array, tangent: Array) -> Any:
-    """The tangent of the columns of square ``q`` beyond those that ``tangent`` is given of.
+    """The tangent of the columns of square ``q`` beyond those whose tangent is given.
 
     A product of n reflections is ``I - Y T Y^H`` with m x n matrices Y. With its first n columns
     ``Q1 = [B; C]``, the others are ``[0; I] + (Q1 - [I; 0]) K``, where ``(B - I)^H K = C^H``.

@@ -175,7 +175,7 @@ def each(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: np
 
 def together(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: np.ndarray
              ) -> list[np.ndarray]:
-    """``each``, but all matrices at once if none fails: for functions that take a batch."""
+    """``each``, for functions that take a batch: all matrices at once, if none fails."""
     arrays = tuple(map(np.asarray, arrays))
     try:
         return [np.asarray(x, aval.dtype) for x, aval in zip(

@@ -168,7 +168,7 @@ def solve(a: Value, b: Value) -> Any:
 
 def _tridiagonal_one(dl: np.ndarray, d: np.ndarray, du: np.ndarray,
                      b: np.ndarray) -> tuple[np.ndarray]:
-    if len(d) < 3:      # less than LAPACK's wrapper takes
+    if len(d) < 3:      # fewer than LAPACK's wrapper takes
         return np.linalg.solve(np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1), b),
     *_, x, info = lapack("gtsv", d.dtype)(dl[1:], d, du[:-1], b)
     check(info)
@@ -177,7 +177,7 @@ def _tridiagonal_one(dl: np.ndarray, d: np.ndarray, du: np.ndarray,
 
 def _tridiagonal_perturbed(dl: np.ndarray, d: np.ndarray, du: np.ndarray,
                            b: np.ndarray) -> tuple[np.ndarray]:
-    """As LAPACK's LAGTS: a pivot of U by which division would overflow is made greater."""
+    """As LAPACK's LAGTS: a pivot of U that would make a division overflow is made greater."""
     n = len(d)
     d, du, b = d.copy(), du.copy(), b.copy()
     second = np.zeros_like(du)
@@ -220,7 +220,7 @@ def _tridiagonal_evaluate(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.n
 
 
 def _shifted(x: Array, by: int) -> Any:
-    """The rows of ``x`` moved down by one (up: -1), zeros where none comes."""
+    """The rows of ``x`` moved down by one (up: -1), zeros in the free row."""
     axis = len(x.shape) - 2
     n = x.shape[axis]
     none = (0, 0, 0)

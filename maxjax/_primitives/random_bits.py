@@ -40,7 +40,7 @@ _PARITY = np.uint32(0x1BD11BDA)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 # Elements that are generated at a time: their buffers stay in the cache.
 _CHUNK = 32768
-# Up to so many numbers are drawn by Python's arithmetic.
+# Up to this many numbers are drawn by Python's arithmetic.
 _FEW = 5
 _LOW = np.uint64(0xFFFFFFFF)
 _WORD = np.dtype(np.uint32)
@@ -356,7 +356,7 @@ def _threefry_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAx
             moved.append(expand_axis(x, 0) if x.shape else x)
             continue
         x = move_axis(x, axis, 0)
-        if len(x.shape) == 1 and rank:      # a scalar for each element, beside arrays
+        if len(x.shape) == 1 and rank:      # a scalar for each element, among arrays
             x = broadcast_in_dim(x, (size, *(1,) * rank), (0,))
         moved.append(x)
     return threefry2x32_p.bind(*moved), [0, 0]

@@ -114,7 +114,7 @@ def _gamma(keys: np.ndarray, alpha: np.ndarray, log_space: bool,
 
 def _positive(keys: np.ndarray, c: np.ndarray, dtype: np.dtype, partitionable: bool
               ) -> tuple[np.ndarray, np.ndarray]:
-    """Normal variates x with ``1 + x * c`` positive, and that."""
+    """Normal variates x for which ``1 + x * c`` is positive, and that number."""
     keys = keys.copy()
     x, v = np.zeros_like(c), -np.ones_like(c)
     active = np.arange(c.size)

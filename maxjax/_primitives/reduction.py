@@ -33,7 +33,7 @@ _MANY, _LANES = 16_384, 1024
 
 
 def _product_of_many(x: np.ndarray) -> Any:
-    """The product of all elements, in lanes side by side: NumPy's own waits for each product."""
+    """The product of all elements, in independent lanes: NumPy's own waits for each product."""
     flat = x.reshape(-1)
     whole = flat.size - flat.size % _LANES
     lanes = np.multiply.reduce(flat[:whole].reshape(-1, _LANES), axis=0)
@@ -137,7 +137,7 @@ reduce_min_p = _reduction(
 
 def _product_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, axes: tuple[int, ...]
                  ) -> tuple[Array, Array | None]:
-    """By halving: (x, x') (y, y') = (x y, x' y + x y'). Right where elements are zero."""
+    """By halving: (x, x') (y, y') = (x y, x' y + x y'). Correct where elements are zero."""
     (operand,), (tangent,) = primals, tangents
     if not axes:
         return operand, tangent

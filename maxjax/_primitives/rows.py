@@ -1,7 +1,7 @@
 """take_rows and scatter_rows: what lowered gathers and scatters consist of.
 
-The two that a backend must know; they stand only in lowered programs, where derivatives have
-been taken.
+A backend must know these two; they occur only in lowered programs, where derivatives have been
+taken.
 """
 
 from __future__ import annotations

@@ -121,13 +121,13 @@ def native(name: str) -> Callable[..., Any]:
 
 def no_flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], **params: object
              ) -> float:
-    """Of what moves elements, or makes them without arithmetic."""
+    """For operations that move elements, or make them without arithmetic."""
     return 0.0
 
 
 def reduction_flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
                     **params: object) -> float:
-    """Of what combines the elements of an operand with one operation for two."""
+    """For operations that combine the elements of an operand pair by pair."""
     return float(max(in_avals[0].size - out_avals[0].size, 0))
 
 
@@ -175,13 +175,13 @@ class FactorRule:
 
 
 class OnShard(NamedTuple):
-    """What a shard computes by itself though the dimensions do not correspond.
+    """What a shard computes by itself, although the dimensions do not correspond.
 
     Attributes:
       apply: ``(shard, eqn, operands, params, in_dims, out_dims)`` -> the results on one shard. The
-        dimensions hold the mesh axes that split them; ``shard`` knows where it stands.
+        dimensions hold the mesh axes that split them; ``shard`` knows its position.
       factors: changes a factor rule in place: what can be split thanks to ``apply``.
-      computed: the same, for what is split so only where that is asked for, and never proposed.
+      computed: the same, for splits that are used only where asked for, and never proposed.
     """
 
     apply: Callable[..., Any]
@@ -205,7 +205,7 @@ def factor_rule(operands: Sequence[Sequence[Hashable]], results: Sequence[Sequen
     return FactorRule(tuple(map(dims, operands)), tuple(map(dims, results)), sizes, **options)
 
 
-def elementwise_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+def elementwise_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], /,
                         **params: object) -> FactorRule:
     """Each dimension of the result is a factor; operands of size 1 there do not have it."""
     shape = out_avals[0].shape
@@ -215,7 +215,7 @@ def elementwise_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Sha
     return factor_rule(operands, [range(len(shape))] * len(out_avals), in_avals, out_avals)
 
 
-def replicated_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+def replicated_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], /,
                        **params: object) -> FactorRule:
     """A rule for what cannot be computed on shards: every dimension needs replication."""
     names = iter(range(sum(aval.ndim for aval in (*in_avals, *out_avals))))
@@ -227,7 +227,7 @@ def replicated_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Shap
 
 def batch_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
                   batch: int) -> FactorRule:
-    """The first so many dimensions correspond; all others cannot be split."""
+    """The first ``batch`` dimensions correspond; the others cannot be split."""
     names = iter(range(batch, batch + sum(aval.ndim for aval in (*in_avals, *out_avals))))
     dims = [[*range(batch), *(next(names) for _ in aval.shape[batch:])]
             for aval in (*in_avals, *out_avals)]
@@ -236,7 +236,7 @@ def batch_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArr
     return rule
 
 
-def call_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+def call_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], /,
                  **params: object) -> FactorRule:
     """The rule of a call of a jaxpr: by itself it ties no dimension to another.
 

@@ -1,9 +1,9 @@
 """Identities that say how their value lies over a mesh.
 
-``sharding_constraint`` tells the propagation, along Auto axes. ``reshard`` moves a value to the
-spec that its type has from then on, along Explicit axes; what is Auto in its mesh goes out of the
-type. ``device_put`` moves a value outside programs; within one a ``Device`` says nothing, and a
-sharding what a constraint with it says.
+``sharding_constraint`` constrains the propagation, along Auto axes. ``reshard`` moves a value to
+the spec that its type has from then on, along Explicit axes; the Auto axes of its mesh leave the
+type. ``device_put`` moves a value outside programs; within one a ``Device`` has no effect, and a
+sharding has that of a constraint.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def type_on(aval: ShapedArray, sharding: Sharding | Device) -> ShapedArray:
     """The type of a value with a sharding.
 
     Raises:
-      ValueError: along an Explicit axis a dimension does not divide.
+      ValueError: a dimension cannot be divided along an Explicit axis.
     """
     if not isinstance(sharding, NamedSharding) or not sharding.in_types:
         return aval.off_mesh()
@@ -67,7 +67,7 @@ def type_on(aval: ShapedArray, sharding: Sharding | Device) -> ShapedArray:
 
 
 def freed(value: Any) -> Any:
-    """An operand whose type says nothing of Explicit axes."""
+    """An operand without Explicit axes in its type."""
     on_mesh = None if value is None else getattr(getattr(value, "aval", None), "mesh_spec", None)
     if on_mesh is None:
         return value
@@ -148,7 +148,7 @@ def _put_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: tupl
 def _put_transpose(cotangents: Sequence[Array], *operands: Linear, devices: Sequence[Any],
                    srcs: tuple[SingleDeviceSharding | None, ...],
                    copy_semantics: tuple[ArrayCopySemantics, ...]) -> list[Array]:
-    """Each cotangent where the operand was, as far as that is known."""
+    """Each cotangent, put where the operand was, as far as that is known."""
     results = []
     for cotangent, operand, device, src in zip(cotangents, operands, devices, srcs, strict=True):
         if cotangent is None:
@@ -198,7 +198,7 @@ device_put_p = Primitive(
 
 
 def _back(cotangent: Array, operand: Array | Linear, dst_sharding: Any) -> Any:
-    """The cotangent, lying as the operand does."""
+    """The cotangent, with the operand's sharding."""
     on_mesh = operand.aval.mesh_spec
     if on_mesh is None:
         free = free_mesh(dst_sharding.mesh.abstract_mesh)
@@ -208,7 +208,7 @@ def _back(cotangent: Array, operand: Array | Linear, dst_sharding: Any) -> Any:
 
 
 def free_mesh(mesh: AbstractMesh, axes: Sequence[AxisName] | None = None) -> AbstractMesh:
-    """The mesh with Explicit axes, all or those, made Auto."""
+    """The mesh with Explicit axes, all or the given ones, made Auto."""
     chosen = mesh.explicit_axes if axes is None else axes
     return mesh.update_axis_types(dict.fromkeys(chosen, AxisType.Auto))
 
@@ -267,9 +267,9 @@ def placements(primitive: Primitive, params: Params) -> Sequence[Any]:
 
 
 def constrained_spec(eqn: JaxprEqn, mesh: Mesh) -> tuple[PartitionSpec, bool] | None:
-    """What an equation says of how its value lies over a mesh, and whether that is all; or None.
+    """What an equation says of its value's sharding over a mesh, and whether that is all; or None.
 
-    What it says of another mesh is nothing.
+    An equation that names another mesh says nothing.
     """
     if eqn.primitive.placement is None:
         return None

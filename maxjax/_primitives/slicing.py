@@ -200,7 +200,7 @@ slice_p = linear_primitive(
 )
 
 # --- operations that rules are written with -------------------------------------------------------
-# Operands are trusted; what changes nothing binds nothing.
+# Operands are trusted; an operation that changes nothing binds nothing.
 
 def slice_in_dim(x: Array, start: int, stop: int, dim: int, stride: int = 1) -> Array:
     starts = [0] * len(x.shape)
@@ -227,7 +227,7 @@ def subtract(x: Array, y: Array) -> Array:
     return _later["sub"].bind(x, y)
 
 
-# Two elementwise primitives that rare rules above need; that family stands on this one.
+# Two elementwise primitives that rare rules above need; their family imports this one.
 _later: dict[str, Primitive] = {}
 
 

@@ -1,7 +1,7 @@
 """Sorting, and the largest elements.
 
 Order: NaN after all numbers, -0.0 equal to 0.0, equal elements as they stood. Only ``top_k``
-tells zeros and NaNs of either sign apart: it follows the total order of IEEE 754.
+distinguishes zeros and NaNs of either sign: it follows the total order of IEEE 754.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def take_along(x: Array, indices: Array, axis: int) -> Array:
 # --- the order on the host ------------------------------------------------------------------------
 
 def widened(x: np.ndarray) -> np.ndarray:
-    """An array that NumPy sorts rightly: it knows no NaN of bfloat16 or float8."""
+    """An array that NumPy sorts correctly: it knows no NaN of bfloat16 or float8."""
     if dtypes.is_floating(x.dtype) and x.dtype not in (
             dtypes.float16, dtypes.float32, dtypes.float64):
         return x.astype(np.float32)
@@ -214,7 +214,7 @@ def _top_k_shape(shape: Shape, k: int, axis: int) -> tuple[int, ...]:
 def _top_k_evaluate(x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
     x = np.asarray(x)
     rows = np.moveaxis(x, axis, -1)
-    # The complement turns the order of integers about, so that equals keep theirs.
+    # The complement reverses the order of integers, so that equals keep theirs.
     key = ~order_bits(widened(rows))
     size = rows.shape[-1]
     if k and size >= 64 and k * 8 <= size:

@@ -46,7 +46,7 @@ erf_p = _special(
 
 
 def rounding_of_square(x: np.ndarray) -> np.ndarray:
-    """What the float64 ``x * x`` lacks, for squares that an exponential takes."""
+    """The rounding error of the float64 ``x * x``, for squares inside an exponential."""
     high = x.astype(np.float32).astype(np.float64)
     low = x - high
     return (high * high - x * x) + 2 * high * low + low * low
@@ -88,7 +88,7 @@ def _digamma(x: np.ndarray) -> np.ndarray:
 
 
 def _polygamma(order: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """(-1)**(m+1) m! zeta(m+1, x); digamma for m = 0, NaN for an m that is no count."""
+    """(-1)**(m+1) m! zeta(m+1, x); digamma for m = 0, NaN for an m that is not a count."""
     order, x = np.broadcast_arrays(order, x)
     factor = np.where(order % 2 == 1, 1.0, -1.0) * scipy_special.gamma(order + 1.0)
     value = factor * _zeta(order + 1.0, x)
@@ -100,7 +100,7 @@ def _zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
     """The sum of (q + k)**-x over k >= 0."""
     value = scipy_special.zeta(x, q)
     poles = (q <= 0) & (q == np.floor(q))
-    # At a pole all terms of an odd power disagree in sign.
+    # At a pole, the terms of an odd power differ in sign.
     return np.where(poles & (x % 2 != 0), np.nan, value).astype(x.dtype)
 
 

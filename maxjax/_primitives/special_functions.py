@@ -26,7 +26,7 @@ NO_RULE = "jax.scipy.special gives the derivative"
 
 def _quietly(function: Callable[..., Any], out_dtype: Callable[[np.dtype], np.dtype] | None = None
              ) -> Callable[..., Any]:
-    """``function`` without warnings, its result of the operands' dtype or what becomes of that."""
+    """``function`` without warnings, its result in the operands' dtype or ``out_dtype`` of that."""
     def evaluate(*arrays: np.ndarray) -> Any:
         with np.errstate(all="ignore"):
             result = np.asarray(function(*arrays))
@@ -98,14 +98,14 @@ bessel_jv_p = _host("bessel_jv", _exact("jv"))
 
 # --- derivatives of hypergeometric functions by their parameters ----------------------------------
 #
-# With t_n the n-th term of the series, t_(n+1) = t_n r_n(parameters), and so its derivatives by the
-# parameters: t'_(n+1) = t'_n r_n + t_n r'_n.
+# With t_n the n-th term of the series, t_(n+1) = t_n r_n(parameters), and so its derivatives in
+# the parameters: t'_(n+1) = t'_n r_n + t_n r'_n.
 
 _TERMS = 20_000
 
 
 def _series(numerators: Sequence[np.ndarray], denominator: np.ndarray, x: np.ndarray) -> list[Any]:
-    """The derivatives of the series by each numerator parameter, then by the denominator's."""
+    """The derivatives of the series in each numerator parameter, then in the denominator's."""
     numerators = [np.asarray(value, np.float64) for value in numerators]
     shape = np.broadcast_shapes(*(value.shape for value in numerators), denominator.shape, x.shape)
     term = np.ones(shape)

@@ -2,8 +2,8 @@
 
 An embedding table of shape (V, D) may be split along V. Each shard then reads the rows that it has
 and zeros for the others, so that the sum over shards is the result; into its part of a table it
-writes what falls there. The updates of a scatter that adds may be split too: each shard adds its
-own, the first to the operand, the others to zeros.
+writes the updates that belong there. The updates of a scatter that adds may be split too: each
+shard adds its own, the first to the operand, the others to zeros.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Dims = Sequence[tuple[str, ...]]
 
 
 def _row_dimension(eqn: JaxprEqn, places: Sequence[int], windows: Sequence[int]) -> int | None:
-    """The one dimension of the operand that single indices choose rows of, if that is all."""
+    """The one dimension of the operand that single indices choose rows of, if they do only that."""
     if (len(places) != 1 or places != windows
             or eqn.params["dimension_numbers"].operand_batching_dims
             or eqn.invars[1].aval.dtype != dtypes.int32
@@ -93,7 +93,7 @@ def gather(shard: Shard, eqn: JaxprEqn, operands: Sequence[Array], params: Param
     mine = _within(index, start, add(start, size))
     local = select(mine, broadcast_in_dim(size, index.shape, ()), sub(index, start))
     rows = eqn.primitive.bind(operand, local, **params)
-    if fills:      # what is outside of all shards is filled by the first
+    if fills:      # the first shard fills what is outside all shards
         outside = not_p.bind(_within(index, np.int32(0), np.int32(whole)))
         mine = or_p.bind(mine, and_p.bind(outside, eq_p.bind(start, np.int32(0))))
     batch = [dim for dim in range(len(rows.shape))

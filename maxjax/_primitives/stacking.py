@@ -136,7 +136,7 @@ def _tile_transpose(cotangent: Array, operand: Linear, *, reps: tuple[int, ...])
 
 def _tile_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
                   reps: tuple[int, ...]) -> FactorRule:
-    """Repetitions are a factor of the result alone."""
+    """Repetitions are a factor of the result only."""
     shape = in_avals[0].shape
     sizes = {(dim, kind): size for dim, pair in enumerate(zip(reps, shape, strict=True))
              for kind, size in zip("re", pair, strict=True)}

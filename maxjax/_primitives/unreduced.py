@@ -71,7 +71,7 @@ def _cast(name: str, source: str, target: str, transpose: Callable[..., Any],
             primitive.bind(*operands, **params), batch_axes[0]),
         axis_names=lambda *, axes: axes,
         factors=replicated_factors,
-        cacheable=False)      # its type is said by the axes around
+        cacheable=False)      # its type depends on the axes around
     return primitive
 
 

@@ -1,4 +1,4 @@
-"""Manual mesh axes whose values have types that say over which of them they vary.
+"""Manual mesh axes with types that say which of them a value varies over.
 
 Under ``shard_map`` with ``check_vma`` a value that may differ between the shards along ``x`` has a
 type like ``float32[4]{V:x}``; one without ``x`` is the same on all of them. The operands of an
@@ -63,7 +63,7 @@ class ManualAxes:
     def align(self, trace: Trace, primitive: Primitive, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The operands of an operation, all varying over the same axes.
 
-        Collectives say themselves what they want, and calls pass operands on as they are.
+        Collectives have rules of their own, and calls pass operands on as they are.
         """
         if len(args) < 2 or not primitive.cacheable or primitive.axis_names is not None:
             return args
@@ -160,7 +160,7 @@ def _vary_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...], param
 mesh_rules.varying = _vary_results
 
 # --- the primitives -------------------------------------------------------------------------------
-# What runs has none of these: shard_map erases the types before (`_sharding/execute.py`).
+# Running programs have none of these: shard_map erases the types (`_sharding/execute.py`).
 
 
 def _conversion(name: str, **rules: Any) -> Primitive:
@@ -213,7 +213,7 @@ all_gather_invariant_p = linear_primitive(
 
 
 def flat_index(names: Sequence[AxisName]) -> Any:
-    """The number of the running shard along axes together, the first one major."""
+    """The index of the running shard along several axes together, the first one major."""
     index = axis_index_p.bind(axis_name=names[0])
     for name in names[1:]:
         index = add_p.bind(mul_p.bind(index, scalar_like(axis_size(name), dtypes.int32)),

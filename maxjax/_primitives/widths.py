@@ -85,8 +85,8 @@ _USUAL = 16_384
 
 def vectorized(name: str, function: Callable[[Any], Any],
                least: int = _USUAL) -> Callable[[Any], Any]:
-    """A NumPy function of one float operand, which gives way to the pack's: to the kernel of that
-    name, for float32 from ``least`` elements on."""
+    """A NumPy function of one float operand, replaced by the pack's kernel of that name for float32
+    from ``least`` elements on."""
     native.offer(name, dtypes.float32, least)
 
     def evaluate(x: np.ndarray) -> Any:
@@ -115,7 +115,7 @@ def vectorized_pair(name: str, function: Callable[[Any, Any], Any],
 
 
 def native_result(name: str, *operands: np.ndarray, out_dtypes: Any = ()) -> Any:
-    """What the native function of that name gives, or None if it is not to be called.
+    """The result of the native function of that name, or None where it should not be called.
 
     Args:
       out_dtypes: of several results; one is of the operands' dtype.
@@ -143,7 +143,7 @@ def specialized(function: Callable[..., np.ndarray],
                 on_complex: Callable[..., np.ndarray] | None = None) -> Callable[..., Any]:
     """``specialize`` for a NumPy function: itself, where no widening is needed.
 
-    ``on_complex``: what stands for it on complex numbers.
+    ``on_complex``: what replaces it for complex numbers.
     """
     def specialize(in_avals: tuple[ShapedArray, ...], params: Params,
                    out_avals: tuple[ShapedArray, ...]) -> Any:

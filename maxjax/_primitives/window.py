@@ -61,7 +61,7 @@ def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], 
 # --- the NumPy rules ------------------------------------------------------------------------------
 
 def _like(x: np.ndarray, shape: Shape, value: int | np.generic) -> np.ndarray:
-    """An array full of ``value`` whose dimensions lie in memory in the order of those of ``x``."""
+    """An array filled with ``value``, with the memory order of ``x``'s dimensions."""
     order = np.argsort([-abs(stride) for stride in x.strides], kind="stable")
     return np.full([shape[dim] for dim in order], value, x.dtype).transpose(np.argsort(order))
 
@@ -95,7 +95,7 @@ def _windowed_evaluate(ufunc: np.ufunc, identity: Callable[..., Any]) -> Callabl
         if not all(shape):
             return np.zeros(shape, dtype)
         x = padded(x, identity(x.dtype), padding, base_dilation)
-        # The outermost in memory first: its steps are over long contiguous runs.
+        # The outermost in memory first: its steps run over long contiguous blocks.
         for dim in sorted(range(x.ndim), key=lambda dim: -abs(x.strides[dim])):
             width, stride, step = (values[dim] for values in (
                 window_dimensions, window_strides, window_dilation))
@@ -135,8 +135,8 @@ def _selection(x: np.ndarray, places: Sequence[tuple[slice, ...]], chosen_first:
                ) -> np.ndarray:
     """For each window the number of the element that is selected: the first of equals.
 
-    As in XLA the selected one stays while ``chosen_first(selected, other)`` holds, so that after
-    a NaN comes the next element, and padding is an element like others.
+    As in XLA the selected one stays while ``chosen_first(selected, other)`` holds, so that the next
+    element replaces a NaN, and padding is an element like others.
     """
     best = x[places[0]].copy(order="K")
     index = np.zeros_like(best, np.int8 if len(places) < 128 else np.int32)
@@ -150,7 +150,7 @@ def _selection(x: np.ndarray, places: Sequence[tuple[slice, ...]], chosen_first:
 
 
 def _least(select_prim: Primitive, dtype: np.dtype) -> np.generic:
-    """The value that no other is selected after: what padding holds."""
+    """The value, that of padding, which any other replaces."""
     return dtypes.extremes(dtype)[0 if select_prim is ge_p else 1]
 
 
@@ -280,7 +280,7 @@ def _strided(x: Array, starts: Sequence[int], counts: tuple[int, ...], strides: 
                         strides=tuple(strides))
 
 
-# Above so many elements a window's dimensions are done one after the other.
+# Above this many elements a window's dimensions are reduced one after the other.
 _SMALL = 16
 
 

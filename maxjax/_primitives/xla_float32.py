@@ -1,7 +1,7 @@
 """Functions of float32 as XLA's CPU compiler evaluates them, so that random numbers are JAX's.
 
-XLA's results are mostly the rounded ones, and else the next number; what a sampler then does
-magnifies that. The polynomials are those of S. L. Moshier's Cephes library and, for ``erf_inv``, of
+XLA's results are mostly correctly rounded, and otherwise off by one unit, which a sampler then
+magnifies. The polynomials are those of S. L. Moshier's Cephes library and, for ``erf_inv``, of
 M. Giles, "Approximating the erfinv function". Each step is one fused multiply-add.
 """
 

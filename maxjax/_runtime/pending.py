@@ -27,6 +27,7 @@ from maxjax._ir.primitive import OpSpec, Primitive, op_spec
 from maxjax._ir.runtime import Runtime, install
 from maxjax._ir.trace import Array, Tracer, Value, aval_of, is_scalar, leaked_tracer_error
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import FlatJvp, FlatVjp
 from maxjax._primitives.sharding import placements, type_on
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
@@ -171,11 +172,11 @@ class LazyTrace(Runtime):
         return [ArrayImpl(aval, value)
                 for aval, value in zip(spec.out_avals, results, strict=True)]
 
-    def apply_custom_jvp(self, function: Callable[..., list[Array]], jvp: Callable[..., object],
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: object) -> list[Any]:
         return function(*args)
 
-    def apply_custom_vjp(self, function: Callable[..., list[Array]], rule: Callable[..., object],
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
                          args: list[Value], **params: object) -> list[Any]:
         return function(*args)
 

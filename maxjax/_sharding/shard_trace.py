@@ -46,6 +46,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer, StagingTrace, enclosing_traces
 from maxjax._ir.trace import Array, Tracer, Value, context, current_trace
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import FlatJvp, FlatVjp
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.layout import reshape, squeeze_p
 from maxjax._primitives.sharding import device_put_p
@@ -206,13 +207,13 @@ class ShardTrace(StagingTrace):
             self.unknown.add(state.initial._var)
         return state
 
-    def apply_custom_jvp(self, function: Callable[..., list[Array]], jvp: Callable[..., object],
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: object) -> list[Any]:
         if self.is_bottom:      # nobody asks for derivatives
             return function(*args)
         return super().apply_custom_jvp(function, jvp, args, **params)
 
-    def apply_custom_vjp(self, function: Callable[..., list[Array]], rule: Callable[..., object],
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
                          args: list[Value], **params: object) -> list[Any]:
         if self.is_bottom:
             return function(*args)

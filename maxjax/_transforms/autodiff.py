@@ -10,13 +10,14 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.source import function_location
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ManualAxisType, ShapedArray
-from maxjax._ir.typing import Aux, Result
+from maxjax._ir.typing import Aux, Result, Value
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.varying import vary
 from maxjax._transforms.jvp import instantiate, jvp_flat
@@ -30,7 +31,7 @@ from maxjax._transforms.linearize import linearize_flat
 from maxjax._transforms.refs import Lent
 
 
-def arguments_of(leaves: Sequence[Any]) -> list[Any]:
+def arguments_of(leaves: Sequence[object]) -> list[Any]:
     """The leaves of a function's arguments as operands.
 
     Raises:
@@ -44,7 +45,7 @@ def arguments_of(leaves: Sequence[Any]) -> list[Any]:
         raise
 
 
-def leaf_operand(leaf: Any) -> Any:
+def leaf_operand(leaf: object) -> Any:
     """A leaf of a function's result as an operand.
 
     Raises:
@@ -65,7 +66,7 @@ class FlatFunction:
     With ``has_aux`` the arrays among the auxiliary data follow the results, as further results.
     """
 
-    def __init__(self, function: Callable[..., Any], in_tree: Any, has_aux: bool = False):
+    def __init__(self, function: Callable[..., PyTree], in_tree: PyTreeSpec, has_aux: bool = False):
         self.function = function
         self.in_tree = in_tree
         self.has_aux = has_aux
@@ -73,7 +74,7 @@ class FlatFunction:
         self.aux_leaves: list[Any] = []
         self.aux_tree: Any = None
 
-    def __call__(self, *leaves: Any) -> list[Any]:
+    def __call__(self, *leaves: Value) -> list[Any]:
         result = self.function(*pytree.unflatten(self.in_tree, leaves))
         if self.has_aux:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -86,7 +87,7 @@ class FlatFunction:
         return [*map(leaf_operand, outputs),
                 *(leaf for leaf in self.aux_leaves if isinstance(leaf, Array))]
 
-    def aux(self, values: Sequence[Any]) -> Any:
+    def aux(self, values: Sequence[Value]) -> Any:
         """The auxiliary data, with the transformation's tracers replaced by their values."""
         given = iter(values)
         return pytree.unflatten(self.aux_tree, [
@@ -95,13 +96,13 @@ class FlatFunction:
 
 # --- forward --------------------------------------------------------------------------------------
 
-def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
-        ) -> tuple[Any, ...]:
+def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequence[PyTree],
+        has_aux: bool = False) -> tuple[Any, ...]:
     """The value of ``fun`` at ``primals`` and its derivative along ``tangents``.
 
     Args:
       fun: a function of arrays or pytrees of them.
-      primals, tangents: tuples of one pytree for each argument, alike in structure, shapes and
+      primals, tangents: tuples of one pytree for each argument, of the same structure, shapes and
         dtypes (the tangent of an integer is of dtype float0).
       has_aux: ``fun`` returns a pair (result, auxiliary data).
 
@@ -141,8 +142,8 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     return result, tangent, flat.aux(outs[count:])
 
 
-def _jvp_of_refs(fun: Callable[..., Any], tree: Any, leaves: list[Any], tangents: list[Any],
-                 has_aux: bool) -> Any:
+def _jvp_of_refs(fun: Callable[..., PyTree], tree: PyTreeSpec, leaves: list[object],
+                 tangents: list[object], has_aux: bool) -> Any:
     """A jvp with references among the arguments, whose tangents are references too."""
     for leaf, tangent in zip(leaves, tangents, strict=True):
         if (leaf.__class__ is Ref) != (tangent.__class__ is Ref):
@@ -151,7 +152,7 @@ def _jvp_of_refs(fun: Callable[..., Any], tree: Any, leaves: list[Any], tangents
     names = [f"args[{n}]" for n in range(len(leaves))]
     lent, lent_tangents = (Lent(x, names, location, "jvp") for x in (leaves, tangents))
 
-    def with_values(*values: Any) -> Any:
+    def with_values(*values: Value) -> Any:
         result = fun(*pytree.unflatten(tree, lent.given(values)))
         if not has_aux:
             return result, lent.finals()
@@ -168,11 +169,11 @@ def _jvp_of_refs(fun: Callable[..., Any], tree: Any, leaves: list[Any], tangents
     return result, tangent, *aux
 
 
-def float0_zeros(value: Any) -> np.ndarray:
+def float0_zeros(value: Value) -> np.ndarray:
     return np.zeros(value.shape, dtypes.float0)
 
 
-def check_tangent(aval: ShapedArray, tangent: Any) -> Any:
+def check_tangent(aval: ShapedArray, tangent: object) -> Any:
     """A tangent as an operand; None for a float0."""
     if isinstance(tangent, np.ndarray) and tangent.dtype == dtypes.float0:
         dtype, shape = dtypes.float0, tangent.shape
@@ -197,14 +198,15 @@ def check_tangent(aval: ShapedArray, tangent: Any) -> Any:
 # --- linearize and vjp ----------------------------------------------------------------------------
 
 @overload
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: Literal[False] = False
+def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[False] = False
               ) -> tuple[Any, Callable[..., Any]]: ...
 @overload
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: Literal[True]
+def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[True]
               ) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False
+              ) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps tangents to tangents there.
 
     Returns:
@@ -216,8 +218,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (result, function, aux) if has_aux else (result, function)
 
 
-def _linear_function(kind: type[LinearFunction], fun: Callable[..., Any], primals: Sequence[Any],
-                     has_aux: bool) -> tuple[list[Any], Any, Any]:
+def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
+                     primals: Sequence[PyTree], has_aux: bool) -> tuple[list[Any], Any, Any]:
     """Flat results, the linear function of that kind, auxiliary data."""
     leaves, tree = pytree.flatten(tuple(primals))
     for leaf in leaves:
@@ -239,14 +241,14 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., Any], primal
 
 
 @overload
-def vjp(fun: Callable[..., Result], *primals: Any, has_aux: Literal[False] = False,
+def vjp(fun: Callable[..., Result], *primals: PyTree, has_aux: Literal[False] = False,
         reduce_axes: Sequence[Hashable] = ()) -> tuple[Result, Callable[..., Any]]: ...
 @overload
-def vjp(fun: Callable[..., tuple[Result, Aux]], *primals: Any, has_aux: Literal[True],
+def vjp(fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True],
         reduce_axes: Sequence[Hashable] = ()) -> tuple[Result, Callable[..., Any], Aux]: ...
 
 
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,
+def vjp(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
         reduce_axes: Sequence[Hashable] = ()) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps its cotangent to those of its arguments.
 
@@ -260,7 +262,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,
     return value_and_pullback(fun, primals, has_aux)
 
 
-def value_and_pullback(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool
+def value_and_pullback(fun: Callable[..., PyTree], primals: Sequence[PyTree], has_aux: bool
                        ) -> tuple[Any, ...]:
     """What ``vjp`` gives."""
     outs, function, aux = _linear_function(VJP, fun, primals, has_aux)
@@ -270,27 +272,27 @@ def value_and_pullback(fun: Callable[..., Any], primals: Sequence[Any], has_aux:
 
 # --- grad -----------------------------------------------------------------------------------------
 
-def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
+def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
                    has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False,
                    reduce_axes: Sequence[Hashable] = ()) -> Callable[..., tuple[Any, Any]]:
     """A function that gives the value of ``fun`` and its gradient.
 
     Args:
       fun: a function with a scalar result (or a pair of one and auxiliary data).
-      argnums: the positional argument, or arguments, to differentiate by.
+      argnums: the positional argument or arguments to differentiate with respect to.
       has_aux: ``fun`` returns a pair (result, auxiliary data).
       holomorphic: ``fun`` is a holomorphic function of complex arguments.
       allow_int: integer arguments are allowed; their gradients are of dtype float0.
 
     Raises:
-      TypeError: the result is no real scalar, or an argument is not real or complex.
+      TypeError: the result is not a real scalar, or an argument is not real or complex.
     """
     check_callable(fun)
     numbers = argument_numbers(argnums)
 
     @functools.wraps(fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
                                     if hasattr(fun, name)])
-    def value_and_grad_f(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def value_and_grad_f(*args: PyTree, **kwargs: PyTree) -> tuple[Any, Any]:
         if max(numbers) >= len(args):
             raise TypeError(
                 f"differentiating with respect to argnums={argnums} requires at least "
@@ -299,7 +301,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
         positions = argument_positions(numbers, len(args))
         dynamic = tuple(args[n] for n in positions)
 
-        def partial(*chosen: Any) -> Any:
+        def partial(*chosen: PyTree) -> Any:
             merged = list(args)
             for position, value in zip(positions, chosen, strict=True):
                 merged[position] = value
@@ -334,7 +336,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
     return value_and_grad_f
 
 
-def like_argument(gradient: Any, aval: ShapedArray) -> Any:
+def like_argument(gradient: Value, aval: ShapedArray) -> Any:
     """A gradient is as weakly typed as its argument, whatever it was multiplied by."""
     if not isinstance(gradient, Array) or gradient.aval.weak_type == aval.weak_type:
         return gradient
@@ -347,10 +349,10 @@ def argument_numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def argument_positions(numbers: Sequence[int], count: int) -> list[int]:
-    """Where arguments of these numbers, negative ones too, stand among so many.
+    """The positions of arguments given by number, which may be negative, among ``count``.
 
     Raises:
-      ValueError: there is none.
+      ValueError: a number is out of range.
     """
     for n in numbers:
         if not -count <= n < count:
@@ -361,7 +363,7 @@ def argument_positions(numbers: Sequence[int], count: int) -> list[int]:
     return [n % count for n in numbers]
 
 
-def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+def grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: bool = False,
          holomorphic: bool = False, allow_int: bool = False,
          reduce_axes: Sequence[Hashable] = ()) -> Callable[..., Any]:
     """A function that gives the gradient of ``fun``; arguments as for ``value_and_grad``.
@@ -372,26 +374,26 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(both)
-    def grad_f(*args: Any, **kwargs: Any) -> Any:
+    def grad_f(*args: PyTree, **kwargs: PyTree) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
     return grad_f
 
 
-def check_callable(fun: Any) -> None:
+def check_callable(fun: object) -> None:
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
 
 
-def refuse_ref(leaf: Any) -> None:
-    """Raises ValueError for a reference: its cotangent would have to be one."""
+def refuse_ref(leaf: object) -> None:
+    """Raises ValueError for a reference: its cotangent would have to be a reference too."""
     if leaf.__class__ is Ref:
         raise ValueError(
             f"Expected cotangent type {leaf.aval} but got {leaf.aval.inner_aval.str_short()}")
 
 
-def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: Any) -> None:
+def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: object) -> None:
     refuse_ref(leaf)
     try:
         dtype = operands_of([leaf])[0].aval.dtype
@@ -417,7 +419,7 @@ def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: Any) -> Non
             "inputs, use vjp or set allow_int to True.")
 
 
-def check_scalar(outs: Sequence[Any], tree: Any) -> None:
+def check_scalar(outs: Sequence[Value], tree: PyTreeSpec) -> None:
     message = "Gradient only defined for scalar-output functions. Output "
     if tree.num_nodes != 1 or len(outs) != 1:
         raise TypeError(f"{message}was {pytree.unflatten(tree, outs)}.")
@@ -426,7 +428,7 @@ def check_scalar(outs: Sequence[Any], tree: Any) -> None:
         raise TypeError(f"{message}had shape: {shape}.")
 
 
-def check_output(name: str, holomorphic: bool, out: Any) -> None:
+def check_output(name: str, holomorphic: bool, out: Value) -> None:
     dtype = aval_of(out).dtype
     if holomorphic:
         if not dtypes.is_complex(dtype):

@@ -11,13 +11,21 @@ import numpy as np
 
 from maxjax._base import config
 from maxjax._base.errors import InternalError
-from maxjax._base.meshes import PartitionSpec, entry_axes, get_abstract_mesh, spec_axes
+from maxjax._base.meshes import (
+    AxisName,
+    PartitionSpec,
+    SpecEntry,
+    entry_axes,
+    get_abstract_mesh,
+    spec_axes,
+)
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.axes import jaxpr_uses_axis, named_axes, uses_axis
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import Ref
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import (
     Array,
@@ -30,6 +38,7 @@ from maxjax._ir.trace import (
     leaked_tracer_error,
 )
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import FlatBackward, FlatFunction, FlatJvp, FlatVjp, Params, Value
 from maxjax._primitives.broadcasting import broadcast_leading, reduce_sum
 from maxjax._primitives.layout import move_axis, squeeze_p
 from maxjax._primitives.sharding import reshard_p
@@ -41,7 +50,7 @@ class BatchTracer(Tracer):
 
     __slots__ = ("axis", "value")
 
-    def __init__(self, trace: BatchTrace, value: Any, axis: int):
+    def __init__(self, trace: BatchTrace, value: Value, axis: int):
         self._trace = trace
         self.aval = aval_of(value).without_dim(axis)
         self.value = value
@@ -56,16 +65,16 @@ class BatchTrace(Trace):
 
     __slots__ = ("axis_name", "entry", "parent", "size", "spmd_axis")
 
-    def __init__(self, parent: Trace, size: int, axis_name: Any = None, spmd_axis: Any = None,
-                 entry: Any = None):
+    def __init__(self, parent: Trace, size: int, axis_name: AxisName | None = None,
+                 spmd_axis: AxisName = None, entry: SpecEntry | None = None):
         super().__init__()
         self.parent = parent
         self.size = size
         self.axis_name = axis_name
         self.spmd_axis = spmd_axis      # the mesh axis that the elements lie along
-        self.entry = entry      # the Explicit axes that they do, as their types say
+        self.entry = entry      # the Explicit axes that they lie along, by their types
 
-    def unbox(self, value: Any) -> tuple[Any, int | None]:
+    def unbox(self, value: Value) -> tuple[Any, int | None]:
         if type(value) is BatchTracer:
             if value._trace is self:
                 return value.value, value.axis
@@ -73,16 +82,16 @@ class BatchTrace(Trace):
                 raise leaked_tracer_error(value)
         return value, None
 
-    def box(self, value: Any, axis: int | None) -> Any:
+    def box(self, value: Value, axis: int | None) -> Any:
         return value if axis is None else BatchTracer(self, value, axis)
 
-    def write_outside(self, ref: Any, value: Any, operation: str) -> Any:
+    def write_outside(self, ref: Ref, value: Value, operation: str) -> Any:
         raise Exception(
             f"performing {operation} operation with vmapped value on an unbatched array reference "
             f"of type {ref.aval}. Move the array reference to be an argument to the vmapped "
             "function?")
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)
         operands, axes = [], []
@@ -114,22 +123,23 @@ class BatchTrace(Trace):
             return [self.box(o, a) for o, a in zip(out, out_axis, strict=True)]
         return self.box(out, out_axis)
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
+                         args: list[Value], **params: Any) -> list[Any]:
         values, axes = zip(*map(self.unbox, args), strict=True) if args else ((), ())
         if self.axis_name is None and all(axis is None for axis in axes):
             return self.parent.apply_custom_jvp(function, jvp, list(values), **params)
         out_axes = _OutAxes()
 
-        def batched(*xs: Any) -> list[Any]:
+        def batched(*xs: Value) -> list[Any]:
             outs, new_axes = self.batch(function, xs, axes)
             return out_axes.align(outs, new_axes, self.size)
 
-        def batched_jvp(primals: list[Any], tangents: list[Any]) -> tuple[list[Any], list[Any]]:
+        def batched_jvp(primals: list[Value], tangents: list[Value | None]
+                        ) -> tuple[list[Any], list[Any]]:
             count = len(primals)
             present = [t is not None for t in tangents]
 
-            def rule(*xs: Any) -> list[Any]:
+            def rule(*xs: Value) -> list[Any]:
                 given = iter(xs[count:])
                 outs, out_tangents = jvp(
                     list(xs[:count]), [next(given) if p else None for p in present])
@@ -158,21 +168,22 @@ class BatchTrace(Trace):
             outs = self.parent.apply_custom_jvp(batched, batched_jvp, list(values), **params)
         return [self.box(o, a) for o, a in zip(outs, out_axes.axes, strict=True)]
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
+                         args: list[Value], **params: Any) -> list[Any]:
         values, axes = zip(*map(self.unbox, args), strict=True) if args else ((), ())
         if self.axis_name is None and all(axis is None for axis in axes):
             return self.parent.apply_custom_vjp(function, rule, list(values), **params)
         out_axes = _OutAxes()
 
-        def batched(*xs: Any) -> list[Any]:
+        def batched(*xs: Value) -> list[Any]:
             outs, new_axes = self.batch(function, xs, axes)
             return out_axes.align(outs, new_axes, self.size)
 
-        def batched_rule(primals: list[Any], perturbed: tuple[bool, ...]) -> Any:
-            count, backward = 0, None
+        def batched_rule(primals: list[Value], perturbed: tuple[bool, ...]) -> Any:
+            count = 0
+            backward: Any = None
 
-            def forward(*xs: Any) -> list[Any]:
+            def forward(*xs: Value) -> list[Any]:
                 nonlocal count, backward
                 outs, residuals, backward = rule(list(xs), perturbed)
                 count = len(outs)
@@ -187,45 +198,46 @@ class BatchTrace(Trace):
             outs = self.parent.apply_custom_vjp(batched, batched_rule, list(values), **params)
         return [self.box(o, a) for o, a in zip(outs, out_axes.axes, strict=True)]
 
-    def batched_backward(self, backward: Any, in_axes: Sequence[int | None],
+    def batched_backward(self, backward: FlatBackward, in_axes: Sequence[int | None],
                          residual_axes: Sequence[int | None], out_axes: Sequence[int | None],
-                         residuals: list[Any], cotangents: list[Any]) -> list[Any]:
-        """A reverse-mode rule on all elements: a cotangent has its argument's batch axis, and is
-        a sum over the elements where that has none."""
+                         residuals: list[Value], cotangents: list[Any]) -> list[Any]:
+        """A reverse-mode rule on all elements: a cotangent has its argument's batch axis; where the
+        argument has none, it is summed over the elements."""
         count = len(residuals)
         # Symbolic zeros and float0 are not mapped.
-        mapped = [isinstance(ct, Array) for ct in cotangents]
+        mapped = [isinstance(cotangent, Array) for cotangent in cotangents]
 
-        def on_element(*xs: Any) -> list[Any]:
+        def on_element(*xs: Value) -> Sequence[Any]:
             given = iter(xs[count:])
             return backward(list(xs[:count]), [
-                next(given) if flag else _one_element(ct, axis)
-                for ct, flag, axis in zip(cotangents, mapped, out_axes, strict=True)])
+                next(given) if flag else _one_element(cotangent, axis)
+                for cotangent, flag, axis in zip(cotangents, mapped, out_axes, strict=True)])
 
         results, axes = self.batch(
-            on_element, [*residuals, *(ct for ct, flag in zip(cotangents, mapped, strict=True)
-                                       if flag)],
+            on_element,
+            [*residuals, *(cotangent for cotangent, flag in zip(cotangents, mapped, strict=True)
+                           if flag)],
             [*residual_axes, *(axis for axis, flag in zip(out_axes, mapped, strict=True) if flag)])
         return [x if x is None or (axis is None and wanted is None)
                 else reduce_sum(x, (axis,)) if wanted is None
                 else to_axis(x, axis, wanted, self.size, self.entry)
                 for x, axis, wanted in zip(results, axes, in_axes, strict=True)]
 
-    def batch(self, function: Callable[..., Sequence[Any]], operands: Sequence[Any],
+    def batch(self, function: FlatFunction, operands: Sequence[Value],
               axes: Sequence[int | None]) -> tuple[list[Any], list[Any]]:
         return batch_flat(function, self.size, operands, axes, self.axis_name, self.spmd_axis)
 
 
 class _OutAxes:
-    """The batch axes of the results of a function with a rule: those that were found first, by
-    the function or by its rule, hold for both."""
+    """The batch axes of the results of a function with a rule: whichever of the two runs first
+    decides for both."""
 
     __slots__ = ("axes",)
 
     def __init__(self) -> None:
         self.axes: list[int | None] = []
 
-    def align(self, values: Sequence[Any], axes: Sequence[int | None], size: int) -> list[Any]:
+    def align(self, values: Sequence[Array], axes: Sequence[int | None], size: int) -> list[Any]:
         if not self.axes:
             self.axes = list(axes)
         result = []
@@ -238,7 +250,7 @@ class _OutAxes:
         return result
 
 
-def _first(value: Any, axis: int) -> Any:
+def _first(value: Value, axis: int) -> Any:
     shape = value.shape
     return slice_p.bind(
         value, start_indices=(0,) * len(shape),
@@ -257,16 +269,17 @@ def _one_element(cotangent: Any, axis: int | None) -> Any:
     return type(cotangent)(ShapedArray(rest, cotangent.dtype))
 
 
-def to_axis(value: Any, axis: int | None, target: int, size: int, entry: Any = None) -> Any:
-    """``value`` with its batch axis at ``target``; an unbatched one is repeated, and lies along
-    Explicit axes as ``entry``, or the batch that a running rule maps, says."""
+def to_axis(value: Array, axis: int | None, target: int, size: int, entry: SpecEntry | None = None
+            ) -> Any:
+    """``value`` with its batch axis at ``target``; an unbatched one is repeated, and split
+    over the Explicit axes of ``entry``, or else of the batch that the running rule maps."""
     if axis is not None:
         return move_axis(value, axis, target)
     repeated = move_axis(broadcast_leading(value, size), 0, target)
     entry = context.batch_entry if entry is None else entry
     if entry is None:
         return repeated
-    # Of what no mesh knows it is the one around: whole on each device.
+    # A value without a mesh counts as replicated over the mesh around the code.
     mesh, spec = repeated.aval.mesh_spec or (
         get_abstract_mesh(), PartitionSpec(*[None] * repeated.ndim))
     if not set(mesh.explicit_axes).difference(spec_axes(spec)).issuperset(entry_axes(entry)):
@@ -276,8 +289,8 @@ def to_axis(value: Any, axis: int | None, target: int, size: int, entry: Any = N
         repeated, dst_sharding=NamedSharding(mesh, spec.update(partitions=entries)))
 
 
-def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequence[Any],
-               axes: Sequence[int | None], axis_name: Any = None, spmd_axis: Any = None
+def batch_flat(function: FlatFunction, size: int, operands: Sequence[Value],
+               axes: Sequence[int | None], axis_name: AxisName = None, spmd_axis: AxisName = None
                ) -> tuple[list[Any], list[Any]]:
     """Results of ``function`` on each element, and their batch axes (None: the same for all)."""
     entry = mapped_entry(operands, axes) if mesh_use.ever_set else None
@@ -296,8 +309,8 @@ def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequ
     return [value for value, _ in pairs], [axis for _, axis in pairs]
 
 
-def mapped_entry(operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
-    """The Explicit axes that a mapped dimension is split over, from the first operand that is."""
+def mapped_entry(operands: Sequence[Value], axes: Sequence[int | None]) -> Any:
+    """The Explicit axes that the first operand with a split mapped dimension has it split over."""
     for operand, axis in zip(operands, axes, strict=True):
         if axis is None:
             continue
@@ -312,7 +325,7 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
                     ClosedJaxpr, tuple[bool, ...]]:
     """The jaxpr of all elements at once, with which outputs are batched, always along axis 0.
 
-    For batching rules: if the axis that they map has a name, collectives over it are done.
+    For batching rules: if the axis that they map has a name, collectives over it are carried out.
     ``batched_outputs`` names the outputs that must be batched even if they are all the same.
     """
     name = context.batch_axis
@@ -324,13 +337,13 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
 
 @derived
 def _batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
-                 batched_outputs: tuple[bool, ...] | bool, axis_name: Any,
-                 spmd_axis: Any, entry: Any) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+                 batched_outputs: tuple[bool, ...] | bool, axis_name: AxisName, spmd_axis: AxisName,
+                 entry: SpecEntry | None) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     in_avals = [aval if axis is None else aval.with_dim(axis, size, entry)
                 for aval, axis in zip(closed.in_avals, axes, strict=True)]
     batched: list[bool] = []
 
-    def function(*args: Any) -> list[Any]:
+    def function(*args: Value) -> list[Any]:
         outs, out_axes = batch_flat(
             lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), size, args, axes, axis_name,
             spmd_axis)
@@ -348,7 +361,7 @@ def _batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
     return result, tuple(batched)
 
 
-def batch_size(operands: Sequence[Any], axes: Sequence[int | None]) -> int:
+def batch_size(operands: Sequence[Value], axes: Sequence[int | None]) -> int:
     """The common size of the batch axes."""
     sizes = {x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None}
     if len(sizes) != 1:

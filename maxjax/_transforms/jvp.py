@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ from maxjax._base import dtypes
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, Tracer, context, current_trace, leaked_tracer_error
 from maxjax._ir.types import ManualAxisType, ShapedArray
+from maxjax._ir.typing import FlatFunction, FlatJvp, FlatVjp, Params, Value
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.varying import like_type
@@ -31,7 +33,7 @@ class JVPTracer(Tracer):
 
     __slots__ = ("primal", "tangent")
 
-    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+    def __init__(self, trace: JVPTrace, primal: Value, tangent: Value):
         self._trace = trace
         self.aval = primal.aval if hasattr(primal, "aval") else ShapedArray(
             primal.shape, primal.dtype)
@@ -61,9 +63,9 @@ class JVPTrace(Trace):
     def __init__(self, parent: Trace, linearizing: bool = False):
         super().__init__()
         self.parent = parent
-        self.linearizing = linearizing     # the parent writes down what is linear
+        self.linearizing = linearizing     # the parent records what is linear
 
-    def dual(self, value: Any) -> tuple[Any, Any]:
+    def dual(self, value: Value) -> tuple[Any, Any]:
         if type(value) is JVPTracer:
             if value._trace is self:
                 return value.primal, value.tangent
@@ -71,7 +73,7 @@ class JVPTrace(Trace):
                 raise leaked_tracer_error(value)
         return value, None
 
-    def write_outside(self, ref: Any, value: Any, operation: str) -> Any:
+    def write_outside(self, ref: Ref, value: Value, operation: str) -> Any:
         primal, tangent = self.dual(value)
         if tangent is not None:
             raise Exception(
@@ -80,7 +82,7 @@ class JVPTrace(Trace):
                 "to be an argument of the differentiated function?")
         return primal
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)
         primals: list[Any] = []
@@ -114,8 +116,8 @@ class JVPTrace(Trace):
                     for o, t in zip(out, tangent, strict=True)]
         return out if tangent is None else JVPTracer(self, out, tangent)
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
+                         args: list[Value], **params: Any) -> list[Any]:
         primals, tangents = zip(*map(self.dual, args), strict=True) if args else ((), ())
         if all(tangent is None for tangent in tangents):
             return self.parent.apply_custom_jvp(function, jvp, list(primals), **params)
@@ -124,8 +126,8 @@ class JVPTrace(Trace):
         return [o if t is None else JVPTracer(self, o, t)
                 for o, t in zip(outs, out_tangents, strict=True)]
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
+                         args: list[Value], **params: Any) -> list[Any]:
         primals, tangents = zip(*map(self.dual, args), strict=True) if args else ((), ())
         if all(tangent is None for tangent in tangents):
             return self.parent.apply_custom_vjp(function, rule, list(primals), **params)
@@ -143,8 +145,8 @@ def missing_derivative(primitive: Primitive) -> Exception:
     return NotImplementedError(f"Differentiation rule for '{primitive.name}' not implemented")
 
 
-def jvp_flat(function: Any, primals: Sequence[Any],
-             tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def jvp_flat(function: FlatFunction, primals: Sequence[Value],
+             tangents: Sequence[Value | None]) -> tuple[list[Any], list[Any]]:
     """Results and tangents (None where zero) of a function of flat lists."""
     parent = context.trace
     trace = JVPTrace(parent)
@@ -159,7 +161,7 @@ def jvp_flat(function: Any, primals: Sequence[Any],
     return [primal for primal, _ in pairs], [tangent for _, tangent in pairs]
 
 
-def instantiate(tangent: Any, aval: ShapedArray) -> Any:
+def instantiate(tangent: Array | np.ndarray | None, aval: ShapedArray) -> Any:
     """A tangent as an array: None becomes zeros, as weakly typed as the value."""
     if tangent is None:
         aval = aval.tangent()
@@ -189,7 +191,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
                      if is_nonzero]
     wanted: list[bool] = []
 
-    def function(*args: Any) -> list[Any]:
+    def function(*args: Value) -> list[Any]:
         primals = args[:len(in_avals)]
         given = iter(args[len(in_avals):])
         tangents = [next(given) if is_nonzero else None for is_nonzero in nonzero]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -20,17 +21,18 @@ from maxjax._ir.refs import ADD, Ref, read, write
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.transpose import backward_pass
 
 
-def operands_of(leaves: Sequence[Any]) -> list[Any]:
+def operands_of(leaves: Sequence[object]) -> list[Any]:
     runtime = installed.runtime
     return [leaf if isinstance(leaf, Array) else runtime.operand(leaf) for leaf in leaves]
 
 
-def _delivered(target: Any, cotangent: Any) -> Any:
+def _delivered(target: object, cotangent: Array) -> Any:
     """What ``with_refs`` gives for a cotangent; adds it to the target if that is a reference."""
     if isinstance(target, DontWant):
         return DidntWant()
@@ -57,8 +59,8 @@ class LinearFunction:
       location: of the function, for messages.
     """
 
-    def __init__(self, linear: ClosedJaxpr, nonzero: tuple[bool, ...], in_tree: Any,
-                 in_avals: tuple[ShapedArray, ...], out_tree: Any,
+    def __init__(self, linear: ClosedJaxpr, nonzero: tuple[bool, ...], in_tree: PyTreeSpec,
+                 in_avals: tuple[ShapedArray, ...], out_tree: PyTreeSpec,
                  out_avals: tuple[ShapedArray, ...], location: str):
         self.linear = linear
         self.nonzero = nonzero
@@ -77,11 +79,11 @@ class LinearFunction:
             self.out_avals, self.location)
 
     @classmethod
-    def _unflatten(cls, structure: tuple[Any, ...], residuals: Sequence[Any]) -> LinearFunction:
+    def _unflatten(cls, structure: tuple[Any, ...], residuals: Sequence[Value]) -> LinearFunction:
         jaxpr, *fields = structure
         return cls(ClosedJaxpr(jaxpr, residuals), *fields)
 
-    def check(self, aval: ShapedArray, leaf: Any) -> Any:
+    def check(self, aval: ShapedArray, leaf: object) -> Any:
         """A tangent of a value of that type, or a cotangent, as an operand; None for float0.
 
         Raises:
@@ -98,7 +100,7 @@ class LinearFunction:
             raise ValueError(self.mismatch(got, expected, aval))
         return value
 
-    # Of what is given, for a value of that type.
+    # The type of a tangent or cotangent, for a value of the given type.
     type_of_direction: Callable[[ShapedArray], ShapedArray] = staticmethod(ShapedArray.tangent)
 
     def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:
@@ -150,28 +152,29 @@ class VJP(LinearFunction):
 
     type_of_direction = staticmethod(ShapedArray.cotangent)
 
-    def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
+    def with_refs(self, *maybe_ct_refs: PyTree) -> Callable[[Any], Any]:
         """The same function, which adds cotangents to references.
 
         Args:
-          maybe_ct_refs: pytrees as the arguments of the function: for each leaf a reference, which
-            the cotangent is added to, ``jax.ad.DontWant()``, or anything else: it is a result.
+          maybe_ct_refs: pytrees with the structure of the function's arguments. A cotangent is
+            added to a leaf that is a reference, dropped where the leaf is ``jax.ad.DontWant()``,
+            and returned otherwise.
 
         Raises:
-          ValueError: the structure is another; at a call: a reference has another shape or dtype.
+          ValueError: the structure differs; at a call: the shape or dtype of a reference does.
         """
         targets, tree = pytree.flatten(maybe_ct_refs)
         if tree != self.in_tree:
             raise ValueError(f"expected references as {PyTreeDef(self.in_tree)}, got "
                              f"{PyTreeDef(tree)}")
 
-        def vjp_with_refs(out_ct: Any) -> Any:
-            cotangents = pytree.leaves(self(out_ct))
+        def vjp_with_refs(cotangent: PyTree) -> Any:
+            cotangents = pytree.leaves(self(cotangent))
             return pytree.unflatten(tree, list(map(_delivered, targets, cotangents)))
 
         return vjp_with_refs
 
-    def __call__(self, out_ct: Any, *extra: Any) -> Any:
+    def __call__(self, out_ct: PyTree, *extra: PyTree) -> Any:
         if extra:
             name = self.location.partition(" at ")[0]
             raise TypeError(
@@ -195,7 +198,7 @@ class VJP(LinearFunction):
                 f"{got.str_short()}, but expected {expected.str_short()} because the corresponding "
                 f"output of the differentiated function had JAX type {aval.str_short()}")
 
-    def transpose(self, cotangents: list[Any]) -> list[Any]:
+    def transpose(self, cotangents: Sequence[Array | None]) -> list[Any]:
         """Cotangents of all leaves of the arguments."""
         results = iter(backward_pass(self.linear.jaxpr, self.linear.consts, [
             cotangent for cotangent, depends in zip(cotangents, self.nonzero, strict=True)
@@ -207,7 +210,7 @@ class VJP(LinearFunction):
 class Linearized(LinearFunction):
     """Maps tangents of a function's arguments to tangents of its results."""
 
-    def __call__(self, *tangents: Any) -> Any:
+    def __call__(self, *tangents: PyTree) -> Any:
         leaves, tree = pytree.flatten(tangents)
         if tree != self.in_tree:
             raise TypeError(f"expected {PyTreeDef(self.in_tree)}, got {PyTreeDef(tree)}")

@@ -1,4 +1,4 @@
-"""Linearization: run a function once, write down the linear jaxpr of its tangents.
+"""Linearization: run a function once, and record the linear jaxpr of its tangents.
 
 A jvp whose tangents are tracers of a ``LinearTrace``: operations on known values run at once
 under the parent trace, operations on tangents become equations. The known operands of those
@@ -16,11 +16,12 @@ from maxjax._ir.primitive import Primitive, result_types
 from maxjax._ir.staging import StagingTrace
 from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import FlatFunction, FlatJvp, FlatVjp, Params, Value
 from maxjax._transforms.jvp import JVPTrace, JVPTracer, instantiate
 
 
 class LinearTracer(Tracer):
-    """A tangent that is being written down."""
+    """A tangent of which a ``LinearTrace`` records the operations."""
 
     __slots__ = ("_var",)
 
@@ -31,7 +32,7 @@ class LinearTracer(Tracer):
 
 
 class LinearTrace(Trace):
-    """Writes operations on tangents down and passes all others to the parent."""
+    """Records operations on tangents and passes all others to the parent."""
 
     __slots__ = ("consts", "constvars", "eqns", "parent")
 
@@ -39,22 +40,22 @@ class LinearTrace(Trace):
         super().__init__()
         self.parent = parent
         self.eqns: list[JaxprEqn] = []
-        # The residuals, which are held here, and by the id of each its variable.
+        # The residuals, which stay alive here, and the variable of each, by its id.
         self.consts: list[Any] = []
         self.constvars: dict[int, Var] = {}
 
     def new_input(self, aval: ShapedArray) -> LinearTracer:
         return LinearTracer(self, Var(aval))
 
-    def known(self, value: Any) -> Atom:
-        """What is to stand for a known operand: a scalar of NumPy's is a literal."""
+    def known(self, value: Value) -> Atom:
+        """The atom for a known operand: a literal for a NumPy scalar."""
         if not isinstance(value, Array) and not value.shape:
             return Literal(value, aval_of(value))
         var = self.constvars[id(value)] = Var(aval_of(value))
         self.consts.append(value)
         return var
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)
         for arg in args:
@@ -70,8 +71,8 @@ class LinearTrace(Trace):
         atoms: list[Atom] = []
         avals = []
         for arg in args:
-            is_own = type(arg) is LinearTracer and arg._trace is self
-            atom = arg._var if is_own else self.constvars.get(id(arg)) or self.known(arg)
+            atom = (arg._var if type(arg) is LinearTracer and arg._trace is self
+                    else self.constvars.get(id(arg)) or self.known(arg))
             atoms.append(atom)
             avals.append(atom.aval)
         types = result_types(primitive, tuple(avals), params)
@@ -83,15 +84,15 @@ class LinearTrace(Trace):
         self.eqns.append(JaxprEqn(primitive, atoms, params, outvars))
         return [LinearTracer(self, var) for var in outvars]
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
+                         args: list[Value], **params: Any) -> list[Any]:
         if any(type(arg) is LinearTracer and arg._trace is self for arg in args):
             return function(*args)
         with current_trace(self.parent):
             return self.parent.apply_custom_jvp(function, jvp, args, **params)
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
+                         args: list[Value], **params: Any) -> list[Any]:
         if any(type(arg) is LinearTracer and arg._trace is self for arg in args):
             return params["stage"](self, function, rule, args)
         with current_trace(self.parent):
@@ -99,7 +100,7 @@ class LinearTrace(Trace):
 
 
 def linearize_flat(
-        function: Callable[..., Sequence[Any]], primals: Sequence[Any],
+        function: FlatFunction, primals: Sequence[Value],
         active: Sequence[bool] | None = None) -> tuple[list[Any], ClosedJaxpr, list[bool]]:
     """Linearizes a function of flat lists at ``primals``.
 

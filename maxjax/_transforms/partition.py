@@ -2,8 +2,8 @@
 
 Each equation gets a stage: compiled stage 0, host stage 0, compiled stage 1, ... A value of one
 stage is available to the later ones, and an equation stands in the earliest stage of its kind
-that has all its operands. So the number of pieces is least for the dependencies there are. What
-has effects is on the host, and in no earlier stage than the effects before it.
+that has all its operands. This gives the fewest pieces that the dependencies allow. Equations with
+effects run on the host, in no earlier stage than the effects before them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from maxjax._base import dtypes
 from maxjax._ir.jaxpr import Atom, DropVar, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.liveness import has_effects, read_variables
 
-# What MAX computes with on a CPU: it has float8 dtypes, and compiles nothing of them there.
+# What MAX computes with on a CPU. It has float8 dtypes too, but compiles nothing for them there.
 COMPILED_DTYPES = frozenset((dtypes.bool_, *dtypes.INTS, *dtypes.FLOATS))
 
 # Why the graph backend leaves loops and branches to the host.
@@ -38,7 +38,7 @@ class Piece:
 def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
     """Why an equation runs on the host; None if the backend can compile it.
 
-    ``control_flow``: the backend compiles loops and conditionals, and kernels of the user's.
+    ``control_flow``: the backend compiles loops and conditionals, and users' kernels.
     """
     primitive = eqn.primitive
     for atom in (*eqn.invars, *eqn.outvars):
@@ -65,7 +65,7 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
 
 def partition(jaxpr: Jaxpr,
               reason: Callable[[JaxprEqn], str | None] = host_reason) -> list[Piece]:
-    """The pieces of a jaxpr without constants, in the order to run them in."""
+    """The pieces of a jaxpr without constants, in the order in which they run."""
     stage: dict[Atom, tuple[int, bool]] = {}
     groups: dict[tuple[int, bool], list[JaxprEqn]] = {}
     reasons: dict[tuple[int, bool], list[str]] = {}

@@ -1,7 +1,7 @@
 """References among the arguments of a transformed function: they are lent to it.
 
-The function gets references of its own, which live under the transformation's trace and hold what
-that makes of the values; what it leaves in them is written to the caller's afterwards.
+The function gets references of its own, which live under the transformation's trace and hold the
+transformed values; their final values are written to the caller's references afterwards.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from typing import Any
 
 from maxjax._ir.refs import AbstractRef, Ref, Storage, argument_ref, check_distinct, read, write
 from maxjax._ir.trace import context
+from maxjax._ir.typing import Value
 
 
 class Lent:
     """The references among the leaves of a function's arguments.
 
     Raises:
-      ValueError: one is there twice.
+      ValueError: a reference appears twice.
     """
 
-    def __init__(self, leaves: Sequence[Any], names: Sequence[str], location: str, kind: str):
+    def __init__(self, leaves: Sequence[object], names: Sequence[str], location: str, kind: str):
         self.refs = {n: leaf for n, leaf in enumerate(leaves) if leaf.__class__ is Ref}
         self.names = names
         self.location = location
@@ -53,10 +54,10 @@ class Lent:
 
     @contextlib.contextmanager
     def borrowed(self) -> Iterator[None]:
-        """While the function has them, nobody else may use the references.
+        """Lets nobody else use the references while the function has them.
 
         Raises:
-          ValueError: somebody did.
+          ValueError: somebody else used one.
         """
         before = {ref._storage: ref._storage.lent for ref in self.refs.values()}
         for n, ref in self.refs.items():
@@ -67,7 +68,7 @@ class Lent:
             for storage, lent in before.items():
                 storage.lent = lent
 
-    def write(self, values: Sequence[Any]) -> None:
+    def write(self, values: Sequence[Value]) -> None:
         """Gives the caller's references the new values of those that were written."""
         for n, value in zip(self.written, values, strict=True):
             write(self.refs[n], value)

@@ -14,6 +14,7 @@ from maxjax._ir.evaluate import eval_jaxpr, itself
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, replaced
 from maxjax._ir.liveness import eliminate_dead_code, has_effects
 from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.typing import Value
 from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
 from maxjax._primitives.collective import pmax_p, pmin_p, psum_p
 from maxjax._primitives.comparison import select_n_p
@@ -23,9 +24,12 @@ from maxjax._primitives.identities import name_p, optimization_barrier_p
 from maxjax._primitives.layout import reshape_p, squeeze_p, transpose_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 
+# An equation in a better form, or the atom that it comes to.
+Rewritten = JaxprEqn | Atom
+
 
 def called(eqn: JaxprEqn) -> Any:
-    """The jaxpr that an equation only calls; None of a call that is inlined late."""
+    """The jaxpr that an equation only calls; None for a call that is inlined late."""
     return None if eqn.primitive.inlined_late else eqn.primitive.called(eqn.params)
 
 
@@ -39,17 +43,17 @@ def called_by(*primitives: Primitive) -> Callable[[JaxprEqn], Any]:
 
 
 def expansion(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The jaxpr of what stands for several operations until it is compiled."""
+    """The jaxpr of an equation that stands for several operations until it is compiled."""
     expand = eqn.primitive.expand
     return None if expand is None else expand([atom.aval for atom in eqn.invars], eqn.params)
 
 
 def inline_calls(closed: ClosedJaxpr,
-                 jaxpr_of: Callable[[JaxprEqn], Any] = called) -> ClosedJaxpr:
+                 jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | None] = called) -> ClosedJaxpr:
     """Replaces calls by the equations that they call. Afterwards no two variables are shared.
 
     Args:
-      jaxpr_of: what takes the place of an equation; None where it stays.
+      jaxpr_of: gives the jaxpr that replaces an equation; None where the equation stays.
     """
     inlined = _inlined(closed, jaxpr_of)
     if jaxpr_of is called and any(eqn.primitive.inlined_late for eqn in inlined.jaxpr.eqns):
@@ -57,17 +61,18 @@ def inline_calls(closed: ClosedJaxpr,
     return inlined
 
 
-def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], Any]) -> ClosedJaxpr:
+def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | None]
+             ) -> ClosedJaxpr:
     constants: dict[int, tuple[Var, Any]] = {}
     eqns: list[JaxprEqn] = []
 
-    def constant(value: Any, constvar: Var) -> Var:
+    def constant(value: Value, constvar: Var) -> Var:
         known = constants.get(id(value))
         if known is None:
             known = constants[id(value)] = (Var(constvar.aval), value)
         return known[0]
 
-    def inline(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Atom]) -> list[Atom]:
+    def inline(jaxpr: Jaxpr, consts: Sequence[Value], operands: Sequence[Atom]) -> list[Atom]:
         constvars = list(map(constant, consts, jaxpr.constvars))
         return eval_jaxpr(jaxpr, constvars, *operands, rule=write, literal=itself)
 
@@ -103,7 +108,7 @@ def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], Any]) -> Closed
 
 
 def expand(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """With single operations in place of those that stand for several."""
+    """Replaces equations that stand for several operations by those operations."""
     if all(eqn.primitive.expand is None for eqn in closed.jaxpr.eqns):
         return closed
     return simplify(inline_calls(closed, expansion))
@@ -133,14 +138,14 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _with_operands(eqn: JaxprEqn, env: dict[Var, Atom]) -> JaxprEqn:
-    """An equation with what has come in the place of its operands."""
+    """An equation with its operands replaced."""
     if any(atom in env for atom in eqn.invars):
         return eqn.replace(invars=replaced(eqn.invars, env))
     return eqn
 
 
 def _atom_key(atom: Atom) -> Any:
-    """Bytes tell 0.0 from -0.0, and a NaN equals itself."""
+    """By their bytes, 0.0 differs from -0.0 and a NaN equals itself."""
     if isinstance(atom, Literal):
         value = atom.val
         return (atom.aval, value.tobytes() if hasattr(value, "tobytes") else repr(value))
@@ -155,7 +160,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
     - a reshape of a reshape is one; one to the same shape is none;
     - a sum over dimensions of size 1 is a reshape;
     - a collective over dimensions alone is a reduction;
-    - the transpose of a product of matrices is the product the other way round;
+    - the transpose of a product of matrices is the product with its operands swapped;
     - a scalar that was broadcast for an elementwise operation joins it as a scalar.
     """
     jaxpr = closed.jaxpr
@@ -165,8 +170,8 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
     eqns = []
     for eqn in jaxpr.eqns:
         eqn = _with_operands(eqn, env)
-        result: Any = _rewritten(eqn, made, uses)
-        if isinstance(result, (Var, Literal)):
+        result = _rewritten(eqn, made, uses)
+        if not isinstance(result, JaxprEqn):
             env[eqn.outvars[0]] = result
             continue
         for var in result.outvars:
@@ -176,59 +181,98 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
         jaxpr.replace(eqns=eqns, outvars=replaced(jaxpr.outvars, env)), closed.consts)
 
 
-def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Any:
-    """The equation in a better form, or the atom that it comes to."""
-    primitive, out = eqn.primitive, eqn.outvars[0] if eqn.outvars else None
-    if out is None or primitive.multiple_results or has_effects(eqn):
+def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """One equation, after the first of the rewrites that applies."""
+    primitive = eqn.primitive
+    if not eqn.outvars or primitive.multiple_results or has_effects(eqn):
         return eqn
-    aval = out.aval
-    if eqn.invars and all(isinstance(atom, Literal) for atom in eqn.invars) and not aval.shape:
+    if (eqn.invars and all(isinstance(atom, Literal) for atom in eqn.invars)
+            and not eqn.outvars[0].aval.shape):
         folded = _folded(eqn)
         if folded is not None:
             return folded
-    if primitive in _REDUCTIONS and all(isinstance(axis, int) for axis in eqn.params["axes"]):
-        if not eqn.params["axes"]:
-            return eqn.invars[0]
-        primitive = _REDUCTIONS[primitive]
-        eqn = eqn.replace(primitive=primitive, params={"axes": eqn.params["axes"]})
-    if primitive in (stop_gradient_p, name_p) and eqn.invars[0].aval is aval:
-        return eqn.invars[0]
-    if primitive is select_n_p:
-        first = eqn.invars[1]
-        if isinstance(first, Var) and first.aval is aval and all(
-                case is first for case in eqn.invars[2:]):
-            return first
-    if primitive is reduce_sum_p and isinstance(eqn.invars[0], Var):
-        shape = eqn.invars[0].aval.shape
-        if all(shape[axis] == 1 for axis in eqn.params["axes"]):
-            eqn, primitive = _reshape(eqn, eqn.invars[0]), reshape_p
-    if primitive in _RESHAPES and isinstance(eqn.invars[0], Var):
-        source: Var | Literal = eqn.invars[0]
-        producer = made.get(eqn.invars[0])
-        if producer is not None and producer.primitive in _RESHAPES:
-            source = producer.invars[0]
-        if source.aval.shape == aval.shape and source.aval is aval:
-            return source
-        return _reshape(eqn, source)
-    if primitive is transpose_p and isinstance(eqn.invars[0], Var):
-        producer = made.get(eqn.invars[0])
-        if (producer is not None and producer.primitive is dot_general_p
-                and uses.get(eqn.invars[0]) == 1 and eqn.params["permutation"] == (1, 0)
-                and not producer.params["dimension_numbers"][1][0]):
-            (left, right), batch = producer.params["dimension_numbers"]
-            # One dimension of the result must come from either operand.
-            if producer.invars[0].aval.ndim - len(left) == 1:
-                return JaxprEqn(producer.primitive, [producer.invars[1], producer.invars[0]],
-                                {**producer.params, "dimension_numbers": ((right, left), batch)},
-                                [out], eqn.source)
+    rule = _RULES.get(primitive)
+    if rule is not None:
+        result = rule(eqn, made, uses)
+        if result is not eqn:
+            return result
     if primitive.joins_scalars and len(eqn.invars) > 1:
         return _with_scalars(eqn, made)
     return eqn
 
 
+def _collective(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """A collective over dimensions alone is a reduction."""
+    axes = eqn.params["axes"]
+    if not all(isinstance(axis, int) for axis in axes):
+        return eqn
+    if not axes:
+        return eqn.invars[0]
+    eqn = eqn.replace(primitive=_REDUCTIONS[eqn.primitive], params={"axes": axes})
+    return _sum(eqn, made, uses) if eqn.primitive is reduce_sum_p else eqn
+
+
+def _sum(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """A sum over dimensions of size 1 is a reshape."""
+    operand = eqn.invars[0]
+    shape = operand.aval.shape
+    if isinstance(operand, Var) and all(shape[axis] == 1 for axis in eqn.params["axes"]):
+        return _shaped(_reshape(eqn, operand), made, uses)
+    return eqn
+
+
+def _identity(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """What marks a value for other passes is that value."""
+    return eqn.invars[0] if eqn.invars[0].aval is eqn.outvars[0].aval else eqn
+
+
+def _choice(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """A choice between one value and itself is that value."""
+    first = eqn.invars[1]
+    if isinstance(first, Var) and first.aval is eqn.outvars[0].aval and all(
+            case is first for case in eqn.invars[2:]):
+        return first
+    return eqn
+
+
+def _shaped(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """A reshape of a reshape is one; one to the same shape is none."""
+    source = eqn.invars[0]
+    if isinstance(source, Literal):
+        return eqn
+    producer = made.get(source)
+    if producer is not None and producer.primitive in _RESHAPES:
+        source = producer.invars[0]
+    return source if source.aval is eqn.outvars[0].aval else _reshape(eqn, source)
+
+
+def _transposed(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """The transpose of a product of matrices is the product the other way round."""
+    product = made.get(eqn.invars[0])
+    if (product is None or product.primitive is not dot_general_p or uses[eqn.invars[0]] != 1
+            or eqn.params["permutation"] != (1, 0)):
+        return eqn
+    (left, right), batch = product.params["dimension_numbers"]
+    # One dimension of the result must come from either operand.
+    if batch[0] or product.invars[0].aval.ndim - len(left) != 1:
+        return eqn
+    return JaxprEqn(dot_general_p, [product.invars[1], product.invars[0]],
+                    {**product.params, "dimension_numbers": ((right, left), batch)},
+                    eqn.outvars, eqn.source)
+
+
 # Collectives over dimensions alone.
 _REDUCTIONS = {psum_p: reduce_sum_p, pmax_p: reduce_max_p, pmin_p: reduce_min_p}
 _RESHAPES = (reshape_p, squeeze_p)
+_RULES: dict[Primitive, Callable[[JaxprEqn, dict[Atom, JaxprEqn], Counter[Atom]], Rewritten]] = {
+    **dict.fromkeys(_REDUCTIONS, _collective),
+    reduce_sum_p: _sum,
+    stop_gradient_p: _identity,
+    name_p: _identity,
+    select_n_p: _choice,
+    **dict.fromkeys(_RESHAPES, _shaped),
+    transpose_p: _transposed,
+}
 
 
 def _with_scalars(eqn: JaxprEqn, made: dict[Atom, JaxprEqn]) -> JaxprEqn:
@@ -247,7 +291,7 @@ def _with_scalars(eqn: JaxprEqn, made: dict[Atom, JaxprEqn]) -> JaxprEqn:
                 break
             current = producer.invars[0]
         scalars.append(current if not current.aval.shape else atom)
-    # Somebody must still bring the shape.
+    # One operand at least must still have the shape.
     if all(atom.aval.shape != shape for atom in scalars):
         return eqn
     avals = [atom.aval for atom in scalars]
@@ -292,7 +336,7 @@ def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def simplify_once(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Like ``simplify``; what it gave is kept, and not simplified again."""
+    """Like ``simplify``; the result is cached, and not simplified again."""
     known = closed.cache.get(simplify_once)
     if known is None:
         known = closed.cache[simplify_once] = simplify(closed)

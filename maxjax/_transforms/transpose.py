@@ -14,12 +14,18 @@ from maxjax._ir.liveness import variables
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import Array
+from maxjax._ir.typing import Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import Linear
 from maxjax._primitives.sharding import freed, reshard_p
 
+# The cotangent of a primitive's one result, or those of all its results.
+Cotangents = Array | None | Sequence[Array | None]
 
-def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+
+def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Array | None]
+                  ) -> list[Any]:
     """Cotangents of the inputs of a linear jaxpr (None where zero).
 
     Args:
@@ -50,7 +56,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]
     return [accumulated.get(var) for var in jaxpr.invars]
 
 
-def _transpose(eqn: JaxprEqn, cotangent: Any, operands: list[Any]) -> Sequence[Any]:
+def _transpose(eqn: JaxprEqn, cotangent: Cotangents, operands: list[Value | Linear]
+               ) -> Sequence[Any]:
     rule = eqn.primitive.transpose
     if rule is None:
         raise missing_transpose(eqn.primitive)
@@ -60,8 +67,8 @@ def _transpose(eqn: JaxprEqn, cotangent: Any, operands: list[Any]) -> Sequence[A
     return rule(cotangent, *operands, **eqn.params)
 
 
-def _on_mesh(transposed: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
-    """Each cotangent, lying as its operand's type says."""
+def _on_mesh(transposed: Sequence[Array | None], operands: Sequence[Value | Linear]) -> list[Any]:
+    """Each cotangent, with the sharding that its operand's type says."""
     result = []
     for cotangent, operand in zip(transposed, operands, strict=True):
         if cotangent is not None and type(operand) is Linear and hasattr(cotangent, "aval"):
@@ -77,8 +84,9 @@ def _on_mesh(transposed: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
     return result
 
 
-def _transpose_on_mesh(eqn: JaxprEqn, cotangent: Any, operands: list[Any]) -> list[Any]:
-    """The rule where types tell of a mesh: operands are freed of that if it needs no less."""
+def _transpose_on_mesh(eqn: JaxprEqn, cotangent: Any, operands: list[Value | Linear]
+                       ) -> list[Any]:
+    """Applies the rule where types mention a mesh; if it refuses them, without the mesh."""
     rule: Any = eqn.primitive.transpose
     try:
         transposed = rule(cotangent, *operands, **eqn.params)
@@ -96,8 +104,8 @@ def missing_transpose(primitive: Primitive) -> NotImplementedError:
                                f"'{primitive.name}' not implemented")
 
 
-def transpose_partly(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any],
-                     cotangents: Sequence[Any]) -> list[Any]:
+def transpose_partly(jaxpr: Jaxpr, consts: Sequence[Value], operands: Sequence[Value | Linear],
+                     cotangents: Sequence[Array | None]) -> list[Any]:
     """Cotangents of the ``Linear`` operands of a jaxpr (None where zero).
 
     What depends on known operands alone runs forward; the rest is a linear jaxpr of constants.
@@ -149,7 +157,7 @@ def transpose_with_refs(
         closed.out_avals, has_cotangent, strict=True) if given]
     nonzero: list[bool] = []
 
-    def function(*args: Any) -> list[Any]:
+    def function(*args: Array) -> list[Any]:
         known = iter(args[:len(known_avals)])
         given = iter(args[len(known_avals):])
         operands = [Linear(aval) if linear else next(known)

@@ -8,19 +8,21 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.meshes import AxisName
 from maxjax._base.meshes import use as mesh_use
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import leaf_names, parameter_names
 from maxjax._base.source import function_location
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
-from maxjax._ir.typing import Function
+from maxjax._ir.typing import BatchAxis, Function, Value
 from maxjax._transforms.autodiff import check_callable, leaf_operand
 from maxjax._transforms.batching import batch_flat, mapped_entry, to_axis
 from maxjax._transforms.refs import Lent
 
 
-def vmap(fun: Function, in_axes: int | Sequence[Any] | None = 0, out_axes: Any = 0,
+def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: PyTree = 0,
          axis_name: Hashable | None = None, axis_size: int | None = None,
          spmd_axis_name: Hashable | None = None, sum_match: bool = False) -> Function:
     """A function that applies ``fun`` to each element of its arguments along an axis.
@@ -32,11 +34,11 @@ def vmap(fun: Function, in_axes: int | Sequence[Any] | None = 0, out_axes: Any =
       out_axes: where the mapped axis goes in the results; a prefix pytree. None: the result is
         the same for all elements.
       axis_name: a name for the axis, for collectives such as ``lax.psum`` inside ``fun``.
-      axis_size: the number of elements, where no argument tells.
+      axis_size: the number of elements; needed where no argument is mapped.
       spmd_axis_name: the mesh axis that the elements lie along, for a ``shard_map`` inside.
 
     Raises:
-      TypeError: ``in_axes`` or ``out_axes`` holds something else than ints and None.
+      TypeError: ``in_axes`` or ``out_axes`` holds anything but ints and None.
       ValueError: the sizes differ, an axis is out of range, or ``out_axes`` is None for a result
         that differs between elements.
 
@@ -55,7 +57,7 @@ def vmap(fun: Function, in_axes: int | Sequence[Any] | None = 0, out_axes: Any =
     check_axes("in_axes", in_axes)
     check_axes("out_axes", out_axes)
 
-    def vmap_f(*args: Any, **kwargs: Any) -> Any:
+    def vmap_f(*args: PyTree, **kwargs: PyTree) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
@@ -82,11 +84,11 @@ def vmap(fun: Function, in_axes: int | Sequence[Any] | None = 0, out_axes: Any =
         out_tree: Any = None
         outputs: list[Any] = []
 
-        def flat(*xs: Any) -> list[Any]:
+        def flat(*xs: Value) -> list[Any]:
             nonlocal out_tree, outputs
             call_args, call_kwargs = pytree.unflatten(tree, lent.given(xs) if lent else xs)
             leaves, out_tree = pytree.flatten(fun(*call_args, **call_kwargs))
-            # No tracer stays behind.
+            # No tracer outlives the trace.
             outputs = [None if isinstance(x, Array) else x for x in leaves]
             results = [x if isinstance(x, Array) else vmap_output(x) for x in leaves]
             return [*results, *lent.finals()] if lent else results
@@ -112,7 +114,7 @@ def vmap(fun: Function, in_axes: int | Sequence[Any] | None = 0, out_axes: Any =
             if not -rank <= target < rank:
                 raise ValueError(
                     f"axis {target} is out of bounds for array of dimension {rank}")
-            # A number of Python's is on no mesh.
+            # A Python number is on no mesh.
             results.append(to_axis(out, dim, target % rank, size,
                                    entry if outputs[number] is None else None))
         return pytree.unflatten(out_tree, results)
@@ -124,7 +126,7 @@ def vmap(fun: Function, in_axes: int | Sequence[Any] | None = 0, out_axes: Any =
     return typed
 
 
-def vmap_doc(fun: Callable[..., Any]) -> str:
+def vmap_doc(fun: Callable[..., PyTree]) -> str:
     name = getattr(fun, "__name__", str(fun))
     text = (f"Vectorized version of {name}. Takes similar arguments as {name} but with additional "
             f"array axes over which {name} is mapped.")
@@ -132,14 +134,15 @@ def vmap_doc(fun: Callable[..., Any]) -> str:
     return f"{text}\n\nOriginal documentation:\n\n{original}" if original else text
 
 
-def check_axes(what: str, axes: Any) -> None:
+def check_axes(what: str, axes: PyTree) -> None:
     if not all(type(leaf) is int for leaf in pytree.leaves(axes)):
         raise TypeError(
             f"vmap {what} must be an int, None, or (nested) container with those types as leaves, "
             f"but got {axes}.")
 
 
-def unmapped_message(axis_name: Any, out_axes: Any, outputs: Any, number: int, axis: int) -> str:
+def unmapped_message(axis_name: AxisName, out_axes: PyTree, outputs: PyTree, number: int, axis: int
+                     ) -> str:
     """``out_axes`` is None for the output of that number, which has a batch axis."""
     if axis_name is not None:
         return f"vmap has mapped output (axis_name={axis_name}) but out_axes is None"
@@ -149,7 +152,7 @@ def unmapped_message(axis_name: Any, out_axes: Any, outputs: Any, number: int, a
     return f"at vmap out_axes{path}, got axis spec None but output was batched on axis {axis}"
 
 
-def vmap_output(leaf: Any) -> Any:
+def vmap_output(leaf: object) -> Any:
     try:
         return installed.runtime.operand(leaf)
     except TypeError:
@@ -157,7 +160,7 @@ def vmap_output(leaf: Any) -> Any:
                         "valid JAX type") from None
 
 
-def flatten_axes(what: str, axes: Any, value: Any, tree: Any) -> list[Any]:
+def flatten_axes(what: str, axes: PyTree, value: PyTree, tree: PyTreeSpec) -> list[Any]:
     """One axis (or None) for each leaf of ``value``."""
     if isinstance(axes, int) or axes is None:
         return [axes] * tree.num_leaves
@@ -186,8 +189,8 @@ def normalize_in_axis(axis: int, shape: tuple[int, ...]) -> int:
     return axis % rank
 
 
-def mapped_size(fun: Callable[..., Any], tree: Any, values: list[Any], axes: list[Any],
-                axis_size: int | None) -> int:
+def mapped_size(fun: Callable[..., PyTree], tree: PyTreeSpec, values: list[Array],
+                axes: list[BatchAxis], axis_size: int | None) -> int:
     """The size that all mapped axes share."""
     sizes = [value.aval.shape[axis] for value, axis in zip(values, axes, strict=True)
              if axis is not None]
@@ -196,13 +199,13 @@ def mapped_size(fun: Callable[..., Any], tree: Any, values: list[Any], axes: lis
     if not sizes:
         raise ValueError(
             "vmap must have at least one non-None value in in_axes or axis_size must be specified")
-    # An array, though it may be equal, is no size.
+    # An array is not a size, even if it compares equal.
     if all(size == sizes[0] for size in sizes) and not isinstance(axis_size, Array):
         return sizes[0]
     raise ValueError(size_message(fun, tree, values, axes, axis_size))
 
 
-def argument_paths(fun: Callable[..., Any], tree: Any, prefix: str = "") -> list[str]:
+def argument_paths(fun: Callable[..., PyTree], tree: PyTreeSpec, prefix: str = "") -> list[str]:
     """Where each leaf of ``(args, kwargs)`` stands."""
     names = parameter_names(fun)
     return leaf_names(
@@ -210,8 +213,8 @@ def argument_paths(fun: Callable[..., Any], tree: Any, prefix: str = "") -> list
         lambda name: f"kwargs['{name}']")
 
 
-def size_message(fun: Callable[..., Any], tree: Any, values: list[Any], axes: list[Any],
-                 axis_size: int | None) -> str:
+def size_message(fun: Callable[..., PyTree], tree: PyTreeSpec, values: list[Array],
+                 axes: list[BatchAxis], axis_size: int | None) -> str:
     paths = argument_paths(fun, tree, "argument ")
     groups: dict[int, list[str]] = {}
     for where, value, axis in zip(paths, values, axes, strict=True):

@@ -16,7 +16,13 @@ from maxjax.numpy._promotion import canonical_dtype
 
 
 class Initializer(Protocol):
-    """Makes the array of a parameter."""
+    """What the functions of this module return, as a type.
+
+    >>> def weights(init: jax.nn.initializers.Initializer, key):
+    ...     return init(key, (2, 3), jnp.float32)
+    >>> weights(jax.nn.initializers.ones, jax.random.key(0)).shape
+    (2, 3)
+    """
 
     def __call__(self, key: Array, shape: Any, dtype: Any = None, out_sharding: Any = None
                  ) -> Array: ...

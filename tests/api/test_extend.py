@@ -19,7 +19,9 @@ import maxjax.extend
 import maxjax.interpreters
 from maxjax._base import config
 from maxjax._ir.check import check_jaxpr
+from maxjax._ir.jaxpr import every_equation
 from maxjax._runtime.program import program_of
+from maxjax._sharding.projection import rule_of
 from maxjax.test_util import check_grads
 from tests import ROOT
 from tests.support.against_jax import agree, assert_same_error
@@ -139,6 +141,20 @@ def with_answer(j):
     return lambda x, y: p.bind(x) * y
 
 
+def with_parameters(j):
+    """Its parameters have the names of what the rules themselves are given."""
+    m = modules(j)
+    p = m.core.Primitive("with_parameters")
+    names = ("axes", "in_avals", "operands", "out_avals", "size")
+    p.def_impl(lambda x, **params: x * np.float32(params["size"]))
+    p.def_abstract_eval(lambda x, **params: j.core.ShapedArray(x.shape, x.dtype))
+    lowered(j, p, lambda x, **params: x * params["size"])
+    m.ad.deflinear2(p, lambda given, x, **params: [p.bind(given, **params)])
+    m.batching.primitive_batchers[p] = lambda args, dims, **params: (
+        p.bind(*args, **params), *dims)
+    return lambda x, y: p.bind(x, **dict.fromkeys(names, 3)) * y
+
+
 MODES = {
     "value": lambda j, f: f(X, Y),
     "jit": lambda j, f: j.jit(f)(X, Y),
@@ -154,12 +170,16 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("definition", [multiply_add, scaled, both_waves, bilinear, with_answer],
-                         ids=lambda f: f.__name__)
+@pytest.mark.parametrize("definition", [
+    multiply_add, scaled, both_waves, bilinear, with_answer, with_parameters],
+    ids=lambda f: f.__name__)
 def test_primitive(definition):
     for run in MODES.values():
         agree(lambda j, run=run: run(j, definition(j)), weak=False)
-    check_jaxpr(maxjax.make_jaxpr(maxjax.grad(lambda x: definition(maxjax)(x, Y).sum()))(X))
+    gradient = maxjax.make_jaxpr(maxjax.grad(lambda x: definition(maxjax)(x, Y).sum()))(X)
+    check_jaxpr(gradient)
+    for eqn in every_equation(gradient):
+        assert len(rule_of(eqn).operands) == len(eqn.invars)
 
 
 def primitive_of(j, *rules):

@@ -540,7 +540,7 @@ def test_what_compiler_options_are_not(options):
 
 
 def test_options_of_xla_are_told_once_to_have_no_effect(monkeypatch, caplog):
-    monkeypatch.setattr(target, "_told", set())
+    monkeypatch.setattr(target, "_warned", set())
     with caplog.at_level(logging.WARNING, "maxjax"):
         for _ in range(2):
             maxjax.jit(lambda x: x, compiler_options={"xla_cpu_enable_fast_math": True})(1.)

@@ -21,8 +21,14 @@ FILES = sorted(Path(maxjax.__file__).parent.rglob("*.py"))
 
 
 def is_declared_only(node: ast.FunctionDef | ast.Lambda) -> bool:
-    return isinstance(node, ast.FunctionDef) and any(
-        isinstance(part, ast.Name) and part.id == "abstractmethod" for part in node.decorator_list)
+    """Whether it is abstract, or a protocol's: its body is ``...``."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    is_abstract = any(isinstance(part, ast.Name) and part.id == "abstractmethod"
+                      for part in node.decorator_list)
+    last = node.body[-1]
+    return is_abstract or isinstance(last, ast.Expr) and isinstance(last.value, ast.Constant) \
+        and last.value.value is ...
 
 
 def unused(tree: ast.Module) -> list[str]:
@@ -47,3 +53,4 @@ def test_places_are_read():
 def test_finds_what_is_not_read():
     assert unused(ast.parse("def f(x, out_sharding=None): return x")) == ["f(out_sharding)"]
     assert not unused(ast.parse("@abstractmethod\ndef f(x, out_sharding=None): 'Says what.'"))
+    assert not unused(ast.parse("def f(x, out_sharding=None): ..."))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import maxjax
+from maxjax._ir.jaxpr import derived
 from tests.support.against_jax import agree, assert_same_error, errors_of
 
 X = np.arange(3, dtype=np.float32)
@@ -298,3 +299,15 @@ def test_stages():
         assert str(stage.jaxpr) == str(maxjax.make_jaxpr(lambda x: x * 2)(1.0))
         assert str(stage.lower().in_tree) == str(stage.lower().compile().in_tree)
         assert j.jit(lambda x: x[None]).eval_shape(X).shape == (1, 3)
+
+
+def test_that_nothing_follows_from_a_jaxpr_is_kept_with_it():
+    asked = []
+
+    @derived
+    def answer(closed, *arguments):
+        asked.append(arguments)
+
+    closed = maxjax.make_jaxpr(maxjax.numpy.sin)(1.0)
+    assert [answer(closed), answer(closed), answer(closed, 1), answer(closed, 1)] == [None] * 4
+    assert asked == [(), (1,)]

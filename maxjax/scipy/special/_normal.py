@@ -12,6 +12,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.special_functions import (
     dawsn_p,
     erfcx_p,
@@ -215,6 +216,8 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
 
 @custom_jvp
 def _owens_t(h: Any, a: Any) -> Array:
+    if dtypes.is_complex(a.dtype):
+        return lax.sign(a) * bind(owens_t_p, lax.abs(h), lax.abs(a))
     return bind(owens_t_p, h, a)
 
 
@@ -227,10 +230,15 @@ _owens_t.defjvps(
 def owens_t(h: Any, a: Any) -> Array:
     """Owen's T function: the probability of ``X > h`` and ``0 < Y < a X`` for normal X and Y.
 
+    Its dtype is the widest in use: float32, float64 in x64 mode. Of complex numbers it is that of
+    the moduli, with the direction of ``a``, and has no derivative: as JAX's.
+
     >>> jax.scipy.special.owens_t(1.0, 2.0)
-    Array(0.07846819, dtype=float32, weak_type=True)
+    Array(0.07846819, dtype=float32)
     """
-    return _owens_t(*operands("owens_t", h, a))
+    h, a = operands("owens_t", h, a)
+    dtype = dtypes.canonical(np.complex128 if dtypes.is_complex(a.dtype) else np.float64)
+    return _owens_t(convert_element_type(h, dtype), convert_element_type(a, dtype))
 
 
 # --- Fresnel's integrals --------------------------------------------------------------------------

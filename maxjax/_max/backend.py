@@ -117,6 +117,10 @@ class Backend(ABC, Generic[P, J]):
         """The pieces as they can run before anything of them is compiled, if they can."""
         return None
 
+    def can_run_uncompiled(self, prepared: P) -> bool:
+        """Whether the pieces can run so once the kernel pack is there."""
+        return False
+
     @abstractmethod
     def submit(self, prepared: P, priority: float, done: Done) -> J:
         """Compiles a program in the background; the highest priority first."""

@@ -124,9 +124,10 @@ class Tiering(program_module.Tiering):
         """Takes a program from the interpreter before its kernels are compiled."""
         prepared = program.prepared
         assert prepared is not None
-        runs = self.backend_of(program).find_uncompiled(prepared)
+        backend = self.backend_of(program)
+        runs = backend.find_uncompiled(prepared)
         if runs is None:
-            if self.backend_of(program) is self.mojo and self.mojo.can_run_uncompiled(prepared):
+            if backend.can_run_uncompiled(prepared):
                 # Once the pack has what it needs.
                 program.looked = False
                 program.look_heat = 2 * program.heat

@@ -104,7 +104,6 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                 if functions is not None}
 
     def can_run_uncompiled(self, prepared: Prepared) -> bool:
-        """Whether the vector machine has all instructions that the program needs."""
         return all(plan.functions_without_kernels() is not None
                    for plan in prepared.plans.values())
 

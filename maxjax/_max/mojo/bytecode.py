@@ -294,8 +294,9 @@ class _Assembler:
                 self.at[value, level] = self.new(size)
                 self.put("apply", self.at[value, level], (register,), f"vector_copy_{8 * size}",
                          size, level)
-        if aims and self.elements > _LEAST_BLOCK and len(outputs) == 1 and self.part and self.part[-1].opcode == "apply":
-            (value, number), last = outputs[0], self.part[-1]
+        last = self.part[-1] if aims and len(outputs) == 1 and self.part else None
+        if last is not None and last.opcode == "apply" and self.elements > _LEAST_BLOCK:
+            value, number = outputs[0]
             if last.target == self.at[value, level]:
                 self.movable.add(last.target)
                 self.part.insert(-1, Instruction(

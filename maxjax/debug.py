@@ -44,9 +44,10 @@ class Statistics(NamedTuple):
 
     Attributes:
       interpreted_calls, compiled_calls: calls in tier 0, and on MAX.
-      state: of the most-called program: "new", "cold", "queued" (waiting for MAX to compile it),
-        "compiled", "failed", "host" (no part can be compiled), "light" (cheaper than a dispatch
-        to MAX) or "slower" (MAX was tried and took longer).
+      state: of the most-called program: "new", "cold", "native" (it runs on the vector machine,
+        without kernels of its own), "queued" (waiting for MAX to compile it), "compiled",
+        "failed", "host" (no part can be compiled), "light" (cheaper than a dispatch to MAX) or
+        "slower" (MAX was tried and took longer).
       reason: why it is not compiled, if there is a reason.
       compile_seconds: from the request to the swap; 0 for an artifact found on disk.
     """
@@ -95,6 +96,8 @@ class Explanation:
         for each variant.
       peak_bytes: of the memory that a call takes besides its arguments (Mojo backend).
       source: the program's kernels and calls as text (Mojo backend).
+      uncompiled_source: the vector machine's code, which stands in for kernels that are not
+        compiled (Mojo backend).
     """
 
     def __init__(self, name: str, program: Program, closed: ClosedJaxpr,
@@ -123,6 +126,8 @@ class Explanation:
         self.cache_directory = backend.directory
         self.peak_bytes = prepared.peak_bytes
         self.source = prepared.source
+        self.uncompiled_source = prepared.uncompiled_source
+        self._runs_uncompiled = program.uncompiled
         self.shows_source = False
         self.pieces = [
             ("host" if piece.on_host else "MAX",
@@ -164,6 +169,8 @@ class Explanation:
             lines.append(f"  simplified to {equations} equations, which are in the attribute jaxpr")
         if self.shows_source:
             lines += ["", self.source]
+            if self._runs_uncompiled:
+                lines += ["", "until its kernels are compiled:", self.uncompiled_source]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -294,7 +294,11 @@ def with_bodies(eqn: JaxprEqn, jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
     return _flow_of(eqn).with_jaxprs(eqn.params, jaxprs)
 
 
-def iterations(eqn: JaxprEqn) -> int:
-    """How often the jaxprs of an equation run; 1 where it does not say."""
+def iterations(eqn: JaxprEqn, unknown: int = 1) -> int:
+    """How often the jaxprs of an equation run; ``unknown`` where only running a loop tells."""
     flow = eqn.primitive.control_flow
-    return 1 if flow is None or flow.length is None else eqn.params[flow.length]
+    if flow is None:
+        return 1
+    if flow.length is not None:
+        return eqn.params[flow.length]
+    return unknown if any(body.decides for body in flow.bodies) else 1

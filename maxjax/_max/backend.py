@@ -45,6 +45,11 @@ class Prepared:
         return 0
 
     @property
+    def uncompiled_source(self) -> str:
+        """What runs before anything is compiled, as text; "" if nothing does."""
+        return ""
+
+    @property
     def source(self) -> str:
         """The compiled code as readable text, if the backend has one."""
         return ""
@@ -107,6 +112,14 @@ class Backend(ABC, Generic[P, J]):
         Raises:
           RuntimeError: a stored artifact cannot be loaded; it is forgotten.
         """
+
+    def find_uncompiled(self, prepared: P) -> Runs | None:
+        """The pieces as they can run before anything of them is compiled, if they can."""
+        return None
+
+    def can_run_uncompiled(self, prepared: P) -> bool:
+        """Whether the pieces can run so once the kernel pack is there."""
+        return False
 
     @abstractmethod
     def submit(self, prepared: P, priority: float, done: Done) -> J:

@@ -32,17 +32,18 @@ class Program:
       size: thousands of equations, those of bodies too: planning takes time by them.
       prepared: how its backend compiles it, once that was asked.
       compiled: the tier-1 executable (a callable of a list of NumPy arrays), or None.
-      state: "new", "cold", "queued" (for the compiler), "compiled", "failed", "host" (nothing
-        of it can be compiled), "light" (dispatch would cost more than tier 0), "slower" (MAX
-        turned out to be).
+      uncompiled: the vector machine stands for kernels of it that are not compiled.
+      state: "new", "cold", "native" (it runs uncompiled), "queued" (for the compiler),
+        "compiled", "failed", "host" (nothing of it can be compiled), "light" (dispatch would cost
+        more than tier 0), "slower" (MAX turned out to be).
       reason: why it is interpreted, where it failed or may not be compiled.
     """
 
     __slots__ = ("__weakref__", "backend", "best_interpreted", "closed", "compile_seconds",
                  "compiled", "compiled_calls", "consts", "cost", "effects", "family", "heat",
-                 "interpreted_calls", "looked", "opened", "out_avals", "prepared", "proven",
-                 "reason", "rejected", "retry_at", "size", "state", "tier0", "trial_best",
-                 "trial_calls")
+                 "interpreted_calls", "look_heat", "looked", "opened", "out_avals", "prepared",
+                 "proven", "reason", "rejected", "retry_at", "size", "state", "tier0",
+                 "trial_best", "trial_calls", "uncompiled")
 
     def __init__(self, closed: ClosedJaxpr):
         self.effects = closed.effects
@@ -69,6 +70,7 @@ class Program:
         self.retry_at = 0
         self.interpreted_calls = 0
         self.compiled: Any = None
+        self.uncompiled = False
         self.compiled_calls = 0
         self.compile_seconds = 0.0
         self.trial_calls = 0
@@ -79,6 +81,7 @@ class Program:
         self.prepared: Prepared | None = None
         self.backend = ""                   # chosen when the program is prepared for tier 1
         self.looked = False
+        self.look_heat = 0                  # from which on it is looked for again
 
     def run(self, values: list[np.ndarray]) -> list[Any]:
         """Results for physical NumPy values of the inputs."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,7 @@ class Tiering(program_module.Tiering):
         self._planning = threads.lock()
         # The programs that are with a compiler or compiled, which a fork may take from them.
         self._submitted: weakref.WeakSet[Program] = weakref.WeakSet()
+        self.long_calls = LongCalls(self._compile_meanwhile)
         threads.after_fork(self._after_fork_in_child)
 
     def _after_fork_in_child(self) -> None:
@@ -68,7 +71,7 @@ class Tiering(program_module.Tiering):
         for program in list(self._submitted):
             unavailable = self.backend_of(program).why_unavailable()
             if program.state == "queued":
-                program.state = "cold"
+                program.state = "native" if program.uncompiled else "cold"
             elif unavailable is not None:
                 program.compiled = program.proven = program.rejected = None
                 program.state, program.reason = "host", unavailable
@@ -92,12 +95,18 @@ class Tiering(program_module.Tiering):
 
     def warm(self, program: Program) -> None:
         """Loads a program on which tier 0 has spent as much as planning it takes."""
-        if config.compile_mode.value == "auto" \
-                and program.heat > self.LOOKUP_NANOSECONDS * program.size:
+        if config.compile_mode.value == "auto" and program.heat > max(
+                self.LOOKUP_NANOSECONDS * program.size, program.look_heat):
             self.look(program)
+            if not program.looked:
+                self.mojo.pack.request_once()
 
-    def look(self, program: Program) -> None:
-        """Loads a program if nothing is left to compile."""
+    def look(self, program: Program, uncompiled: bool = True) -> None:
+        """Loads a program if nothing is left to compile.
+
+        Args:
+          uncompiled: whether it may run with the vector machine in place of kernels until then.
+        """
         program.looked = True
         if not self.prepare(program):
             return
@@ -108,6 +117,26 @@ class Tiering(program_module.Tiering):
             return
         if runs is not None:
             self.adopt(program, runs, None)
+        elif uncompiled:
+            self._run_uncompiled(program)
+
+    def _run_uncompiled(self, program: Program) -> None:
+        """Takes a program from the interpreter before its kernels are compiled."""
+        prepared = program.prepared
+        assert prepared is not None
+        backend = self.backend_of(program)
+        runs = backend.find_uncompiled(prepared)
+        if runs is None:
+            if backend.can_run_uncompiled(prepared):
+                # Once the pack has what it needs.
+                program.looked = False
+                program.look_heat = 2 * program.heat
+            return
+        self._submitted.add(program)
+        program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)
+        program.uncompiled = True
+        program.state = "native"
+        program.trial_calls = program.trial_best = 0
 
     def request(self, program: Program) -> None:
         """Has a hot program compiled in the background."""
@@ -151,10 +180,10 @@ class Tiering(program_module.Tiering):
         """
         if program.state == "failed":
             program.reason = None
-        if program.compiled is not None or not self.prepare(program):
+        if program.compiled is not None and not program.uncompiled or not self.prepare(program):
             return
-        self.look(program)
-        while program.compiled is None and program.state != "host":
+        self.look(program, uncompiled=False)
+        while (program.compiled is None or program.uncompiled) and program.state != "host":
             backend = self.backend_of(program)
             backend.wait(self.submit(program, float("inf")), _progress_line(program))
             if program.state == "failed" and (
@@ -226,6 +255,11 @@ class Tiering(program_module.Tiering):
     def adopt(self, program: Program, runs: Runs | None, error: str | None) -> None:
         """Swaps a compiled program in."""
         prepared = program.prepared
+        if program.uncompiled and runs is None:
+            program.state, program.reason = "failed", error
+            first = (error or "unknown").splitlines()[0]
+            warn_once(f"programs run without compiled kernels: {first}")
+            return
         if runs is None or prepared is None:
             program.state = "failed"
             # Where it had turned from another backend, that one's reason as well.
@@ -238,6 +272,10 @@ class Tiering(program_module.Tiering):
                     self.fail(program, program.reason)
             return
         self._submitted.add(program)
+        if program.uncompiled:
+            program.compiled.exchange()     # for calls that are under way
+            program.trial_calls = program.trial_best = 0
+            program.uncompiled = False
         program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)
         program.state = "compiled"
         program.reason = None
@@ -251,6 +289,8 @@ class Tiering(program_module.Tiering):
         program.compiled_calls += 1
         if config.check_tiers.value and not program.effects:      # they happen once a call
             return check_tiers(program, compiled, values)
+        if program.uncompiled:
+            return self._call_uncompiled(program, compiled, values)
         if program.trial_calls >= _TRIAL_CALLS:
             program.proven = program.compiled
             return compiled(values)
@@ -273,6 +313,85 @@ class Tiering(program_module.Tiering):
             else:
                 program.rejected = None
         return outputs
+
+
+    def _call_uncompiled(self, program: Program, compiled: CompiledProgram,
+                         values: list[np.ndarray]) -> list[Any]:
+        """A call on the vector machine; it is timed, as those of tier 0 are."""
+        if config.compile_mode.value == "always" and program.state == "native":
+            self.compile_or_warn(program)
+            compiled = program.compiled
+        start = _clock()
+        self.long_calls.begin(program)
+        try:
+            outputs = compiled(values)
+        finally:
+            self.long_calls.end(program)
+        elapsed = _clock() - start
+        program.heat += elapsed
+        if program.family is not None:
+            program.family["heat"] = max(program.heat, program.family.get("heat", 0))
+        program.trial_calls += 1
+        program.trial_best = min(program.trial_best or elapsed, elapsed)
+        if program.trial_calls == _TRIAL_CALLS and program.interpreted_calls \
+                and program.trial_best > 1.2 * program.best_interpreted:
+            program.uncompiled = False
+            program.compiled = None
+            program.state = "cold"
+        elif program.state == "native" and program.trial_calls >= self.HOT_CALLS \
+                and program.heat > self.HOT_NANOSECONDS * max(1.0, program.size / 10):
+            self._compile_meanwhile(program)
+        return outputs
+
+    def _compile_meanwhile(self, program: Program) -> None:
+        """Has a program's kernels compiled while it runs without them."""
+        if config.compile_mode.value == "auto" and program.state == "native":
+            self.submit(program, priority=float(program.heat))
+
+
+class LongCalls:
+    """Notices calls that take long, while they run.
+
+    Args:
+      notice: called with the program of such a call, now and then until it ends.
+    """
+
+    LONG_NANOSECONDS = 500_000_000
+    _LOOK_SECONDS = 0.25
+    _MOST_IDLE_LOOKS = 20
+
+    def __init__(self, notice: Callable[[Program], None]) -> None:
+        self._notice = notice
+        self._since: dict[Program, int] = {}
+        self._watched = False
+        self._lock = threads.lock()
+        threads.after_fork(self._after_fork_in_child)
+
+    def _after_fork_in_child(self) -> None:
+        self._watched = False
+        self._since = {}
+
+    def begin(self, program: Program) -> None:
+        self._since[program] = _clock()
+        if not self._watched:
+            with self._lock:
+                if not self._watched:
+                    self._watched = True
+                    threading.Thread(target=self._watch, name="maxjax-calls", daemon=True).start()
+
+    def end(self, program: Program) -> None:
+        self._since.pop(program, None)
+
+    def _watch(self) -> None:
+        idle = 0
+        while idle < self._MOST_IDLE_LOOKS:
+            time.sleep(self._LOOK_SECONDS)
+            idle = 0 if self._since else idle + 1
+            now = _clock()
+            for program, since in list(self._since.items()):
+                if now - since > self.LONG_NANOSECONDS:
+                    self._notice(program)
+        self._watched = False
 
 
 class CompilerCore:
@@ -309,13 +428,18 @@ class CompilerCore:
                 self._limits = None
 
 
+# Of a while loop, to decide whether a program is worth planning.
+_UNKNOWN_ITERATIONS = 64
+
+
 def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
     """What a call of a program will roughly take: to decide, not to report."""
     total = 0.0
     for eqn in jaxpr.eqns:
         bytes_moved = sum(var.aval.nbytes for var in eqn.outvars)
         total += 1e-6 + bytes_moved * 5e-10
-        total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(eqn)
+        total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(
+            eqn, _UNKNOWN_ITERATIONS)
         if eqn.primitive.flops is not None:
             avals = [atom.aval for atom in eqn.invars]
             total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11

@@ -434,8 +434,8 @@ def change(part, kind, **fields):
     """Replaces integers of a call by functions of the old ones."""
     step, group = kernel_step(part, kind)
     described = KernelLayout(len(part.kernels[group].operands))
-    call = described.read(step.integers)
-    step.integers[:] = described.write(
+    call = described.read(step.integers[:-1])
+    step.integers[:-1] = described.write(
         call._replace(**{name: make(getattr(call, name)) for name, make in fields.items()}))
 
 
@@ -495,7 +495,7 @@ def other_kernel(part):
 
 
 def cut_integers(part):
-    kernel_step(part, "map")[0].integers.pop()
+    kernel_step(part, "map")[0].integers.pop(-2)
 
 
 def many_dimensions(part):

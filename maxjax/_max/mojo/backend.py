@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,6 +34,10 @@ class Prepared(backend.Prepared):
     @property
     def peak_bytes(self) -> int:
         return max((plan.peak_bytes for plan in self.plans.values()), default=0)
+
+    @property
+    def uncompiled_source(self) -> str:
+        return "\n\n".join(plan.uncompiled_source for plan in self.plans.values())
 
     @property
     def source(self) -> str:
@@ -88,9 +92,25 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
         return {number: MojoPiece(self, prepared.pieces[number].jaxpr, plan)
                 for number, plan in prepared.plans.items()}
 
-    def link(self, jaxpr: Jaxpr, plan: Plan) -> Executable:
+    def find_uncompiled(self, prepared: Prepared) -> Runs | None:
+        """The pieces, the vector machine in the place of kernels that are not known yet."""
+        needed = [plan.functions_without_kernels() for plan in prepared.plans.values()]
+        for functions in needed:
+            if functions is None or any(
+                    self.pack.address(name) is None for name in (_DRIVER, *functions)):
+                return None
+        return {number: MojoPiece(self, prepared.pieces[number].jaxpr, plan, functions)
+                for functions, (number, plan) in zip(needed, prepared.plans.items(), strict=True)
+                if functions is not None}
+
+    def can_run_uncompiled(self, prepared: Prepared) -> bool:
+        return all(plan.functions_without_kernels() is not None
+                   for plan in prepared.plans.values())
+
+    def link(self, jaxpr: Jaxpr, plan: Plan, functions: Iterable[str]) -> Executable:
+        """A piece with the kernels that are known, and functions of the pack."""
         addresses = dict(self.store.find(plan.kernels))
-        for name in (_DRIVER, *plan.functions):
+        for name in (_DRIVER, *functions):
             address = self.pack.address(name)
             if address is None:
                 raise RuntimeError(f"the kernel pack has lost {name}")
@@ -159,11 +179,17 @@ class _Compile:
 class MojoPiece:
     """A piece of a program on the Mojo backend."""
 
-    def __init__(self, backend: MojoBackend, jaxpr: Jaxpr, plan: Plan):
+    def __init__(self, backend: MojoBackend, jaxpr: Jaxpr, plan: Plan,
+                 functions: Iterable[str] | None = None):
         self.backend = backend
         self.plan = plan
-        self.executable = backend.link(jaxpr, plan)
+        self.executable = backend.link(
+            jaxpr, plan, plan.functions if functions is None else functions)
         self.process = -1
+
+    def exchange(self) -> None:
+        """Takes the kernels that are known by now, in the midst of a call as well."""
+        self.executable.exchange(self.backend.store.find(self.plan.kernels))
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         if self.process != threads.process.forks:    # threads do not survive a fork

@@ -15,6 +15,7 @@ from typing import Any
 from maxjax._base.errors import InternalError
 from maxjax._max.mojo.arena import ALIGNMENT
 from maxjax._max.mojo.check import check_groups, check_nodes, require
+from maxjax._max.mojo.check_code import check_code
 from maxjax._max.mojo.context import THREADS
 from maxjax._max.mojo.emitter import Kernel, Operand
 from maxjax._max.mojo.fusion import Group
@@ -168,9 +169,12 @@ def _check_kernel_call(part: Part, group: Group, step: Step) -> None:
     """The integers cover the group's space, and its operands' elements, exactly once."""
     kernel = part.kernels[group]
     try:
-        call = KernelLayout(len(kernel.operands)).read(step.integers)
+        call = KernelLayout(len(kernel.operands)).read(step.integers[:-1])
     except ValueError as error:
         raise InternalError(f"{group!r}: {error}") from None
+    code = step.integers[-1].code
+    if code is not None:
+        check_code(code, kernel)
     point_sizes, row_sizes = ([dim[0] for dim in dims] for dims in (call.point_dims, call.row_dims))
     require(max(len(point_sizes), len(row_sizes)) <= MOST_DIMENSIONS, group,
             f"it walks through {len(point_sizes)} and {len(row_sizes)} dimensions")

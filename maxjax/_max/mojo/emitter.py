@@ -74,6 +74,7 @@ class Kernel(NamedTuple):
       points, rows: the dimensions of the space that each iterates over.
       inner: the swept dimension, or -1.
       kind: "map", "rows" or "columns".
+      emitter, outputs: what it was written from; other forms of it are made of them.
     """
 
     source: str
@@ -82,6 +83,8 @@ class Kernel(NamedTuple):
     rows: list[int]
     inner: int
     kind: str
+    emitter: Emitter
+    outputs: list[tuple[Value, int]]
 
 
 class Value:
@@ -233,7 +236,8 @@ class Emitter:
                                   if value.source is not None)
             lines = [*(f"{renamed(text)}\n\n" for text in texts), *self.lines]
             source = written[form] = "\n".join(lines) + "\n"
-        return Kernel(source, self.operands, self.points, self.rows, self.inner, self.kind)
+        return Kernel(source, self.operands, self.points, self.rows, self.inner, self.kind, self,
+                      outputs)
 
     def _form(self, outputs: list[tuple[Value, int]]) -> Any:
         """All that the text depends on; of a stride, only whether it is 0, 1 or another."""

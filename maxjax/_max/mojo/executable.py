@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.plan import Plan, Tape
 from maxjax._max.mojo.result_memory import LEAST_BYTES, memory
 
@@ -31,6 +32,8 @@ class Executable:
                  addresses: Mapping[str, int], run: Callable[..., int]):
         self._run = run
         self._tapes: list[np.ndarray] = []
+        # Tapes, and where in them the vector machine stands for which kernel.
+        self._without_kernels: list[tuple[np.ndarray, int, str]] = []
         tape = self._link(plan.tape, addresses)
         self._tape, self._length = tape.ctypes.data, len(tape)
         self._constants = _empty(max(len(plan.constants), 1), np.uint8)
@@ -59,18 +62,47 @@ class Executable:
     def _link(self, tape: Tape, addresses: Mapping[str, int]) -> np.ndarray:
         """A tape's integers, with the addresses of its functions and of nested tapes."""
         flat: list[int] = []
+        missing: list[tuple[int, str]] = []
         for step in tape.steps:
             integers: list[int] = []
             for x in step.integers:
                 if isinstance(x, Tape):
                     nested = self._link(x, addresses)
                     integers += (nested.ctypes.data, len(nested))
+                elif isinstance(x, GroupCode):
+                    integers.append(self._link_code(x, addresses))
                 else:
                     integers.append(int(x))
-            flat += (addresses[step.kernel or step.function], len(integers), *integers)
+            function = step.function or step.kernel
+            if step.kernel and step.kernel not in addresses:
+                function = MACHINE
+                missing.append((len(flat), step.kernel))
+            flat += (addresses[function], len(integers), *integers)
         linked = np.array(flat or [0], np.int64)
         self._tapes.append(linked)
+        self._without_kernels += [(linked, position, kernel) for position, kernel in missing]
         return linked[:len(flat)]
+
+    def _link_code(self, group: GroupCode, addresses: Mapping[str, int]) -> int:
+        """The address of a group's code; 0 if it is not needed."""
+        if MACHINE not in addresses or group.code is None:
+            return 0
+        words = np.array(group.code.words(addresses), np.int64)
+        self._tapes.append(words)
+        return words.ctypes.data
+
+    def exchange(self, kernels: Mapping[str, int]) -> None:
+        """Puts kernels' addresses in the place of the vector machine's, in running calls too.
+
+        A call's integers are those of the kernel, with the address of the code behind them.
+        """
+        left = []
+        for tape, position, kernel in self._without_kernels:
+            if kernel in kernels:
+                tape[position] = kernels[kernel]
+            else:
+                left.append((tape, position, kernel))
+        self._without_kernels = left
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         arrays = [*arrays, *([_empty(shape, dtype) for shape, dtype in self._written]

@@ -1,8 +1,9 @@
 """The pack: handwritten native kernels, built once per machine, in the background.
 
-Each file of ``pack/`` becomes one library, cached like a program's. A package may also contain
-prebuilt libraries (``python -m maxjax._max.mojo.pack_library DIRECTORY --target-cpu
-x86-64-v3``, to be put into ``prebuilt/``): they are used until this machine's own are built.
+Each file of ``pack/`` becomes one library, as do the vector machine's operations of each dtype;
+they are cached like a program's. A package may also contain prebuilt libraries (``python -m
+maxjax._max.mojo.pack_library DIRECTORY --target-cpu x86-64-v3``, to be put into ``prebuilt/``):
+they are used until this machine's own are built.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from maxjax._base import threads
 from maxjax._max import kernel_digest
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.elementwise_kernels import pack_kernels
-from maxjax._max.mojo import toolchain
+from maxjax._max.mojo import toolchain, vector_operations
 from maxjax._max.mojo.store import Done, Job, Libraries, Queue, address, open_library
 from maxjax._max.mojo.toolchain import ToolchainError, build_library
 from maxjax._max.versions import versions
@@ -37,8 +38,8 @@ SOURCES = Path(__file__).resolve().parent / "pack"
 PREBUILT = Path(__file__).resolve().parent / "prebuilt"
 MANIFEST = "manifest.json"
 
-# The files that every program needs come first.
-_FIRST = ("tape", "movement")
+# The libraries that every program needs come first.
+_FIRST = ("tape", "vector", "movement", "vector_float32", "vector_bool", "vector_int32", "matmul")
 _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2
@@ -66,18 +67,12 @@ def _kernel_exports() -> str:
         for kernel in pack_kernels()])
 
 
-# The file they belong to.
-_ELEMENTWISE = SOURCES / "elementwise.mojo"
-
-
 class _Unit:
-    """One file of the pack and the state of its library."""
+    """One library of the pack and what became of it."""
 
-    def __init__(self, path: Path):
-        self.name = path.stem
-        self.source = path.read_text(encoding="utf-8")
-        if path == _ELEMENTWISE:
-            self.source += _kernel_exports()
+    def __init__(self, name: str, source: str):
+        self.name = name
+        self.source = source
         self.exports = [name or function for name, function in _EXPORT.findall(self.source)]
         self.native: ctypes.CDLL | None = None
         self.prebuilt: ctypes.CDLL | None = None
@@ -110,15 +105,22 @@ class Pack:
         self.libraries.compiler_threads = 1
         self._queue = Queue("maxjax-pack")
         self._addresses: dict[str, int] = {}
+        self._requested = False
         self._looked = float("-inf")
         self.broken: str | None = None
 
     @threads.cached
     def units(self) -> list[_Unit]:
-        """The files, in the order in which they are built."""
-        paths = sorted(self.sources.glob("*.mojo"), key=lambda path: (
-            _FIRST.index(path.stem) if path.stem in _FIRST else len(_FIRST), path.stem))
-        return [_Unit(path) for path in paths]
+        """The libraries, in the order in which they are built."""
+        texts = {path.stem: path.read_text(encoding="utf-8")
+                 for path in self.sources.glob("*.mojo")}
+        # What belongs to a handwritten file, and follows from a table.
+        if "elementwise" in texts:
+            texts["elementwise"] += _kernel_exports()
+        if "vector" in texts:
+            texts.update(vector_operations.units())
+        return [_Unit(name, texts[name]) for name in sorted(texts, key=lambda name: (
+            _FIRST.index(name) if name in _FIRST else len(_FIRST), name))]
 
     @threads.cached
     def names(self) -> dict[str, str]:
@@ -178,6 +180,12 @@ class Pack:
         submit(first, priority)
         self._queue.submit(Job(lambda: self._failure(first), done or _nothing, priority, "pack"))
         submit((unit for unit in missing if unit not in first), priority - 1)
+
+    def request_once(self) -> None:
+        """Has what is missing built in the background, if nobody has asked for that yet."""
+        if not self._requested:
+            self._requested = True
+            self.request()
 
     def build(self, progress: Callable[[str, float], None] | None = None) -> str | None:
         """Builds missing libraries in this thread; returns why one is missing, or None.

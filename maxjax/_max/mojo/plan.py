@@ -18,6 +18,7 @@ from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
+from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import threads_for
 from maxjax._max.mojo.emit import emit
@@ -60,7 +61,8 @@ class Step(NamedTuple):
 
     function: str
     kernel: str
-    integers: list[Any]     # integers, and Tapes, which become their address and length
+    integers: list[Any]     # integers, Tapes, which become their address and length, and
+                            # GroupCodes, their address
     note: str = ""
 
 
@@ -82,6 +84,7 @@ class Plan:
       arena: bytes of temporaries.
       constants: bytes that kernels read, and each one's offset.
       kernels: the sources it needs, without repetition.
+      codes: what stands in for kernels that are not compiled, by calls.
       functions: the pack's functions that it needs.
       texts: the sources, by all that they depend on.
     """
@@ -89,6 +92,7 @@ class Plan:
     def __init__(self, jaxpr: Jaxpr, cores: int):
         self.cores = cores
         self.kernels: dict[str, None] = {}
+        self.codes: list[GroupCode] = []
         self.functions: dict[str, None] = {}
         self.texts: dict[Any, str] = {}
         self._constants: list[bytes] = []
@@ -135,6 +139,21 @@ class Plan:
         results = sum(math.prod(x[0]) * x[1].itemsize for x in self.outputs
                       if type(x) is tuple)
         return self.arena + results + len(self.constants)
+
+    def functions_without_kernels(self) -> dict[str, None] | None:
+        """The pack's functions that it needs if no kernel is compiled; None if that cannot be."""
+        functions = dict(self.functions)
+        for group in self.codes:
+            if group.code is None:
+                return None
+            functions[MACHINE] = None
+            functions.update(group.code.functions)
+        return functions
+
+    @property
+    def uncompiled_source(self) -> str:
+        """The vector machine's code, in the order of the calls that kernels are to do."""
+        return "\n\n".join(str(group.code) for group in self.codes if group.code is not None)
 
     @property
     def source(self) -> str:
@@ -467,9 +486,12 @@ class Part:
         pieces = _pieces(kernel.kind, point_count, n, threads)
         items = point_count * pieces
         threads = max(1, min(threads, items))
-        integers = KernelLayout(len(operands)).write(KernelIntegers(
+        integers: list[Any] = KernelLayout(len(operands)).write(KernelIntegers(
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
+        code = GroupCode(kernel.emitter, kernel.outputs, n)
+        self.plan.codes.append(code)
+        integers.append(code)
         note = _signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output])
         if threads > 1:

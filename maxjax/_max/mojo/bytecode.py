@@ -1,0 +1,514 @@
+"""Groups as code for the vector machine (``pack/vector.mojo``), which runs them without a kernel.
+
+Code is a flat array of integers: a head, the lengths of the phases, then the instructions. What a
+kernel computes once a call, once a line and for all elements (``emitter.py``) are parts of their
+own; an instruction is for one element, for one of each line of a tile, or for all of them:
+
+  apply     a register becomes a function of others; the pack has it for each operation and dtype
+  load      a register becomes a copy of an operand's elements
+  view      the same, but where the elements follow one another the register is the memory
+  store     a register's elements to an operand
+  spread    what there is once, or once a line, for all elements
+  ramp      an iota's values
+  reduce    each line's elements to one, or lines to one line, gathered from tile to tile
+  aim       the next instruction writes to an operand where it can
+
+A map has one phase. A group of rows has a phase for each reduction that another depends on; a phase
+has a part for lines, a part for all elements and one at its end. A group of columns has one phase,
+whose end computes what follows from the reductions.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.dtypes import name_of
+from maxjax._max.mojo.emit_rows import RowsEmitter
+from maxjax._max.mojo.emitter import BOOL, Emitter, Value
+
+MACHINE = "vector_machine"
+
+KINDS = ("map", "rows", "columns")
+OPCODES = ("apply", "load", "store", "spread", "ramp", "reduce", "reduce_columns", "aim", "view")
+# Those whose source is an operand.
+READING = ("load", "view", "ramp", "aim")
+ONCE, LINE, FULL = range(3)
+_LEVELS = {ONCE: "", LINE: " a line", FULL: " all"}
+
+# Registers together stay within the L1 cache; a block is of whole vectors. A line that is reduced
+# is rather one block, within the L2 cache, than computed again for each reduction.
+_REGISTER_MEMORY = 40 << 10
+_LINE_MEMORY = 256 << 10
+_LEAST_BLOCK, _MOST_BLOCK = 128, 1024       # the least is as long as any vector
+_MOST_DIMENSIONS = 16                       # of an odometer
+_STACK_BYTES = 16384                        # for groups of single elements
+# What a block of columns may be as long as (`plan._BLOCK`, and what its parts are rounded to).
+_COLUMNS = 512 + 128
+_MOST_REGISTERS = 64
+
+
+class Instruction(NamedTuple):
+    """One instruction; registers are numbers, and operands those of the call.
+
+    Attributes:
+      target: the register that is written; of ``store`` the operand.
+      sources: registers; of ``load`` and ``ramp`` the operand, as the second of ``aim``.
+      function: of the pack, or "".
+      size: bytes of an element, where it is copied; of ``apply`` 1 if all its registers are memory
+        of their own, so that it may go on to the end of a vector.
+      level: ONCE, LINE or FULL.
+    """
+
+    opcode: str
+    target: int
+    sources: tuple[int, ...] = ()
+    function: str = ""
+    size: int = 0
+    level: int = FULL
+
+    def __str__(self) -> str:
+        sources = ", ".join(
+            f"operand {x}" if self.opcode in READING else f"r{x}"
+            for x in self.sources)
+        name = self.function.removeprefix("vector_") if self.opcode == "apply" else self.opcode
+        if self.function and self.opcode != "apply":
+            name += f" {self.function.removeprefix('vector_')}"
+        target = f"operand {self.target}" if self.opcode == "store" else f"r{self.target}"
+        return f"{target} = {name}({sources}){_LEVELS.get(self.level, '')}"
+
+
+@dataclass
+class Phase:
+    """The instructions of a phase: for lines, for all elements, and at its end."""
+
+    line: list[Instruction] = field(default_factory=list)
+    full: list[Instruction] = field(default_factory=list)
+    end: list[Instruction] = field(default_factory=list)
+
+    @property
+    def parts(self) -> tuple[list[Instruction], ...]:
+        return self.line, self.full, self.end
+
+
+@dataclass
+class Code:
+    """A group for the vector machine.
+
+    Attributes:
+      kind: "map", "rows" or "columns".
+      block: how many elements a register holds.
+      registers: how many there are.
+      itemsize: bytes of the widest element.
+      operands: of the call.
+      call: what is computed once.
+    """
+
+    kind: str
+    operands: int
+    block: int = 0
+    registers: int = 0
+    itemsize: int = 1
+    call: list[Instruction] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
+
+    @property
+    def parts(self) -> list[list[Instruction]]:
+        return [self.call, *(part for phase in self.phases for part in phase.parts)]
+
+    @property
+    def functions(self) -> dict[str, None]:
+        """The pack's functions that it needs."""
+        return dict.fromkeys([MACHINE, *(
+            x.function for part in self.parts for x in part if x.function)])
+
+    @property
+    def memory(self) -> int:
+        """Bytes of registers, of their places, and of two odometers."""
+        places = 8 * self.registers + 16 * (_MOST_DIMENSIONS + self.operands)
+        return -(-places // 64) * 64 + self.registers * self.block * self.itemsize
+
+    def words(self, addresses: Mapping[str, int]) -> list[int]:
+        """The integers, with the functions' addresses."""
+        head = [KINDS.index(self.kind), self.block, self.registers, self.block * self.itemsize,
+                self.operands, len(self.phases), len(self.call), self.memory]
+        head += [len(part) for part in self.parts[1:]]
+        for part in self.parts:
+            for x in part:
+                a, b, c = (*x.sources, 0, 0, 0)[:3]
+                head += (OPCODES.index(x.opcode), x.target, a, b, c,
+                         addresses[x.function] if x.function else 0, x.size, x.level)
+        return head
+
+    def __str__(self) -> str:
+        lines = [f"{self.kind}: {self.registers} registers of {self.block} elements"]
+        names = ["call", *(f"phase {number} {name}" for number in range(len(self.phases))
+                           for name in ("lines", "elements", "end"))]
+        for name, part in zip(names, self.parts, strict=True):
+            if part:
+                lines += [f"  {name}:", *(f"    {x}" for x in part)]
+        return "\n".join(lines)
+
+
+# --- the functions that instructions are of ---
+def operation(value: Value) -> str:
+    """The function that computes an elementwise operation."""
+    kind = name_of(value.inputs[0].node.dtype)
+    if value.name in ("convert", "bitcast"):
+        return f"vector_{value.name}_{kind}_{name_of(value.node.dtype)}"
+    if value.name == "select":
+        return f"vector_select_{8 * value.node.dtype.itemsize}"
+    return f"vector_{value.name}_{kind}"
+
+
+def accumulated(name: str, dtype: np.dtype) -> np.dtype:
+    """What partial results of a reduction are gathered in."""
+    if dtype == BOOL:
+        return np.dtype(np.uint8)
+    if dtype in (dtypes.float16, dtypes.bfloat16):
+        return np.dtype(np.float32)
+    if name == "sum" and dtype == np.float32:
+        return np.dtype(np.float64)
+    return dtype
+
+
+def reduction(name: str, dtype: np.dtype, columns: bool) -> str:
+    kind = "uint8" if dtype == BOOL else name_of(dtype)
+    return f"vector_{'columns' if columns else 'lines'}_{name}_{kind}"
+
+
+# --- from values to code ---
+class NoCode(Exception):
+    """A group that the machine cannot run; says why."""
+
+
+class _Assembler:
+    """Makes the code of one group; registers have a name of their own until all is written.
+
+    Args:
+      emitter: the group, its values pulled.
+      outputs: values and the operands that they are stored to.
+      length: elements of a sweep.
+      single: a line is one block, so that what one phase computes the next ones have.
+    """
+
+    def __init__(self, emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int,
+                 single: bool):
+        self.emitter = emitter
+        self.elements = math.prod(emitter.group.space)
+        self.outputs = outputs
+        self.length = length
+        self.single = single
+        self.code = Code(emitter.kind, len(emitter.operands))
+        self.part: list[Instruction] = self.code.call
+        self.names = 0
+        self.at: dict[tuple[Value, int], int] = {}     # registers by values and levels
+        self.fixed: set[int] = set()        # what outlives the part that it is written in
+        self.movable: set[int] = set()      # whose place is an operand's memory at times
+        self.sizes: dict[int, int] = {}     # of an element, by register
+
+    def new(self, size: int) -> int:
+        self.names += 1
+        self.sizes[self.names] = size
+        return self.names
+
+    def put(self, opcode: str, target: int, sources: Iterable[int] = (), function: str = "",
+            size: int = 0, level: int = FULL) -> None:
+        self.part.append(Instruction(opcode, target, tuple(sources), function, size, level))
+
+    def level(self, value: Value) -> int:
+        scopes = {"call": ONCE, "point": LINE, "row": LINE, "sweep": FULL}
+        return scopes[value.scope]
+
+    def value(self, value: Value, level: int) -> int:
+        """The register that has a value for a level that is no lower than its own."""
+        register = self.at.get((value, level))
+        if register is not None:
+            return register
+        own = self.level(value)
+        if own == level:
+            return self.compute(value, level)
+        source = self.value(value, own)
+        size = value.node.dtype.itemsize
+        register = self.new(size)
+        if own == ONCE or self.emitter.rows and value.scope == "point":
+            # One element, for a whole block: it serves lines and all elements.
+            part = self.part
+            self.part = self.code.call if own == ONCE else self.code.phases[-1].line
+            self.put("spread", register, (source,), size=size, level=ONCE)
+            self.part = part
+            self.at[value, LINE if own == ONCE else FULL] = self.at[value, FULL] = register
+            return register
+        self.put("spread", register, (source,), size=size, level=LINE)
+        self.at[value, level] = register
+        return register
+
+    def compute(self, value: Value, level: int) -> int:
+        if value.kind == "reduce":
+            raise AssertionError("a reduction is known when its phase is over")
+        size = value.node.dtype.itemsize
+        if level == ONCE:
+            part, self.part = self.part, self.code.call
+        if value.operand >= 0:
+            register = self.new(size)
+            if value.kind == "iota":
+                self.put("ramp", register, (value.operand,),
+                         f"vector_ramp_{name_of(value.node.dtype)}", size, level)
+            else:
+                # So few elements are copied sooner than told from a part of a vector.
+                views = level == FULL and self.elements > _LEAST_BLOCK
+                if views:
+                    self.movable.add(register)
+                self.put("view" if views else "load", register, (value.operand,), size=size,
+                         level=level)
+        else:
+            if value.source is not None:
+                raise NoCode(f"{value.name} is the user's own")
+            sources = [self.value(x, level) for x in value.inputs]
+            register = self.new(size)
+            self.put("apply", register, sources, operation(value), size, level)
+        if level == ONCE:
+            self.part = part
+        self.at[value, level] = register
+        return register
+
+    def store(self, value: Value, number: int, level: int) -> None:
+        size = value.node.dtype.itemsize
+        register = self.value(value, level)
+        self.put("store", number, (register,), size=size, level=level)
+
+    def store_all(self, outputs: Sequence[tuple[Value, int]], level: int,
+                  aims: bool = False) -> None:
+        """Stores values when all are computed; the one that is computed last straight away."""
+        for value, _ in outputs:
+            register = self.value(value, level)
+            if len(outputs) > 1 and register in self.movable:
+                # Another's store may be to the memory that the register is.
+                size = value.node.dtype.itemsize
+                self.at[value, level] = self.new(size)
+                self.put("apply", self.at[value, level], (register,), f"vector_copy_{8 * size}",
+                         size, level)
+        last = self.part[-1] if aims and len(outputs) == 1 and self.part else None
+        if last is not None and last.opcode == "apply" and self.elements > _LEAST_BLOCK:
+            value, number = outputs[0]
+            if last.target == self.at[value, level]:
+                self.movable.add(last.target)
+                self.part.insert(-1, Instruction(
+                    "aim", last.target, (number,), "", value.node.dtype.itemsize, level))
+        for value, number in outputs:
+            self.store(value, number, level)
+
+    # --- the kinds of groups ---
+    def assemble(self) -> Code:
+        {"map": self.map, "rows": self.rows, "columns": self.columns}[self.code.kind]()
+        self._finish()
+        return self.code
+
+    def begin(self) -> Phase:
+        phase = Phase()
+        self.code.phases.append(phase)
+        return phase
+
+    def map(self) -> None:
+        if self.emitter.inner < 0:
+            self.part = self.code.call
+            for value, _ in self.outputs:
+                self.value(value, ONCE)
+            for value, number in self.outputs:
+                self.store(value, number, ONCE)
+            return
+        phase = self.begin()
+        self._lines(phase, self.emitter.values)
+        self.part = phase.full
+        self.store_all(self.outputs, FULL, aims=True)
+
+    def _lines(self, phase: Phase, values: Iterable[Value]) -> None:
+        """Computes what there is once a line."""
+        self.part = phase.line
+        for value in values:
+            if self.level(value) == LINE and value.kind != "reduce":
+                self.value(value, LINE)
+
+    def rows(self) -> None:
+        emitter = self.emitter
+        assert isinstance(emitter, RowsEmitter)
+        done: set[Value] = set()
+        passes = emitter._passes(list(self.outputs))
+        for number, (reductions, written, _) in enumerate(passes):
+            phase = self.begin()
+            if not self.single:
+                self._forget()
+            points = [value for value in emitter.values if value.scope == "point"
+                      and value.kind != "reduce" and value not in done and value.phase <= number]
+            done.update(points)
+            self._lines(phase, points)
+            self.part = phase.full
+            for value in reductions:
+                self._reduce(phase, value, columns=False)
+            if written:
+                self.part = phase.full
+                self.store_all(written, FULL, aims=number + 1 == len(passes))
+        self.part = self.code.phases[-1].end
+        for value, number in self.outputs:
+            if not emitter._is_full(number):
+                self.store(value, number, LINE)
+
+    def _forget(self) -> None:
+        """What registers hold of all elements, or of rows, is not the next phase's."""
+        self.at = {(value, level): register for (value, level), register in self.at.items()
+                   if value.scope == "call" or value.scope == "point" and (
+                       level == LINE or self.emitter.rows)}
+
+    def _reduce(self, phase: Phase, value: Value, columns: bool) -> None:
+        """Gathers a reduction in a phase, and has it at its end."""
+        operand, dtype = value.inputs[0], value.node.dtype
+        source = self.value(operand, FULL)
+        wide = accumulated(value.name, dtype)
+        register = self.new(wide.itemsize)
+        self.fixed.add(register)
+        self.put("reduce_columns" if columns else "reduce", register, (source,),
+                 reduction(value.name, dtype, columns), wide.itemsize)
+        level = FULL if columns else LINE
+        if wide != dtype and dtype != BOOL:
+            part, self.part = self.part, phase.end
+            result = self.new(dtype.itemsize)
+            self.put("apply", result, (register,),
+                     f"vector_convert_{name_of(wide)}_{name_of(dtype)}", dtype.itemsize, level)
+            self.part, register = part, result
+        self.at[value, level] = register
+
+    def columns(self) -> None:
+        phase = self.begin()
+        emitter = self.emitter
+        written = [output for output in self.outputs if emitter._is_full(output[1])]
+        reductions = [value for value in emitter.values if value.kind == "reduce"]
+        self.part = phase.full
+        for value in reductions:
+            self._reduce(phase, value, columns=True)
+        self.part = phase.full
+        self.store_all(written, FULL)
+        # What follows is of the results' own lines.
+        results = {(value, FULL): self.at[value, FULL] for value in reductions}
+        self._forget()
+        self.at.update(results)
+        self.part = phase.end
+        self.store_all([output for output in self.outputs if output not in written], FULL)
+
+    # --- registers ---
+    def _finish(self) -> None:
+        """Gives registers numbers: few, for all that are in use at a time."""
+        code = self.code
+        lives = self._lives()
+        numbers: dict[int, int] = {}
+        free: dict[bool, list[int]] = {True: [], False: []}
+        busy: list[tuple[int, int, bool]] = []      # ends, numbers, whether it is movable
+        count = 0
+        for register, (begin, end) in sorted(lives.items(), key=lambda x: x[1]):
+            while busy and busy[0][0] < begin:
+                _, number, movable = heapq.heappop(busy)
+                free[movable].append(number)
+            movable = register in self.movable
+            if free[movable]:
+                number = free[movable].pop()
+            else:
+                number, count = count, count + 1
+            numbers[register] = number
+            heapq.heappush(busy, (end, number, movable))
+        for part in code.parts:
+            part[:] = [_renumbered(x, numbers, self.movable) for x in part]
+        code.registers = count
+        code.itemsize = max(self.sizes.values(), default=1)
+        block = _REGISTER_MEMORY // max(1, count * code.itemsize) // 64 * 64
+        needed = -(-self.elements // _LEAST_BLOCK) * _LEAST_BLOCK
+        code.block = max(_LEAST_BLOCK, min(_MOST_BLOCK, block, needed))
+        if code.kind == "columns":
+            code.block = max(code.block, _COLUMNS)
+        elif not code.phases:
+            code.block = _LEAST_BLOCK
+        elif code.kind == "rows" and self.single and self.length > code.block \
+                and self.length * count * code.itemsize <= _LINE_MEMORY:
+            code.block = -(-self.length // 64) * 64
+
+    def _lives(self) -> dict[int, tuple[int, int]]:
+        """From where to where each register is in use, in all instructions one after the other.
+
+        A part is run again for each tile: what it has from before, it needs to its end, and what
+        it gathers it has from its beginning.
+        """
+        code = self.code
+        lives: dict[int, tuple[int, int]] = {}
+        total = sum(map(len, code.parts))
+        position = 0
+        for part in code.parts:
+            begin, end = position, position + len(part)
+            for x in part:
+                for register in _registers(x):
+                    first, last = lives.get(register, (position, position))
+                    if part is code.call and code.phases:
+                        last = total
+                    elif register in self.fixed:
+                        first, last = min(first, begin), max(last, end)
+                    else:
+                        last = max(last, end if first < begin else position)
+                    lives[register] = first, last
+                position += 1
+        return lives
+
+
+def _registers(x: Instruction) -> list[int]:
+    sources = [] if x.opcode in READING else [*x.sources]
+    return sources if x.opcode == "store" else [*sources, x.target]
+
+
+def _renumbered(x: Instruction, numbers: dict[int, int], movable: set[int]) -> Instruction:
+    if x.opcode == "apply":
+        own = movable.isdisjoint((*x.sources, x.target))
+        return x._replace(target=numbers[x.target], size=int(own),
+                          sources=tuple([numbers[source] for source in x.sources]))
+    sources = x.sources if x.opcode in READING else tuple(
+        numbers[source] for source in x.sources)
+    target = x.target if x.opcode == "store" else numbers[x.target]
+    return x._replace(target=target, sources=sources)
+
+
+class GroupCode:
+    """The code of a group, assembled when it is first asked for.
+
+    Args:
+      emitter: the group, its values pulled.
+      outputs: values and the operands that they are stored to.
+      length: elements of a sweep.
+    """
+
+    __slots__ = ("_code", "_of")
+
+    def __init__(self, emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int):
+        self._of: tuple[Emitter, Sequence[tuple[Value, int]], int] | None = (
+            emitter, outputs, length)
+        self._code: Code | None = None
+
+    @property
+    def code(self) -> Code | None:
+        """None where the machine has no instruction for what the group computes."""
+        if self._of is not None:
+            self._code, self._of = _assemble(*self._of), None
+        return self._code
+
+
+def _assemble(emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int) -> Code | None:
+    single = not emitter.rows and length * 4 <= _LINE_MEMORY
+    try:
+        code = _Assembler(emitter, outputs, length, single).assemble()
+        if single and code.kind == "rows" and length > code.block:
+            code = _Assembler(emitter, outputs, length, False).assemble()
+    except NoCode:
+        return None
+    fits = code.registers <= _MOST_REGISTERS if code.phases else (
+        code.registers * code.block * code.itemsize <= _STACK_BYTES)
+    return code if fits else None

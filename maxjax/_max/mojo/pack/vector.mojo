@@ -1,0 +1,629 @@
+"""The vector machine: runs a group of elementwise operations and reductions without a kernel.
+
+A group that has no compiled kernel yet is a list of instructions over registers. A register holds a
+block of some hundred elements, so that all of them stay in the L1 cache; each instruction is one
+loop over a block, of a function that the pack has for each operation and dtype.
+
+`vector_machine`: a generated kernel's operands and integers (`layout.py`), then the address of the
+code, which `bytecode.py` writes and describes.
+
+A tile is what one pass over the code works on: `lines` times `width` elements. Lines are points of
+the group's space, or rows where those are reduced; short ones go together into a tile, of a long
+one a tile is a part.
+"""
+from std.collections import Array
+from std.ffi import external_call
+
+from kernels.calling import Args, Slots, integer
+from kernels.loops import launch, part_begin
+
+# Pointers as structs can have them.
+comptime Bytes = Pointer[UInt8, MutUntrackedOrigin]
+comptime Words = Pointer[Int64, MutUntrackedOrigin]
+comptime Table = Pointer[Bytes, MutUntrackedOrigin]
+# Result, operands, how many elements.
+comptime Operation = def (Bytes, Bytes, Bytes, Bytes, Int) abi("C") thin -> None
+# Result, operand, lines, elements of a line, whether the result begins anew.
+comptime Reduction = def (Bytes, Bytes, Int, Int, Int) abi("C") thin -> None
+# Result, first value, step, how many.
+comptime Ramp = def (Bytes, Int, Int, Int) abi("C") thin -> None
+
+# The words of a code's head, then of a phase and of an instruction.
+comptime KIND = 0
+comptime BLOCK = 1
+comptime REGISTERS = 2
+comptime REGISTER_BYTES = 3
+comptime OPERANDS = 4
+comptime PHASES = 5
+comptime CALL_LENGTH = 6
+comptime MEMORY = 7  # bytes of registers, their places, and two odometers
+comptime HEAD = 8
+comptime PHASE_WORDS = 3
+comptime INSTRUCTION_WORDS = 8
+
+comptime MAP = 0
+comptime ROWS = 1
+
+comptime APPLY = 0
+comptime LOAD = 1
+comptime STORE = 2
+comptime SPREAD = 3
+comptime RAMP = 4
+comptime REDUCE = 5
+comptime REDUCE_COLUMNS = 6
+comptime AIM = 7
+comptime VIEW = 8
+
+# How much of a tile an instruction is for: one element, one of each line, all of them.
+comptime ONCE = 0
+comptime LINE = 1
+comptime FULL = 2
+
+comptime MOST_DIMENSIONS = 16
+# Registers of less are on the stack.
+comptime STACK_BYTES = 16384
+
+
+@always_inline
+def word(words: Words, i: Int) -> Int:
+    return Int(words.unsafe_load[width=1](i))
+
+
+@always_inline
+def words_at(words: Words, i: Int) -> Words:
+    """The words whose address is word `i`."""
+    return words.unsafe_offset(i).unsafe_bitcast[Words]()[]
+
+
+@always_inline
+def held(args: Args) -> Words:
+    return args.unsafe_origin_cast[MutUntrackedOrigin]()
+
+
+@always_inline
+def copy_lines[
+    dtype: DType
+](
+    target: Bytes,
+    target_line: Int,
+    target_step: Int,
+    source: Bytes,
+    source_line: Int,
+    source_step: Int,
+    lines: Int,
+    width: Int,
+):
+    """Copies lines of elements; strides are in elements."""
+    var x = source.unsafe_bitcast[Scalar[dtype]]()
+    var result = target.unsafe_bitcast[Scalar[dtype]]()
+    for line in range(lines):
+        var from_line = x.unsafe_offset(line * source_line)
+        var to_line = result.unsafe_offset(line * target_line)
+        if source_step == 1 and target_step == 1:
+            for i in range(width):
+                to_line.unsafe_store(i, from_line.unsafe_load[width=1](i))
+        elif source_step == 0 and target_step == 1:
+            var value = from_line.unsafe_load[width=1](0)
+            for i in range(width):
+                to_line.unsafe_store(i, value)
+        else:
+            for i in range(width):
+                to_line.unsafe_store(
+                    i * target_step, from_line.unsafe_load[width=1](i * source_step)
+                )
+
+
+def copy(
+    itemsize: Int,
+    target: Bytes,
+    target_line: Int,
+    target_step: Int,
+    source: Bytes,
+    source_line: Int,
+    source_step: Int,
+    lines: Int,
+    width: Int,
+):
+    if itemsize == 4:
+        copy_lines[DType.uint32](
+            target, target_line, target_step, source, source_line, source_step, lines, width
+        )
+    elif itemsize == 8:
+        copy_lines[DType.uint64](
+            target, target_line, target_step, source, source_line, source_step, lines, width
+        )
+    elif itemsize == 1:
+        copy_lines[DType.uint8](
+            target, target_line, target_step, source, source_line, source_step, lines, width
+        )
+    else:
+        copy_lines[DType.uint16](
+            target, target_line, target_step, source, source_line, source_step, lines, width
+        )
+
+
+struct Odometer:
+    """The offsets of operands while outer dimensions are gone through, as `Walk` of `loops.mojo`.
+    """
+
+    var args: Words
+    var operands: Int
+    var rank: Int
+    var index: Words
+    var offsets: Words
+
+    def __init__(out self, args: Words, operands: Int, memory: Words):
+        """`memory` has room for `MOST_DIMENSIONS` integers, and one for each operand."""
+        self.args = args
+        self.operands = operands
+        self.rank = word(args, 0)
+        self.index = memory
+        self.offsets = memory.unsafe_offset(MOST_DIMENSIONS)
+
+    @always_inline
+    def stride(self, k: Int, d: Int) -> Int:
+        return word(self.args, 1 + self.rank * (k + 1) + d)
+
+    @always_inline
+    def line_stride(self, k: Int) -> Int:
+        """From a point to the next along the innermost dimension."""
+        return self.stride(k, self.rank - 1) if self.rank > 0 else 0
+
+    def seat(mut self, position: Int):
+        """Stands at the `position`-th point."""
+        for k in range(self.operands):
+            self.offsets.unsafe_store(k, Int64(0))
+        var rest = position
+        for d in range(self.rank - 1, -1, -1):
+            var size = word(self.args, 1 + d)
+            var i = rest
+            if d > 0:
+                rest = rest // size
+                i -= rest * size
+            self.index.unsafe_store(d, Int64(i))
+            for k in range(self.operands):
+                self.offsets.unsafe_store(
+                    k, Int64(word(self.offsets, k) + i * self.stride(k, d))
+                )
+
+    @always_inline
+    def left(self) -> Int:
+        """Points from here to the end of the innermost dimension."""
+        if self.rank == 0:
+            return 1
+        return word(self.args, self.rank) - word(self.index, self.rank - 1)
+
+    def advance(mut self, count: Int):
+        """Goes on along the innermost dimension, not beyond its end."""
+        var d = self.rank - 1
+        var steps = count
+        while d >= 0:
+            var at = word(self.index, d) + steps
+            var size = word(self.args, 1 + d)
+            var carry = at >= size and d > 0
+            var moved = steps - size if carry else steps
+            self.index.unsafe_store(d, Int64(0 if carry else at))
+            for k in range(self.operands):
+                self.offsets.unsafe_store(
+                    k, Int64(word(self.offsets, k) + moved * self.stride(k, d))
+                )
+            if not carry:
+                return
+            steps = 1
+            d -= 1
+
+
+struct Machine:
+    """The registers of one task, and the tile that it is at.
+
+    `points` and, where rows are reduced, `rows` say where operands' lines begin; `inner` says
+    which of the two goes from line to line.
+    """
+
+    var slots: Table
+    var args: Words
+    var code: Words
+    var instructions: Words
+    var operands: Int
+    var block: Int
+    var memory: Bytes
+    var registers: Table
+    var own: Bytes
+    var register_bytes: Int
+    var strides: Int  # where the integers of strides along a line begin
+    var points: Odometer
+    var rows: Odometer
+    var has_rows: Bool
+    var lines: Int
+    var width: Int
+    var first: Int  # of a line's elements, in this tile
+    var fresh: Bool  # accumulators begin anew
+    var joined: Bool  # a reduction takes all lines of a tile as one
+
+    def __init__(out self, slots: Table, args: Words, memory: Bytes):
+        self.slots = slots
+        self.args = args
+        self.code = words_at(args, word(args, -1) - 1)
+        self.operands = word(self.code, OPERANDS)
+        self.block = word(self.code, BLOCK)
+        self.register_bytes = word(self.code, REGISTER_BYTES)
+        self.instructions = self.code.unsafe_offset(
+            HEAD + PHASE_WORDS * word(self.code, PHASES)
+        )
+        self.strides = 2 * self.operands + 5
+        var walk = args.unsafe_offset(self.strides + self.operands)
+        var registers = word(self.code, REGISTERS)
+        var odometer = 8 * (MOST_DIMENSIONS + self.operands)
+        var head = (8 * registers + 2 * odometer + 63) // 64 * 64
+        self.memory = memory
+        self.registers = self.memory.unsafe_bitcast[Bytes]()
+        self.own = self.memory.unsafe_offset(head)
+        for k in range(registers):
+            self.registers.unsafe_offset(k)[] = self.own.unsafe_offset(k * self.register_bytes)
+        var place = self.memory.unsafe_offset(8 * registers)
+        self.points = Odometer(walk, self.operands, place.unsafe_bitcast[Int64]())
+        var behind = walk.unsafe_offset(1 + (1 + self.operands) * word(walk, 0))
+        self.rows = Odometer(
+            behind, self.operands, place.unsafe_offset(odometer).unsafe_bitcast[Int64]()
+        )
+        self.has_rows = False
+        self.lines = 1
+        self.width = 1
+        self.first = 0
+        self.fresh = True
+        self.joined = False
+
+    @always_inline
+    def operand(self, k: Int) -> Bytes:
+        return place_of(self.slots, self.args, k)
+
+    @always_inline
+    def line_stride(self, k: Int) -> Int:
+        return self.rows.line_stride(k) if self.has_rows else self.points.line_stride(k)
+
+    @always_inline
+    def offset(self, k: Int) -> Int:
+        """Of an operand's first line, in elements, or of an iota in values."""
+        var offset = word(self.points.offsets, k)
+        if self.has_rows:
+            offset += word(self.rows.offsets, k)
+        return offset
+
+    @always_inline
+    def register(self, k: Int) -> Bytes:
+        return self.registers.unsafe_offset(k)[]
+
+    @always_inline
+    def aim(self, k: Int, place: Bytes):
+        self.registers.unsafe_offset(k)[] = place
+
+    @always_inline
+    def own_register(self, k: Int) -> Bytes:
+        return self.own.unsafe_offset(k * self.register_bytes)
+
+    def run(self, begin: Int, length: Int):
+        """Runs instructions over the present tile."""
+        for number in range(begin, begin + length):
+            var x = self.instructions.unsafe_offset(INSTRUCTION_WORDS * number)
+            var kind = word(x, 0)
+            var target = word(x, 1)
+            var level = word(x, 7)
+            if kind == APPLY:
+                var count = self.lines
+                if level == FULL:
+                    count *= self.width
+                elif level == ONCE:
+                    count = 1
+                if word(x, 6) != 0:
+                    count = -count
+                x.unsafe_offset(5).unsafe_bitcast[Operation]()[](
+                    self.register(target),
+                    self.register(word(x, 2)),
+                    self.register(word(x, 3)),
+                    self.register(word(x, 4)),
+                    count,
+                )
+            elif kind == LOAD:
+                self.load(target, word(x, 2), word(x, 6), level)
+            elif kind == VIEW:
+                self.view(target, word(x, 2), word(x, 6))
+            elif kind == STORE:
+                self.store(word(x, 2), target, word(x, 6), level)
+            elif kind == SPREAD:
+                var size = word(x, 6)
+                if level == ONCE:
+                    copy(size, self.register(target), 0, 1, self.register(word(x, 2)), 0, 0,
+                         1, self.block)
+                else:
+                    copy(size, self.register(target), self.width, 1,
+                         self.register(word(x, 2)), 1, 0, self.lines, self.width)
+            elif kind == RAMP:
+                self.ramp(target, word(x, 2), x.unsafe_offset(5).unsafe_bitcast[Ramp]()[],
+                          word(x, 6), level)
+            elif kind == REDUCE:
+                x.unsafe_offset(5).unsafe_bitcast[Reduction]()[](
+                    self.register(target),
+                    self.register(word(x, 2)),
+                    1 if self.joined else self.lines,
+                    self.lines * self.width if self.joined else self.width,
+                    Int(self.fresh),
+                )
+            elif kind == REDUCE_COLUMNS:
+                x.unsafe_offset(5).unsafe_bitcast[Reduction]()[](
+                    self.register(target),
+                    self.register(word(x, 2)),
+                    self.lines,
+                    self.width,
+                    Int(self.fresh),
+                )
+            else:
+                # The next instruction writes where its result is wanted, if it can.
+                self.aim(target, self.place(word(x, 2), word(x, 6), target))
+
+    @always_inline
+    def is_together(self, k: Int) -> Bool:
+        """Whether an operand's elements of this tile follow one another in memory."""
+        return (word(self.args, self.strides + k) == 1 or self.width == 1) and (
+            self.lines == 1 or self.line_stride(k) == self.width
+        )
+
+    @always_inline
+    def element(self, k: Int, size: Int) -> Bytes:
+        """An operand's first element in this tile."""
+        var at = self.offset(k) + self.first * word(self.args, self.strides + k)
+        return self.operand(k).unsafe_offset(at * size)
+
+    def place(self, k: Int, size: Int, target: Int) -> Bytes:
+        if self.is_together(k):
+            return self.element(k, size)
+        return self.own_register(target)
+
+    def load(self, target: Int, k: Int, size: Int, level: Int):
+        if level == ONCE:
+            copy(size, self.register(target), 0, 1, self.operand(k), 0, 1, 1, 1)
+            return
+        if level == LINE:
+            var x = self.operand(k).unsafe_offset(self.offset(k) * size)
+            copy(size, self.register(target), 0, 1, x, 0, self.line_stride(k), 1, self.lines)
+            return
+        copy(size, self.register(target), self.width, 1, self.element(k, size),
+             self.line_stride(k), word(self.args, self.strides + k), self.lines, self.width)
+
+    def view(self, target: Int, k: Int, size: Int):
+        if self.is_together(k):
+            self.aim(target, self.element(k, size))
+            return
+        self.aim(target, self.own_register(target))
+        self.load(target, k, size, FULL)
+
+    def store(self, source: Int, k: Int, size: Int, level: Int):
+        if level == ONCE:
+            copy(size, self.operand(k), 0, 1, self.register(source), 0, 1, 1, 1)
+            return
+        if level == LINE:
+            var x = self.operand(k).unsafe_offset(self.offset(k) * size)
+            copy(size, x, 0, self.line_stride(k), self.register(source), 0, 1, 1, self.lines)
+            return
+        var x = self.element(k, size)
+        if Int(x) == Int(self.register(source)):
+            return
+        copy(size, x, self.line_stride(k), word(self.args, self.strides + k),
+             self.register(source), self.width, 1, self.lines, self.width)
+
+    def ramp(self, target: Int, k: Int, fill: Ramp, size: Int, level: Int):
+        """Values of an iota: its operand's places hold its first value."""
+        var start = word(self.args, 2 * k + 1)
+        var step = word(self.args, self.strides + k)
+        if level == ONCE:
+            fill(self.register(target), start, 0, 1)
+        elif level == LINE:
+            fill(self.register(target), start + self.offset(k), self.line_stride(k), self.lines)
+        else:
+            start += self.offset(k) + self.first * step
+            for line in range(self.lines):
+                fill(
+                    self.register(target).unsafe_offset(line * self.width * size),
+                    start + line * self.line_stride(k),
+                    step,
+                    self.width,
+                )
+
+    # --- the kinds of groups ---
+    def phase(self, number: Int, part: Int) -> Int:
+        """How many instructions a phase has: for lines, for all elements, at its end."""
+        return word(self.code, HEAD + PHASE_WORDS * number + part)
+
+    def run_call(mut self) -> Int:
+        """What is computed once; returns the number of the next instruction."""
+        var length = word(self.code, CALL_LENGTH)
+        self.run(0, length)
+        return length
+
+    def run_map(mut self, begin: Int, end: Int):
+        var n = word(self.args, 2 * self.operands + 2)
+        var pieces = word(self.args, 2 * self.operands + 3)
+        var start = self.run_call()
+        var item = begin
+        self.points.seat(begin // pieces)
+        while item < end:
+            var piece = item % pieces
+            var here = 1
+            if pieces == 1 and 2 * n <= self.block:
+                here = min(min(self.block // n, self.points.left()), end - item)
+            self.lines = here
+            self.run(start, self.phase(0, 0))
+            self.sweep(
+                start + self.phase(0, 0), self.phase(0, 1),
+                part_begin(n, piece, pieces), part_begin(n, piece + 1, pieces),
+            )
+            item += here
+            if piece + 1 == pieces:
+                self.points.advance(here)
+
+    @always_inline
+    def sweep(mut self, begin: Int, length: Int, first: Int, last: Int):
+        """Runs instructions over lines' elements, a block at a time."""
+        self.first = first
+        while self.first < last:
+            self.width = min(self.block, last - self.first)
+            self.run(begin, length)
+            self.first += self.width
+            self.fresh = False
+
+    def run_rows(mut self, begin: Int, end: Int):
+        var n = word(self.args, 2 * self.operands + 2)
+        var rows = word(self.args, 2 * self.operands + 4)
+        var behind_call = self.run_call()
+        var item = begin
+        self.points.seat(begin)
+        while item < end:
+            var here = 1
+            if self.rows.rank == 0 and 2 * n <= self.block:
+                here = min(min(self.block // n, self.points.left()), end - item)
+            var at = behind_call
+            for phase in range(word(self.code, PHASES)):
+                self.lines = here
+                self.has_rows = False
+                self.joined = False
+                self.fresh = True
+                var lengths = (self.phase(phase, 0), self.phase(phase, 1), self.phase(phase, 2))
+                if self.rows.rank == 0:
+                    self.run(at, lengths[0])
+                    self.sweep(at + lengths[0], lengths[1], 0, n)
+                else:
+                    self.run(at, lengths[0])
+                    self.run_reduced_rows(at + lengths[0], lengths[1], rows, n)
+                self.lines = here
+                self.has_rows = False
+                self.run(at + lengths[0] + lengths[1], lengths[2])
+                at += lengths[0] + lengths[1] + lengths[2]
+            item += here
+            self.points.advance(here)
+
+    def run_reduced_rows(mut self, begin: Int, length: Int, rows: Int, n: Int):
+        """The rows of one point, of which all are reduced."""
+        self.has_rows = True
+        self.joined = True
+        self.rows.seat(0)
+        var row = 0
+        while row < rows:
+            self.lines = 1
+            if 2 * n <= self.block:
+                self.lines = min(self.block // n, self.rows.left())
+            var here = self.lines
+            self.sweep(begin, length, 0, n)
+            row += here
+            self.rows.advance(here)
+
+
+    def run_columns(mut self, begin: Int, end: Int):
+        var n = word(self.args, 2 * self.operands + 2)
+        var blocks = word(self.args, 2 * self.operands + 3)
+        var rows = word(self.args, 2 * self.operands + 4)
+        var start = self.run_call()
+        self.points.seat(begin // blocks)
+        for item in range(begin, end):
+            self.first = part_begin(n, item % blocks, blocks)
+            self.width = part_begin(n, item % blocks + 1, blocks) - self.first
+            self.fresh = True
+            self.has_rows = True
+            self.rows.seat(0)
+            var row = 0
+            while row < rows:
+                self.lines = min(max(1, self.block // self.width), self.rows.left())
+                self.run(start, self.phase(0, 1))
+                self.fresh = False
+                row += self.lines
+                self.rows.advance(self.lines)
+            self.lines = 1
+            self.has_rows = False
+            self.run(start + self.phase(0, 1), self.phase(0, 2))
+            if item % blocks + 1 == blocks:
+                self.points.advance(1)
+
+
+def run_part(slots: Slots, args: Args, begin: Int, end: Int):
+    var code = words_at(held(args), integer(args, -1) - 1)
+    var bytes = word(code, MEMORY)
+    if bytes <= STACK_BYTES:
+        var stack = Array[UInt64, STACK_BYTES // 8](uninitialized=True)
+        run_in(slots, args, begin, end, Pointer(to=stack).unsafe_bitcast[UInt8]())
+    else:
+        var memory = external_call["malloc", Bytes](bytes)
+        run_in(slots, args, begin, end, memory)
+        external_call["free", NoneType](memory)
+
+
+def run_in[
+    origin: MutOrigin, //
+](slots: Slots, args: Args, begin: Int, end: Int, memory: Pointer[UInt8, origin]):
+    var machine = Machine(
+        slots.unsafe_bitcast[Bytes]().unsafe_origin_cast[MutUntrackedOrigin](),
+        held(args),
+        memory.unsafe_origin_cast[MutUntrackedOrigin](),
+    )
+    if word(machine.code, KIND) == MAP:
+        machine.run_map(begin, end)
+    elif word(machine.code, KIND) == ROWS:
+        machine.run_rows(begin, end)
+    else:
+        machine.run_columns(begin, end)
+
+
+def run_scalars(slots: Table, args: Words, code: Words):
+    """A group of single elements: all is computed once."""
+    var memory = Array[UInt64, STACK_BYTES // 8](uninitialized=True)
+    var own = Pointer(to=memory).unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin]()
+    var size = word(code, REGISTER_BYTES)
+    var x = code.unsafe_offset(HEAD)
+    for _ in range(word(code, CALL_LENGTH)):
+        var kind = word(x, 0)
+        var a = word(x, 2)
+        if kind == APPLY:
+            x.unsafe_offset(5).unsafe_bitcast[Operation]()[](
+                own.unsafe_offset(word(x, 1) * size),
+                own.unsafe_offset(a * size),
+                own.unsafe_offset(word(x, 3) * size),
+                own.unsafe_offset(word(x, 4) * size),
+                -1,
+            )
+        elif kind == LOAD:
+            copy_one(word(x, 6), own.unsafe_offset(word(x, 1) * size), place_of(slots, args, a))
+        elif kind == STORE:
+            copy_one(word(x, 6), place_of(slots, args, word(x, 1)), own.unsafe_offset(a * size))
+        else:
+            x.unsafe_offset(5).unsafe_bitcast[Ramp]()[](
+                own.unsafe_offset(word(x, 1) * size), word(args, 2 * a + 1), 0, 1
+            )
+        x = x.unsafe_offset(INSTRUCTION_WORDS)
+
+
+@always_inline
+def place_of(slots: Table, args: Words, k: Int) -> Bytes:
+    """Where an operand begins in memory."""
+    return slots.unsafe_offset(word(args, 2 * k))[].unsafe_offset(word(args, 2 * k + 1))
+
+
+@always_inline
+def copy_one(size: Int, target: Bytes, source: Bytes):
+    if size == 4:
+        target.unsafe_bitcast[UInt32]()[] = source.unsafe_bitcast[UInt32]()[]
+    elif size == 8:
+        target.unsafe_bitcast[UInt64]()[] = source.unsafe_bitcast[UInt64]()[]
+    elif size == 1:
+        target[] = source[]
+    else:
+        target.unsafe_bitcast[UInt16]()[] = source.unsafe_bitcast[UInt16]()[]
+
+
+@export("vector_machine")
+def vector_machine(slots: Slots, args: Args) abi("C"):
+    var code = words_at(held(args), integer(args, -1) - 1)
+    if word(code, PHASES) == 0:
+        run_scalars(
+            slots.unsafe_bitcast[Bytes]().unsafe_origin_cast[MutUntrackedOrigin](),
+            held(args),
+            code,
+        )
+        return
+    launch(run_part, slots, args, 2 * word(code, OPERANDS))

@@ -1,0 +1,254 @@
+"""The vector machine: programs run without kernels, and exchange them for kernels as they run."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tests.support import mojo_programs
+
+pytest.importorskip("max.engine")
+
+import maxjax
+import maxjax.numpy as jnp
+from maxjax import debug, lax
+from maxjax._base import config
+from maxjax._max.mojo import bytecode
+from maxjax._max.mojo.check_code import check_code
+from maxjax._max.mojo.executable import Executable, runner
+from maxjax._max.mojo.plan import Plan, physical_types
+from maxjax._runtime.program import Program
+from maxjax._runtime.tiering import LongCalls, Tiering
+
+FAMILIES = mojo_programs.tables()
+# Nothing is compiled for them; `pytest -m exhaustive` runs all.
+COUNT = 20
+
+pytestmark = pytest.mark.xdist_group("mojo")
+
+
+def without_kernels(plan: Plan, jaxpr, make=Executable) -> Executable:
+    functions = plan.functions_without_kernels()
+    assert functions is not None, "the machine has no instruction for a group"
+    pack = mojo_programs.pack()
+    addresses = {name: pack.address(name) for name in functions}
+    assert all(addresses.values()), [name for name, place in addresses.items() if not place]
+    return make(plan, physical_types(jaxpr), addresses, runner(pack.address("run_program")))
+
+
+def has_code(item: mojo_programs.Item) -> bool:
+    return all(piece.plan is None or piece.plan.functions_without_kernels() is not None
+               for piece in item.pieces)
+
+
+def check_family(family: str, count: int | None, monkeypatch) -> None:
+    monkeypatch.setattr(mojo_programs, "executable", without_kernels)
+    failures, without = [], []
+    items = mojo_programs.family(FAMILIES[family], count)
+    for item in items:
+        if not has_code(item):
+            without.append(item.name)
+            continue
+        try:
+            mojo_programs.check(item)
+        except Exception as error:
+            failures.append(f"{item.name}: {type(error).__name__}: {error}")
+    assert not failures, f"{len(failures)} of {len(items)} differ:\n" + "\n".join(failures)
+    assert len(without) <= len(items) // 5, f"no code for {', '.join(without)}"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families_give_what_tier_0_gives(family, monkeypatch):
+    check_family(family, COUNT, monkeypatch)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_cases_give_what_tier_0_gives(family, monkeypatch):
+    check_family(family, None, monkeypatch)
+
+
+def program_of(function, *args):
+    return Program(maxjax.make_jaxpr(function)(*args))
+
+
+RNG = np.random.default_rng(0)
+
+
+def f32(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+# Lines shorter and longer than blocks, points in odd numbers, several rows, columns and outputs.
+SHAPES = [(1,), (3,), (127,), (129,), (1025,), (3, 5), (700, 3), (3, 700), (2, 3000), (2, 9000),
+          (17, 1, 9), (4, 5, 6), (2, 3, 4, 5), (130, 129)]
+OPERATIONS = {
+    "map": lambda x: jnp.tanh(x * 2 + 1) - x,
+    "spread": lambda x: x * x[..., :1] + x[:1],
+    "reversed": lambda x: x[..., ::-1] * 2 + x,
+    "transposed": lambda x: x.T * 2,
+    "several": lambda x: (x + 1, x * 2, x),
+    "lines": lambda x: (x * x).sum(-1),
+    "softmax": lambda x: maxjax.nn.softmax(x, -1),
+    "variance": lambda x: (x - x.mean(-1, keepdims=True)) ** 2 / (x.var(-1, keepdims=True) + 1),
+    "columns": lambda x: (x * 2).sum(0) + 1,
+    "everything": lambda x: (x.sum(), x.max(), jnp.all(x > -9), (x > 0).sum()),
+    "middle": lambda x: x.sum(tuple(range(0, x.ndim, 2))),
+    "half": lambda x: (x.astype(jnp.bfloat16) * 2).sum(-1),
+    "index": lambda x: x + jnp.arange(x.shape[-1]) + lax.broadcasted_iota(jnp.int32, x.shape, 0),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_shapes(name):
+    for shape in SHAPES:
+        x = f32(*shape)
+        program = program_of(OPERATIONS[name], x)
+        for cores in (1, 4):
+            plan = Plan(program.opened.jaxpr, cores)
+            values = [*program.consts, x]
+            with np.errstate(all="ignore"):
+                expected = program.tier0(*values)
+            for ours, theirs in zip(without_kernels(plan, program.opened.jaxpr)(values), expected,
+                                    strict=True):
+                theirs = np.asarray(theirs)
+                assert ours.dtype == theirs.dtype and ours.shape == theirs.shape, shape
+                np.testing.assert_allclose(
+                    ours.astype(np.float64), theirs.astype(np.float64),
+                    rtol=1e-2 if ours.dtype.itemsize == 2 else 2e-5,
+                    atol=2e-4 * max(1.0, float(np.abs(x).sum()) / 1e3), err_msg=str((name, shape)))
+
+
+def test_code_is_read_by_people():
+    program = program_of(lambda x: maxjax.nn.relu(x * 2).sum(-1), f32(4, 300))
+    text = Plan(program.opened.jaxpr, 1).uncompiled_source
+    for part in ("rows:", "view(operand 0)", "mul_float32", "reduce lines_sum_float32", "store("):
+        assert part in text, text
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda x: x._replace(sources=(60,)), "read before it is written"),
+    (lambda x: x._replace(function=""), "its function"),
+    (lambda x: x._replace(level=7), "no such level"),
+    (lambda x: x._replace(opcode="jump"), "no such instruction"),
+    (lambda x: x._replace(target=99), "no such register"),
+])
+def test_code_that_is_wrong_is_refused(change, message):
+    program = program_of(lambda x: jnp.sin(x) + 1, f32(300))
+    captured = []
+    make = bytecode._assemble
+
+    def kept(emitter, outputs, length):
+        captured.append((emitter, outputs, make(emitter, outputs, length)))
+        return captured[-1][2]
+
+    plan = Plan(program.opened.jaxpr, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bytecode, "_assemble", kept)
+        plan.functions_without_kernels()
+    (emitter, outputs, code), = captured
+    kernel = emitter.emit({})
+    check_code(code, kernel)
+    part = code.phases[0].full
+    position = next(n for n, x in enumerate(part) if x.opcode == "apply")
+    part[position] = change(part[position])
+    with pytest.raises(Exception, match=message):
+        check_code(code, kernel)
+
+
+# --- in the place of kernels, and giving it up ----------------------------------------------------
+
+def test_kernels_take_its_place_within_a_call():
+    def slow(x):
+        return lax.fori_loop(0, 3_000, lambda i, x: jnp.tanh(x * 1.001), x)
+
+    x = f32(3000)
+    program = program_of(slow, x)
+    plan = Plan(program.opened.jaxpr, 1)
+    executable = without_kernels(plan, program.opened.jaxpr)
+    assert executable._without_kernels
+    mojo_programs.store().build(list(plan.kernels))
+    kernels = mojo_programs.store().find(plan.kernels)
+    assert set(kernels) == set(plan.kernels)
+    values = [*program.consts, x]
+    expected, = executable(values)
+    results = []
+    thread = threading.Thread(target=lambda: results.append(executable(values)))
+    thread.start()
+    executable.exchange(kernels)
+    thread.join()
+    assert not executable._without_kernels
+    np.testing.assert_allclose(results[0][0], expected, rtol=1e-5)
+    np.testing.assert_allclose(executable(values)[0], expected, rtol=1e-5)
+
+
+@pytest.fixture
+def tiering(monkeypatch):
+    """A policy of its own, on the pack that the tests share."""
+    from maxjax._runtime import program as program_module
+    made = Tiering()
+    made.mojo.pack = mojo_programs.pack()
+    made.mojo.store = mojo_programs.store()
+    monkeypatch.setattr(program_module.policy, "tiering", made)
+    monkeypatch.setattr("maxjax.debug.tiering", made)
+    with config.compile_mode("auto"), config.backend("mojo"):
+        yield made
+
+
+def until(condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def test_a_program_runs_native_at_its_first_call_and_compiled_when_it_is_hot(tiering, monkeypatch):
+    jitted = maxjax.jit(lambda x: jnp.tanh(x * 3.25) - jnp.exp(-x * x) * 1.5)
+    x = f32(1000, 300)
+    expected = np.tanh(x * np.float32(3.25)) - np.exp(-x * x) * np.float32(1.5)
+    np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-6)
+    found = debug.statistics(jitted)
+    assert found.state == "native" and found.interpreted_calls == 0, found
+    assert "until its kernels are compiled" in str(debug.explain(jitted, x, source=True))
+    monkeypatch.setattr(Tiering, "HOT_NANOSECONDS", 0)
+    jitted(x)
+    until(lambda: debug.statistics(jitted).state == "compiled")
+    np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_long_call_is_noticed_while_it_runs(monkeypatch):
+    noticed = []
+    calls = LongCalls(noticed.append)
+    monkeypatch.setattr(LongCalls, "LONG_NANOSECONDS", 10_000_000)
+    monkeypatch.setattr(LongCalls, "_LOOK_SECONDS", 0.01)
+    program = program_of(jnp.sin, f32(3))
+    calls.begin(program)
+    until(lambda: noticed)
+    calls.end(program)
+    assert set(noticed) == {program}
+
+
+def test_a_small_program_stays_with_the_interpreter(tiering):
+    jitted = maxjax.jit(lambda x: x * 2 + 1)
+    jitted(f32(10))
+    assert debug.statistics(jitted).state == "cold"
+
+
+def test_nothing_is_native_where_nothing_may_be_compiled(tiering):
+    jitted = maxjax.jit(lambda x: jnp.tanh(x * 4.5) + 2)
+    with config.compile_mode("never"):
+        jitted(f32(1000, 300))
+    assert debug.statistics(jitted).compiled_calls == 0
+
+
+def test_waiting_for_the_compiler_does_not_stop_at_the_machine(tiering):
+    jitted = maxjax.jit(lambda x: jnp.tanh(x * 5.5) - 2)
+    x = f32(1000, 300)
+    jitted(x)
+    assert debug.statistics(jitted).state == "native"
+    with config.compile_mode("always"):
+        jitted(x)
+    assert debug.statistics(jitted).state == "compiled"

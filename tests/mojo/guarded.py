@@ -1,8 +1,9 @@
 """Runs programs in memory next to inaccessible pages: out-of-bounds accesses crash.
 
-``python -m tests.mojo.guarded end|begin random|cases|crash COUNT``: arguments, results, constants
-and temporaries end, or begin, at such a page (``crash`` reads beyond one). Unwritten memory
-contains 0xff: NaN, -1. Prints each program's name before it runs, and ``done`` at the end.
+``python -m tests.mojo.guarded end|begin random|cases|vector|crash COUNT``: arguments, results,
+constants and temporaries end, or begin, at such a page (``crash`` reads beyond one; ``vector`` runs
+the random programs on the vector machine). Unwritten memory contains 0xff: NaN, -1. Prints each
+program's name before it runs, and ``done`` at the end.
 """
 
 from __future__ import annotations
@@ -52,9 +53,13 @@ def main(side: str, what: str, count: str) -> None:
 
     executable._empty = empty       # type: ignore[assignment]
 
-    items = (mojo_random.default(int(count)) if what == "random"
+    items = (mojo_random.default(int(count)) if what in ("random", "vector")
              else mojo_programs.default(int(count) or None))
-    mojo_programs.build(items)
+    if what == "vector":
+        mojo_programs.executable = mojo_programs.without_kernels
+        items = [item for item in items if mojo_programs.has_code(item)]
+    else:
+        mojo_programs.build(items)
     for item in items:
         print(item.name, flush=True)
         values = []

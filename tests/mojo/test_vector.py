@@ -8,6 +8,8 @@ import time
 import numpy as np
 import pytest
 
+from tests.gen import mojo_random
+from tests.mojo.test_cases import check_guarded
 from tests.support import mojo_programs
 
 pytest.importorskip("max.engine")
@@ -17,9 +19,9 @@ import maxjax.numpy as jnp
 from maxjax import debug, lax
 from maxjax._base import config
 from maxjax._max.mojo import bytecode
+from maxjax._max.mojo import plan as plan_module
 from maxjax._max.mojo.check_code import check_code
-from maxjax._max.mojo.executable import Executable, runner
-from maxjax._max.mojo.plan import Plan, physical_types
+from maxjax._max.mojo.plan import Plan
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import LongCalls, Tiering
 
@@ -30,26 +32,12 @@ COUNT = 20
 pytestmark = pytest.mark.xdist_group("mojo")
 
 
-def without_kernels(plan: Plan, jaxpr, make=Executable) -> Executable:
-    functions = plan.functions_without_kernels()
-    assert functions is not None, "the machine has no instruction for a group"
-    pack = mojo_programs.pack()
-    addresses = {name: pack.address(name) for name in functions}
-    assert all(addresses.values()), [name for name, place in addresses.items() if not place]
-    return make(plan, physical_types(jaxpr), addresses, runner(pack.address("run_program")))
-
-
-def has_code(item: mojo_programs.Item) -> bool:
-    return all(piece.plan is None or piece.plan.functions_without_kernels() is not None
-               for piece in item.pieces)
-
-
 def check_family(family: str, count: int | None, monkeypatch) -> None:
-    monkeypatch.setattr(mojo_programs, "executable", without_kernels)
+    monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
     failures, without = [], []
     items = mojo_programs.family(FAMILIES[family], count)
     for item in items:
-        if not has_code(item):
+        if not mojo_programs.has_code(item):
             without.append(item.name)
             continue
         try:
@@ -69,6 +57,56 @@ def test_families_give_what_tier_0_gives(family, monkeypatch):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_cases_give_what_tier_0_gives(family, monkeypatch):
     check_family(family, None, monkeypatch)
+
+
+# Structures of random programs, each with some assignments of sizes and dtypes.
+STRUCTURES = range(12)
+
+
+@pytest.mark.parametrize("how", ["as it is", "on threads", "in the least blocks"])
+def test_random_programs(how, monkeypatch):
+    monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
+    if how == "on threads":
+        monkeypatch.setattr(plan_module, "threads_for", lambda group, elements, cores: cores)
+        monkeypatch.setattr(plan_module, "_BLOCK", 64)
+    elif how != "as it is":
+        for limit in ("_MOST_BLOCK", "_REGISTER_MEMORY", "_LINE_MEMORY"):
+            monkeypatch.setattr(bytecode, limit, 1)
+    check_random(STRUCTURES)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("begin", range(1000, 2000, 100))
+def test_many_random_programs(begin, monkeypatch):
+    monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
+    check_random(range(begin, begin + 100))
+
+
+def check_random(structures):
+    for item in mojo_random.programs(structures, range(4)):
+        if mojo_programs.has_code(item):
+            try:
+                mojo_programs.check(item)
+            except Exception as error:
+                raise AssertionError(f"{item.name}: {error}\n{item.program.opened}") from error
+
+
+@pytest.mark.parametrize("side", ["end", "begin"])
+def test_within_bounds(side):
+    check_guarded(side, "vector", 12)
+
+
+def test_rows_that_lie_as_one_and_rows_that_do_not():
+    """Of several reduced dimensions: all one with the innermost, or walked through."""
+    x = f32(3, 3, 3, 3, 3, 1)
+    for function in (
+            lambda x: maxjax.nn.softmax(x, (2, 3, 4)),
+            lambda x: maxjax.nn.softmax(jnp.broadcast_to(x[..., :1, :, :], x.shape), (0, 4))):
+        program = program_of(function, x)
+        plan = Plan(program.opened.jaxpr, 1)
+        values = [*program.consts, x]
+        result, = mojo_programs.without_kernels(plan, program.opened.jaxpr)(values)
+        np.testing.assert_allclose(result, program.tier0(*values)[0], rtol=1e-5)
 
 
 def program_of(function, *args):
@@ -112,7 +150,8 @@ def test_shapes(name):
             values = [*program.consts, x]
             with np.errstate(all="ignore"):
                 expected = program.tier0(*values)
-            for ours, theirs in zip(without_kernels(plan, program.opened.jaxpr)(values), expected,
+            for ours, theirs in zip(mojo_programs.without_kernels(
+                plan, program.opened.jaxpr)(values), expected,
                                     strict=True):
                 theirs = np.asarray(theirs)
                 assert ours.dtype == theirs.dtype and ours.shape == theirs.shape, shape
@@ -141,8 +180,8 @@ def test_code_that_is_wrong_is_refused(change, message):
     captured = []
     make = bytecode._assemble
 
-    def kept(emitter, outputs, length):
-        captured.append((emitter, outputs, make(emitter, outputs, length)))
+    def kept(emitter, outputs, *sizes):
+        captured.append((emitter, outputs, make(emitter, outputs, *sizes)))
         return captured[-1][2]
 
     plan = Plan(program.opened.jaxpr, 1)
@@ -168,7 +207,7 @@ def test_kernels_take_its_place_within_a_call():
     x = f32(3000)
     program = program_of(slow, x)
     plan = Plan(program.opened.jaxpr, 1)
-    executable = without_kernels(plan, program.opened.jaxpr)
+    executable = mojo_programs.without_kernels(plan, program.opened.jaxpr)
     assert executable._without_kernels
     mojo_programs.store().build(list(plan.kernels))
     kernels = mojo_programs.store().find(plan.kernels)

@@ -251,6 +251,22 @@ def executable(plan: Plan, jaxpr: Any, make: Callable[..., Executable] = Executa
     return make(plan, physical_types(jaxpr), addresses, runner(pack().address("run_program")))
 
 
+def without_kernels(plan: Plan, jaxpr: Any,
+                    make: Callable[..., Executable] = Executable) -> Executable:
+    """The same with the vector machine in the place of all kernels."""
+    functions = plan.functions_without_kernels()
+    assert functions is not None, "the machine has no instruction for a group"
+    addresses = {name: pack().address(name) for name in functions}
+    assert all(addresses.values()), [name for name, place in addresses.items() if not place]
+    return make(plan, physical_types(jaxpr), addresses, runner(pack().address("run_program")))
+
+
+def has_code(item: Item) -> bool:
+    """Whether the vector machine can run a program."""
+    return all(piece.plan is None or piece.plan.functions_without_kernels() is not None
+               for piece in item.pieces)
+
+
 def run(item: Item, values: Sequence[Any],
         make: Callable[..., Executable] = Executable) -> list[np.ndarray]:
     """The results of an item's program on the backend, its host steps on tier 0."""

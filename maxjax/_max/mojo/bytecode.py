@@ -40,6 +40,11 @@ OPCODES = ("apply", "load", "store", "spread", "ramp", "reduce", "reduce_columns
 # Those whose source is an operand.
 READING = ("load", "view", "ramp", "aim")
 ONCE, LINE, FULL = range(3)
+# Where values are computed, from the widest to the narrowest, and an instruction's level there. A
+# point is a line of a tile, unless its rows are: then it is a tile's one element.
+CALL, POINT, ROW, SWEEP = range(4)
+_SCOPES = {"call": CALL, "point": POINT, "row": ROW, "sweep": SWEEP}
+_LEVEL_OF = (ONCE, LINE, LINE, FULL)
 _LEVELS = {ONCE: "", LINE: " a line", FULL: " all"}
 
 # Registers together stay within the L1 cache; a block is of whole vectors. A line that is reduced
@@ -195,12 +200,14 @@ class _Assembler:
       emitter: the group, its values pulled.
       outputs: values and the operands that they are stored to.
       length: elements of a sweep.
+      has_rows: a point has several lines, all of which are reduced.
       single: a line is one block, so that what one phase computes the next ones have.
     """
 
     def __init__(self, emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int,
-                 single: bool):
+                 has_rows: bool, single: bool):
         self.emitter = emitter
+        self.has_rows = has_rows
         self.elements = math.prod(emitter.group.space)
         self.outputs = outputs
         self.length = length
@@ -208,7 +215,7 @@ class _Assembler:
         self.code = Code(emitter.kind, len(emitter.operands))
         self.part: list[Instruction] = self.code.call
         self.names = 0
-        self.at: dict[tuple[Value, int], int] = {}     # registers by values and levels
+        self.at: dict[tuple[Value, int], int] = {}     # registers by values and scopes
         self.fixed: set[int] = set()        # what outlives the part that it is written in
         self.movable: set[int] = set()      # whose place is an operand's memory at times
         self.sizes: dict[int, int] = {}     # of an element, by register
@@ -222,39 +229,37 @@ class _Assembler:
             size: int = 0, level: int = FULL) -> None:
         self.part.append(Instruction(opcode, target, tuple(sources), function, size, level))
 
-    def level(self, value: Value) -> int:
-        scopes = {"call": ONCE, "point": LINE, "row": LINE, "sweep": FULL}
-        return scopes[value.scope]
-
-    def value(self, value: Value, level: int) -> int:
-        """The register that has a value for a level that is no lower than its own."""
-        register = self.at.get((value, level))
+    def value(self, value: Value, scope: int) -> int:
+        """The register that has a value for a scope that is no wider than its own."""
+        register = self.at.get((value, scope))
         if register is not None:
             return register
-        own = self.level(value)
-        if own == level:
-            return self.compute(value, level)
+        own = _SCOPES[value.scope]
+        if own == scope:
+            return self.compute(value, scope)
         source = self.value(value, own)
         size = value.node.dtype.itemsize
         register = self.new(size)
-        if own == ONCE or self.emitter.rows and value.scope == "point":
-            # One element, for a whole block: it serves lines and all elements.
+        if own == CALL or own == POINT and self.has_rows:
+            # One element, for a whole block: it serves whatever is within its scope.
             part = self.part
-            self.part = self.code.call if own == ONCE else self.code.phases[-1].line
+            self.part = self.code.call if own == CALL else self.code.phases[-1].line
             self.put("spread", register, (source,), size=size, level=ONCE)
             self.part = part
-            self.at[value, LINE if own == ONCE else FULL] = self.at[value, FULL] = register
-            return register
-        self.put("spread", register, (source,), size=size, level=LINE)
-        self.at[value, level] = register
+            for inner in range(own + 1, SWEEP + 1):
+                self.at[value, inner] = register
+        else:
+            self.put("spread", register, (source,), size=size, level=LINE)
+            self.at[value, scope] = register
         return register
 
-    def compute(self, value: Value, level: int) -> int:
+    def compute(self, value: Value, scope: int) -> int:
         if value.kind == "reduce":
             raise AssertionError("a reduction is known when its phase is over")
-        size = value.node.dtype.itemsize
-        if level == ONCE:
-            part, self.part = self.part, self.code.call
+        size, level = value.node.dtype.itemsize, _LEVEL_OF[scope]
+        part = self.part
+        if scope == CALL:
+            self.part = self.code.call
         if value.operand >= 0:
             register = self.new(size)
             if value.kind == "iota":
@@ -270,39 +275,36 @@ class _Assembler:
         else:
             if value.source is not None:
                 raise NoCode(f"{value.name} is the user's own")
-            sources = [self.value(x, level) for x in value.inputs]
+            sources = [self.value(x, scope) for x in value.inputs]
             register = self.new(size)
             self.put("apply", register, sources, operation(value), size, level)
-        if level == ONCE:
-            self.part = part
-        self.at[value, level] = register
+        self.part = part
+        self.at[value, scope] = register
         return register
 
-    def store(self, value: Value, number: int, level: int) -> None:
+    def store(self, value: Value, number: int, scope: int) -> None:
         size = value.node.dtype.itemsize
-        register = self.value(value, level)
-        self.put("store", number, (register,), size=size, level=level)
+        register = self.value(value, scope)
+        self.put("store", number, (register,), size=size, level=_LEVEL_OF[scope])
 
-    def store_all(self, outputs: Sequence[tuple[Value, int]], level: int,
-                  aims: bool = False) -> None:
+    def store_all(self, outputs: Sequence[tuple[Value, int]], aims: bool = False) -> None:
         """Stores values when all are computed; the one that is computed last straight away."""
         for value, _ in outputs:
-            register = self.value(value, level)
+            register = self.value(value, SWEEP)
             if len(outputs) > 1 and register in self.movable:
                 # Another's store may be to the memory that the register is.
                 size = value.node.dtype.itemsize
-                self.at[value, level] = self.new(size)
-                self.put("apply", self.at[value, level], (register,), f"vector_copy_{8 * size}",
-                         size, level)
+                copied = self.at[value, SWEEP] = self.new(size)
+                self.put("apply", copied, (register,), f"vector_copy_{8 * size}", size)
         last = self.part[-1] if aims and len(outputs) == 1 and self.part else None
         if last is not None and last.opcode == "apply" and self.elements > _LEAST_BLOCK:
             value, number = outputs[0]
-            if last.target == self.at[value, level]:
+            if last.target == self.at[value, SWEEP]:
                 self.movable.add(last.target)
                 self.part.insert(-1, Instruction(
-                    "aim", last.target, (number,), "", value.node.dtype.itemsize, level))
+                    "aim", last.target, (number,), "", value.node.dtype.itemsize))
         for value, number in outputs:
-            self.store(value, number, level)
+            self.store(value, number, SWEEP)
 
     # --- the kinds of groups ---
     def assemble(self) -> Code:
@@ -319,21 +321,21 @@ class _Assembler:
         if self.emitter.inner < 0:
             self.part = self.code.call
             for value, _ in self.outputs:
-                self.value(value, ONCE)
+                self.value(value, CALL)
             for value, number in self.outputs:
-                self.store(value, number, ONCE)
+                self.store(value, number, CALL)
             return
         phase = self.begin()
         self._lines(phase, self.emitter.values)
         self.part = phase.full
-        self.store_all(self.outputs, FULL, aims=True)
+        self.store_all(self.outputs, aims=True)
 
     def _lines(self, phase: Phase, values: Iterable[Value]) -> None:
         """Computes what there is once a line."""
         self.part = phase.line
         for value in values:
-            if self.level(value) == LINE and value.kind != "reduce":
-                self.value(value, LINE)
+            if value.scope == "point" and value.kind != "reduce":
+                self.value(value, POINT)
 
     def rows(self) -> None:
         emitter = self.emitter
@@ -353,35 +355,36 @@ class _Assembler:
                 self._reduce(phase, value, columns=False)
             if written:
                 self.part = phase.full
-                self.store_all(written, FULL, aims=number + 1 == len(passes))
+                self.store_all(written, aims=number + 1 == len(passes))
         self.part = self.code.phases[-1].end
         for value, number in self.outputs:
             if not emitter._is_full(number):
-                self.store(value, number, LINE)
+                self.store(value, number, POINT)
 
     def _forget(self) -> None:
         """What registers hold of all elements, or of rows, is not the next phase's."""
-        self.at = {(value, level): register for (value, level), register in self.at.items()
+        self.at = {(value, scope): register for (value, scope), register in self.at.items()
                    if value.scope == "call" or value.scope == "point" and (
-                       level == LINE or self.emitter.rows)}
+                       scope == POINT or self.has_rows)}
 
     def _reduce(self, phase: Phase, value: Value, columns: bool) -> None:
         """Gathers a reduction in a phase, and has it at its end."""
         operand, dtype = value.inputs[0], value.node.dtype
-        source = self.value(operand, FULL)
+        source = self.value(operand, SWEEP)
         wide = accumulated(value.name, dtype)
         register = self.new(wide.itemsize)
         self.fixed.add(register)
         self.put("reduce_columns" if columns else "reduce", register, (source,),
                  reduction(value.name, dtype, columns), wide.itemsize)
-        level = FULL if columns else LINE
+        scope = SWEEP if columns else POINT
         if wide != dtype and dtype != BOOL:
             part, self.part = self.part, phase.end
             result = self.new(dtype.itemsize)
             self.put("apply", result, (register,),
-                     f"vector_convert_{name_of(wide)}_{name_of(dtype)}", dtype.itemsize, level)
+                     f"vector_convert_{name_of(wide)}_{name_of(dtype)}", dtype.itemsize,
+                     _LEVEL_OF[scope])
             self.part, register = part, result
-        self.at[value, level] = register
+        self.at[value, scope] = register
 
     def columns(self) -> None:
         phase = self.begin()
@@ -392,13 +395,13 @@ class _Assembler:
         for value in reductions:
             self._reduce(phase, value, columns=True)
         self.part = phase.full
-        self.store_all(written, FULL)
+        self.store_all(written)
         # What follows is of the results' own lines.
-        results = {(value, FULL): self.at[value, FULL] for value in reductions}
+        results = {(value, SWEEP): self.at[value, SWEEP] for value in reductions}
         self._forget()
         self.at.update(results)
         self.part = phase.end
-        self.store_all([output for output in self.outputs if output not in written], FULL)
+        self.store_all([output for output in self.outputs if output not in written])
 
     # --- registers ---
     def _finish(self) -> None:
@@ -484,13 +487,15 @@ class GroupCode:
       emitter: the group, its values pulled.
       outputs: values and the operands that they are stored to.
       length: elements of a sweep.
+      has_rows: a point has several lines, all of which are reduced.
     """
 
     __slots__ = ("_code", "_of")
 
-    def __init__(self, emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int):
-        self._of: tuple[Emitter, Sequence[tuple[Value, int]], int] | None = (
-            emitter, outputs, length)
+    def __init__(self, emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int,
+                 has_rows: bool):
+        self._of: tuple[Emitter, Sequence[tuple[Value, int]], int, bool] | None = (
+            emitter, outputs, length, has_rows)
         self._code: Code | None = None
 
     @property
@@ -501,12 +506,13 @@ class GroupCode:
         return self._code
 
 
-def _assemble(emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int) -> Code | None:
-    single = not emitter.rows and length * 4 <= _LINE_MEMORY
+def _assemble(emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int,
+              has_rows: bool) -> Code | None:
+    single = not has_rows and length * 4 <= _LINE_MEMORY
     try:
-        code = _Assembler(emitter, outputs, length, single).assemble()
+        code = _Assembler(emitter, outputs, length, has_rows, single).assemble()
         if single and code.kind == "rows" and length > code.block:
-            code = _Assembler(emitter, outputs, length, False).assemble()
+            code = _Assembler(emitter, outputs, length, has_rows, False).assemble()
     except NoCode:
         return None
     fits = code.registers <= _MOST_REGISTERS if code.phases else (

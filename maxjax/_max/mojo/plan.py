@@ -489,7 +489,7 @@ class Part:
         integers: list[Any] = KernelLayout(len(operands)).write(KernelIntegers(
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
-        code = GroupCode(kernel.emitter, kernel.outputs, n)
+        code = GroupCode(kernel.emitter, kernel.outputs, n, bool(rows))
         self.plan.codes.append(code)
         integers.append(code)
         note = _signature([x.node for x in operands if not x.is_output],

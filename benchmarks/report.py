@@ -28,21 +28,22 @@ Outcome = tuple[Figure, Result | str]  # the result, or why there is none
 HEADINGS = ("figure", "maxjax", "JAX", "ratio", "spread", "target", "met")
 SCRIPT_HEADINGS = ("script", "steps", "first process", "second process", "step", "agrees")
 ABOUT_SCRIPTS = """\
-The scripts of `benchmarks/scripts/`, {count} of them, are JAX programs as users write them. They
-run unchanged in processes of their own, `python -m maxjax script.py` in turns with
-`python script.py` on JAX, and print a line a step. Every line is stamped as it comes, and after a
-fixed time nobody reads on, which ends the script.
+The {count} scripts of `benchmarks/scripts/` are JAX programs as users write them. They run
+unchanged, `python -m maxjax script.py` in turns with `python script.py` on JAX, and print a line a
+step, which is stamped as it comes. After a fixed time nobody reads on, which ends the script.
 
-- First process: from its start to step N, the last that all processes of the script got to. Both
-  libraries' caches are empty but for maxjax's kernel pack, as on a machine that has used maxjax.
-- Second process: the same, after one process more. maxjax finds what the first one kept, once
-  what that left building is done; JAX has its persistent compilation cache, with every program.
-- Step: the mean of the last third of the second process's steps.
-- Agrees: whether all steps print the same numbers up to the script's tolerance.
+- Steps: N, as many as each of the script's processes on either library got to.
+- First process: from its start to step N. Nothing is cached; maxjax's kernel pack, which is built
+  once on a machine, is there.
+- Second process: the same once more. maxjax finds what its first process kept, also what that left
+  to be built, which is awaited. JAX finds all its programs in its persistent compilation cache.
+- Step: the mean over the last third of the second process's steps.
+- Agrees: whether each step printed the same number on both, up to the script's tolerance.
 
-A cell is the ratio (maxjax's time / JAX's), below 1 where maxjax is faster.
-`python -m benchmarks --scripts` prints this table alone, of all or of the named scripts, `--busy`
-with one core kept busy."""
+A cell is the ratio (maxjax's time / JAX's): below 1, maxjax is faster.
+`python -m benchmarks --scripts` prints this table alone, of all or of the named scripts. `--busy`
+keeps one core busy meanwhile; `--seconds` and `--rounds` say how long and how often a script runs.
+"""
 
 
 def amount(value: float, unit: str) -> str:
@@ -165,7 +166,8 @@ def script_table(report: ScriptReport, library: str) -> Table:
 
 def script_lines(report: ScriptReport | None) -> list[str]:
     """The scripts' section of the report."""
-    lines = ["", "## Whole scripts", "", *ABOUT_SCRIPTS.format(count=len(SCRIPTS)).splitlines()]
+    about = ABOUT_SCRIPTS.format(count=len(SCRIPTS))
+    lines = ["", "## Whole scripts", "", *about.splitlines()]
     if report is None:
         return lines
     lines += [

@@ -32,7 +32,7 @@ The {count} scripts of `benchmarks/scripts/` are JAX programs as users write the
 unchanged, `python -m maxjax script.py` in turns with `python script.py` on JAX, and print a line a
 step, which is stamped as it comes. After a fixed time nobody reads on, which ends the script.
 
-- Steps: N, as many as each of the script's processes on either library got to.
+- Steps: N, as many as both libraries got to, in their first processes and in their second ones.
 - First process: from its start to step N. Nothing is cached; maxjax's kernel pack, which is built
   once on a machine, is there.
 - Second process: the same once more. maxjax finds what its first process kept, also what that left
@@ -128,7 +128,8 @@ def script_rows(outcomes: list[ScriptOutcome]) -> list[list[str]]:
             continue
         agrees = "yes" if result.difference is None else f"no: {result.difference}"
         measured = [script_cell(comparison) for comparison in result.comparisons]
-        table.append([script.title, str(min(result.steps)), *measured, agrees])
+        steps = ", ".join(str(min(column)) for column in zip(*result.steps))
+        table.append([script.title, steps, *measured, agrees])
         ratios.append([comparison.ratio for comparison in result.comparisons])
     if ratios:
         means = [f"{geometric_mean(column):.2f}" for column in zip(*ratios)]

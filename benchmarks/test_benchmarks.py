@@ -240,7 +240,7 @@ def test_numbers_are_compared_relative_to_themselves():
 
 def script_result(ratios, difference=None):
     first, second, step = (comparison([ratio]) for ratio in ratios)
-    return ScriptResult([7, 5], first, second, step, difference)
+    return ScriptResult([(7, 9), (5, 8)], first, second, step, difference)
 
 
 def test_scripts_are_reported():
@@ -249,7 +249,7 @@ def test_scripts_are_reported():
     report = ScriptReport(18.0, 0.25, True, outcomes)
     text = markdown([], "maxjax", report)
     cell = "0.50 (1 ms / 2 ms)"
-    assert f"| a script | 5 | {cell} | 0.25 (500 µs / 2 ms) | 1.00 (2 ms / 2 ms) | yes |" in text
+    assert f"| a script | 5, 8 | {cell} | 0.25 (500 µs / 2 ms) | 1.00 (2 ms / 2 ms) | yes |" in text
     assert "| geometric mean |  | 0.50 | 0.50 | 1.00 |  |" in text
     assert "one core was kept busy" in text and "geometric mean 0.63 (target 0.60)" in text
     data = as_json([], "maxjax", report)["whole_scripts"]

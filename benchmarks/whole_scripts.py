@@ -93,14 +93,14 @@ class ScriptResult:
     """A script on both libraries, with a sample a round.
 
     Attributes:
-      steps: how many steps every process of a round got to, a number a round.
+      steps: how many steps both libraries got to, in the first process and in the second.
       first: from process start to that step, nothing cached.
       second: the same in a later process, which finds what an earlier one has cached.
       step: a step of the second process.
       difference: how the numbers differ; None if they agree.
     """
 
-    steps: list[int] = field(default_factory=list)
+    steps: list[tuple[int, int]] = field(default_factory=list)
     first: Comparison = field(default_factory=lambda: Comparison("first process", "s"))
     second: Comparison = field(default_factory=lambda: Comparison("second process", "s"))
     step: Comparison = field(default_factory=lambda: Comparison("step", "s"))
@@ -237,24 +237,23 @@ def measure_round(
             await_builders(ours)
             return process
 
-        def both(reference_environment: dict[str, str]) -> tuple[Process, Process]:
-            def reference() -> Process:
-                return run_script(name, REFERENCE, reference_environment, seconds)
-
+        def both(environment: dict[str, str]) -> tuple[Process, Process]:
             if reference_goes_first:
-                second = reference()
-                return candidate(), second
-            return candidate(), reference()
+                reference = run_script(name, REFERENCE, environment, seconds)
+                return candidate(), reference
+            return candidate(), run_script(name, REFERENCE, environment, seconds)
 
         first = both({})
         run_script(name, REFERENCE, persistent_cache(theirs), 0.0)  # fills JAX's cache
         second = both(persistent_cache(theirs))
-    steps = min(len(process.seconds) for process in (*first, *second))
-    result.steps.append(steps)
+    reached = []
     for comparison, (mine, yours) in ((result.first, first), (result.second, second)):
+        steps = min(len(mine.seconds), len(yours.seconds))
+        reached.append(steps)
         comparison.candidate.append(mine.seconds[steps - 1])
         comparison.reference.append(yours.seconds[steps - 1])
         result.difference = result.difference or difference(SCRIPTS[name], mine, yours)
+    result.steps.append((reached[0], reached[1]))
     result.step.candidate.append(second[0].step_seconds)
     result.step.reference.append(second[1].step_seconds)
 

@@ -15,6 +15,7 @@ from benchmarks.measure import (
     compare_call,
     compare_calls,
     in_turns,
+    persistent_cache,
     run_program,
     worker,
 )
@@ -109,11 +110,7 @@ def first_step_cached(library: str, quick: bool) -> Result:
     with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as xla_cache:
         cached = {"MAXJAX_CACHE_DIR": cache}
         run_program("first_step", library, {**cached, "MAXJAX_COMPILE": "always"})
-        persistent = {
-            "JAX_COMPILATION_CACHE_DIR": xla_cache,
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        }
+        persistent = persistent_cache(xla_cache)
         run_program("first_step", REFERENCE, persistent)
         on_max = []
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,10 @@ from benchmarks.agreement import disagreement, load
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = "jax"
 LIMIT_SECONDS = 900.0
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 @dataclass
@@ -73,8 +77,7 @@ class Result:
     def ratio(self) -> float | None:
         if not self.comparisons:
             return None
-        logarithms = [math.log(comparison.ratio) for comparison in self.comparisons]
-        return math.exp(sum(logarithms) / len(logarithms))
+        return geometric_mean([comparison.ratio for comparison in self.comparisons])
 
 
 class BenchmarkError(RuntimeError):
@@ -89,6 +92,15 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
         if not name.startswith(("MAXJAX_", "JAX_", "XLA_", "PYTHON"))
     }
     return {**kept, "PYTHONPATH": str(ROOT), **extra}
+
+
+def persistent_cache(directory: str) -> dict[str, str]:
+    """The environment in which JAX keeps all that it compiles, and finds it in later processes."""
+    return {
+        "JAX_COMPILATION_CACHE_DIR": directory,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
 
 
 @contextmanager

@@ -14,11 +14,36 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks.figures import Figure
-from benchmarks.measure import Bound, Comparison, Result
+from benchmarks.measure import Bound, Comparison, Result, geometric_mean
+from benchmarks.whole_scripts import (
+    EACH_TARGET,
+    MEAN_TARGET,
+    SCRIPTS,
+    ScriptOutcome,
+    ScriptReport,
+)
 
 Outcome = tuple[Figure, Result | str]  # the result, or why there is none
 
 HEADINGS = ("figure", "maxjax", "JAX", "ratio", "spread", "target", "met")
+SCRIPT_HEADINGS = ("script", "steps", "first process", "second process", "step", "agrees")
+ABOUT_SCRIPTS = """\
+The {count} scripts of `benchmarks/scripts/` are JAX programs as users write them. They run
+unchanged, `python -m maxjax script.py` in turns with `python script.py` on JAX, and print a line a
+step, which is stamped as it comes. After a fixed time nobody reads on, which ends the script.
+
+- Steps: N, as many as both libraries got to, in their first processes and in their second ones.
+- First process: from its start to step N. Nothing is cached; maxjax's kernel pack, which is built
+  once on a machine, is there.
+- Second process: the same once more. maxjax finds what its first process kept, also what that left
+  to be built, which is awaited. JAX finds all its programs in its persistent compilation cache.
+- Step: the mean over the last third of the second process's steps.
+- Agrees: whether each step printed the same number on both, up to the script's tolerance.
+
+A cell is the ratio (maxjax's time / JAX's): below 1, maxjax is faster.
+`python -m benchmarks --scripts` prints this table alone, of all or of the named scripts. `--busy`
+keeps one core busy meanwhile; `--seconds` and `--rounds` say how long and how often a script runs.
+"""
 
 
 def amount(value: float, unit: str) -> str:
@@ -89,6 +114,78 @@ def rows(outcomes: list[Outcome]) -> list[list[str]]:
     return table
 
 
+def script_cell(comparison: Comparison) -> str:
+    ours, theirs, ratio, _ = cells(comparison)
+    return f"{ratio} ({ours} / {theirs})"
+
+
+def script_rows(outcomes: list[ScriptOutcome]) -> list[list[str]]:
+    """A row a script, and the geometric means of those that have a result."""
+    table, ratios = [], []
+    for script, result in outcomes:
+        if isinstance(result, str):
+            table.append([script.title, "", "", "", "", f"no: {result}"])
+            continue
+        agrees = "yes" if result.difference is None else f"no: {result.difference}"
+        measured = [script_cell(comparison) for comparison in result.comparisons]
+        steps = ", ".join(str(min(column)) for column in zip(*result.steps))
+        table.append([script.title, steps, *measured, agrees])
+        ratios.append([comparison.ratio for comparison in result.comparisons])
+    if ratios:
+        means = [f"{geometric_mean(column):.2f}" for column in zip(*ratios)]
+        table.append(["geometric mean", "", *means, ""])
+    return table
+
+
+def script_conditions(report: ScriptReport) -> str:
+    busy = "one core was kept busy" if report.busy else "no core was kept busy"
+    return (
+        f"Processes of {report.seconds:g} s; {busy}, and the machine's load average was "
+        f"{report.load:.1f} at the start."
+    )
+
+
+def script_summary(report: ScriptReport) -> str:
+    ratios = report.ratios
+    if not ratios:
+        return "No script was measured."
+    return (
+        f"Of all: geometric mean {geometric_mean(ratios):.2f} (target {MEAN_TARGET:.2f}), worst "
+        f"{max(ratios):.2f} (target {EACH_TARGET:.2f})."
+    )
+
+
+def script_table(report: ScriptReport, library: str) -> Table:
+    """The scripts' table for the terminal."""
+    table = Table(title=f"whole scripts, {library} against JAX")
+    for heading in SCRIPT_HEADINGS:
+        table.add_column(heading)
+    for row in script_rows(report.outcomes):
+        table.add_row(*row)
+    return table
+
+
+def script_lines(report: ScriptReport | None) -> list[str]:
+    """The scripts' section of the report."""
+    about = ABOUT_SCRIPTS.format(count=len(SCRIPTS))
+    lines = ["", "## Whole scripts", "", *about.splitlines()]
+    if report is None:
+        return lines
+    lines += [
+        "",
+        script_conditions(report),
+        script_summary(report),
+        "",
+        "| " + " | ".join(SCRIPT_HEADINGS) + " |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    return lines + [markdown_row(row) for row in script_rows(report.outcomes)]
+
+
+def markdown_row(row: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
 def terminal_table(outcomes: list[Outcome], library: str) -> Table:
     table = Table(title=f"{library} against JAX (ratio: below 1 is faster or smaller than JAX)")
     for heading in HEADINGS:
@@ -114,7 +211,7 @@ def versions() -> dict[str, Any]:
     }
 
 
-def markdown(outcomes: list[Outcome], library: str) -> str:
+def markdown(outcomes: list[Outcome], library: str, scripts: ScriptReport | None = None) -> str:
     about = ", ".join(f"{name} {value}" for name, value in versions().items())
     lines = [
         "# Benchmarks",
@@ -128,22 +225,39 @@ def markdown(outcomes: list[Outcome], library: str) -> str:
         "| " + " | ".join(HEADINGS) + " |",
         "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
-    for row in rows(outcomes):
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
-    return "\n".join(lines) + "\n"
+    lines += [markdown_row(row) for row in rows(outcomes)]
+    return "\n".join([*lines, *script_lines(scripts)]) + "\n"
 
 
-def as_json(outcomes: list[Outcome], library: str) -> dict[str, Any]:
-    def comparison(each: Comparison) -> dict[str, Any]:
-        return {
-            "label": each.label,
-            "unit": each.unit,
-            library: each.candidate,
-            "jax": each.reference,
-            "ratio": each.ratio,
-            "remark": each.remark,
+def comparison_data(each: Comparison, library: str) -> dict[str, Any]:
+    return {
+        "label": each.label,
+        "unit": each.unit,
+        library: each.candidate,
+        "jax": each.reference,
+        "ratio": each.ratio,
+        "remark": each.remark,
+    }
+
+
+def script_data(report: ScriptReport, library: str) -> dict[str, Any]:
+    scripts: dict[str, Any] = {}
+    for script, result in report.outcomes:
+        if isinstance(result, str):
+            scripts[script.title] = {"error": result}
+            continue
+        scripts[script.title] = {
+            "steps": result.steps,
+            "comparisons": [comparison_data(each, library) for each in result.comparisons],
+            "difference": result.difference,
         }
+    conditions = {"seconds": report.seconds, "load": report.load, "busy": report.busy}
+    return {**conditions, "scripts": scripts}
 
+
+def as_json(
+    outcomes: list[Outcome], library: str, scripts: ScriptReport | None = None
+) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for figure, result in outcomes:
         entry: dict[str, Any] = {"title": figure.title, "target": figure.target}
@@ -152,16 +266,21 @@ def as_json(outcomes: list[Outcome], library: str) -> dict[str, Any]:
         else:
             entry["ratio"] = result.ratio
             entry["met"] = figure.met(result)
-            entry["comparisons"] = [comparison(each) for each in result.comparisons]
-            entry["information"] = [comparison(each) for each in result.information]
+            entry["comparisons"] = [comparison_data(each, library) for each in result.comparisons]
+            entry["information"] = [comparison_data(each, library) for each in result.information]
             entry["notes"] = result.notes
             entry["bounds"] = [asdict(bound) for bound in result.bounds]
             entry["failures"] = result.failures
         figures[figure.name] = entry
-    return {"versions": versions(), "figures": figures}
+    report: dict[str, Any] = {"versions": versions(), "figures": figures}
+    if scripts is not None:
+        report["whole_scripts"] = script_data(scripts, library)
+    return report
 
 
-def write(outcomes: list[Outcome], library: str, text: Path, data: Path) -> None:
+def write(
+    outcomes: list[Outcome], library: str, scripts: ScriptReport | None, text: Path, data: Path
+) -> None:
     text.parent.mkdir(parents=True, exist_ok=True)
-    text.write_text(markdown(outcomes, library), encoding="utf-8")
-    data.write_text(json.dumps(as_json(outcomes, library), indent=1) + "\n")
+    text.write_text(markdown(outcomes, library, scripts), encoding="utf-8")
+    data.write_text(json.dumps(as_json(outcomes, library, scripts), indent=1) + "\n")

@@ -1,19 +1,24 @@
 """The benchmarks run on maxjax, and their arithmetic is right."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
 import maxjax
-from benchmarks import compiling, models
+from benchmarks import compiling, models, whole_scripts
 from benchmarks.agreement import disagreement
 from benchmarks.calls import CALLS
 from benchmarks.figures import FIGURES, Figure
 from benchmarks.measure import Bound, Comparison, Result
 from benchmarks.report import as_json, cells, markdown
 from benchmarks.steady import PROGRAMS
+from benchmarks.whole_scripts import SCRIPTS, Process, Script, ScriptReport, ScriptResult
 from benchmarks.worker import Worker
 from maxjax._base import config
 
@@ -169,3 +174,102 @@ def test_the_graph_backend_is_cited_from_its_last_measurement(monkeypatch, tmp_p
 
 def test_figures_have_names_of_their_own():
     assert len({figure.name for figure in FIGURES}) == len(FIGURES)
+
+
+def test_every_script_is_measured():
+    assert {file.stem for file in whole_scripts.FOLDER.glob("*.py")} == set(SCRIPTS)
+
+
+# The others take the same way, and run when they are measured.
+@pytest.mark.parametrize("name", ["decoding", "kmeans"])
+def test_a_script_prints_the_same_on_both_libraries(name):
+    ours, theirs = (
+        whole_scripts.run_script(name, library, {"MAXJAX_COMPILE": "never"}, 60.0, 3, small=True)
+        for library in ("maxjax", "jax")
+    )
+    assert len(ours.numbers) == len(theirs.numbers) == 3
+    assert whole_scripts.difference(SCRIPTS[name], ours, theirs) is None
+    assert 0 < ours.seconds[0] < ours.seconds[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("print('hello')", "printed 'hello', not a step"), ("raise ValueError('no')", "no")],
+)
+def test_a_script_that_fails_is_an_error(monkeypatch, tmp_path, text, message):
+    monkeypatch.setattr(whole_scripts, "FOLDER", tmp_path)
+    (tmp_path / "broken.py").write_text(text)
+    with pytest.raises(whole_scripts.BenchmarkError, match=message):
+        whole_scripts.run_script("broken", "jax", {}, 60.0)
+
+
+def test_a_script_ends_when_its_time_is_over(monkeypatch, tmp_path):
+    monkeypatch.setattr(whole_scripts, "FOLDER", tmp_path)
+    (tmp_path / "endless.py").write_text("for step in range(10**9): print(step, 0.5)")
+    process = whole_scripts.run_script("endless", "jax", {}, 0.0)
+    assert process.numbers == [0.5] * whole_scripts.LEAST_STEPS
+
+
+def test_a_process_that_builds_is_found(tmp_path):
+    directory = str(tmp_path)
+    environment = {**os.environ, "MAXJAX_CACHE_DIR": directory}
+    with subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True); input()"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        folder = Path("/proc", str(process.pid))
+        assert whole_scripts.uses(folder, directory) == folder.exists()
+        assert not whole_scripts.uses(folder, directory + "/other")
+    whole_scripts.await_builders(directory)
+
+
+def test_a_step_is_the_mean_of_the_last_third():
+    assert Process([0.0] * 6, [9.0, 9.1, 10.0, 11.0, 12.0, 14.0]).step_seconds == 2.0
+    assert Process([0.0] * 4, [1.0, 2.0, 3.0, 5.0]).step_seconds == 2.0
+
+
+def test_numbers_are_compared_relative_to_themselves():
+    script = Script("a script", 1e-3)
+    theirs = Process([1000.0, 1.0], [1.0, 2.0])
+    assert whole_scripts.difference(script, Process([1000.5, 1.0, 7.0]), theirs) is None
+    assert whole_scripts.difference(script, Process([1000.0, 1.01]), theirs)
+
+
+def script_result(ratios, difference=None):
+    first, second, step = (comparison([ratio]) for ratio in ratios)
+    return ScriptResult([(7, 9), (5, 8)], first, second, step, difference)
+
+
+def test_scripts_are_reported():
+    script, other = Script("a script", 0.0), Script("another", 0.0)
+    outcomes = [(script, script_result([0.5, 0.25, 1.0])), (other, script_result([0.5, 1.0, 1.0]))]
+    report = ScriptReport(18.0, 0.25, True, outcomes)
+    text = markdown([], "maxjax", report)
+    cell = "0.50 (1 ms / 2 ms)"
+    assert f"| a script | 5, 8 | {cell} | 0.25 (500 µs / 2 ms) | 1.00 (2 ms / 2 ms) | yes |" in text
+    assert "| geometric mean |  | 0.50 | 0.50 | 1.00 |  |" in text
+    assert "one core was kept busy" in text and "geometric mean 0.63 (target 0.60)" in text
+    data = as_json([], "maxjax", report)["whole_scripts"]
+    assert data["busy"] and data["scripts"]["a script"]["comparisons"][1]["ratio"] == 0.25
+    assert "whole_scripts" not in as_json([], "maxjax")
+
+
+def test_scripts_that_differ_or_fail_are_reported():
+    script = Script("a script", 0.0)
+    outcomes = [(script, script_result([0.5] * 3, "array 0 differs")), (script, "crashed")]
+    text = markdown([], "maxjax", ScriptReport(18.0, 0.0, False, outcomes))
+    assert "| no: array 0 differs |" in text
+    assert "| a script |  |  |  |  | no: crashed |" in text
+    for each in outcomes:
+        assert ScriptReport(18.0, 0.0, False, [each]).failed
+
+
+@pytest.mark.parametrize(
+    ("ratios", "met"), [([0.5, 0.5, 0.8], True), ([0.1, 0.1, 1.1], False), ([0.7] * 3, False)]
+)
+def test_scripts_meet_their_targets_in_each_ratio_and_in_the_mean(ratios, met):
+    report = ScriptReport(18.0, 0.0, False, [(Script("a", 0.0), script_result(ratios))])
+    assert report.met == met

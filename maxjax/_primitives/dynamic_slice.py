@@ -21,6 +21,7 @@ from maxjax._primitives.indexing import CLIP, gather_p, scatter_p
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import FactorRule, axis_factors, is_linear, no_flops, scalar_like
+from maxjax._primitives.sharding import along_batch
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering
@@ -214,8 +215,8 @@ def _dynamic_update_slice_batch(size: int, operands: Sequence[Array], axes: Sequ
                                 ) -> tuple[Array, int]:
     operand, update, *starts = operands
     operand, update = (
-        broadcast_leading(value, size) if axis is None else move_axis(value, axis, 0)
-        for value, axis in ((operand, axes[0]), (update, axes[1])))
+        along_batch(broadcast_leading(value, size), 0) if axis is None
+        else move_axis(value, axis, 0) for value, axis in ((operand, axes[0]), (update, axes[1])))
     if all(axis is None for axis in axes[2:]):
         return dynamic_update_slice_p.bind(operand, update, *_with_zero(tuple(starts), 0)), 0
     if not size:

@@ -20,6 +20,8 @@ from maxjax._base.meshes import (
     Mesh,
     PartitionSpec,
     entry_axes,
+    get_abstract_mesh,
+    spec_axes,
 )
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
@@ -237,6 +239,22 @@ reshard_p = _identity(
     batch=_reshard_batch,
     placement=lambda *, dst_sharding: dst_sharding,
 )
+
+
+def along_batch(repeated: Array, axis: int, entry: Any = None) -> Array:
+    """What was repeated along ``axis``, to be mapped there: it lies along Explicit axes as
+    ``entry``, or the batch that a running rule maps, says."""
+    entry = context.batch_entry if entry is None else entry
+    if entry is None:
+        return repeated
+    # Of what no mesh knows it is the one around: whole on each device.
+    mesh, spec = repeated.aval.mesh_spec or (
+        get_abstract_mesh(), PartitionSpec(*[None] * repeated.ndim))
+    if not set(mesh.explicit_axes).difference(spec_axes(spec)).issuperset(entry_axes(entry)):
+        return repeated
+    entries = [*spec.partitions[:axis], entry, *spec.partitions[axis + 1:]]
+    return reshard_p.bind(
+        repeated, dst_sharding=NamedSharding(mesh, spec.update(partitions=entries)))
 
 
 def inner_mesh(closed: ClosedJaxpr) -> Mesh | None:

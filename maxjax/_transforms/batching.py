@@ -11,16 +11,8 @@ import numpy as np
 
 from maxjax._base import config
 from maxjax._base.errors import InternalError
-from maxjax._base.meshes import (
-    AxisName,
-    PartitionSpec,
-    SpecEntry,
-    entry_axes,
-    get_abstract_mesh,
-    spec_axes,
-)
+from maxjax._base.meshes import AxisName, SpecEntry
 from maxjax._base.meshes import use as mesh_use
-from maxjax._base.shardings import NamedSharding
 from maxjax._ir.axes import jaxpr_uses_axis, named_axes, uses_axis
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
@@ -41,7 +33,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatBackward, FlatFunction, FlatJvp, FlatVjp, Params, Value
 from maxjax._primitives.broadcasting import broadcast_leading, reduce_sum
 from maxjax._primitives.layout import move_axis, squeeze_p
-from maxjax._primitives.sharding import reshard_p
+from maxjax._primitives.sharding import along_batch
 from maxjax._primitives.slicing import slice_p
 
 
@@ -275,18 +267,7 @@ def to_axis(value: Array, axis: int | None, target: int, size: int, entry: SpecE
     over the Explicit axes of ``entry``, or else of the batch that the running rule maps."""
     if axis is not None:
         return move_axis(value, axis, target)
-    repeated = move_axis(broadcast_leading(value, size), 0, target)
-    entry = context.batch_entry if entry is None else entry
-    if entry is None:
-        return repeated
-    # A value without a mesh counts as replicated over the mesh around the code.
-    mesh, spec = repeated.aval.mesh_spec or (
-        get_abstract_mesh(), PartitionSpec(*[None] * repeated.ndim))
-    if not set(mesh.explicit_axes).difference(spec_axes(spec)).issuperset(entry_axes(entry)):
-        return repeated
-    entries = [*spec.partitions[:target], entry, *spec.partitions[target + 1:]]
-    return reshard_p.bind(
-        repeated, dst_sharding=NamedSharding(mesh, spec.update(partitions=entries)))
+    return along_batch(move_axis(broadcast_leading(value, size), 0, target), target, entry)
 
 
 def batch_flat(function: FlatFunction, size: int, operands: Sequence[Value],

@@ -63,7 +63,7 @@ def with_rule(j, x):
     def clipped(x):
         return 10 * x
 
-    clipped.defvjp(lambda x: (clipped(x), None), lambda _, ct: (ct.clip(-1, 1),))
+    clipped.defvjp(lambda x: (clipped(x), None), lambda _, cotangent: (cotangent.clip(-1, 1),))
     return clipped(j.numpy.sin(x))
 
 

@@ -64,14 +64,14 @@ def multiply_add(j):
 
         return p.bind(x, y, z), p.bind(whole(xt, x), y, p.bind(x, whole(yt, y), whole(zt, z)))
 
-    def transpose(ct, x, y, z):
+    def transpose(cotangent, x, y, z):
         def product(linear, other):
             if not m.ad.is_undefined_primal(linear):
                 return None
-            return p.bind(other, ct, zeros(j.typeof(other)))
+            return p.bind(other, cotangent, zeros(j.typeof(other)))
 
         zeros = m.ad.zeros_like_aval
-        return product(x, y), product(y, x), ct if m.ad.is_undefined_primal(z) else None
+        return product(x, y), product(y, x), cotangent if m.ad.is_undefined_primal(z) else None
 
     def batch(args, axes):
         size, = {x.shape[axis] for x, axis in zip(args, axes) if axis is not None}
@@ -91,7 +91,7 @@ def scaled(j):
     p.def_impl(lambda x, *, by: x * np.asarray(by, x.dtype))
     p.def_abstract_eval(lambda x, *, by: j.core.ShapedArray(x.shape, x.dtype))
     lowered(j, p, lambda x, *, by: x * by)
-    m.ad.deflinear2(p, lambda ct, x, *, by: [p.bind(ct, by=by)])
+    m.ad.deflinear2(p, lambda cotangent, x, *, by: [p.bind(cotangent, by=by)])
     m.batching.defvectorized(p)
     return lambda x, y: p.bind(x, by=2.5) * p.bind(y, by=-1.0)
 
@@ -124,7 +124,8 @@ def bilinear(j):
     p.def_impl(np.multiply)
     p.def_abstract_eval(lambda x, y: j.core.ShapedArray(x.shape, x.dtype))
     lowered(j, p, lambda x, y: x * y)
-    m.ad.defbilinear(p, lambda ct, x, y: p.bind(ct, y), lambda ct, x, y: p.bind(x, ct))
+    m.ad.defbilinear(p, lambda cotangent, x, y: p.bind(cotangent, y),
+                    lambda cotangent, x, y: p.bind(x, cotangent))
     m.batching.primitive_batchers[p] = lambda args, axes: (
         p.bind(*[m.batching.bdim_at_front(x, axis, 2) for x, axis in zip(args, axes)]), 0)
     return lambda x, y: p.bind(p.bind(x, y), x)

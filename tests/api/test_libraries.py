@@ -26,12 +26,12 @@ def test_numbers_among_the_residuals_stay_numbers(transform):
         def forward(x):
             return j.numpy.sin(x), (x, True, 2, 3.5, 1j, j.numpy.ones(2))
 
-        def backward(residuals, ct):
+        def backward(residuals, cotangent):
             x, flag, count, scale, imaginary, array = residuals
             seen.append([isinstance(value, kind) for value, kind in (
                 (flag, bool), (count, int), (scale, float), (imaginary, complex),
                 (array, (j.Array, j.core.Tracer)))])
-            return (ct * (j.numpy.cos(x) * scale if flag and count == 2 else x),)
+            return (cotangent * (j.numpy.cos(x) * scale if flag and count == 2 else x),)
 
         f = j.custom_vjp(j.numpy.sin)
         f.defvjp(forward, backward)
@@ -106,7 +106,7 @@ from jax.extend import source_info_util
 from jax.interpreters import ad
 
 traceback_util.register_exclusion(__file__)
-ad.primitive_transposes[stop_gradient_p] = lambda ct, x: (ct,)
+ad.primitive_transposes[stop_gradient_p] = lambda cotangent, x: (cotangent,)
 class Node: pass
 assert dict in _registry and tuple in _registry and Node not in _registry
 jax.tree_util.register_pytree_node(Node, lambda n: ((), None), lambda a, c: Node())

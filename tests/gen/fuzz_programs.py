@@ -378,7 +378,7 @@ class Writer:
         if self.chance(0.5) and self.reverse:
             self.line(depth, f"{rule} = j.custom_vjp(lambda t: {value})")
             self.line(depth, f"{rule}.defvjp(lambda t: ({value}, jnp.cos(t)), "
-                             "lambda res, ct: (2 * ct * res,))")
+                             "lambda res, cotangent: (2 * cotangent * res,))")
         else:
             self.line(depth, f"{rule} = j.custom_jvp(lambda t: {value})")
             # Not {rule}(t): where scan is differentiated in reverse, JAX ignores the rule of the

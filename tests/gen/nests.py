@@ -51,7 +51,7 @@ def with_checkpoint(j: Any, f: Function) -> Function:
 def with_custom_vjp(j: Any, f: Function) -> Function:
     rule = j.custom_vjp(f)
     rule.defvjp(lambda x, n: (f(x, n), (x, j.numpy.cos(f(x, n)))),
-                lambda residuals, ct: (2 * ct * residuals[1] - residuals[0], None))
+                lambda residuals, cotangent: (2 * cotangent * residuals[1] - residuals[0], None))
     return rule
 
 

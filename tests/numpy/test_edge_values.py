@@ -325,7 +325,8 @@ def test_optimized_remat_calls_the_function(residual: str) -> None:
             return j.numpy.sin(x), kept
 
         f = j.custom_vjp(j.numpy.tan)
-        f.defvjp(forward, lambda kept, ct: (ct * (kept[0] if kept else 2.),), optimize_remat=True)
+        f.defvjp(forward, lambda kept, cotangent: (cotangent * (kept[0] if kept else 2.),),
+                 optimize_remat=True)
         square = {
             "remat": lambda x: j.remat(f)(x) ** 2,
             "around": j.remat(lambda x: f(x) ** 2),

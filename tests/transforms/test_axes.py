@@ -83,7 +83,7 @@ def with_vjp(j, f):
     g = j.custom_vjp(f)
     # The backward rule communicates, so that it shows whether it finds the axis.
     g.defvjp(lambda x: (f(x), j.lax.pmean(x, "i")),
-             lambda mean, ct: (j.lax.psum(ct, "i") * mean,))
+             lambda mean, cotangent: (j.lax.psum(cotangent, "i") * mean,))
     return g
 
 
@@ -175,7 +175,7 @@ def test_transpose_of_all_to_all():
     x, y = (rng.normal(size=(4, 4, 3)).astype(np.float32) for _ in range(2))
     f = lambda v: lax.all_to_all(v, "i", 0, 1)
     out = maxjax.vmap(f, axis_name="i")(x)
-    pulled = maxjax.vmap(lambda v, ct: maxjax.vjp(f, v)[1](ct)[0], axis_name="i")(
+    pulled = maxjax.vmap(lambda v, cotangent: maxjax.vjp(f, v)[1](cotangent)[0], axis_name="i")(
         x, y.swapaxes(1, 2))
     np.testing.assert_allclose(np.vdot(out, y.swapaxes(1, 2)), np.vdot(x, pulled), rtol=1e-5)
 

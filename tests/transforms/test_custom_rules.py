@@ -34,7 +34,8 @@ DIRECTION = np.array([1.0, 0.5, -2.0], np.float32)
 
 def with_vjp(j, f):
     g = j.custom_vjp(f)
-    g.defvjp(lambda x: (f(x), (x, j.numpy.cos(x))), lambda res, ct: (2 * ct * res[1],))
+    g.defvjp(lambda x: (f(x), (x, j.numpy.cos(x))),
+             lambda res, cotangent: (2 * cotangent * res[1],))
     return g
 
 
@@ -44,8 +45,8 @@ def with_vjp_zeros(j, f):
     def fwd(x, y):
         return (f(x.value), y.value * 2), (y.value if x.perturbed else 0 * y.value)
 
-    def bwd(res, cts):
-        first, second = cts
+    def bwd(res, cotangents):
+        first, second = cotangents
         return (None if isinstance(first, zero) else 3 * first * res,
                 None if isinstance(second, zero) else 5 * second)
 
@@ -64,7 +65,7 @@ def with_gradient(j, f):
     @j.custom_gradient
     def g(x):
         wave = j.numpy.cos(x)
-        return f(x), lambda ct: ct * wave
+        return f(x), lambda cotangent: cotangent * wave
 
     return g
 
@@ -168,7 +169,8 @@ def test_well_formed(names):
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def vjp_of(j, bwd=lambda res, ct: (ct,), fwd=lambda x: (x, None), fun=lambda x: x, **options):
+def vjp_of(j, bwd=lambda res, cotangent: (cotangent,), fwd=lambda x: (x, None), fun=lambda x: x,
+           **options):
     f = j.custom_vjp(fun)
     f.defvjp(fwd, bwd, **options)
     return f
@@ -200,13 +202,13 @@ ERRORS = {
     "jacfwd": lambda j: j.jacfwd(vjp_of(j))(1.0),
     "no vjp": lambda j: j.custom_vjp(lambda x: x)(1.0),
     "no jvp": lambda j: j.custom_jvp(lambda x: x)(1.0),
-    "no tuple": lambda j: j.grad(vjp_of(j, lambda res, ct: ct))(1.0),
-    "too many": lambda j: j.grad(vjp_of(j, lambda res, ct: (ct, ct)))(1.0),
-    "other shape": lambda j: j.grad(vjp_of(j, lambda res, ct: (j.numpy.ones(2),)))(1.0),
-    "text": lambda j: j.grad(vjp_of(j, lambda res, ct: ("a",)))(1.0),
+    "no tuple": lambda j: j.grad(vjp_of(j, lambda res, cotangent: cotangent))(1.0),
+    "too many": lambda j: j.grad(vjp_of(j, lambda res, cotangent: (cotangent, cotangent)))(1.0),
+    "other shape": lambda j: j.grad(vjp_of(j, lambda res, cotangent: (j.numpy.ones(2),)))(1.0),
+    "text": lambda j: j.grad(vjp_of(j, lambda res, cotangent: ("a",)))(1.0),
     "residual of text": lambda j: j.grad(vjp_of(j, fwd=lambda x: (x, "a")))(1.0),
     "missing key": lambda j: j.grad(vjp_of(
-        j, lambda res, ct: ({"a": ct},), lambda d: (d["a"], None),
+        j, lambda res, cotangent: ({"a": cotangent},), lambda d: (d["a"], None),
         lambda d: d["a"]))({"a": 1.0, "b": 2.0}),
     "forward without pair": lambda j: j.grad(vjp_of(j, fwd=lambda x: x))(1.0),
     "forward of another tree": lambda j: j.grad(
@@ -263,7 +265,7 @@ def test_errors(name):
 def test_fixed_tracers():
     def call(j):
         f = j.custom_vjp(lambda n, x: n * x, nondiff_argnums=(0,))
-        f.defvjp(lambda n, x: (n * x, None), lambda n, res, ct: (ct,))
+        f.defvjp(lambda n, x: (n * x, None), lambda n, res, cotangent: (cotangent,))
         return j.jit(lambda y: f(y, 1.0))(2.0)
 
     assert_same_error(*errors_of(call))
@@ -279,47 +281,51 @@ def test_unknown_branch_names_static_argnums():
 
 CALLS = {
     "defaults": lambda j: j.grad(vjp_of(
-        j, lambda res, ct: (ct * res, None), lambda x, y: (x * y, y), lambda x, y=2.0: x * y))(3.0),
+        j, lambda res, cotangent: (cotangent * res, None), lambda x, y: (x * y, y),
+        lambda x, y=2.0: x * y))(3.0),
     "keywords": lambda j: j.grad(lambda x: vjp_of(
-        j, lambda res, ct: (ct, 5 * ct), lambda x, y: (x * y, y),
+        j, lambda res, cotangent: (cotangent, 5 * cotangent), lambda x, y: (x * y, y),
         lambda x, y: x * y)(x, y=x))(3.0),
-    "list of cotangents": lambda j: j.grad(vjp_of(j, lambda res, ct: [3 * ct]))(1.0),
-    "none": lambda j: j.grad(vjp_of(j, lambda res, ct: (None,)))(1.0),
+    "list of cotangents": lambda j: j.grad(vjp_of(j, lambda res, cotangent: [3 * cotangent]))(1.0),
+    "none": lambda j: j.grad(vjp_of(j, lambda res, cotangent: (None,)))(1.0),
     "prefix": lambda j: j.grad(vjp_of(
-        j, lambda res, ct: (ct,), lambda d: (d["a"] + d["b"], None),
+        j, lambda res, cotangent: (cotangent,), lambda d: (d["a"] + d["b"], None),
         lambda d: d["a"] + d["b"]))({"a": 1.0, "b": 2.0}),
     "none within": lambda j: j.grad(vjp_of(
-        j, lambda res, ct: ({"a": ct, "b": None},), lambda d: (d["a"] + d["b"], None),
+        j, lambda res, cotangent: ({"a": cotangent, "b": None},), lambda d: (d["a"] + d["b"], None),
         lambda d: d["a"] + d["b"]))({"a": 1.0, "b": (2.0, 3.0)[0]}),
     "integer argument": lambda j: j.grad(vjp_of(
-        j, lambda n, ct: (ct, ct * n), lambda n, x: (n * x, n), lambda n, x: n * x), (0, 1),
+        j, lambda n, cotangent: (cotangent, cotangent * n), lambda n, x: (n * x, n),
+        lambda n, x: n * x), (0, 1),
         allow_int=True)(2, 3.0),
     "integer result": lambda j: j.grad(lambda x: vjp_of(
-        j, lambda res, cts: (cts[0] * 2,), lambda x: ((x, j.numpy.int32(3)), None),
+        j, lambda res, cotangents: (cotangents[0] * 2,), lambda x: ((x, j.numpy.int32(3)), None),
         lambda x: (x, j.numpy.int32(3)))(x)[0])(1.0),
     "tree of residuals": lambda j: j.vjp(vjp_of(
-        j, lambda res, ct: (res["a"][0] * ct["y"] + res["b"] * ct["z"],),
+        j, lambda res, cotangent: (res["a"][0] * cotangent["y"] + res["b"] * cotangent["z"],),
         lambda x: ({"y": 2 * x, "z": x}, {"a": (x, 3), "b": 2.0}),
         lambda x: {"y": 2 * x, "z": x}), j.numpy.asarray(X))[1]({"y": X, "z": X}),
     "fixed function": lambda j: j.grad(lambda x: _fixed(j)(j.numpy.sin, x, 3))(0.5),
     "fixed function under jit": lambda j: j.jit(j.grad(
         lambda x: _fixed(j)(j.numpy.sin, x, 3)))(0.5),
     "unmapped argument": lambda j: j.vmap(j.grad(lambda x, y: vjp_of(
-        j, lambda res, ct: (ct * res[1], ct * res[0]), lambda x, y: (x * y, (x, y)),
+        j, lambda res, cotangent: (cotangent * res[1], cotangent * res[0]),
+        lambda x, y: (x * y, (x, y)),
         lambda x, y: x * y)(x, y), (0, 1)), (0, None))(X, X[0]),
     "cotangent summed over the map": lambda j: j.grad(lambda y: j.vmap(lambda x: vjp_of(
-        j, lambda res, ct: (ct * res[1], ct * res[0]), lambda x, y: (x * y, (x, y)),
+        j, lambda res, cotangent: (cotangent * res[1], cotangent * res[0]),
+        lambda x, y: (x * y, (x, y)),
         lambda x, y: x * y)(x, y))(X).sum())(X[0]),
     "second derivative": lambda j: j.grad(j.grad(vjp_of(
-        j, lambda x, ct: (ct * j.numpy.cos(x) * 2,), lambda x: (j.numpy.sin(x), x),
+        j, lambda x, cotangent: (cotangent * j.numpy.cos(x) * 2,), lambda x: (j.numpy.sin(x), x),
         lambda x: j.numpy.sin(x))))(0.5),
     "second derivative staged": lambda j: j.grad(j.jit(j.grad(j.jit(vjp_of(
-        j, lambda x, ct: (ct * j.numpy.cos(x) * 2,), lambda x: (j.numpy.sin(x), x),
+        j, lambda x, cotangent: (cotangent * j.numpy.cos(x) * 2,), lambda x: (j.numpy.sin(x), x),
         lambda x: j.numpy.sin(x))))))(0.5),
     "unused tangent": lambda j: j.jit(
         lambda x: j.jvp(vjp_of(j), (x,), (1.0,))[0])(1.0),
     "remat of a custom forward": lambda j: j.grad(j.checkpoint(vjp_of(
-        j, lambda x, ct: (ct * x,), lambda x: (x * 2, x), optimize_remat=True,
+        j, lambda x, cotangent: (cotangent * x,), lambda x: (x * 2, x), optimize_remat=True,
         fun=lambda x: x * 2)))(3.0),
     "static argument": lambda j: j.grad(j.checkpoint(
         lambda x, n: x ** n if n > 2 else x, static_argnums=(1,)))(2.0, 3),
@@ -338,10 +344,12 @@ CALLS = {
         policy=j.checkpoint_policies.save_only_these_names("s"))))(X),
     "convert a closure": lambda j: j.grad(lambda x: _converted(j, x))(X[1]),
     "linear call": lambda j: j.vjp(lambda x: j.custom_derivatives.linear_call(
-        lambda r, x: {"y": x / r}, lambda r, ct: 7 * ct["y"] / r, 2.0, x), 3.0)[1]({"y": 1.0}),
+        lambda r, x: {"y": x / r}, lambda r, cotangent: 7 * cotangent["y"] / r, 2.0, x), 3.0)[1](
+            {"y": 1.0}),
     "linear call, transposed twice": lambda j: j.linear_transpose(
         lambda y: j.linear_transpose(lambda x: j.custom_derivatives.linear_call(
-            lambda r, x: 3 * x / r, lambda r, ct: 7 * ct / r, 2.0, x), 1.0)(y)[0], 1.0)(1.0),
+            lambda r, x: 3 * x / r, lambda r, cotangent: 7 * cotangent / r, 2.0, x),
+            1.0)(y)[0], 1.0)(1.0),
     "mapped by a rule": lambda j: j.vmap(mapped(j, lambda n, b, x: (x * n, True)))(X),
     "rule not called": lambda j: j.vmap(
         lambda x: x + mapped(j, lambda n, b, x: (x * n, True))(2.0))(X),
@@ -371,14 +379,14 @@ CALLS = {
 
 def _fixed(j):
     f = j.custom_vjp(lambda f, x, n: f(x) * n, nondiff_argnums=(0,), nondiff_argnames=("n",))
-    f.defvjp(lambda f, x, n: (f(x) * n, x), lambda f, n, x, ct: (ct * f(x) * n,))
+    f.defvjp(lambda f, x, n: (f(x) * n, x), lambda f, n, x, cotangent: (cotangent * f(x) * n,))
     return f
 
 
 def _converted(j, x):
     function, values = j.closure_convert(lambda y: x * y + X[0], 1.0)
     assert len(values) == 1
-    f = vjp_of(j, lambda res, ct: (None, 7 * ct), lambda y, v: (function(y, v), None),
+    f = vjp_of(j, lambda res, cotangent: (None, 7 * cotangent), lambda y, v: (function(y, v), None),
                lambda y, v: function(y, v))
     return f(2.0, *values)
 
@@ -408,7 +416,7 @@ def test_methods():
         def apply(self, x):
             return 2 * x
 
-        apply.defvjp(lambda self, x: (2 * x, None), lambda self, res, ct: (7 * ct,))
+        apply.defvjp(lambda self, x: (2 * x, None), lambda self, res, cotangent: (7 * cotangent,))
 
     assert float(maxjax.grad(Scale().apply)(1.0)) == 7
 

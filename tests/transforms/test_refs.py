@@ -489,7 +489,7 @@ def test_more_than_jax():
      "export"),
     ("r = jax.new_ref(1.)\n"
      "g = jax.custom_vjp(lambda x: x)\n"
-     "g.defvjp(lambda x: (x * r[...], None), lambda _, ct: (ct,))\n"
+     "g.defvjp(lambda x: (x * r[...], None), lambda _, cotangent: (cotangent,))\n"
      "jax.grad(jax.jit(lambda x: g(x)))(1.)", "not supported"),
     ("r = jax.new_ref(jnp.ones(2)); jax.vmap(lambda a: a[...] + r[0])(r)", "both closed over"),
 ])

@@ -128,9 +128,11 @@ class Partitioner:
             for eqn in jaxpr.eqns:
                 scopes.source_line = eqn.source
                 body.equation(eqn)
-            return [body.read(atom, layout, f"output {number}")
-                    for number, (atom, layout) in enumerate(
-                        zip(jaxpr.outvars, out_layouts, strict=True))]
+            results = [body.read(atom, layout, f"output {number}")
+                       for number, (atom, layout) in enumerate(
+                           zip(jaxpr.outvars, out_layouts, strict=True))]
+            body.values.clear()      # tracers that are held longer would have leaked
+            return results
 
         with inherited_source_lines():
             result = trace_to_jaxpr(function, avals, jaxpr.debug_info)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, overload
 
-from maxjax._base import config, pytree
+from maxjax._base import pytree
 from maxjax._base.meshes import (
     AbstractMesh,
     AnyMesh,
@@ -25,7 +24,7 @@ from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.outputs import check_outputs
-from maxjax._ir.trace import Array, check_leaks, context
+from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Function
 from maxjax._primitives.unreduced import vary_unreduced_cast_p
@@ -185,8 +184,6 @@ class _Call:
 
         with inside(mesh, manual, self.check_vma):
             last = trace.run(body, inputs.avals, values, inputs.specs)
-        if config.check_tracer_leaks.value:
-            check_leaks(weakref.ref(trace))
         return pytree.unflatten(pytree.canonical(out_tree), last.apply(out_specs))
 
     # --- arguments --------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from maxjax._base.meshes import (
     AxisType,
     Mesh,
     PartitionSpec,
+    SpecEntry,
     entry_axes,
     get_abstract_mesh,
     spec_axes,
@@ -241,13 +242,13 @@ reshard_p = _identity(
 )
 
 
-def along_batch(repeated: Array, axis: int, entry: Any = None) -> Array:
-    """What was repeated along ``axis``, to be mapped there: it lies along Explicit axes as
-    ``entry``, or the batch that a running rule maps, says."""
+def along_batch(repeated: Array, axis: int, entry: SpecEntry | None = None) -> Array:
+    """A value that was repeated along ``axis`` to be mapped there, split over the Explicit axes of
+    ``entry``, or else of the batch that the running rule maps."""
     entry = context.batch_entry if entry is None else entry
     if entry is None:
         return repeated
-    # Of what no mesh knows it is the one around: whole on each device.
+    # A value without a mesh counts as replicated over the mesh around the code.
     mesh, spec = repeated.aval.mesh_spec or (
         get_abstract_mesh(), PartitionSpec(*[None] * repeated.ndim))
     if not set(mesh.explicit_axes).difference(spec_axes(spec)).issuperset(entry_axes(entry)):

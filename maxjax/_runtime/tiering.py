@@ -314,11 +314,10 @@ class Tiering(program_module.Tiering):
                 program.rejected = None
         return outputs
 
-
     def _call_uncompiled(self, program: Program, compiled: CompiledProgram,
                          values: list[np.ndarray]) -> list[Any]:
         """A call on the vector machine; it is timed, as those of tier 0 are."""
-        if config.compile_mode.value == "always" and program.state == "native":
+        if config.compile_mode.value == "always" and program.state in ("native", "queued"):
             self.compile_or_warn(program)
             compiled = program.compiled
         start = _clock()

@@ -21,6 +21,7 @@ from maxjax._base import config
 from maxjax._max.mojo import bytecode
 from maxjax._max.mojo import plan as plan_module
 from maxjax._max.mojo.check_code import check_code
+from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.plan import Plan
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import LongCalls, Tiering
@@ -159,6 +160,17 @@ def test_shapes(name):
                     ours.astype(np.float64), theirs.astype(np.float64),
                     rtol=1e-2 if ours.dtype.itemsize == 2 else 2e-5,
                     atol=2e-4 * max(1.0, float(np.abs(x).sum()) / 1e3), err_msg=str((name, shape)))
+
+
+def test_lines_of_bytes_end_with_a_vector():
+    """A costly operation on bytes goes by 128 elements: a block that is no multiple of that would
+    be written past its end."""
+    x = RNG.integers(-99, 99, (2, 3000)).astype(np.int8)
+    program = program_of(lambda x: jnp.max(jnp.sign(x) * (x // 3), -1), x)
+    plan = CheckedPlan(program.opened.jaxpr, 1)
+    values = [*program.consts, x]
+    result, = mojo_programs.without_kernels(plan, program.opened.jaxpr)(values)
+    np.testing.assert_array_equal(result, program.tier0(*values)[0])
 
 
 def test_code_is_read_by_people():

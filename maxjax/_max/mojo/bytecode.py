@@ -51,7 +51,7 @@ _LEVELS = {ONCE: "", LINE: " a line", FULL: " all"}
 # is rather one block, within the L2 cache, than computed again for each reduction.
 _REGISTER_MEMORY = 40 << 10
 _LINE_MEMORY = 256 << 10
-_LEAST_BLOCK, _MOST_BLOCK = 128, 1024       # the least is as long as any vector
+LEAST_BLOCK, _MOST_BLOCK = 128, 1024       # the least is as long as any vector
 _MOST_DIMENSIONS = 16                       # of an odometer
 _STACK_BYTES = 16384                        # for groups of single elements
 # What a block of columns may be as long as (`plan._BLOCK`, and what its parts are rounded to).
@@ -267,7 +267,7 @@ class _Assembler:
                          f"vector_ramp_{name_of(value.node.dtype)}", size, level)
             else:
                 # So few elements are copied sooner than told from a part of a vector.
-                views = level == FULL and self.elements > _LEAST_BLOCK
+                views = level == FULL and self.elements > LEAST_BLOCK
                 if views:
                     self.movable.add(register)
                 self.put("view" if views else "load", register, (value.operand,), size=size,
@@ -297,7 +297,7 @@ class _Assembler:
                 copied = self.at[value, SWEEP] = self.new(size)
                 self.put("apply", copied, (register,), f"vector_copy_{8 * size}", size)
         last = self.part[-1] if aims and len(outputs) == 1 and self.part else None
-        if last is not None and last.opcode == "apply" and self.elements > _LEAST_BLOCK:
+        if last is not None and last.opcode == "apply" and self.elements > LEAST_BLOCK:
             value, number = outputs[0]
             if last.target == self.at[value, SWEEP]:
                 self.movable.add(last.target)
@@ -427,16 +427,17 @@ class _Assembler:
             part[:] = [_renumbered(x, numbers, self.movable) for x in part]
         code.registers = count
         code.itemsize = max(self.sizes.values(), default=1)
-        block = _REGISTER_MEMORY // max(1, count * code.itemsize) // 64 * 64
-        needed = -(-self.elements // _LEAST_BLOCK) * _LEAST_BLOCK
-        code.block = max(_LEAST_BLOCK, min(_MOST_BLOCK, block, needed))
+        # Of whole vectors of the longest kind: an instruction on registers alone goes on to the
+        # end of one.
+        block = _REGISTER_MEMORY // max(1, count * code.itemsize) // LEAST_BLOCK * LEAST_BLOCK
+        code.block = max(LEAST_BLOCK, min(_MOST_BLOCK, block, _whole(self.elements)))
         if code.kind == "columns":
             code.block = max(code.block, _COLUMNS)
         elif not code.phases:
-            code.block = _LEAST_BLOCK
+            code.block = LEAST_BLOCK
         elif code.kind == "rows" and self.single and self.length > code.block \
                 and self.length * count * code.itemsize <= _LINE_MEMORY:
-            code.block = -(-self.length // 64) * 64
+            code.block = _whole(self.length)
 
     def _lives(self) -> dict[int, tuple[int, int]]:
         """From where to where each register is in use, in all instructions one after the other.
@@ -462,6 +463,11 @@ class _Assembler:
                     lives[register] = first, last
                 position += 1
         return lives
+
+
+def _whole(elements: int) -> int:
+    """The least block that holds so many elements."""
+    return -(-elements // LEAST_BLOCK) * LEAST_BLOCK
 
 
 def _registers(x: Instruction) -> list[int]:

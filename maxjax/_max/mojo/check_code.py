@@ -6,6 +6,7 @@ from maxjax._base.errors import InternalError
 from maxjax._max.mojo.bytecode import (
     FULL,
     KINDS,
+    LEAST_BLOCK,
     LINE,
     ONCE,
     OPCODES,
@@ -30,6 +31,8 @@ def check_code(code: Code, kernel: Kernel) -> None:
 
     require(code.kind == kernel.kind and code.kind in KINDS, code, "another kind than its kernel")
     require(code.operands == len(kernel.operands), code, "another number of operands")
+    require(code.block > 0 and code.block % LEAST_BLOCK == 0, code,
+            f"a block of {code.block} elements may end within a vector")
     outputs = {number for number, x in enumerate(kernel.operands) if x.is_output}
     stored: set[int] = set()
     written: set[int] = set()

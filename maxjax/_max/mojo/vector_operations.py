@@ -28,6 +28,9 @@ from maxjax._max.mojo.nodes import Apply, Node
 
 _NUMBERS = (*dtypes.FLOATS, *dtypes.INTS)
 _INFIX = ("add", "sub", "mul")
+# Those that are computed for one element alone where there is no more: as a vector, whose other
+# elements are for nothing, they would take longer.
+_SINGLE = CHEAP | {"div", "rem", "sqrt", "rsqrt", "clz", "population_count"}
 
 _HEAD = HEADER.replace(
     "from std.sys.info import simd_width_of", "from std.collections import Array\n"
@@ -49,7 +52,8 @@ def run_blocks(
     result_size: Int, a_size: Int, b_size: Int, c_size: Int
 ):
     """Whole vectors, then a vector of copies of what is left; of registers alone, whose number of
-    elements is told as a negative number, there is room for a whole vector more."""
+    elements is told as a negative number, there is room for a whole vector more. (One element of
+    registers, -1, does not come here.)"""
     if n < 0:
         block(result, a, b, c, width - 1 - n)
         return
@@ -67,6 +71,12 @@ def run_blocks(
     block(own.unsafe_offset(1536), own, own.unsafe_offset(512), own.unsafe_offset(1024), width)
     copy_bytes(result.unsafe_offset(done * result_size), own.unsafe_offset(1536),
                rest * result_size)
+
+
+@always_inline
+def fill_vector[dtype: DType, width: Int](target: Bytes, x: Bytes):
+    typed[dtype](target).unsafe_store(
+        0, SIMD[dtype, width](typed[dtype](x).unsafe_load[width=1](0)))
 
 
 @always_inline
@@ -180,14 +190,15 @@ def _elementwise(name: str, operands: Sequence[np.dtype], result: np.dtype) -> t
     widest = max([*operands, result], key=lambda dtype: dtype.itemsize)
     return function, _loop(function, operands, result, expression(
         value, [f"x{number}" for number in range(len(operands))], "w"), widest,
-        1 if name in CHEAP else 2)
+        1 if name in CHEAP else 2, name in _SINGLE)
 
 
 def _loop(function: str, operands: Sequence[np.dtype], result: np.dtype, text: str,
-          widest: np.dtype, vectors: int = 1) -> str:
+          widest: np.dtype, vectors: int = 1, single: bool = True) -> str:
     """One function: a loop over whole vectors, and a vector of copies for what is left.
 
-    The operation is written once: most of the time that a unit takes to build is for these.
+    The operation is written once, if it is not ``single``, which is also written for one element:
+    most of the time that a unit takes to build is for these.
     """
     kind = "DType.float32" if widest.itemsize < 4 and any(
         x in (dtypes.float16, dtypes.bfloat16) for x in (*operands, result)) \
@@ -203,9 +214,22 @@ def _loop(function: str, operands: Sequence[np.dtype], result: np.dtype, text: s
     store = f"store_bool({target}, i, {text})" if result == BOOL \
         else f"{target}.unsafe_store(i, {text})"
     sizes = [f"size_of[{stored_name(dtype)}]()" for dtype in operands] + ["0"] * (3 - len(operands))
+    head = f"def {function}_block(result: Bytes, a: Bytes, b: Bytes, c: Bytes, n: Int):"
+    if single:
+        one = ["        comptime w = 1", "        var i = 0", *loads, f"        {store}"]
+    else:
+        # A vector of it, whole, so that the processor need not wait to read what it has written.
+        one = ["        var own = Array[UInt64, 4 * 64](uninitialized=True)",
+               "        var x = Pointer(to=own).unsafe_bitcast[UInt8]().as_unsafe_any_origin()",
+               *[f"        fill_vector[{stored_name(dtype)}, {width}]"
+                 f"(x.unsafe_offset({512 * k}), {name})"
+                 for k, (name, dtype) in enumerate(zip(names, operands, strict=True))],
+               f"        {function}_block(x.unsafe_offset(1536), x, x.unsafe_offset(512), "
+               f"x.unsafe_offset(1024), {width})",
+               f"        {target}.unsafe_store(0, typed[{stored_name(result)}]"
+               "(x.unsafe_offset(1536)).unsafe_load[width=1](0))"]
     return "\n".join([
-        "", "", "@no_inline",
-        f"def {function}_block(result: Bytes, a: Bytes, b: Bytes, c: Bytes, n: Int):",
+        "", "", "@no_inline", head,
         f"    comptime w = {width}",
         "    for vector in range(n // w):",
         "        var i = vector * w",
@@ -213,6 +237,9 @@ def _loop(function: str, operands: Sequence[np.dtype], result: np.dtype, text: s
         f"        {store}",
         "", "", f'@export("{function}")',
         f'def {function}(result: Bytes, a: Bytes, b: Bytes, c: Bytes, n: Int) abi("C"):',
+        "    if n == -1:",
+        *one,
+        "        return",
         f"    run_blocks({function}_block, {width}, result, a, b, c, n,",
         f"               size_of[{stored_name(result)}](), {', '.join(sizes)})", ""])
 

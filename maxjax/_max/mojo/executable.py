@@ -12,6 +12,7 @@ import numpy as np
 
 from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.plan import Plan, Tape
+from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.result_memory import LEAST_BYTES, memory
 
 # Frames with arenas up to this size are reused between calls, several for concurrent calls.
@@ -71,6 +72,8 @@ class Executable:
                     integers += (nested.ctypes.data, len(nested))
                 elif isinstance(x, GroupCode):
                     integers.append(self._link_code(x, addresses))
+                elif isinstance(x, LoopCode):
+                    integers.append(self._keep(x.words(addresses, self._keep)))
                 else:
                     integers.append(int(x))
             function = step.function or step.kernel
@@ -87,7 +90,11 @@ class Executable:
         """The address of a group's code; 0 if it is not needed."""
         if MACHINE not in addresses or group.code is None:
             return 0
-        words = np.array(group.code.words(addresses), np.int64)
+        return self._keep(group.code.words(addresses))
+
+    def _keep(self, integers: Sequence[int]) -> int:
+        """Where integers are stored, for as long as the program."""
+        words = np.array(integers, np.int64)
         self._tapes.append(words)
         return words.ctypes.data
 

@@ -48,6 +48,8 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
+from maxjax._max.mojo.scalar_code import LoopCode
+from maxjax._max.mojo.small_loops import matmul_integers
 from maxjax._transforms.simplify import simplify
 
 # Columns of a reduction accumulated together: their partial results stay in L1.
@@ -62,7 +64,7 @@ class Step(NamedTuple):
     function: str
     kernel: str
     integers: list[Any]     # integers, Tapes, which become their address and length, and
-                            # GroupCodes, their address
+                            # GroupCodes and LoopCodes, their address
     note: str = ""
 
 
@@ -169,6 +171,8 @@ class Plan:
                 lines += textwrap.wrap(
                     f"{name}: {step.note}" if step.note else name, 100, break_long_words=False,
                     initial_indent="  " * depth, subsequent_indent="  " * (depth + 2))
+                lines += [textwrap.indent(str(x), "  " * (depth + 1)) for x in step.integers
+                          if isinstance(x, LoopCode)]
                 tapes = [x for x in step.integers if isinstance(x, Tape)]
                 for number, nested in enumerate(tapes):
                     if len(tapes) > 1:
@@ -437,22 +441,10 @@ class Part:
                        self.place(result), row_major(source.shape), source.shape, source.dtype)
             return
         a, b = unit.inputs
-        rank = len(a.shape)
-        m, k = a.shape[-2:]
-        n = b.shape[-1]
-        left, right = strided(a).strides, strided(b).strides
-        batch = math.prod(a.shape[:-2])
-
-        def stack(x: Node, strides: Sequence[int]) -> int:
-            """The one stride of the leading dimensions."""
-            wide = [dim for dim in range(rank - 2) if x.shape[dim] != 1]
-            return strides[wide[-1]] if wide else 0
-
         self.call(unit.function, [
             *self.operand_place(a), *self.operand_place(b), *self.place(result),
-            batch, m, n, k, stack(a, left), left[-2], left[-1],
-            stack(b, right), right[-2], right[-1], m * n, n, self.plan.cores],
-            _signature(unit.inputs, [result]))
+            *matmul_integers(a.shape, strided(a).strides, b.shape, strided(b).strides,
+                             self.plan.cores)], _signature(unit.inputs, [result]))
 
     def _copy(self, source: Place, strides: Sequence[int], target: Place,
               target_strides: Sequence[int], shape: Sequence[int], dtype: np.dtype) -> None:

@@ -1,8 +1,9 @@
-"""Checks that the vector machine's code is well formed: part of `check_plan.check_part`."""
+"""Checks that machines' code is well formed: part of `check_plan.check_part`."""
 
 from __future__ import annotations
 
 from maxjax._base.errors import InternalError
+from maxjax._max.mojo import scalar_code
 from maxjax._max.mojo.bytecode import (
     FULL,
     KINDS,
@@ -15,6 +16,17 @@ from maxjax._max.mojo.bytecode import (
     Instruction,
 )
 from maxjax._max.mojo.emitter import Kernel
+from maxjax._max.mojo.scalar_code import (
+    Choice,
+    Item,
+    LoopCode,
+    Register,
+    Repeat,
+    every_instruction,
+)
+from maxjax._max.mojo.scalar_code import (
+    Instruction as ScalarInstruction,
+)
 
 _WITH_FUNCTION = ("apply", "ramp", "reduce", "reduce_columns")
 
@@ -59,3 +71,106 @@ def check_code(code: Code, kernel: Kernel) -> None:
                         and after.target == x.target, x, "no computation follows")
     require(stored == outputs, code,
             f"its outputs are {sorted(outputs)}, and {sorted(stored)} are stored")
+
+
+def check_loop(code: LoopCode, slot: int) -> None:
+    """Registers have bytes of their own, are written before they are read, and are large enough
+    for what is done with them; operands and places are those of the call.
+
+    Args:
+      slot: of the block of registers, in calls of the pack.
+
+    Raises:
+      InternalError: an instruction violates that; the message names it.
+    """
+    registers = {x for instruction in every_instruction(code.items)
+                 for x in (*instruction.written, *instruction.sources)}
+    end = 0
+    for register in sorted(registers, key=lambda register: register.offset):
+        _require(end <= register.offset, register, "it overlaps another")
+        end = register.offset + register.room
+        _require(end + scalar_code.ALIGNMENT <= code.nbytes, register, "it is outside the block")
+        _require(register.offset % (8 if register.room == 8 else scalar_code.ALIGNMENT) == 0,
+                 register, "it is not aligned")
+    _LoopChecks(code, slot).items(code.items, set(), 0)
+
+
+def _require(holds: bool, x: object, message: str) -> None:
+    if not holds:
+        raise InternalError(f"{x}: {message}")
+
+
+class _LoopChecks:
+    def __init__(self, code: LoopCode, slot: int):
+        self.code = code
+        self.slot = slot
+
+    def items(self, items: list[Item], written: set[Register], depth: int) -> None:
+        """Adds the registers that are written to those that are."""
+        for item in items:
+            if isinstance(item, Repeat):
+                if item.predicate is not None:
+                    self.items(item.condition, written, depth + 1)
+                    _require(item.predicate in written and item.predicate.nbytes == 1,
+                             item.predicate, "no predicate")
+                    # The body may run no time.
+                    self.items(item.body, set(written), depth + 1)
+                else:
+                    _require(item.counter in written, item.counter, "no counter")
+                    self.items(item.body, written, depth + 1)
+            elif isinstance(item, Choice):
+                _require(item.index in written and item.index.nbytes == 4, item.index, "no index")
+                branches = [set(written) for _ in item.branches]
+                for branch, own in zip(item.branches, branches, strict=True):
+                    self.items(branch, own, depth)
+                written |= set.intersection(*branches)
+            else:
+                self.instruction(item, written, depth)
+
+    def instruction(self, x: ScalarInstruction, written: set[Register], depth: int) -> None:
+        _require(x.opcode in scalar_code.OPCODES, x, "no such instruction")
+        _require((x.opcode in ("apply", "reduce", "call")) == bool(x.function), x, "its function")
+        # A stack is written through a register that holds where it is, a slice at a time, and a
+        # value from several by one move after the other.
+        _require(x.opcode == "aim" or written.issuperset(x.sources), x,
+                 "a register is read before it is written")
+        _require(not depth or not any(register.invariant for register in x.written), x,
+                 "an invariant is written in a loop")
+        elements = x.sources[0].elements if x.sources else 0
+        target = x.target.elements if x.target is not None else 0
+        match x.opcode:
+            case "apply":
+                fits = target == x.count and all(
+                    source.elements == x.count for source in x.sources)
+            case "reduce":
+                fits = target == x.numbers[0] and elements == x.count * target
+            case "spread":
+                fits = target == x.count and 0 <= x.numbers[0] < elements
+            case "move":
+                to, step, source, source_step = x.numbers
+                assert x.target is not None
+                size = x.sources[0].dtype.itemsize
+                ends = [to, to + (x.count - 1) * step]
+                reads = [source, source + (x.count - 1) * source_step]
+                fits = min(*ends, *reads) >= 0 and max(reads) < elements \
+                    and (max(ends) + 1) * size <= x.target.nbytes
+            case "load" | "store" | "point":
+                fits = 0 < x.numbers[0] < self.code.operands
+            case "next":
+                assert x.target is not None
+                fits = abs(x.numbers[0]) == x.target.nbytes and x.sources[0].nbytes == 8
+            case "put":
+                assert x.target is not None
+                fits = abs(x.numbers[0]) == x.sources[0].nbytes and x.target.nbytes == 8
+            case "aim":
+                fits = 0 <= x.numbers[0] < x.sources[0].nbytes
+            case "call":
+                places = [value for register in (*x.sources, *x.results)
+                          for value in (self.slot, register.offset)]
+                fits = [*x.numbers[:len(places)]] == places
+            case _:
+                fits = x.opcode == "set"
+        _require(fits, x, "its sizes are not those of its registers")
+        written.update(x.written)
+        if x.opcode == "aim":
+            written.add(x.sources[0])

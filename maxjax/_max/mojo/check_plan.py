@@ -15,13 +15,14 @@ from typing import Any
 from maxjax._base.errors import InternalError
 from maxjax._max.mojo.arena import ALIGNMENT
 from maxjax._max.mojo.check import check_groups, check_nodes, require
-from maxjax._max.mojo.check_code import check_code
+from maxjax._max.mojo.check_code import check_code, check_loop
 from maxjax._max.mojo.context import THREADS
 from maxjax._max.mojo.emitter import Kernel, Operand
 from maxjax._max.mojo.fusion import Group
 from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
 from maxjax._max.mojo.nodes import Call, Constant, Empty, Input, Iota, Node
 from maxjax._max.mojo.plan import Part, Place, Plan, Step, Tape
+from maxjax._max.mojo.scalar_code import MACHINE, LoopCode
 
 
 class CheckedPlan(Plan):
@@ -50,7 +51,7 @@ def check_plan(plan: Plan) -> None:
     steps = list(_all_steps(plan.tape))
     for what, held, called in (
             ("kernels", plan.kernels, {step.kernel for step in steps} - {""}),
-            ("functions", plan.functions, {step.function for step in steps} - {""})):
+            ("functions", plan.functions, _functions(steps))):
         require(set(held) == called, "the plan", f"its {what} are not those that its calls name")
     require(len(plan.constants) % ALIGNMENT == 0, "the plan", "its constants are not aligned")
     results = sum(type(x) is tuple for x in plan.outputs)
@@ -68,6 +69,11 @@ def _all_steps(tape: Tape) -> Iterator[Step]:
         for x in step.integers:
             if isinstance(x, Tape):
                 yield from _all_steps(x)
+
+
+def _functions(steps: Sequence[Step]) -> set[str]:
+    codes = [x for step in steps for x in step.integers if isinstance(x, LoopCode)]
+    return ({step.function for step in steps} - {""}).union(*(code.functions for code in codes))
 
 
 def check_part(part: Part) -> None:
@@ -239,7 +245,11 @@ def _check_call(part: Part, step: Step, counts: dict[str, set[tuple[int, int]]])
     integers = step.integers
     name = step.function.rpartition("_")[0]
     slots: list[int] = []
-    if step.function.startswith("tape_") and step.function != "tape_copy_bytes":
+    if step.function == MACHINE:    # a slot, code
+        code = integers[-1]
+        check_loop(code, integers[-2])
+        places, wanted, slots = code.operands, 2 * code.operands + 2, [integers[-2]]
+    elif step.function.startswith("tape_") and step.function != "tape_copy_bytes":
         places, wanted, slots = _control(step)
     elif step.function == "tape_copy_bytes":
         places, wanted = 2, 5

@@ -12,8 +12,8 @@ import numpy as np
 
 from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.plan import Plan, Tape
-from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.result_memory import LEAST_BYTES, memory
+from maxjax._max.mojo.scalar_code import LoopCode
 
 # Frames with arenas up to this size are reused between calls, several for concurrent calls.
 _KEPT_ARENA_BYTES = 1 << 30

@@ -39,7 +39,8 @@ PREBUILT = Path(__file__).resolve().parent / "prebuilt"
 MANIFEST = "manifest.json"
 
 # The libraries that every program needs come first.
-_FIRST = ("tape", "vector", "scalars", "movement", "vector_float32", "vector_bool", "vector_int32", "matmul")
+_FIRST = ("tape", "vector", "scalars", "movement", "vector_float32", "vector_bool", "vector_int32",
+          "matmul")
 _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2

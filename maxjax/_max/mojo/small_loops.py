@@ -135,9 +135,9 @@ class _Builder:
             raise _Unsuited
         return register
 
-    def number(self, invariant: bool = True) -> Register:
+    def number(self) -> Register:
         """A register for a number or an address."""
-        return self.new(1, np.dtype(np.int64), invariant)
+        return self.new(1, np.dtype(np.int64))
 
     def operand(self, place: Place) -> int:
         self.places.append(place)
@@ -195,7 +195,7 @@ class _Builder:
                 self.put("store", None, register, numbers=(self.operand(place),))
 
     def pointer(self, place: Place, stride: int, length: int, reverse: bool) -> Register:
-        cell = self.number(invariant=False)
+        cell = self.number()
         first = (length - 1) * stride if reverse and length else 0
         self.put("point", cell, numbers=(self.operand(place), first))
         return cell
@@ -235,7 +235,7 @@ class _Builder:
         self.carry(carries, [values[position] for position in range(len(carries))])
         if flow.predicate is None:
             if flow.length:
-                loop.counter = self.number(invariant=False)
+                loop.counter = self.number()
                 outer.append(Instruction("set", loop.counter, numbers=(flow.length,)))
         else:
             self.block = loop.condition

@@ -73,12 +73,9 @@ def check_code(code: Code, kernel: Kernel) -> None:
             f"its outputs are {sorted(outputs)}, and {sorted(stored)} are stored")
 
 
-def check_loop(code: LoopCode, slot: int) -> None:
+def check_loop(code: LoopCode) -> None:
     """Registers have bytes of their own, are written before they are read, and are large enough
-    for what is done with them; operands and places are those of the call.
-
-    Args:
-      slot: of the block of registers, in calls of the pack.
+    for what is done with them; operands are those of the call.
 
     Raises:
       InternalError: an instruction violates that; the message names it.
@@ -92,7 +89,7 @@ def check_loop(code: LoopCode, slot: int) -> None:
         _require(end + scalar_code.ALIGNMENT <= code.nbytes, register, "it is outside the block")
         _require(register.offset % (8 if register.room == 8 else scalar_code.ALIGNMENT) == 0,
                  register, "it is not aligned")
-    _LoopChecks(code, slot).items(code.items, set(), 0)
+    _LoopChecks(code.operands).items(code.items, set(), 0)
 
 
 def _require(holds: bool, x: object, message: str) -> None:
@@ -101,9 +98,8 @@ def _require(holds: bool, x: object, message: str) -> None:
 
 
 class _LoopChecks:
-    def __init__(self, code: LoopCode, slot: int):
-        self.code = code
-        self.slot = slot
+    def __init__(self, operands: int):
+        self.operands = operands
 
     def items(self, items: list[Item], written: set[Register], depth: int) -> None:
         """Adds the registers that are written to those that are."""
@@ -155,7 +151,7 @@ class _LoopChecks:
                 fits = min(*ends, *reads) >= 0 and max(reads) < elements \
                     and (max(ends) + 1) * size <= x.target.nbytes
             case "load" | "store" | "point":
-                fits = 0 < x.numbers[0] < self.code.operands
+                fits = 0 < x.numbers[0] < self.operands
             case "next":
                 assert x.target is not None
                 fits = abs(x.numbers[0]) == x.target.nbytes and x.sources[0].nbytes == 8
@@ -164,12 +160,8 @@ class _LoopChecks:
                 fits = abs(x.numbers[0]) == x.sources[0].nbytes and x.target.nbytes == 8
             case "aim":
                 fits = 0 <= x.numbers[0] < x.sources[0].nbytes
-            case "call":
-                places = [value for register in (*x.sources, *x.results)
-                          for value in (self.slot, register.offset)]
-                fits = [*x.numbers[:len(places)]] == places
             case _:
-                fits = x.opcode == "set"
+                fits = x.opcode in ("set", "call")
         _require(fits, x, "its sizes are not those of its registers")
         written.update(x.written)
         if x.opcode == "aim":

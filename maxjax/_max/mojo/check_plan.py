@@ -247,7 +247,8 @@ def _check_call(part: Part, step: Step, counts: dict[str, set[tuple[int, int]]])
     slots: list[int] = []
     if step.function == MACHINE:    # a slot, code
         code = integers[-1]
-        check_loop(code, integers[-2])
+        check_loop(code)
+        require(code.slot == integers[-2], step.function, "its slot is not that of its code")
         places, wanted, slots = code.operands, 2 * code.operands + 2, [integers[-2]]
     elif step.function.startswith("tape_") and step.function != "tape_copy_bytes":
         places, wanted, slots = _control(step)

@@ -80,7 +80,7 @@ class Instruction(NamedTuple):
         first element; of ``move`` the first elements and the steps of target and source; of
         ``load``, ``store`` and ``point`` the operand, and of the last a byte offset; of ``next``
         and ``put`` the bytes from one to the next; of ``aim`` a byte offset; of ``set`` the number;
-        of ``call`` its integers.
+        of ``call`` its integers behind the places.
       results: registers that a ``call`` writes.
     """
 
@@ -168,11 +168,13 @@ class LoopCode:
     Attributes:
       items: the tree, with what is before and after the loop.
       operands: how many the call has.
-      nbytes: of the block of registers.
+      slot: of the block of registers, in calls of the pack.
+      nbytes: of the block.
     """
 
     items: list[Item]
     operands: int
+    slot: int
     nbytes: int
 
     @property
@@ -189,7 +191,7 @@ class LoopCode:
           addresses: of the functions.
           keep: stores integers, and returns where they are.
         """
-        writer = _Writer(addresses, keep)
+        writer = _Writer(self.slot, addresses, keep)
         writer.items(self.items)
         writer.put("end")
         return writer.finished()
@@ -201,7 +203,9 @@ class LoopCode:
 class _Writer:
     """Writes instructions one after the other; jumps are filled in when their ends are known."""
 
-    def __init__(self, addresses: Mapping[str, int], keep: Callable[[list[int]], int]):
+    def __init__(self, slot: int, addresses: Mapping[str, int],
+                 keep: Callable[[list[int]], int]):
+        self.slot = slot
         self.addresses = addresses
         self.keep = keep
         self.long: list[tuple[int, int]] = []
@@ -279,7 +283,9 @@ class _Writer:
             case "reduce":
                 self.put("reduce", target, a, 0, x.numbers[0], x.count, function)
             case "call":
-                self.put("call", word=function, pointer=self.keep([*x.numbers]))
+                self.put("call", word=function, pointer=self.keep([
+                    *(number for register in (*x.sources, *x.results)
+                      for number in (self.slot, register.offset)), *x.numbers]))
             case "spread":
                 self.put("spread", target, a + x.numbers[0] * size, size, 0, x.count)
             case "move":

@@ -429,14 +429,11 @@ class _Builder:
         largest = max(made.values(), key=lambda register: register.nbytes)
         results = [made[number] if number in made else self.new(largest.elements, largest.dtype)
                    for number in range(max(made) + 1)]
-        integers: list[int] = []
-        for register in (*given, *results):
-            integers += (self.slot, register.offset)
         if node.strided:
             a, b = node.inputs
-            integers += matmul_integers(a.shape, row_major(a.shape), b.shape, row_major(b.shape), 1)
+            integers = matmul_integers(a.shape, row_major(a.shape), b.shape, row_major(b.shape), 1)
         else:
-            integers += [1 if size == THREADS else size for size in node.integers]
+            integers = [1 if size == THREADS else size for size in node.integers]
         self.put("call", None, *given, function=node.function, numbers=tuple(integers),
                  results=tuple(results))
         return made
@@ -497,7 +494,8 @@ class _Builder:
         if sum(1 for _ in every_instruction(self.prologue)) > _MOST_INSTRUCTIONS:
             raise _Unsuited
         # The block is aligned where it is.
-        return LoopCode(self.prologue, 1 + len(self.places), self.nbytes + ALIGNMENT)
+        return LoopCode(self.prologue, 1 + len(self.places), self.slot,
+                        self.nbytes + ALIGNMENT)
 
 
 def matmul_integers(a: Sequence[int], left: Sequence[int], b: Sequence[int],

@@ -191,6 +191,13 @@ class _Operator(NamedTuple):
     def widest(self) -> np.dtype:
         return max([*self.operands, self.result], key=lambda dtype: dtype.itemsize)
 
+    @property
+    def is_single(self) -> bool:
+        """Whether one element is computed alone. Halves are converted by vectors: for one of them
+        processors have instructions that lose subnormal numbers."""
+        return self.name in _SINGLE and not {*self.operands, self.result} & {
+            dtypes.float16, dtypes.bfloat16}
+
     def loads(self, indent: str) -> list[str]:
         return [f"{indent}var x{k} = " + (
             f"load_bool[w](typed[DType.uint8]({name}), i)" if dtype == BOOL else
@@ -253,9 +260,9 @@ def singles_text() -> str:
 
 @functools.cache
 def _singles() -> list[_Operator]:
-    found = {operator.function: operator for dtype in _SINGLE_DTYPES
-             for operator in _operators(dtype) if operator.name in _SINGLE
-             and {*operator.operands, operator.result} <= {*_SINGLE_DTYPES}}
+    found = {operator.function: operator
+             for dtype in _SINGLE_DTYPES for operator in _operators(dtype)
+             if operator.is_single and {*operator.operands, operator.result} <= {*_SINGLE_DTYPES}}
     return [*found.values()]
 
 
@@ -275,7 +282,7 @@ def _loop(operator: _Operator) -> str:
     body = [*operator.loads(" " * 8), operator.store(" " * 8)]
     sizes = [f"size_of[{stored_name(dtype)}]()" for dtype in operands] + ["0"] * (3 - len(operands))
     head = f"def {function}_block(result: Bytes, a: Bytes, b: Bytes, c: Bytes, n: Int):"
-    if operator.name in _SINGLE:
+    if operator.is_single:
         one = ["        comptime w = 1", "        var i = 0", *body]
     else:
         # A vector of it, whole, so that the processor need not wait to read what it has written.

@@ -83,7 +83,12 @@ def check_loop(code: LoopCode) -> None:
     registers = {x for instruction in every_instruction(code.items)
                  for x in (*instruction.written, *instruction.sources)}
     end = 0
-    for register in sorted(registers, key=lambda register: register.offset):
+    for register in registers:
+        whole = register.root
+        _require(register is whole or register.elements == 1 and register.dtype == whole.dtype
+                 and 0 <= register.number < whole.elements and register.offset
+                 == whole.offset + register.number * whole.dtype.itemsize, register, "no element")
+    for register in sorted({register.root for register in registers}, key=lambda register: register.offset):
         _require(end <= register.offset, register, "it overlaps another")
         end = register.offset + register.room
         _require(end + scalar_code.ALIGNMENT <= code.nbytes, register, "it is outside the block")
@@ -97,6 +102,13 @@ def _require(holds: bool, x: object, message: str) -> None:
         raise InternalError(f"{x}: {message}")
 
 
+def _is_written(register: Register, written: set[Register]) -> bool:
+    if register in written or register.root in written:
+        return True
+    elements = {x.number for x in written if x.whole is register}
+    return len(elements) == register.elements > 1
+
+
 class _LoopChecks:
     def __init__(self, operands: int):
         self.operands = operands
@@ -107,7 +119,7 @@ class _LoopChecks:
             if isinstance(item, Repeat):
                 if item.predicate is not None:
                     self.items(item.condition, written, depth + 1)
-                    _require(item.predicate in written and item.predicate.nbytes == 1,
+                    _require(_is_written(item.predicate, written) and item.predicate.nbytes == 1,
                              item.predicate, "no predicate")
                     # The body may run no time.
                     self.items(item.body, set(written), depth + 1)
@@ -115,7 +127,7 @@ class _LoopChecks:
                     _require(item.counter in written, item.counter, "no counter")
                     self.items(item.body, written, depth + 1)
             elif isinstance(item, Choice):
-                _require(item.index in written and item.index.nbytes == 4, item.index, "no index")
+                _require(_is_written(item.index, written) and item.index.nbytes == 4, item.index, "no index")
                 branches = [set(written) for _ in item.branches]
                 for branch, own in zip(item.branches, branches, strict=True):
                     self.items(branch, own, depth)
@@ -128,7 +140,7 @@ class _LoopChecks:
         _require((x.opcode in ("apply", "reduce", "call")) == bool(x.function), x, "its function")
         # A stack is written through a register that holds where it is, a slice at a time, and a
         # value from several by one move after the other.
-        _require(x.opcode == "aim" or written.issuperset(x.sources), x,
+        _require(x.opcode == "aim" or all(_is_written(source, written) for source in x.sources), x,
                  "a register is read before it is written")
         _require(not depth or not any(register.invariant for register in x.written), x,
                  "an invariant is written in a loop")

@@ -43,6 +43,7 @@ class Register:
       number: for people to read.
       offset: its first byte.
       invariant: written before the loop alone.
+      whole: the register of which this is one element, if any; its own number is the element's.
     """
 
     number: int
@@ -50,6 +51,7 @@ class Register:
     dtype: np.dtype
     offset: int
     invariant: bool = False
+    whole: Register | None = None
 
     @property
     def nbytes(self) -> int:
@@ -60,8 +62,16 @@ class Register:
         """Bytes that are its own."""
         return room(self.nbytes, self.elements)
 
+    @property
+    def root(self) -> Register:
+        return self if self.whole is None else self.whole
+
+    def overlaps(self, other: Register) -> bool:
+        return self is other or self.root is other.root and (
+            self.whole is None or other.whole is None or self.number == other.number)
+
     def __str__(self) -> str:
-        return f"r{self.number}"
+        return f"r{self.number}" if self.whole is None else f"{self.whole}[{self.number}]"
 
 
 def room(nbytes: int, elements: int) -> int:

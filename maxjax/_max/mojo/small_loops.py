@@ -12,7 +12,7 @@ once if the value before it is not needed any more, and otherwise copied at the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,6 +53,7 @@ from maxjax._max.mojo.scalar_code import (
     Repeat,
     every_instruction,
 )
+from maxjax._max.mojo.vector_operations import singles
 from maxjax._transforms.simplify import simplify
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 MOST_ELEMENTS = 64
 _MOST_BYTES = 48 << 10          # of registers
 _MOST_INSTRUCTIONS = 4096
+_MOST_SINGLES = 4               # elements that are rather computed one by one
 _MOST_LINES = 16                # of elements that are moved by one instruction each
 
 
@@ -119,7 +121,10 @@ class _Builder:
         self.nbytes = 0
         self.count = 0
         self.constants: dict[Place, Register] = {}
+        # What is made of a register once: one element spread to many, and elements.
         self.spreads: dict[tuple[Register, int, int], Register] = {}
+        self.elements: dict[tuple[Register, int], Register] = {}
+        self.sources: dict[Register, Register] = {}     # of what is spread, the element
 
     # --- registers ---
     def new(self, elements: int, dtype: np.dtype, invariant: bool = False) -> Register:
@@ -134,6 +139,17 @@ class _Builder:
         if self.nbytes > _MOST_BYTES:
             raise _Unsuited
         return register
+
+    def element(self, register: Register, number: int) -> Register:
+        """One element of a register."""
+        if register.elements == 1:
+            return register
+        known = self.elements.get((register, number))
+        if known is None:
+            known = self.elements[register, number] = Register(
+                number, 1, register.dtype, register.offset + number * register.dtype.itemsize,
+                register.invariant, register)
+        return known
 
     def number(self) -> Register:
         """A register for a number or an address."""
@@ -159,7 +175,12 @@ class _Builder:
         return register
 
     def copy(self, target: Register, source: Register) -> None:
-        self.put("move", target, source, count=source.elements, numbers=(0, 1, 0, 1))
+        if target.dtype == source.dtype and source.elements <= _MOST_SINGLES:
+            for k in range(source.elements):
+                self.put("move", self.element(target, k), self.element(source, k),
+                         numbers=(0, 1, 0, 1))
+        else:
+            self.put("move", target, source, count=source.elements, numbers=(0, 1, 0, 1))
 
     # --- the outermost loop ---
     def outermost(self, flow: Structure, operands: Sequence[Place],
@@ -250,30 +271,15 @@ class _Builder:
         """Brings the results of the block, a body's, to where the next iteration reads them."""
         pairs = [(carry, value) for carry, value in zip(carries, values, strict=True)
                  if carry is not value]
-        left = [(carry, value) for carry, value in pairs
-                if values.count(value) > 1 or carry in values
-                or not self.in_place(carry, value)]
-        overwritten = {carry for carry, _ in left}
+        overwritten = {carry for carry, _ in pairs}
         copied: dict[Register, Register] = {}
-        for _, value in left:
-            if value in overwritten and value not in copied:
+        for _, value in pairs:
+            if value.root in overwritten and value not in copied:
                 copied[value] = self.new(value.elements, value.dtype)
                 self.copy(copied[value], value)
-        for carry, value in left:
+        for carry, value in pairs:
             self.copy(carry, copied.get(value, value))
-
-    def in_place(self, carry: Register, value: Register) -> bool:
-        """Has a value computed straight in a carry's register, if that is not read after it."""
-        made = next((number for number, x in enumerate(self.block)
-                     if isinstance(x, Instruction) and x.target is value), -1)
-        if made < 0 or self.block[made].opcode != "apply":
-            return False
-        if any(_reads(x, carry) for x in self.block[made + 1:]) or any(
-                x.opcode == "aim" and carry in x.sources
-                for x in every_instruction(self.block)):
-            return False
-        self.block[made:] = [_renamed(x, value, carry) for x in self.block[made:]]
-        return True
+        without_copies(self.block)
 
     # --- bodies ---
     def lower(self, closed: ClosedJaxpr, inputs: Sequence[Register],
@@ -338,6 +344,14 @@ class _Builder:
         if node.source is not None:
             raise _Unsuited
         function = operation(node.name, given[0].dtype, node.dtype)
+        if 1 < node.size <= _MOST_SINGLES and function in singles():
+            invariant = all(x.invariant for x in given)
+            result = self.new(node.size, node.dtype, invariant)
+            block = self.prologue if invariant else self.block
+            block += [Instruction("apply", self.element(result, k), tuple([
+                self.sources.get(x) or self.element(x, k) for x in given]), function)
+                for k in range(node.size)]
+            return result
         return self.computed(given, node.size, node.dtype, "apply", function, node.size)
 
     def computed(self, given: Sequence[Register], elements: int, dtype: np.dtype, opcode: str,
@@ -355,13 +369,14 @@ class _Builder:
                         in zip(shape, row_major(shape), access.strides, strict=True)])
         elements = math.prod(shape)
         if not any(stride for _, _, stride in dims):
-            if elements == source.elements == 1:
-                return source
+            if elements == 1:
+                return self.element(source, access.offset)
             known = self.spreads.get((source, elements, access.offset))
             if known is not None:
                 return known
             register = self.computed([source], elements, source.dtype, "spread", "", elements,
                                      (access.offset,))
+            self.sources[register] = self.element(source, access.offset)
             if register.invariant:
                 self.spreads[source, elements, access.offset] = register
             return register
@@ -388,6 +403,12 @@ class _Builder:
             offsets = [(a + i * target_stride, b + i * source_stride)
                        for a, b in offsets for i in range(size)]
         block = self.prologue if target.invariant else self.block
+        if count * len(offsets) <= _MOST_SINGLES:
+            block += [Instruction("move", self.element(target, a + i * step),
+                                  (self.element(source, b + i * source_step),),
+                                  numbers=(0, 1, 0, 1))
+                      for a, b in offsets for i in range(count)]
+            return
         block += [Instruction("move", target, (source,), count=count,
                               numbers=(a, step, b, source_step)) for a, b in offsets]
 
@@ -483,8 +504,8 @@ class _Builder:
             values = self.lower(branch.jaxpr, [given[number] for number in branch.takes],
                                 [*made])
             for register, value in zip(made.values(), values, strict=True):
-                if values.count(value) > 1 or not self.in_place(register, value):
-                    self.copy(register, value)
+                self.copy(register, value)
+            without_copies(self.block)
             choice.branches.append(self.block)
         self.block = outer
         self.block.append(choice)
@@ -533,14 +554,73 @@ def _merged(dims: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return merged
 
 
-def _reads(item: Item, register: Register) -> bool:
+def without_copies(block: list[Item]) -> None:
+    """Has a value computed where it would be copied to, if what is there is not needed any more.
+    """
+    kept = {x.target.root for x in block
+            if isinstance(x, Instruction) and x.opcode == "move" and x.target is not None}
+    position = 0
+    while position < len(block):
+        if not _computed_there(block, position, kept):
+            position += 1
+    # What is one of them for all, and is not read as a whole.
+    read = {x.root for item in block for x in _read(item)}
+    block[:] = [x for x in block if not isinstance(x, Instruction) or x.opcode != "spread"
+                or x.target in read]
+
+
+def _computed_there(block: list[Item], end: int, kept: set[Register]) -> bool:
+    """Removes the copy at ``end``, if it is one, where that can be."""
+    copy = block[end]
+    if not isinstance(copy, Instruction) or copy.opcode != "move" or copy.target is None:
+        return False
+    target, source = copy.target, copy.sources[0]
+    if not target.elements == source.elements == copy.count or target.dtype != source.dtype \
+            or source.root in kept:
+        return False
+    made = [number for number, x in enumerate(block) if _writes(x, source)]
+    if len(made) != 1 or made[0] > end:
+        return False
+    begin = made[0]
+    first = block[begin]
+    if not isinstance(first, Instruction) or first.opcode != "apply" \
+            or first.target is not source \
+            or any(_writes(x, target) for x in (*block[begin + 1:end], *block[end + 1:])) \
+            or any(x.overlaps(source) and x is not source for item in block for x in _read(item)) \
+            or any(x.opcode == "aim" and (x.sources[0].overlaps(target)
+                                          or x.sources[0].overlaps(source))
+                   for x in every_instruction(block)):
+        return False
+    last = max((number for number in range(begin + 1, end)
+                if any(x.overlaps(target) for x in _read(block[number]))), default=begin)
+    between = block[begin + 1:last + 1]
+    if any(x.overlaps(source) for item in between for x in _read(item)) \
+            or any(_writes(item, x) for item in between for x in first.sources):
+        return False
+    del block[end]
+    block.insert(last, block.pop(begin))
+    block[last:] = [_renamed(x, source, target) for x in block[last:]]
+    return True
+
+
+def _read(item: Item) -> Iterator[Register]:
     if isinstance(item, Repeat):
-        return item.predicate is register or any(
-            _reads(x, register) for x in (*item.condition, *item.body))
-    if isinstance(item, Choice):
-        return item.index is register or any(
-            _reads(x, register) for branch in item.branches for x in branch)
-    return register in item.sources
+        if item.predicate is not None:
+            yield item.predicate
+        for x in (*item.condition, *item.body):
+            yield from _read(x)
+    elif isinstance(item, Choice):
+        yield item.index
+        for branch in item.branches:
+            for x in branch:
+                yield from _read(x)
+    else:
+        yield from item.sources
+
+
+def _writes(item: Item, register: Register) -> bool:
+    return any(written.overlaps(register)
+               for x in every_instruction([item]) for written in x.written)
 
 
 def _renamed(item: Item, old: Register, new: Register) -> Item:

@@ -17,6 +17,7 @@ from maxjax._max.mojo.arena import ALIGNMENT
 from maxjax._max.mojo.check import check_groups, check_nodes, require
 from maxjax._max.mojo.check_code import check_code, check_loop
 from maxjax._max.mojo.context import THREADS
+from maxjax._max.mojo.emit_loop import numbers_of
 from maxjax._max.mojo.emitter import Kernel, Operand
 from maxjax._max.mojo.fusion import Group
 from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
@@ -72,7 +73,8 @@ def _all_steps(tape: Tape) -> Iterator[Step]:
 
 
 def _functions(steps: Sequence[Step]) -> set[str]:
-    codes = [x for step in steps for x in step.integers if isinstance(x, LoopCode)]
+    codes = [x for step in steps if not step.kernel for x in step.integers
+             if isinstance(x, LoopCode)]
     return ({step.function for step in steps} - {""}).union(*(code.functions for code in codes))
 
 
@@ -88,7 +90,8 @@ def check_part(part: Part) -> None:
     _check_blocks(part.arena.blocks, part.arena.size)
     _check_places(part, lives)
     groups = [unit for unit, _ in part.units if isinstance(unit, Group)]
-    calls = [step for step in part.tape.steps if step.kernel]
+    calls = [step for step in part.tape.steps
+             if step.kernel and not isinstance(step.integers[-1], LoopCode)]
     require(len(groups) == len(calls), "the part",
             f"it calls {len(calls)} kernels, and has {len(groups)} groups")
     for group, step in zip(groups, calls, strict=True):
@@ -96,7 +99,7 @@ def check_part(part: Part) -> None:
         _check_kernel_call(part, group, step)
     counts = _counts(part)
     for step in part.tape.steps:
-        if not step.kernel:
+        if not step.kernel or isinstance(step.integers[-1], LoopCode):
             _check_call(part, step, counts)
 
 
@@ -245,11 +248,13 @@ def _check_call(part: Part, step: Step, counts: dict[str, set[tuple[int, int]]])
     integers = step.integers
     name = step.function.rpartition("_")[0]
     slots: list[int] = []
-    if step.function == MACHINE:    # a slot, code
+    if integers and isinstance(integers[-1], LoopCode):     # numbers, a slot, code
         code = integers[-1]
         check_loop(code)
         require(code.slot == integers[-2], step.function, "its slot is not that of its code")
-        places, wanted, slots = code.operands, 2 * code.operands + 2, [integers[-2]]
+        places, slots = code.operands, [integers[-2]]
+        wanted = 2 * places + len(numbers_of(code)) + 2
+        require(step.function == ("" if step.kernel else MACHINE), step.function, "its function")
     elif step.function.startswith("tape_") and step.function != "tape_copy_bytes":
         places, wanted, slots = _control(step)
     elif step.function == "tape_copy_bytes":

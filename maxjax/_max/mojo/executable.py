@@ -13,6 +13,7 @@ import numpy as np
 from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.plan import Plan, Tape
 from maxjax._max.mojo.result_memory import LEAST_BYTES, memory
+from maxjax._max.mojo import scalar_code
 from maxjax._max.mojo.scalar_code import LoopCode
 
 # Frames with arenas up to this size are reused between calls, several for concurrent calls.
@@ -73,12 +74,13 @@ class Executable:
                 elif isinstance(x, GroupCode):
                     integers.append(self._link_code(x, addresses))
                 elif isinstance(x, LoopCode):
-                    integers.append(self._keep(x.words(addresses, self._keep)))
+                    integers.append(self._link_loop(x, addresses))
                 else:
                     integers.append(int(x))
             function = step.function or step.kernel
             if step.kernel and step.kernel not in addresses:
-                function = MACHINE
+                function = scalar_code.MACHINE if isinstance(
+                    step.integers[-1], LoopCode) else MACHINE
                 missing.append((len(flat), step.kernel))
             flat += (addresses[function], len(integers), *integers)
         linked = np.array(flat or [0], np.int64)
@@ -91,6 +93,11 @@ class Executable:
         if MACHINE not in addresses or group.code is None:
             return 0
         return self._keep(group.code.words(addresses))
+
+    def _link_loop(self, code: LoopCode, addresses: Mapping[str, int]) -> int:
+        if not addresses.keys() >= code.functions.keys():
+            return 0
+        return self._keep(code.words(addresses, self._keep))
 
     def _keep(self, integers: Sequence[int]) -> int:
         """Where integers are stored, for as long as the program."""

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Body, Role, Structure
 from maxjax._ir.types import ShapedArray
+from maxjax._max.mojo.emit_loop import loop_source, numbers_of
 from maxjax._max.mojo.nodes import Loop
 from maxjax._max.mojo.scalar_code import MACHINE
 from maxjax._max.mojo.small_loops import SmallLoop, small_loop
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Part, Place, Tape
+
+_SMALL = "a loop over few elements"
 
 
 def emit_loop(part: Part, unit: Loop, number: int) -> None:
@@ -86,11 +89,17 @@ class _LoopCalls:
         return self.temporary(nbytes_of(aval)) if place is None else place
 
     def small(self, loop: SmallLoop, slot: int) -> None:
-        for function in loop.code.functions:
-            self.part.plan.functions.setdefault(function)
+        """A loop that is one call, of its kernel or of the scalar machine."""
+        source = loop_source(loop.code)
         places = [self.temporary(loop.code.nbytes), *loop.places]
-        self.part.call(MACHINE, [*(x for place in places for x in place), slot, loop.code],
-                       "a loop over few elements")
+        integers = [*(x for place in places for x in place), *numbers_of(loop.code), slot,
+                    loop.code]
+        if source is None:
+            for function in loop.code.functions:
+                self.part.plan.functions.setdefault(function)
+            self.part.call(MACHINE, integers, _SMALL)
+        else:
+            self.part.kernel_call(source, integers, _SMALL)
 
     def scan(self, flow: Structure) -> None:
         body, = flow.producers

@@ -94,7 +94,7 @@ class Plan:
     def __init__(self, jaxpr: Jaxpr, cores: int):
         self.cores = cores
         self.kernels: dict[str, None] = {}
-        self.codes: list[GroupCode] = []
+        self.codes: list[GroupCode | LoopCode] = []
         self.functions: dict[str, None] = {}
         self.texts: dict[Any, str] = {}
         self._constants: list[bytes] = []
@@ -148,7 +148,6 @@ class Plan:
         for group in self.codes:
             if group.code is None:
                 return None
-            functions[MACHINE] = None
             functions.update(group.code.functions)
         return functions
 
@@ -172,7 +171,7 @@ class Plan:
                     f"{name}: {step.note}" if step.note else name, 100, break_long_words=False,
                     initial_indent="  " * depth, subsequent_indent="  " * (depth + 2))
                 lines += [textwrap.indent(str(x), "  " * (depth + 1)) for x in step.integers
-                          if isinstance(x, LoopCode)]
+                          if isinstance(x, LoopCode) and not step.kernel]
                 tapes = [x for x in step.integers if isinstance(x, Tape)]
                 for number, nested in enumerate(tapes):
                     if len(tapes) > 1:
@@ -406,6 +405,12 @@ class Part:
         self.plan.functions.setdefault(function)
         self.tape.steps.append(Step(function, "", list(integers), note))
 
+    def kernel_call(self, source: str, integers: list[Any], note: str) -> None:
+        """A call of a generated kernel; the last of the integers is the code that stands in."""
+        self.plan.kernels.setdefault(source)
+        self.plan.codes.append(integers[-1])
+        self.tape.steps.append(Step("", source, integers, note))
+
     def _emit(self, number: int, unit: Any, detail: Any) -> None:
         if isinstance(unit, Group):
             self._emit_group(unit)
@@ -468,7 +473,6 @@ class Part:
 
     def _emit_group(self, group: Group) -> None:
         kernel = self.kernels[group]
-        self.plan.kernels.setdefault(kernel.source)
         operands = kernel.operands
         points, rows, inner = _walks(group, kernel)
         point_count = math.prod(dim[0] for dim in points)
@@ -481,14 +485,12 @@ class Part:
         integers: list[Any] = KernelLayout(len(operands)).write(KernelIntegers(
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
-        code = GroupCode(kernel.emitter, kernel.outputs, n, bool(rows))
-        self.plan.codes.append(code)
-        integers.append(code)
+        integers.append(GroupCode(kernel.emitter, kernel.outputs, n, bool(rows)))
         note = _signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output])
         if threads > 1:
             note += f", {threads} threads"
-        self.tape.steps.append(Step("", kernel.source, integers, note))
+        self.kernel_call(kernel.source, integers, note)
 
     def _first_element(self, operand: Operand) -> tuple[int, int]:
         """Its location; for an iota 0 and its value."""

@@ -85,6 +85,7 @@ class Instruction(NamedTuple):
       target: the register that is written; None of ``store``, and of ``call``.
       sources: registers that are read.
       function: of the pack, or "".
+      name: of the operation that ``apply`` computes.
       count: elements; of a reduction, of each line.
       numbers: further ones: of ``apply`` none; of ``reduce`` the lines; of ``spread`` the source's
         first element; of ``move`` the first elements and the steps of target and source; of
@@ -101,6 +102,7 @@ class Instruction(NamedTuple):
     count: int = 1
     numbers: tuple[int, ...] = ()
     results: tuple[Register, ...] = ()
+    name: str = ""
 
     @property
     def is_single(self) -> bool:
@@ -193,6 +195,11 @@ class LoopCode:
         return dict.fromkeys([MACHINE, *(
             x.function for x in every_instruction(self.items)
             if x.function and not x.is_single)])
+
+    @property
+    def code(self) -> LoopCode:
+        """As groups have it."""
+        return self
 
     def words(self, addresses: Mapping[str, int], keep: Callable[[list[int]], int]) -> list[int]:
         """The integers.

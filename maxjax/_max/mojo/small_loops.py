@@ -349,18 +349,20 @@ class _Builder:
             result = self.new(node.size, node.dtype, invariant)
             block = self.prologue if invariant else self.block
             block += [Instruction("apply", self.element(result, k), tuple([
-                self.sources.get(x) or self.element(x, k) for x in given]), function)
-                for k in range(node.size)]
+                self.sources.get(x) or self.element(x, k) for x in given]), function,
+                name=node.name) for k in range(node.size)]
             return result
-        return self.computed(given, node.size, node.dtype, "apply", function, node.size)
+        return self.computed(given, node.size, node.dtype, "apply", function, node.size,
+                             name=node.name)
 
     def computed(self, given: Sequence[Register], elements: int, dtype: np.dtype, opcode: str,
-                 function: str, count: int, numbers: tuple[int, ...] = ()) -> Register:
+                 function: str, count: int, numbers: tuple[int, ...] = (),
+                 name: str = "") -> Register:
         """A function of registers: before the loop where they are known there."""
         invariant = all(x.invariant for x in given)
         register = self.new(elements, dtype, invariant)
         (self.prologue if invariant else self.block).append(
-            Instruction(opcode, register, tuple(given), function, count, numbers))
+            Instruction(opcode, register, tuple(given), function, count, numbers, name=name))
         return register
 
     def view(self, source: Register, access: Access, shape: Sequence[int]) -> Register:
@@ -427,7 +429,7 @@ class _Builder:
         if partial.dtype == node.dtype:
             return partial
         return self.computed([partial], lines, node.dtype, "apply",
-                             operation("convert", wide, node.dtype), lines)
+                             operation("convert", wide, node.dtype), lines, name="convert")
 
     def assemble(self, node: Assemble, given: Sequence[Register]) -> Register:
         register = self.new(node.size, node.dtype)

@@ -5,8 +5,8 @@ Dimensions are looped over together where all operands lie in memory alike. A va
 by rows of 3 elements instead, which no vector fills. Stored and computed as (3, 500, 500), it is
 looped over by rows of 500.
 
-A *region* is what is computed elementwise in one such shape. It is turned as a whole, if that avoids
-rows that short and few values of its size must be transposed on its border.
+A *region* is what is computed elementwise in one such shape. It is turned as a whole, if that
+avoids rows that short and few values of its size must be transposed on its border.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LEAST_ELEMENTS = 4096
 
 def turn_short_dimensions(context: MojoContext, results: Sequence[Node]) -> list[Node]:
     """Equal results of equal shapes, computed with long rows where rows were short."""
-    if not any(isinstance(node, Apply) and trailing(node.shape) for node in context.nodes):
+    if not any(isinstance(node, Apply) and trailing_count(node.shape) for node in context.nodes):
         return list(results)
     nodes = ordered(results)
     users: defaultdict[Node, list[Node]] = defaultdict(list)
@@ -62,7 +62,7 @@ def turn_short_dimensions(context: MojoContext, results: Sequence[Node]) -> list
 
 
 @functools.lru_cache(maxsize=4096)
-def trailing(shape: tuple[int, ...]) -> int:
+def trailing_count(shape: tuple[int, ...]) -> int:
     """How many trailing dimensions of a shape make short rows of a value that could have long ones.
     """
     count, row = 0, 1
@@ -84,7 +84,7 @@ def _regions(nodes: Iterable[Node]) -> list[list[Node]]:
     number: dict[Node, int] = {}
     members: dict[int, list[Node]] = {}
     for node in nodes:
-        if not isinstance(node, (Apply, Assemble)) or not trailing(node.shape):
+        if not isinstance(node, (Apply, Assemble)) or not trailing_count(node.shape):
             continue
         own = len(number)
         number[node] = own
@@ -105,7 +105,7 @@ def _is_worth_it(region: Sequence[Node], users: Mapping[Node, Sequence[Node]],
                  wanted: Set[Node]) -> bool:
     inside = set(region)
     shape = region[0].shape
-    first = len(shape) - trailing(shape)       # of the trailing dimensions
+    first = len(shape) - trailing_count(shape)       # of the trailing dimensions
     gains = 0                                   # rows that would be short
     border: set[Node] = set()                   # values that must be transposed
     for node in region:
@@ -251,7 +251,7 @@ class _Order(NamedTuple):
     @classmethod
     def of(cls, shape: tuple[int, ...]) -> _Order:
         rank = len(shape)
-        count = trailing(shape)
+        count = trailing_count(shape)
         return cls((*range(rank - count, rank), *range(rank - count)),
                    (*range(count, rank), *range(count)))
 

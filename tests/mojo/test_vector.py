@@ -22,7 +22,7 @@ from maxjax._max.mojo import bytecode
 from maxjax._max.mojo import plan as plan_module
 from maxjax._max.mojo.check_code import check_code
 from maxjax._max.mojo.check_plan import CheckedPlan
-from maxjax._max.mojo.plan import Plan
+from maxjax._max.mojo.plan import Part, Plan
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import LongCalls, Tiering
 
@@ -189,19 +189,12 @@ def test_code_is_read_by_people():
 ])
 def test_code_that_is_wrong_is_refused(change, message):
     program = program_of(lambda x: jnp.sin(x) + 1, f32(300))
-    captured = []
-    make = bytecode._assemble
-
-    def kept(emitter, outputs, *sizes):
-        captured.append((emitter, outputs, make(emitter, outputs, *sizes)))
-        return captured[-1][2]
-
-    plan = Plan(program.opened.jaxpr, 1)
+    parts = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bytecode, "_assemble", kept)
-        plan.functions_without_kernels()
-    (emitter, outputs, code), = captured
-    kernel = emitter.emit({})
+        patch.setattr(Plan, "part", lambda *arguments: parts.append(Part(*arguments)) or parts[-1])
+        Plan(program.opened.jaxpr, 1)
+    kernel, = parts[0].kernels.values()
+    code = bytecode._assemble(kernel.form.structure, 300, 300, False)
     check_code(code, kernel)
     part = code.phases[0].full
     position = next(n for n, x in enumerate(part) if x.opcode == "apply")

@@ -6,6 +6,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -75,12 +76,12 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
     def is_kept(self, prepared: Prepared) -> bool:
         return not self.missing(prepared)
 
-    def missing(self, prepared: Prepared) -> list[str]:
+    def missing(self, prepared: Prepared) -> list[Any]:
         """The kernels and pack functions that are missing."""
-        missing = []
+        missing: list[Any] = []
         for plan in prepared.plans.values():
             found = self.store.find(plan.kernels)
-            missing += [source for source in plan.kernels if source not in found]
+            missing += [kernel for kernel in plan.kernels if kernel not in found]
             missing += [name for name in (_DRIVER, *plan.functions)
                         if self.pack.address(name) is None]
         return missing
@@ -109,7 +110,7 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
 
     def link(self, jaxpr: Jaxpr, plan: Plan, functions: Iterable[str]) -> Executable:
         """A piece with the kernels that are known, and functions of the pack."""
-        addresses = dict(self.store.find(plan.kernels))
+        addresses: dict[Any, int] = dict(self.store.find(plan.kernels))
         for name in (_DRIVER, *functions):
             address = self.pack.address(name)
             if address is None:
@@ -136,7 +137,7 @@ class _Compile:
         self._errors: list[str] = []
         functions = {_DRIVER, *(name for plan in prepared.plans.values()
                                 for name in plan.functions)}
-        kernels = [source for plan in prepared.plans.values() for source in plan.kernels]
+        kernels = [kernel for plan in prepared.plans.values() for kernel in plan.kernels]
         needs_pack = any(backend.pack.address(name) is None for name in functions)
         # By names, because a forked child restarts jobs that were about to end in the parent.
         self._left = {"pack", "kernels"} if needs_pack else {"kernels"}

@@ -97,6 +97,11 @@ class Executable:
             place = self._codes[code] = words.ctypes.data
         return place
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all its kernels are compiled."""
+        return not self._without_kernels
+
     def exchange(self, kernels: Mapping[Form, int]) -> None:
         """Puts kernels' addresses in the place of the vector machine's, in running calls too.
 

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.control_flow import UNKNOWN_ITERATIONS
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.context import THREADS, MojoContext
-from maxjax._max.mojo.cost import threads_for
+from maxjax._max.mojo.cost import machine_nanoseconds, pack_nanoseconds, threads_for
 from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.fusion import Fusion, Group
 from maxjax._max.mojo.gather import Kernel, Operand, gather
@@ -41,6 +42,7 @@ from maxjax._max.mojo.nodes import (
     Node,
     Piece,
     Result,
+    Unit,
     View,
     base_of,
     is_row_major,
@@ -85,6 +87,9 @@ class Plan:
       constants: bytes that kernels read, and each one's offset.
       kernels: those that it needs, without repetition.
       codes: what stands in for kernels that are not compiled, by calls.
+      costs: nanoseconds that all calls of a kernel take where it is not compiled, estimated.
+      other_cost: the same of what is not generated.
+      times: how often the part that is being planned runs.
       functions: the pack's functions that it needs.
     """
 
@@ -92,6 +97,9 @@ class Plan:
         self.cores = cores
         self.kernels: dict[Form, None] = {}
         self.codes: list[GroupCode] = []
+        self.costs: dict[Form, float] = {}
+        self.other_cost = 0.0
+        self.times = 1.0
         self.functions: dict[str, None] = {}
         self._constants: list[bytes] = []
         self._constant_places: dict[bytes, int] = {}
@@ -401,12 +409,20 @@ class Part:
         self.tape.steps.append(Step(function, None, list(integers), note))
 
     def _emit(self, number: int, unit: Any, detail: Any) -> None:
+        if isinstance(unit, Unit) and not isinstance(unit, Loop):
+            self.plan.other_cost += self.plan.times * pack_nanoseconds(
+                unit, self.results_of(unit))
         if isinstance(unit, Group):
             self._emit_group(unit)
         elif isinstance(unit, Assemble):
             self._emit_assemble(unit, detail)
         elif isinstance(unit, Loop):
+            times = self.plan.times
+            if unit.flow.is_loop:
+                length = unit.flow.length
+                self.plan.times *= UNKNOWN_ITERATIONS if length is None else length
             emit_loop(self, unit, number)
+            self.plan.times = times
         elif unit.strided:
             self._emit_strided(unit)
         else:
@@ -487,7 +503,10 @@ class Part:
         integers: list[Any] = KernelLayout(len(operands)).write(KernelIntegers(
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
-        code = GroupCode(kernel.form, point_count * row_count * n, n, bool(rows))
+        elements = point_count * row_count * n
+        self.plan.costs[kernel.form] = self.plan.costs.get(kernel.form, 0.0) + (
+            self.plan.times * machine_nanoseconds(group, elements, threads))
+        code = GroupCode(kernel.form, elements, n, bool(rows))
         self.plan.codes.append(code)
         integers.append(code)
         note = _signature([x.node for x in operands if not x.is_output],

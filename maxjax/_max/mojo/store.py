@@ -353,6 +353,11 @@ class KernelStore:
                 found[source] = place
         return found
 
+    def loaded(self, sources: Iterable[_Source]) -> dict[_Source, int]:
+        """The addresses of those kernels that this process has used, or built."""
+        known = self._addresses
+        return {source: known[source] for source in sources if source in known}
+
     def request(self, sources: Sequence[Source], done: Done, priority: float = 0.0,
                 label: str = "") -> Job:
         """Requests kernels. Returns at once, and never raises.

@@ -15,7 +15,7 @@ from maxjax._max.mojo.bytecode import (
     Code,
     Instruction,
 )
-from maxjax._max.mojo.emitter import Kernel
+from maxjax._max.mojo.gather import Kernel
 from maxjax._max.mojo.scalar_code import (
     Choice,
     Item,
@@ -88,7 +88,8 @@ def check_loop(code: LoopCode) -> None:
         _require(register is whole or register.elements == 1 and register.dtype == whole.dtype
                  and 0 <= register.number < whole.elements and register.offset
                  == whole.offset + register.number * whole.dtype.itemsize, register, "no element")
-    for register in sorted({register.root for register in registers}, key=lambda register: register.offset):
+    wholes = {register.root for register in registers}
+    for register in sorted(wholes, key=lambda register: register.offset):
         _require(end <= register.offset, register, "it overlaps another")
         end = register.offset + register.room
         _require(end + scalar_code.ALIGNMENT <= code.nbytes, register, "it is outside the block")
@@ -127,7 +128,8 @@ class _LoopChecks:
                     _require(item.counter in written, item.counter, "no counter")
                     self.items(item.body, written, depth + 1)
             elif isinstance(item, Choice):
-                _require(_is_written(item.index, written) and item.index.nbytes == 4, item.index, "no index")
+                _require(_is_written(item.index, written) and item.index.nbytes == 4, item.index,
+                         "no index")
                 branches = [set(written) for _ in item.branches]
                 for branch, own in zip(item.branches, branches, strict=True):
                     self.items(branch, own, depth)
@@ -148,18 +150,18 @@ class _LoopChecks:
         target = x.target.elements if x.target is not None else 0
         match x.opcode:
             case "apply":
-                fits = target == x.count and all(
-                    source.elements == x.count for source in x.sources)
+                fits = target == x.elements and all(
+                    source.elements == x.elements for source in x.sources)
             case "reduce":
-                fits = target == x.numbers[0] and elements == x.count * target
+                fits = target == x.numbers[0] and elements == x.elements * target
             case "spread":
-                fits = target == x.count and 0 <= x.numbers[0] < elements
+                fits = target == x.elements and 0 <= x.numbers[0] < elements
             case "move":
                 to, step, source, source_step = x.numbers
                 assert x.target is not None
                 size = x.sources[0].dtype.itemsize
-                ends = [to, to + (x.count - 1) * step]
-                reads = [source, source + (x.count - 1) * source_step]
+                ends = [to, to + (x.elements - 1) * step]
+                reads = [source, source + (x.elements - 1) * source_step]
                 fits = min(*ends, *reads) >= 0 and max(reads) < elements \
                     and (max(ends) + 1) * size <= x.target.nbytes
             case "load" | "store" | "point":

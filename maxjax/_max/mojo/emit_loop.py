@@ -7,11 +7,12 @@ integers of the call, behind its places: loops that differ in those share a kern
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 
 from maxjax._base import dtypes
+from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import BOOL, Value, expression, kind_name, stored_name, wrapped
-from maxjax._max.mojo.nodes import Apply, Node
 from maxjax._max.mojo.scalar_code import (
     Choice,
     Instruction,
@@ -21,6 +22,7 @@ from maxjax._max.mojo.scalar_code import (
     Repeat,
     every_instruction,
 )
+from maxjax._max.mojo.structure import KernelStructure, ValueStructure
 
 _MOST_ELEMENTS = 4      # of a register: more are rather gone through by vectors
 _MOST_LINES = 2000
@@ -33,18 +35,36 @@ def numbers_of(code: LoopCode) -> list[int]:
     return [x.numbers[-1] for x in every_instruction(code.items) if x.opcode in ("set", "point")]
 
 
-def loop_source(code: LoopCode) -> str | None:
-    """Mojo text, with ``KERNEL`` as a placeholder for the name; None for a loop that rather stays
-    with the machine, because of longer registers, calls, or bits that change their dtype."""
+class LoopForm(Form):
+    """The kernel of a loop, which its text tells from others."""
+
+    __slots__ = ()
+
+    def __init__(self, source: str):
+        super().__init__(KernelStructure("loop", False, False, (), (), ()))
+        self._source = self._identity = source
+
+    def __repr__(self) -> str:
+        return "<LoopForm>"
+
+
+_forms: weakref.WeakValueDictionary[str, LoopForm] = weakref.WeakValueDictionary()
+
+
+def loop_form(code: LoopCode) -> LoopForm | None:
+    """The kernel of a loop, the same for equal texts; None for a loop that rather stays with the
+    machine, because of longer registers, calls, or bits that change their dtype."""
     lines = 0
     for x in every_instruction(code.items):
-        lines += x.count
+        lines += x.elements
         registers = (*x.sources, *x.written)
         if x.opcode not in _WRITTEN or lines > _MOST_LINES or any(
                 r.root.elements > _MOST_ELEMENTS or r.dtype in _HALVES for r in registers) \
                 or x.opcode == "move" and len({r.dtype for r in registers}) > 1:
             return None
-    return _Writer(code).written()
+    source = _Writer(code).written()
+    form = _forms.get(source)
+    return _forms.setdefault(source, LoopForm(source)) if form is None else form
 
 
 class _Writer:
@@ -118,21 +138,20 @@ class _Writer:
         match x.opcode:
             case "apply":
                 assert target is not None
-                inputs = tuple(Value("load", Node((1,), r.dtype, ())) for r in x.sources)
-                value = Value("apply", Apply((1,), target.dtype, tuple(v.node for v in inputs),
-                                             x.name), inputs, name=x.name)
-                for k in range(x.count):
+                value = Value(ValueStructure("apply", x.name, target.dtype), tuple(
+                    Value(ValueStructure("load", "", r.dtype), ()) for r in x.sources))
+                for k in range(x.elements):
                     yield f"{_element(target, k)} = " + expression(
                         value, [_element(r, k) for r in x.sources], "1")
             case "spread":
                 assert target is not None and source is not None
-                for k in range(x.count):
+                for k in range(x.elements):
                     yield f"{_element(target, k)} = {_element(source, x.numbers[0])}"
             case "move":
                 assert target is not None and source is not None
                 to, step, begin, source_step = x.numbers
                 # A value may be moved within itself.
-                for k in range(x.count):
+                for k in range(x.elements):
                     yield (f"{_element(target, to + k * step)} = "
                            f"{_element(source, begin + k * source_step)}")
             case "load":

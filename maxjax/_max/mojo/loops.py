@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Body, Role, Structure
 from maxjax._ir.types import ShapedArray
-from maxjax._max.mojo.emit_loop import loop_source, numbers_of
+from maxjax._max.mojo.emit_loop import loop_form, numbers_of
 from maxjax._max.mojo.nodes import Loop
 from maxjax._max.mojo.scalar_code import MACHINE
 from maxjax._max.mojo.small_loops import SmallLoop, small_loop
@@ -90,16 +90,17 @@ class _LoopCalls:
 
     def small(self, loop: SmallLoop, slot: int) -> None:
         """A loop that is one call, of its kernel or of the scalar machine."""
-        source = loop_source(loop.code)
+        form = loop_form(loop.code)
         places = [self.temporary(loop.code.nbytes), *loop.places]
         integers = [*(x for place in places for x in place), *numbers_of(loop.code), slot,
                     loop.code]
-        if source is None:
+        if form is None:
             for function in loop.code.functions:
                 self.part.plan.functions.setdefault(function)
+            self.part.plan.other_cost += self.part.plan.times * loop.code.step_nanoseconds
             self.part.call(MACHINE, integers, _SMALL)
         else:
-            self.part.kernel_call(source, integers, _SMALL)
+            self.part.kernel_call(form, integers, _SMALL, loop.code.step_nanoseconds)
 
     def scan(self, flow: Structure) -> None:
         body, = flow.producers

@@ -30,6 +30,7 @@ OPCODES = ("apply", "count", "jump", "if", "switch", "next", "put", "spread", "m
            "call", "set", "load", "store", "point", "aim", "end")
 _WORDS = 5
 _VECTOR_BYTES = 128     # of the longest that an operation goes through at a time
+_NANOSECONDS = 1.5      # of an instruction
 ALIGNMENT = 64          # of the block of registers
 
 Place = tuple[int, int]     # slot, byte offset
@@ -86,7 +87,7 @@ class Instruction(NamedTuple):
       sources: registers that are read.
       function: of the pack, or "".
       name: of the operation that ``apply`` computes.
-      count: elements; of a reduction, of each line.
+      elements: how many; of a reduction, of each line.
       numbers: further ones: of ``apply`` none; of ``reduce`` the lines; of ``spread`` the source's
         first element; of ``move`` the first elements and the steps of target and source; of
         ``load``, ``store`` and ``point`` the operand, and of the last a byte offset; of ``next``
@@ -99,7 +100,7 @@ class Instruction(NamedTuple):
     target: Register | None
     sources: tuple[Register, ...] = ()
     function: str = ""
-    count: int = 1
+    elements: int = 1
     numbers: tuple[int, ...] = ()
     results: tuple[Register, ...] = ()
     name: str = ""
@@ -107,7 +108,7 @@ class Instruction(NamedTuple):
     @property
     def is_single(self) -> bool:
         """Whether the machine computes it itself."""
-        return self.opcode == "apply" and self.count == 1 and self.function in singles()
+        return self.opcode == "apply" and self.elements == 1 and self.function in singles()
 
     @property
     def written(self) -> tuple[Register, ...]:
@@ -122,8 +123,8 @@ class Instruction(NamedTuple):
             inputs.append(str(self.numbers[0]))
         elif self.opcode == "move":
             to, step, source, source_step = self.numbers
-            inputs[0] += f"[{source}::{source_step}]"
-            return f"{self.target}[{to}::{step}] = {self.count} of {inputs[0]}"
+            return (f"{self.target}[{to}::{step}] = {self.elements} of "
+                    f"{self.sources[0]}[{source}::{source_step}]")
         if self.opcode == "store":
             return f"operand {self.numbers[0]} = {self.sources[0]}"
         if self.opcode == "put":
@@ -131,7 +132,7 @@ class Instruction(NamedTuple):
         if self.opcode == "reduce" and self.numbers[0] > 1:
             inputs.append(f"{self.numbers[0]} lines")
         targets = ", ".join(map(str, self.written))
-        size = f" of {self.count}" if self.opcode == "apply" and self.count > 1 else ""
+        size = f" of {self.elements}" if self.opcode == "apply" and self.elements > 1 else ""
         return f"{targets} = {name}({', '.join(inputs)}){size}"
 
 
@@ -140,11 +141,13 @@ class Repeat:
     """A loop: a number of times, or as long as a predicate holds that its condition computes.
 
     Attributes:
+      times: how often it runs, where that is known, or what is assumed.
       counter: the register of the number that is left, for a number of times.
       predicate: the register of one byte, otherwise.
     """
 
     body: list[Item]
+    times: int = 1
     counter: Register | None = None
     condition: list[Item] = field(default_factory=list)
     predicate: Register | None = None
@@ -197,6 +200,12 @@ class LoopCode:
             if x.function and not x.is_single)])
 
     @property
+    def step_nanoseconds(self) -> float:
+        """What one time through the outermost loop takes, roughly."""
+        return _NANOSECONDS * sum(_length(item.body) + _length(item.condition)
+                                  for item in self.items if isinstance(item, Repeat))
+
+    @property
     def code(self) -> LoopCode:
         """As groups have it."""
         return self
@@ -215,6 +224,19 @@ class LoopCode:
 
     def __str__(self) -> str:
         return "\n".join(["loop:", *_lines(self.items, 1)])
+
+
+def _length(items: list[Item]) -> int:
+    """Instructions that run."""
+    total = 0
+    for item in items:
+        if isinstance(item, Repeat):
+            total += item.times * (_length(item.body) + _length(item.condition))
+        elif isinstance(item, Choice):
+            total += max(map(_length, item.branches))
+        else:
+            total += 1
+    return total
 
 
 class _Writer:
@@ -296,18 +318,18 @@ class _Writer:
             case "apply" if x.is_single:
                 self.put("end", target, a, b, c, own=1 + singles()[x.function])
             case "apply":
-                self.put("apply", target, a, b, c, -x.count, function)
+                self.put("apply", target, a, b, c, -x.elements, function)
             case "reduce":
-                self.put("reduce", target, a, 0, x.numbers[0], x.count, function)
+                self.put("reduce", target, a, 0, x.numbers[0], x.elements, function)
             case "call":
                 self.put("call", word=function, pointer=self.keep([
                     *(number for register in (*x.sources, *x.results)
                       for number in (self.slot, register.offset)), *x.numbers]))
             case "spread":
-                self.put("spread", target, a + x.numbers[0] * size, size, 0, x.count)
+                self.put("spread", target, a + x.numbers[0] * size, size, 0, x.elements)
             case "move":
                 to, step, source, source_step = x.numbers
-                self.put("move", target + to * size, a + source * size, size, 0, x.count,
+                self.put("move", target + to * size, a + source * size, size, 0, x.elements,
                          last=(step, source_step))
             case "load":
                 assert x.target is not None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.control_flow import Role, Structure
+from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, Role, Structure
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from maxjax._max.mojo.bytecode import accumulated, operation, reduction
 from maxjax._max.mojo.context import THREADS, MojoContext
@@ -160,9 +160,10 @@ class _Builder:
         return len(self.places)
 
     def put(self, opcode: str, target: Register | None, *sources: Register, function: str = "",
-            count: int = 1, numbers: tuple[int, ...] = (),
+            elements: int = 1, numbers: tuple[int, ...] = (),
             results: tuple[Register, ...] = ()) -> None:
-        self.block.append(Instruction(opcode, target, sources, function, count, numbers, results))
+        self.block.append(Instruction(opcode, target, sources, function, elements, numbers,
+                                      results))
 
     def load(self, place: Place, elements: int, dtype: np.dtype) -> Register:
         """What is in memory throughout the loop."""
@@ -180,7 +181,7 @@ class _Builder:
                 self.put("move", self.element(target, k), self.element(source, k),
                          numbers=(0, 1, 0, 1))
         else:
-            self.put("move", target, source, count=source.elements, numbers=(0, 1, 0, 1))
+            self.put("move", target, source, elements=source.elements, numbers=(0, 1, 0, 1))
 
     # --- the outermost loop ---
     def outermost(self, flow: Structure, operands: Sequence[Place],
@@ -235,7 +236,7 @@ class _Builder:
         sign = -1 if flow.reverse else 1
         outer = self.block
         body, = flow.producers
-        loop = Repeat([])
+        loop = Repeat([], UNKNOWN_ITERATIONS if flow.length is None else flow.length)
         self.block = loop.body
         inside = dict(inputs)
         for number, aval in zip(body.takes, body.jaxpr.in_avals, strict=True):
@@ -411,7 +412,7 @@ class _Builder:
                                   numbers=(0, 1, 0, 1))
                       for a, b in offsets for i in range(count)]
             return
-        block += [Instruction("move", target, (source,), count=count,
+        block += [Instruction("move", target, (source,), elements=count,
                               numbers=(a, step, b, source_step)) for a, b in offsets]
 
     def reduce(self, node: Reduce, source: Register) -> Register:
@@ -434,7 +435,7 @@ class _Builder:
     def assemble(self, node: Assemble, given: Sequence[Register]) -> Register:
         register = self.new(node.size, node.dtype)
         if node.filler is not None:
-            self.put("spread", register, given[-1], count=node.size, numbers=(0,))
+            self.put("spread", register, given[-1], elements=node.size, numbers=(0,))
         strides = row_major(node.shape)
         for source, x, piece in zip(node.sources, given, node.pieces, strict=False):
             dims = _merged([
@@ -577,7 +578,7 @@ def _computed_there(block: list[Item], end: int, kept: set[Register]) -> bool:
     if not isinstance(copy, Instruction) or copy.opcode != "move" or copy.target is None:
         return False
     target, source = copy.target, copy.sources[0]
-    if not target.elements == source.elements == copy.count or target.dtype != source.dtype \
+    if not target.elements == source.elements == copy.elements or target.dtype != source.dtype \
             or source.root in kept:
         return False
     made = [number for number, x in enumerate(block) if _writes(x, source)]

@@ -26,7 +26,7 @@ from maxjax._max.mojo.emitter import (
     kind_name,
     stored_name,
 )
-from maxjax._max.mojo.nodes import Apply, Node
+from maxjax._max.mojo.structure import ValueStructure
 
 _NUMBERS = (*dtypes.FLOATS, *dtypes.INTS)
 _INFIX = ("add", "sub", "mul")
@@ -234,9 +234,8 @@ def _operators(dtype: np.dtype) -> Iterator[_Operator]:
 
 
 def _operator(name: str, operands: Sequence[np.dtype], result: np.dtype) -> _Operator:
-    inputs = [Value("load", Node((1,), dtype, ())) for dtype in operands]
-    value = Value("apply", Apply((1,), result, tuple(x.node for x in inputs), name),
-                  tuple(inputs), name=name)
+    inputs = [Value(ValueStructure("load", "", dtype), ()) for dtype in operands]
+    value = Value(ValueStructure("apply", name, result), tuple(inputs))
     return _Operator(operation(name, operands[0], result), name, tuple(operands), result,
                      expression(value, [f"x{number}" for number in range(len(operands))], "w"))
 

@@ -69,8 +69,14 @@ from maxjax._base import config, dtypes
 # (operands, results last; then the integers that follow them; elements that it handles)
 Function = Callable[[Sequence[np.ndarray], Sequence[int], int], None]
 
+# A large operand, for which more than one thread may be worth it.
+PARALLEL = 1 << 17
+
 # No operand with fewer elements is ever worth it: what a rule compares first.
 FEWEST = 1024
+
+# The functions of stacks of matrices, which exist by the size of an element.
+MATRICES = ("getrf", "potrf", "geqrf", "orgqr", "trsm", "getrs", "syevd", "gesdd", "gesdd_values")
 
 _ALL = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
         "float16 bfloat16 float32 float64")
@@ -111,6 +117,7 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "select": _from(65536, _ALL),
     "searchsorted": _from(16384, "int32 float32 float64"),
     **{name: _from(16384, "float32") for name in ("isclose", "reduce_precision")},
+    **{name: _from(1024, "float32 float64 complex64 complex128") for name in MATRICES},
     "integer_power": _from(16384, "int32 uint32"),
     **{name: _from(16384, "float32") for name in ("frexp", "hypot", "logaddexp", "logaddexp2")},
     "spacing": _from(65536, "float32"),
@@ -186,7 +193,7 @@ def _ask(kind: str, dtype: np.dtype) -> Function | None:
 def function_name(kind: str, dtype: np.dtype) -> str:
     """What the provider knows a function by."""
     name = kind.partition(" ")[0]
-    if name in ("copy", "select"):
+    if name in ("copy", "select", *MATRICES):
         return f"{name}_{8 * dtype.itemsize}"
     return name if name == "threefry2x32" else f"{name}_{dtype.name}"
 

@@ -319,9 +319,17 @@ class MojoContext(Lowering):
         if not strided:
             operands = [self.memory(x) for x in operands]
         call = self.shared(Call((), np.dtype(np.int8), tuple(operands), function,
-                                tuple(integers), strided))
+                                tuple(integers), strided, tuple(
+                                    math.prod(shape) * np.dtype(dtype).itemsize
+                                    for shape, dtype in results)))
         return [self.shared(Result(sizes(shape), np.dtype(dtype), (call,), number))
                 for number, (shape, dtype) in enumerate(results)]
+
+    def matrices(self, kind: str, operands: Sequence[Node], integers: Sequence[int],
+                 results: Sequence[tuple[Sequence[int], Any]]) -> list[Node]:
+        """A function of stacks of matrices (``pack/linalg.mojo``)."""
+        return self.call(f"{kind}_{8 * operands[0].dtype.itemsize}", operands,
+                         (*map(int, integers), THREADS), results)
 
     def _canonical(self, x: Node, axis: int) -> tuple[int, int, int]:
         return math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1:])

@@ -94,6 +94,7 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "sort": _from(4096, f"{_SHORT} float16") | _from(16384, "bool"),
     "argsort": _from(4096, "float16 float64")
     | _from(16384, "bool int64 uint64") | _from(65536, "bfloat16"),
+    "argsort_few": _from(1024, f"{_SHORT} int32 int64 uint32 uint64"),
     **{name: _from(16384, f"{_SHORT} float16 float32 float64") for name in ("cumsum", "cumprod")},
     **{name: _from(16384, f"{_SHORT} int32 uint32 float16 float32 float64")
        for name in ("cummax", "cummin")},
@@ -105,6 +106,7 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     **{name: _from(16384, "float16") for name in ("argmax", "argmin")},
     **{f"{name} columns": _from(65536, f"{_SHORT} int32 uint32 int64 float16 float32")
        for name in ("argmax", "argmin")},
+    **{f"{name} short": _from(4096, _ALL) for name in ("argmax", "argmin")},
     **{f"scatter_rows_{kind}": _from(16384, _ALL.removeprefix("bool "))
        for kind in ("add", "mul", "min", "max")},
     **{f"scatter_rows_{kind} elements": _from(16384, "float16 bfloat16")
@@ -127,6 +129,8 @@ LEAST: dict[str, dict[np.dtype, int]] = {
 # functions and for positions of extremes.
 COLUMNS = 16
 WIDE_COLUMNS = 256
+# Rows up to this length have their extremes found several rows at a time.
+SHORT_ROWS = 128
 # The widths of rows that are set faster: others NumPy copies as well, or better.
 SET_WIDTHS = range(2, 9)
 

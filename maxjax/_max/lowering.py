@@ -32,6 +32,10 @@ class Lowering:
         """Each row of a matrix sorted; None where ``sort_permutation`` must be used."""
         return None
 
+    def first_of_sorted(self, x: Any, count: int) -> Any:
+        """The first ``count`` columns of the permutation that sorts each row, of integers."""
+        return self.slice(self.sort_permutation(x), (0, 0), (self.shape(x)[0], count), None)
+
     def is_column_index(self, x: Any) -> bool:
         """Whether each element of a matrix is known to be its column's number."""
         return False

@@ -414,6 +414,11 @@ class MojoContext(Lowering):
                          (x.shape[0], x.shape[1], updates.shape[0], 1),
                          [(x.shape, x.dtype)])[0]
 
+    def first_of_sorted(self, x: Node, count: int) -> Node:
+        """The first ``count`` columns of the permutation of ``sort_permutation``, of integers."""
+        return self.call(f"argsort_few_{x.dtype}", [x], (*x.shape, count, THREADS),
+                         [((x.shape[0], count), np.int32)])[0]
+
     def sort_permutation(self, x: Node) -> Node:
         """The int32 permutation that sorts each row of a matrix, stably."""
         if not x.size:

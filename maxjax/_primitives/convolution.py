@@ -265,6 +265,12 @@ def window_positions(spatial: Sequence[int], window: Sequence[int], result: tupl
     return total.reshape(math.prod(result), math.prod(window))
 
 
+def _two(values: Iterable[int], filler: int) -> tuple[int, ...]:
+    """Of one spatial dimension or two, as of two."""
+    values = tuple(values)
+    return (filler,) * (2 - len(values)) + values
+
+
 def _unfold(ctx: Lowering, rows: np.ndarray, window: Sequence[int], result: tuple[int, ...],
             strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
             lhs_dilation: tuple[int, ...], rhs_dilation: tuple[int, ...]) -> Any:
@@ -279,13 +285,10 @@ def _unfold(ctx: Lowering, rows: np.ndarray, window: Sequence[int], result: tupl
     if 0 in shape or 0 in spatial:
         return ctx.full(shape, 0, ctx.dtype(rows))
     if len(spatial) in (1, 2):
-        def two(values: Iterable[int], filler: Any) -> Any:
-            return (filler,) * (2 - len(spatial)) + tuple(values)
-
         return ctx.sliding(
-            "unfold", [ctx.reshape(rows, (batch, *two(spatial, 1), features))],
-            (batch, *two(result, 1), places * features), two(window, 1), two(strides, 1),
-            two((low for low, _ in padding), 0), two(rhs_dilation, 1), two(lhs_dilation, 1))
+            "unfold", [ctx.reshape(rows, (batch, *_two(spatial, 1), features))],
+            (batch, *_two(result, 1), places * features), _two(window, 1), _two(strides, 1),
+            _two((low for low, _ in padding), 0), _two(rhs_dilation, 1), _two(lhs_dilation, 1))
     config = [(low, high, ld - 1) for (low, high), ld in zip(padding, lhs_dilation, strict=True)]
     rows = ctx.pad(rows, ctx.scalar(0, rows), ((0, 0, 0), *config, (0, 0, 0)))
     spatial = ctx.shape(rows)[1:-1]
@@ -366,6 +369,15 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int
         """(batch, P, G O), of weights (K, C, G O)."""
         window = ctx.shape(weights)[:-2]
         depth, positions = math.prod(window) * features, math.prod(result)
+        if (groups == 1 and len(window) in (1, 2) and math.prod(window) > 1
+                and math.prod(lhs_dilation) == 1):
+            x = ctx.reshape(rows, (batch, *_two(spatial, 1), features))
+            at_once = ctx.convolve(
+                x, ctx.reshape(weights, (depth, outputs)), _two(result, 1), _two(window, 1),
+                _two(window_strides, 1), _two((low for low, _ in padding), 0),
+                _two(rhs_dilation, 1))
+            if at_once is not None:
+                return ctx.reshape(at_once, (batch, *result, outputs))
         unfolded = _unfold(ctx, rows, window, result, window_strides, padding, lhs_dilation,
                            rhs_dilation)
         if groups == 1:

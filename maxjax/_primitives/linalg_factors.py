@@ -18,7 +18,7 @@ from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import eq
 from maxjax._primitives.creation import full, iota
 from maxjax._primitives.joining import concatenate
-from maxjax._primitives.lapack import Call, address, bits, stack_size
+from maxjax._primitives.lapack import Call, address, bits, run, stack_size
 from maxjax._primitives.linalg_rules import (
     HOST_REASON,
     adjoint,
@@ -378,10 +378,15 @@ def _qr_evaluate(a: np.ndarray, *, full_matrices: bool, pivoting: bool, use_magm
     if not a.size:
         q = np.broadcast_to(np.eye(m, k, dtype=a.dtype), (*batch, m, k))
         return [q, np.zeros((*batch, k, n), a.dtype)]
-    if a.size >= native.FEWEST and math.prod(batch) > 1 and native.find("geqrf", a.dtype, a.size):
-        packed, taus = geqrf_p.evaluate(a)
-        return [householder_product_p.evaluate(_for_product(packed, k), taus),
-                np.triu(packed[..., :k, :])]
+    reflections = run(_geqrf_call(ShapedArray(a.shape, a.dtype)), [a]) if (
+        a.size >= native.FEWEST) else None
+    if reflections is not None:
+        packed, taus = reflections
+        vectors = _for_product(packed, k)
+        product = run(_product_call(ShapedArray(vectors.shape, a.dtype),
+                                    ShapedArray(taus.shape, a.dtype)), [vectors, taus])
+        if product is not None:
+            return [product[0], np.triu(packed[..., :k, :])]
     if batch and math.prod(batch) > 1:      # NumPy's loop over a batch; it computes in double
         return list(np.linalg.qr(a, "complete" if full_matrices else "reduced"))
     return each(lambda x: _qr_one(x, k), avals, a)

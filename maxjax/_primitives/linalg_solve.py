@@ -196,7 +196,8 @@ def _solve_call(a: ShapedArray, b: ShapedArray) -> Call:
 
 
 solve_p = linalg_primitive(
-    "linear_solve", calls=_solve_call, linearity=Linearity(slice(1, 2), each=True, unreduced=reduced_first),
+    "linear_solve", calls=_solve_call,
+    linearity=Linearity(slice(1, 2), each=True, unreduced=reduced_first),
     abstract=lambda a, b: ShapedArray(b.shape, b.dtype, weak(a, b)),
     evaluate=_solve_evaluate,
     jvp=_solve_jvp,

@@ -227,7 +227,8 @@ def _top_k_evaluate(x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
     else:
         order = stable_argsort(key)[..., :k]
     values = np.take_along_axis(rows, order, -1)
-    return [np.moveaxis(values, -1, axis), np.moveaxis(order.astype(np.int32, copy=False), -1, axis)]
+    order = order.astype(np.int32, copy=False)
+    return [np.moveaxis(values, -1, axis), np.moveaxis(order, -1, axis)]
 
 
 def _least_few(key: np.ndarray, k: int) -> np.ndarray:

@@ -40,6 +40,11 @@ from maxjax._max.mojo.nodes import (
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
 _BOOL = np.dtype(bool)
+# Of a convolution whose windows are multiplied block by block: a row of windows of the result is a
+# small part of a block, all of them do not stay in the cache anyway, and the weights do.
+_MOST_LINE_BYTES = 1 << 17
+_LEAST_WINDOW_BYTES = 1 << 18
+_MOST_WEIGHT_BYTES = 1 << 20
 THREADS = -1 << 62      # a placeholder in a call's integers for the number of threads
 
 
@@ -386,6 +391,20 @@ class MojoContext(Lowering):
             name, operands,
             (outer, height, width, inner, windows[1], windows[2], *map(int, geometry), THREADS),
             [(shape, x.dtype)])[0]
+
+    def convolve(self, x: Node, weights: Node, result: Sequence[int], window: Sequence[int],
+                 strides: Sequence[int], low: Sequence[int], window_dilation: Sequence[int]
+                 ) -> Node | None:
+        depth, outputs = weights.shape
+        line = result[1] * depth * x.dtype.itemsize
+        if (x.dtype not in (np.float32, np.float64) or 0 in (*x.shape, *weights.shape, *result)
+                or line > _MOST_LINE_BYTES or x.shape[0] * result[0] * line < _LEAST_WINDOW_BYTES
+                or depth * outputs * x.dtype.itemsize > _MOST_WEIGHT_BYTES):
+            return None
+        geometry = (*window, *strides, *low, *window_dilation, 1, 1)
+        return self.call(f"convolve_{x.dtype}", [x, weights],
+                         (*x.shape, *result, *map(int, geometry), outputs, THREADS),
+                         [((x.shape[0], *result, outputs), x.dtype)])[0]
 
     # --- indexing ---
     def gather_rows(self, x: Node, indices: Any, axis: int) -> Node:

@@ -12,7 +12,7 @@ their signatures for type checkers):
     A faster callable of the arrays for given types; ``evaluate`` with its params bound if absent.
 ``lower(ctx, *values, **params)``
     The lowering, through what the backend's context offers; None means a host step, and then
-    ``host_reason`` says why.
+    ``host_reason`` says why. With both, the graph backend alone leaves it to the host.
 ``jvp(primals, tangents, **params)``
     (result, tangent); a tangent of None is zero.
 ``linearize(trace, primals, tangents, **params)``

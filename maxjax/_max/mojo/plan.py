@@ -448,17 +448,11 @@ class Part:
             for x in unit.inputs:
                 integers += self.operand_place(x)
             made: dict[int, Node] = {node.number: node for node in results}
-            for position in range(max(made) + 1):
+            for position, size in enumerate(unit.result_bytes):
                 integers += self.place(made[position]) if position in made else (
-                    self._unwanted(number, made))
-            integers += [self.plan.cores if size == THREADS else size
-                         for size in unit.integers]
+                    self.arena_slot, self.arena.allocate(max(size, 1), number, number))
+            integers += [self.plan.cores if x == THREADS else x for x in unit.integers]
             self.call(unit.function, integers, _signature(unit.inputs, results))
-
-    def _unwanted(self, number: int, made: dict[int, Node]) -> Place:
-        """Memory for a result that is never read; results of one call have one size."""
-        size = max(node.nbytes for node in made.values())
-        return self.arena_slot, self.arena.allocate(size, number, number)
 
     def _emit_strided(self, unit: Call) -> None:
         result = next(user for user, _ in self.fusion.users[unit])

@@ -126,7 +126,7 @@ class Fusion:
         self.graph = UnitGraph()
         self.leaves: dict[Node, frozenset[Node]] = {}
         for node in self.order:
-            if isinstance(node, Apply):
+            if isinstance(node, Apply) and node.name in CHEAP:
                 self.leaves[node] = self._leaves(node)
         for output in outputs:
             self.demanded.add(base_of(output))
@@ -162,8 +162,8 @@ class Fusion:
         of its space: they iterate over the same space in the same way."""
         size = math.prod(group.space)
         bases = dict.fromkeys(base for node in group.maps for base in map(base_of, node.inputs)
-                              if base.size == size and base not in group.maps
-                              and not isinstance(base, Iota))
+                              if (base.shape == group.space or base.size == size)
+                              and base not in group.maps and not isinstance(base, Iota))
         axes = None if group.axes is None else tuple(group.wide(group.axes))
         return [(group.space, axes, base) for base in bases]
 

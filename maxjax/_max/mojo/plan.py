@@ -50,7 +50,7 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
-from maxjax._transforms.simplify import simplify
+from maxjax._transforms.simplify import simplify_once
 
 # Columns of a reduction accumulated together: their partial results stay in L1.
 _BLOCK = 512
@@ -65,7 +65,22 @@ class Step(NamedTuple):
     kernel: Form | None
     integers: list[Any]     # integers, Tapes, which become their address and length, and
                             # GroupCodes, their address
-    note: str = ""
+    note: object = ""       # for people to read, as text
+
+
+class Signature(NamedTuple):
+    """Types of a call's operands, which become text only when somebody reads them."""
+
+    inputs: list[tuple[np.dtype, tuple[int, ...]]]
+    outputs: list[tuple[np.dtype, tuple[int, ...]]]
+    threads: int = 1
+
+    def __str__(self) -> str:
+        before, after = (", ".join(f"{dtypes.name_of(dtype)}[{_sizes(shape)}]"
+                                   for dtype, shape in types)
+                         for types in (self.inputs, self.outputs))
+        text = f"{before} -> {after}" if before else after
+        return f"{text}, {self.threads} threads" if self.threads > 1 else text
 
 
 class Tape:
@@ -173,7 +188,7 @@ class Plan:
             for step in tape.steps:
                 name = step.function if step.kernel is None else numbers[step.kernel]
                 lines += textwrap.wrap(
-                    f"{name}: {step.note}" if step.note else name, 100, break_long_words=False,
+                    f"{name}: {step.note}" if str(step.note) else name, 100, break_long_words=False,
                     initial_indent="  " * depth, subsequent_indent="  " * (depth + 2))
                 tapes = [x for x in step.integers if isinstance(x, Tape)]
                 for number, nested in enumerate(tapes):
@@ -404,7 +419,7 @@ class Part:
         return slot, offset + strided(x).offset * base.dtype.itemsize
 
     # --- the calls ---
-    def call(self, function: str, integers: Sequence[Any], note: str = "") -> None:
+    def call(self, function: str, integers: Sequence[Any], note: object = "") -> None:
         self.plan.functions.setdefault(function)
         self.tape.steps.append(Step(function, None, list(integers), note))
 
@@ -510,9 +525,7 @@ class Part:
         self.plan.codes.append(code)
         integers.append(code)
         note = _signature([x.node for x in operands if not x.is_output],
-                          [x.node for x in operands if x.is_output])
-        if threads > 1:
-            note += f", {threads} threads"
+                          [x.node for x in operands if x.is_output], threads)
         self.tape.steps.append(Step("", kernel.form, integers, note))
 
     def _first_element(self, operand: Operand) -> tuple[int, int]:
@@ -533,7 +546,7 @@ class Part:
     def subpart(self, closed: ClosedJaxpr, inputs: Sequence[Place],
                 outputs: Sequence[Place | None], arena_slot: int) -> Part:
         """The steps of a loop's body, whose results go to the given places, if any."""
-        closed = simplify(closed)
+        closed = simplify_once(closed)
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
@@ -556,12 +569,9 @@ def _sizes(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def _signature(inputs: Sequence[Node], outputs: Sequence[Node]) -> str:
-    """Types of a call's operands, for people to read."""
-    before, after = (
-        ", ".join(f"{dtypes.name_of(node.dtype)}[{_sizes(node.shape)}]" for node in nodes)
-        for nodes in (inputs, outputs))
-    return f"{before} -> {after}" if before else after
+def _signature(inputs: Sequence[Node], outputs: Sequence[Node], threads: int = 1) -> Signature:
+    return Signature([(node.dtype, node.shape) for node in inputs],
+                     [(node.dtype, node.shape) for node in outputs], threads)
 
 
 def _window(node: Node, piece: Piece) -> Access:

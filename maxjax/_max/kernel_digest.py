@@ -39,9 +39,10 @@ def _reached(names: frozenset[str]) -> str:
     left, reached = set(names), {}
     while left:
         name = left.pop()
-        if name not in reached and _file(name) is not None:
-            reached[name], more = _file(name)
-            left |= more
+        file = _file(name) if name not in reached else None
+        if file is not None:
+            reached[name] = file[0]
+            left |= file[1]
     total = hashlib.sha256()
     for name in sorted(reached):
         total.update(f"{name}.mojo".encode() + b"\0" + reached[name] + b"\0")

@@ -18,7 +18,7 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax import debug, lax
 from maxjax._base import config
-from maxjax._max.mojo import bytecode
+from maxjax._max.mojo import bytecode, short_dimensions
 from maxjax._max.mojo import plan as plan_module
 from maxjax._max.mojo.backend import _by_heat
 from maxjax._max.mojo.check_code import check_code
@@ -65,9 +65,30 @@ def test_all_cases_give_what_tier_0_gives(family, monkeypatch):
 STRUCTURES = range(12)
 
 
-@pytest.mark.parametrize("how", ["as it is", "on threads", "in the least blocks"])
-def test_random_programs(how, monkeypatch):
+@pytest.fixture
+def turns(monkeypatch):
+    """Every value with a short last dimension is turned; the shapes of those that were."""
+    turned = []
+
+    def is_worth_it(region, users, wanted):
+        turned.append(region[0].shape)
+        return True
+
+    for limit, value in (("_LONG", 2), ("_LEAST_ELEMENTS", 1), ("_is_worth_it", is_worth_it)):
+        monkeypatch.setattr(short_dimensions, limit, value)
+    short_dimensions.trailing_count.cache_clear()
+    yield turned
+    short_dimensions.trailing_count.cache_clear()
+
+
+@pytest.mark.parametrize("how", ["as it is", "on threads", "in the least blocks", "turned"])
+def test_random_programs(how, monkeypatch, request):
     monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
+    if how == "turned":
+        turned = request.getfixturevalue("turns")
+        check_random(STRUCTURES)
+        assert len(set(turned)) > 5
+        return
     if how == "on threads":
         monkeypatch.setattr(plan_module, "threads_for", lambda group, elements, cores: cores)
         monkeypatch.setattr(plan_module, "_BLOCK", 64)
@@ -161,6 +182,25 @@ def test_shapes(name):
                     ours.astype(np.float64), theirs.astype(np.float64),
                     rtol=1e-2 if ours.dtype.itemsize == 2 else 2e-5,
                     atol=2e-4 * max(1.0, float(np.abs(x).sum()) / 1e3), err_msg=str((name, shape)))
+
+
+def test_short_dimensions_are_turned_where_rows_would_be_short():
+    """Distances of all pairs, and their gradient: not where the whole would only be transposed."""
+    def energy(x):
+        difference = x[:, None] - x[None]
+        return jnp.sum(jnp.exp(-jnp.sum(difference * difference, -1)))
+
+    x, scale = f32(90, 3), f32(3)
+    turned = []
+    for function, args in [(maxjax.grad(energy), (x,)),
+                           (lambda x, s: x * s, (f32(9000, 3), scale))]:
+        program = program_of(function, *args)
+        values = [*program.consts, *args]
+        plan = CheckedPlan(program.opened.jaxpr, 2)
+        result, = mojo_programs.without_kernels(plan, program.opened.jaxpr)(values)
+        np.testing.assert_allclose(result, program.tier0(*values)[0], rtol=2e-5, atol=1e-5)
+        turned.append("[3," in plan.source)
+    assert turned == [True, False]
 
 
 def test_lines_of_bytes_end_with_a_vector():

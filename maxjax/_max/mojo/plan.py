@@ -50,6 +50,7 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
+from maxjax._max.mojo.short_dimensions import turn_short_dimensions
 from maxjax._transforms.simplify import simplify_once
 
 # Columns of a reduction accumulated together: their partial results stay in L1.
@@ -122,7 +123,7 @@ class Plan:
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(jaxpr.invars)]
-        results = context.lower_jaxpr(jaxpr, [], nodes)
+        results = turn_short_dimensions(context, context.lower_jaxpr(jaxpr, [], nodes))
         self.outputs: list[Any] = []
         written: dict[Node, int] = {}
         wanted: list[Node] = []
@@ -551,7 +552,8 @@ class Part:
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
         consts = [context.constant(np.asarray(value)) for value in closed.consts]
-        results = context.lower_jaxpr(closed.jaxpr, consts, nodes)
+        results = turn_short_dimensions(
+            context, context.lower_jaxpr(closed.jaxpr, consts, nodes))
         written: dict[Node, int] = {}
         places: dict[Node, Place] = {}
         wanted: list[Node] = []

@@ -326,7 +326,8 @@ def map_access(access: Access, index_map: IndexMap, rank: int) -> Access:
     return Access(offset, tuple(strides))
 
 
-def reshape_access(access: Access, old: Sequence[int], new: Sequence[int]) -> Access | None:
+@functools.lru_cache(maxsize=4096)
+def reshape_access(access: Access, old: tuple[int, ...], new: tuple[int, ...]) -> Access | None:
     """The same memory in another shape, if strides can express it."""
     if 0 in old:
         return Access(access.offset, (0,) * len(new))

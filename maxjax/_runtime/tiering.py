@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes, monitoring, spans, threads
+from maxjax._base import collection, config, dtypes, monitoring, spans, threads
 from maxjax._base.blas import blas_threads
 from maxjax._base.errors import CompileError
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, iterations
@@ -107,6 +107,10 @@ class Tiering(program_module.Tiering):
         Args:
           uncompiled: whether it may run with the vector machine in place of kernels until then.
         """
+        with collection.stopped:
+            self._look(program, uncompiled)
+
+    def _look(self, program: Program, uncompiled: bool) -> None:
         program.looked = True
         if not self.prepare(program):
             return
@@ -229,7 +233,7 @@ class Tiering(program_module.Tiering):
     def prepare(self, program: Program) -> bool:
         """Cuts the program into pieces and makes them ready to compile; False if it has no
         tier 1."""
-        with self._planning:
+        with self._planning, collection.stopped:
             return self._prepare(program)
 
     def _prepare(self, program: Program) -> bool:

@@ -112,7 +112,7 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                 for number, plan in prepared.plans.items()}
 
     def find_uncompiled(self, prepared: Prepared) -> Runs | None:
-        """The pieces, the vector machine in the place of kernels that are not known yet."""
+        """The pieces, the vector machine in the place of kernels that `find` has not found."""
         needed = [plan.functions_without_kernels() for plan in prepared.plans.values()]
         for functions in needed:
             if functions is None or any(
@@ -127,8 +127,8 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                    for plan in prepared.plans.values())
 
     def link(self, jaxpr: Jaxpr, plan: Plan, functions: Iterable[str]) -> Executable:
-        """A piece with the kernels that are known, and functions of the pack."""
-        addresses: dict[Any, int] = dict(self.store.find(plan.kernels))
+        """A piece with the kernels that were found, and functions of the pack."""
+        addresses: dict[Any, int] = dict(self.store.loaded(plan.kernels))
         for name in (_DRIVER, *functions):
             address = self.pack.address(name)
             if address is None:

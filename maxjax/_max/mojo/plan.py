@@ -53,7 +53,7 @@ from maxjax._max.mojo.nodes import (
 from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.short_dimensions import turn_short_dimensions
 from maxjax._max.mojo.small_loops import matmul_integers
-from maxjax._transforms.simplify import simplify
+from maxjax._transforms.simplify import simplify_once
 
 # Columns of a reduction accumulated together: their partial results stay in L1.
 _BLOCK = 512
@@ -68,7 +68,22 @@ class Step(NamedTuple):
     kernel: Form | None
     integers: list[Any]     # integers, Tapes, which become their address and length, and
                             # GroupCodes and LoopCodes, their address
-    note: str = ""
+    note: object = ""       # for people to read, as text
+
+
+class Signature(NamedTuple):
+    """Types of a call's operands, which become text only when somebody reads them."""
+
+    inputs: list[tuple[np.dtype, tuple[int, ...]]]
+    outputs: list[tuple[np.dtype, tuple[int, ...]]]
+    threads: int = 1
+
+    def __str__(self) -> str:
+        before, after = (", ".join(f"{dtypes.name_of(dtype)}[{_sizes(shape)}]"
+                                   for dtype, shape in types)
+                         for types in (self.inputs, self.outputs))
+        text = f"{before} -> {after}" if before else after
+        return f"{text}, {self.threads} threads" if self.threads > 1 else text
 
 
 class Tape:
@@ -175,7 +190,7 @@ class Plan:
             for step in tape.steps:
                 name = step.function if step.kernel is None else numbers[step.kernel]
                 lines += textwrap.wrap(
-                    f"{name}: {step.note}" if step.note else name, 100, break_long_words=False,
+                    f"{name}: {step.note}" if str(step.note) else name, 100, break_long_words=False,
                     initial_indent="  " * depth, subsequent_indent="  " * (depth + 2))
                 lines += [textwrap.indent(str(x), "  " * (depth + 1)) for x in step.integers
                           if isinstance(x, LoopCode) and step.kernel is None]
@@ -408,11 +423,11 @@ class Part:
         return slot, offset + strided(x).offset * base.dtype.itemsize
 
     # --- the calls ---
-    def call(self, function: str, integers: Sequence[Any], note: str = "") -> None:
+    def call(self, function: str, integers: Sequence[Any], note: object = "") -> None:
         self.plan.functions.setdefault(function)
         self.tape.steps.append(Step(function, None, list(integers), note))
 
-    def kernel_call(self, form: Form, integers: list[Any], note: str, cost: float) -> None:
+    def kernel_call(self, form: Form, integers: list[Any], note: object, cost: float) -> None:
         """A call of a generated kernel.
 
         Args:
@@ -448,17 +463,11 @@ class Part:
             for x in unit.inputs:
                 integers += self.operand_place(x)
             made: dict[int, Node] = {node.number: node for node in results}
-            for position in range(max(made) + 1):
+            for position, size in enumerate(unit.result_bytes):
                 integers += self.place(made[position]) if position in made else (
-                    self._unwanted(number, made))
-            integers += [self.plan.cores if size == THREADS else size
-                         for size in unit.integers]
+                    self.arena_slot, self.arena.allocate(max(size, 1), number, number))
+            integers += [self.plan.cores if x == THREADS else x for x in unit.integers]
             self.call(unit.function, integers, _signature(unit.inputs, results))
-
-    def _unwanted(self, number: int, made: dict[int, Node]) -> Place:
-        """Memory for a result that is never read; results of one call have one size."""
-        size = max(node.nbytes for node in made.values())
-        return self.arena_slot, self.arena.allocate(size, number, number)
 
     def _emit_strided(self, unit: Call) -> None:
         result = next(user for user, _ in self.fusion.users[unit])
@@ -510,9 +519,7 @@ class Part:
         elements = point_count * row_count * n
         integers.append(GroupCode(kernel.form, elements, n, bool(rows)))
         note = _signature([x.node for x in operands if not x.is_output],
-                          [x.node for x in operands if x.is_output])
-        if threads > 1:
-            note += f", {threads} threads"
+                          [x.node for x in operands if x.is_output], threads)
         self.kernel_call(kernel.form, integers, note,
                          machine_nanoseconds(group, elements, threads))
 
@@ -534,7 +541,7 @@ class Part:
     def subpart(self, closed: ClosedJaxpr, inputs: Sequence[Place],
                 outputs: Sequence[Place | None], arena_slot: int) -> Part:
         """The steps of a loop's body, whose results go to the given places, if any."""
-        closed = simplify(closed)
+        closed = simplify_once(closed)
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
@@ -558,12 +565,9 @@ def _sizes(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def _signature(inputs: Sequence[Node], outputs: Sequence[Node]) -> str:
-    """Types of a call's operands, for people to read."""
-    before, after = (
-        ", ".join(f"{dtypes.name_of(node.dtype)}[{_sizes(node.shape)}]" for node in nodes)
-        for nodes in (inputs, outputs))
-    return f"{before} -> {after}" if before else after
+def _signature(inputs: Sequence[Node], outputs: Sequence[Node], threads: int = 1) -> Signature:
+    return Signature([(node.dtype, node.shape) for node in inputs],
+                     [(node.dtype, node.shape) for node in outputs], threads)
 
 
 def _window(node: Node, piece: Piece) -> Access:

@@ -367,7 +367,7 @@ class _Builder:
             Instruction(opcode, register, tuple(given), function, count, numbers, name=name))
         return register
 
-    def view(self, source: Register, access: Access, shape: Sequence[int]) -> Register:
+    def view(self, source: Register, access: Access, shape: tuple[int, ...]) -> Register:
         """Elements of a register in row-major order."""
         dims = _merged([(size, target, stride) for size, target, stride
                         in zip(shape, row_major(shape), access.strides, strict=True)])
@@ -422,7 +422,7 @@ class _Builder:
         strides = row_major(shape)
         order = [*kept, *node.axes]
         source = self.view(source, Access(0, tuple([strides[dim] for dim in order])),
-                           [shape[dim] for dim in order])
+                           tuple([shape[dim] for dim in order]))
         wide = accumulated(node.name, node.dtype)
         lines = node.size
         partial = self.computed(
@@ -451,9 +451,10 @@ class _Builder:
     def call(self, node: Call, given: Sequence[Register],
              read: Sequence[Result]) -> dict[int, Register]:
         made = {result.number: self.new(result.size, result.dtype) for result in read}
-        largest = max(made.values(), key=lambda register: register.nbytes)
-        results = [made[number] if number in made else self.new(largest.elements, largest.dtype)
-                   for number in range(max(made) + 1)]
+        # All are written, also those that nobody reads.
+        word = np.dtype(np.int64)
+        results = [made[number] if number in made else self.new(-(-size // word.itemsize), word)
+                   for number, size in enumerate(node.result_bytes)]
         if node.strided:
             a, b = node.inputs
             integers = matmul_integers(a.shape, row_major(a.shape), b.shape, row_major(b.shape), 1)

@@ -54,7 +54,7 @@ from maxjax._max.mojo.scalar_code import (
     every_instruction,
 )
 from maxjax._max.mojo.vector_operations import singles
-from maxjax._transforms.simplify import simplify
+from maxjax._transforms.simplify import simplify_once
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Plan
@@ -286,7 +286,7 @@ class _Builder:
     def lower(self, closed: ClosedJaxpr, inputs: Sequence[Register],
               wanted: Sequence[int]) -> list[Register]:
         """Adds what computes some results of a jaxpr to the block."""
-        closed = simplify(closed)
+        closed = simplify_once(closed)
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
@@ -366,7 +366,7 @@ class _Builder:
             Instruction(opcode, register, tuple(given), function, count, numbers, name=name))
         return register
 
-    def view(self, source: Register, access: Access, shape: Sequence[int]) -> Register:
+    def view(self, source: Register, access: Access, shape: tuple[int, ...]) -> Register:
         """Elements of a register in row-major order."""
         dims = _merged([(size, target, stride) for size, target, stride
                         in zip(shape, row_major(shape), access.strides, strict=True)])
@@ -421,7 +421,7 @@ class _Builder:
         strides = row_major(shape)
         order = [*kept, *node.axes]
         source = self.view(source, Access(0, tuple([strides[dim] for dim in order])),
-                           [shape[dim] for dim in order])
+                           tuple([shape[dim] for dim in order]))
         wide = accumulated(node.name, node.dtype)
         lines = node.size
         partial = self.computed(

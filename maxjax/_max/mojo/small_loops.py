@@ -55,7 +55,7 @@ from maxjax._max.mojo.scalar_code import (
     every_instruction,
 )
 from maxjax._max.mojo.vector_operations import singles
-from maxjax._transforms.simplify import simplify
+from maxjax._transforms.simplify import simplify_once
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Plan
@@ -287,7 +287,7 @@ class _Builder:
     def lower(self, closed: ClosedJaxpr, inputs: Sequence[Register],
               wanted: Sequence[int]) -> list[Register]:
         """Adds what computes some results of a jaxpr to the block."""
-        closed = simplify(closed)
+        closed = simplify_once(closed)
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]

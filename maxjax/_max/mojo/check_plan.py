@@ -236,8 +236,7 @@ def _counts(part: Part) -> dict[str, set[tuple[int, int]]]:
     counts: dict[str, set[tuple[int, int]]] = {}
     for unit, _ in part.units:
         if isinstance(unit, Call) and not unit.strided:
-            results = max(node.number for node in part.results_of(unit)) + 1
-            places = len(unit.inputs) + results
+            places = len(unit.inputs) + len(unit.result_bytes)
             counts.setdefault(unit.function, set()).add(
                 (places, 2 * places + len(unit.integers)))
     return counts

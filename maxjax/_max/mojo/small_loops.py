@@ -366,7 +366,7 @@ class _Builder:
             Instruction(opcode, register, tuple(given), function, count, numbers, name=name))
         return register
 
-    def view(self, source: Register, access: Access, shape: Sequence[int]) -> Register:
+    def view(self, source: Register, access: Access, shape: tuple[int, ...]) -> Register:
         """Elements of a register in row-major order."""
         dims = _merged([(size, target, stride) for size, target, stride
                         in zip(shape, row_major(shape), access.strides, strict=True)])
@@ -421,7 +421,7 @@ class _Builder:
         strides = row_major(shape)
         order = [*kept, *node.axes]
         source = self.view(source, Access(0, tuple([strides[dim] for dim in order])),
-                           [shape[dim] for dim in order])
+                           tuple([shape[dim] for dim in order]))
         wide = accumulated(node.name, node.dtype)
         lines = node.size
         partial = self.computed(

@@ -148,7 +148,8 @@ class Program:
             self.best_interpreted = elapsed     # of the last few: machines are not equally busy
         if self.rejected is not None and self.interpreted_calls >= self.retry_at:
             tiering.retry(self)
-        if self.heat > tiering.LOOKUP_NANOSECONDS and not self.looked and self.state == "cold":
+        if self.heat > tiering.LOOKUP_NANOSECONDS and not self.looked \
+                and self.state in ("cold", "queued"):
             tiering.warm(self)
         # What ran only once, however long it took, may never run again.
         if (self.heat > tiering.HOT_NANOSECONDS and self.state == "cold"

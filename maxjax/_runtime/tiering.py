@@ -139,7 +139,8 @@ class Tiering(program_module.Tiering):
         self._submitted.add(program)
         program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)
         program.uncompiled = True
-        program.state = "native"
+        if program.state != "queued":       # else its kernels are on their way
+            program.state = "native"
         program.trial_calls = program.trial_best = 0
 
     def request(self, program: Program) -> None:

@@ -371,6 +371,41 @@ def test_kernels_get_hot_in_all_programs_together(tiering, monkeypatch):
     assert len(requested) <= 3      # those that ran before the kernel was there
 
 
+def test_a_program_that_waits_for_the_pack_runs_native_once_it_is_there(tiering, monkeypatch):
+    class LatePack:
+        is_there, asked = False, []
+
+        def address(self, name):
+            return mojo_programs.pack().address(name) if self.is_there else None
+
+        def request(self, done, priority, functions):
+            self.asked.append(done)
+
+        def request_once(self):
+            pass
+
+        def __getattr__(self, name):
+            return getattr(mojo_programs.pack(), name)
+
+    tiering.mojo.pack = pack = LatePack()
+    monkeypatch.setattr(Tiering, "HOT_NANOSECONDS", 0)
+    monkeypatch.setattr(Tiering, "LOOKUP_NANOSECONDS", 0)
+    monkeypatch.setattr(tiering.mojo, "DISPATCH_NANOSECONDS", 0)
+    jitted, x = maxjax.jit(lambda x: jnp.tanh(x * 7.5) - jnp.cos(x)), f32(1000, 30)
+    for _ in range(3):
+        expected = jitted(x)
+    assert debug.statistics(jitted).state == "queued" and pack.asked
+    assert debug.statistics(jitted).compiled_calls == 0
+    pack.is_there = True
+    until(lambda: jitted(x) is not None and debug.statistics(jitted).compiled_calls > 0)
+    assert debug.statistics(jitted).state == "queued"
+    np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-6)
+    for done in pack.asked:
+        done(None)
+    until(lambda: debug.statistics(jitted).state == "compiled")
+    np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_the_hottest_kernels_are_built_first():
     program = program_of(lambda x, y: (jnp.sin(x) @ x, x.sum(0), jnp.exp(y), y.max()),
                          f32(30, 30), f32(7))

@@ -301,8 +301,12 @@ def compose(inner: IndexMap, outer: IndexMap) -> IndexMap:
     return tuple(result)
 
 
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    return _row_major(tuple(shape))
+
+
 @functools.lru_cache(maxsize=4096)
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     strides = [1] * len(shape)
     for dim in range(len(shape) - 2, -1, -1):
         strides[dim] = strides[dim + 1] * shape[dim + 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from maxjax._base import threads
 from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max import backend
 from maxjax._max.backend import Done, Progress, Runs, nothing_compiled
-from maxjax._max.mojo import crew
+from maxjax._max.mojo import crew, detached
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack
@@ -52,7 +53,14 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
 
     @threads.cached
     def store(self) -> KernelStore:
-        return KernelStore(header=HEADER)
+        store = KernelStore(header=HEADER)
+        atexit.register(self._hand_over)
+        return store
+
+    def _hand_over(self) -> None:
+        """Leaves to a detached builder what this process has requested, and had no time for."""
+        if self.broken is None:
+            detached.hand_over(self.store, self.pack.is_unfinished)
 
     @threads.cached
     def pack(self) -> Pack:
@@ -140,9 +148,9 @@ class _Compile:
         needs_pack = any(backend.pack.address(name) is None for name in functions)
         # By names, because a forked child restarts jobs that were about to end in the parent.
         self._left = {"pack", "kernels"} if needs_pack else {"kernels"}
-        if needs_pack:
-            backend.pack.request(
-                functools.partial(self._part, "pack"), _PACK_PRIORITY, functions)
+        self._pack_job = backend.pack.request(
+            functools.partial(self._part, "pack"), _PACK_PRIORITY, functions) \
+            if needs_pack else None
         self._job = backend.store.request(
             kernels, functools.partial(self._part, "kernels"), priority)
 
@@ -168,7 +176,11 @@ class _Compile:
             self.ready.set()
 
     def wait(self, progress: Progress | None) -> None:
+        if self._pack_job is not None:
+            self.backend.pack.hasten(self._pack_job)
         self.backend.store.wait(self._job, progress)
+        if self._pack_job is not None:
+            self.backend.pack.wait(self._pack_job, progress)
         started = time.monotonic()
         while not self.ready.is_set():
             time.sleep(0.02)        # as in `Queue.wait`: an interrupt must leave no lock behind

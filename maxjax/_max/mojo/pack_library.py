@@ -1,9 +1,9 @@
 """The pack: handwritten native kernels, built once per machine, in the background.
 
 Each file of ``pack/`` becomes one library, as do the vector machine's operations of each dtype;
-they are cached like a program's. A package may also contain prebuilt libraries (``python -m
-maxjax._max.mojo.pack_library DIRECTORY --target-cpu x86-64-v3``, to be put into ``prebuilt/``):
-they are used until this machine's own are built.
+they are cached like a program's. In the background they are built by a detached builder, which
+outlives this process, and where there is none, by this process. A package may also contain prebuilt
+libraries (see ``tools/build_wheel.py``), which serve where this machine's own are not built.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import re
 import stat
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -28,9 +29,9 @@ from maxjax._base import threads
 from maxjax._max import kernel_digest
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.elementwise_kernels import pack_kernels
-from maxjax._max.mojo import toolchain, vector_operations
+from maxjax._max.mojo import crew, detached, toolchain, vector_operations
 from maxjax._max.mojo.store import Done, Job, Libraries, Queue, address, open_library
-from maxjax._max.mojo.toolchain import ToolchainError, build_library
+from maxjax._max.mojo.toolchain import Pace, ToolchainError, build_library
 from maxjax._max.versions import versions
 from maxjax._max.warning import warn_once
 
@@ -38,11 +39,13 @@ SOURCES = Path(__file__).resolve().parent / "pack"
 PREBUILT = Path(__file__).resolve().parent / "prebuilt"
 MANIFEST = "manifest.json"
 
-# The libraries that every program needs come first.
-_FIRST = ("tape", "vector", "movement", "vector_float32", "vector_bool", "vector_int32", "matmul")
+# The libraries that most programs need come first; of the first, products take the longest.
+_FIRST = ("tape", "vector", "vector_float32", "matmul", "movement", "vector_bool", "vector_int32",
+          "random", "vector_uint32", "indexing", "elementwise")
 _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2
+_MOST_AT_ONCE = 4
 _FORMAT = 1
 # The C name is given by the decorator, or else by the function.
 _EXPORT = re.compile(
@@ -79,6 +82,11 @@ class _Unit:
         self.failure: str | None = None
 
     @property
+    def there(self) -> bool:
+        """Whether a library of it is loaded."""
+        return self.native is not None or self.prebuilt is not None
+
+    @threads.cached
     def key(self) -> bytes:
         return "\0".join((toolchain.identity(self.source), "pack", self.name, self.source)).encode()
 
@@ -131,7 +139,12 @@ class Pack:
     def ready(self) -> bool:
         """Whether every function has an address."""
         self._look()
-        return all(unit.native or unit.prebuilt for unit in self.units)
+        return all(unit.there for unit in self.units)
+
+    def missing(self) -> list[_Unit]:
+        """The libraries that are not there, neither built nor shipped with the package."""
+        self._look()
+        return [unit for unit in self.units if not unit.there]
 
     def address(self, name: str) -> int | None:
         """The function's address, or None while it is not built. Never raises."""
@@ -158,47 +171,113 @@ class Pack:
         return ctypes.CFUNCTYPE(result, *arguments)(place)
 
     def request(self, done: Done | None = None, priority: float = 0.0,
-                names: Iterable[str] | None = None) -> None:
-        """Builds missing libraries in the background, one at a time; never raises.
-
-        This machine's own libraries replace prebuilt ones for later requests.
+                names: Iterable[str] | None = None) -> Job:
+        """Has missing libraries built in the background; never raises.
 
         Args:
-          done: called on the building thread when the libraries of ``names`` are built or have
+          done: called on a building thread when the libraries of ``names`` are built or have
             failed: with None, or with why one is missing.
           names: the functions to wait for, whose libraries come first; by default all.
+
+        Returns:
+          what ``wait`` takes.
         """
+        self._requested = True
         wanted = None if names is None else {self.names.get(name) for name in names}
-        missing = [unit for unit in self.units if unit.native is None]
+        missing = self.missing()
         first = [unit for unit in missing if wanted is None or unit.name in wanted]
+        rest = [unit for unit in missing if unit not in first]
+        job = Job(functools.partial(self._work, first), done or _nothing, priority, "pack")
+        self._queue.submit(job)
+        if rest:
+            self._queue.submit(Job(functools.partial(self._work, rest), _nothing, priority - 1,
+                                   "the rest of the pack"))
+        return job
 
-        def submit(units: Iterable[_Unit], urgency: float) -> None:
-            for unit in units:
-                self._queue.submit(Job(functools.partial(self._build, unit), _nothing, urgency,
-                                       f"pack {unit.name}"))
+    def request_once(self, done: Done | None = None) -> bool:
+        """Has what is missing built in the background, if nobody has asked for that yet.
 
-        submit(first, priority)
-        self._queue.submit(Job(lambda: self._failure(first), done or _nothing, priority, "pack"))
-        submit((unit for unit in missing if unit not in first), priority - 1)
+        Returns:
+          whether it is being built now, and ``done`` will be called.
+        """
+        if self._requested:
+            return False
+        self._requested = True
+        if not self.missing():
+            return False
+        self.request(done)
+        return True
 
-    def request_once(self) -> None:
-        """Has what is missing built in the background, if nobody has asked for that yet."""
-        if not self._requested:
-            self._requested = True
-            self.request()
+    def hasten(self, job: Job) -> None:
+        """Has what was requested built at the usual priority."""
+        self._queue.hasten(job)
 
-    def build(self, progress: Callable[[str, float], None] | None = None) -> str | None:
-        """Builds missing libraries in this thread; returns why one is missing, or None.
+    def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
+        """Hastens what was requested and waits for it; returns what its ``done`` received.
+
+        Args:
+          progress: called many times a second with the seconds since the request.
+        """
+        with self.libraries.waited_for():
+            return self._queue.wait(job, progress)
+
+    def build(self, progress: Callable[[str, float], None] | None = None,
+              pace: Pace | None = None) -> str | None:
+        """Builds missing libraries and waits for them; returns why one is missing, or None.
 
         Args:
           progress: called with the name of each library and the seconds it took.
+          pace: by default, that of a build that somebody waits for.
         """
-        for unit in self.units:
-            start = time.monotonic()
-            self._build(unit)
-            if progress is not None:
-                progress(unit.name, time.monotonic() - start)
-        return self._failure()
+        if pace is not None:
+            return self._build_side_by_side(self.units, pace, progress)
+        with self.libraries.waited_for():
+            return self._build_side_by_side(self.units, Pace(urgent=True), progress)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether this process has requested libraries that are not there."""
+        return bool(self._queue.unfinished()) and self.broken is None and bool(self.missing())
+
+    def _work(self, units: Sequence[_Unit], pace: Pace) -> str | None:
+        """Has units built by the detached builder, or builds them here where there is none."""
+        deadline = time.monotonic() + self.libraries.foreign_seconds
+        if units and not pace.urgent and detached.start(self.libraries.cache):
+            while not (pace.urgent or pace.stopped) and time.monotonic() < deadline and any(
+                    not self._adopt(unit, self.libraries.load(unit.key)) for unit in units):
+                if not detached.works(self.libraries.cache):
+                    break
+                time.sleep(_LOOK_SECONDS / 2)
+        return self._build_side_by_side(units, pace)
+
+    def _build_side_by_side(self, units: Sequence[_Unit], pace: Pace,
+                            progress: Callable[[str, float], None] | None = None) -> str | None:
+        """Builds units, in their order, as many at once as the pace has room for."""
+        waiting = iter(units)
+
+        def work(builds: int) -> None:
+            while not pace.stopped and any(unit.native is None for unit in units):
+                if builds and not pace.has_room(builds):
+                    time.sleep(_LOCK_POLL_SECONDS)
+                    continue
+                unit = next(waiting, None)
+                if unit is None:
+                    return
+                start = time.monotonic()
+                self._build(unit, pace)
+                if progress is not None:
+                    progress(unit.name, time.monotonic() - start)
+
+        # Daemon threads, not a concurrent.futures pool: the interpreter must not wait for a build.
+        helpers = [threading.Thread(target=work, args=(builds,), name="maxjax-pack-build",
+                                    daemon=True)
+                   for builds in range(1, min(_MOST_AT_ONCE, crew.cores(), len(units)))]
+        for helper in helpers:
+            helper.start()
+        work(0)
+        for helper in helpers:
+            helper.join()
+        return self._failure(units)
 
     def failures(self) -> dict[str, str]:
         """The files that cannot be built, and why."""
@@ -232,9 +311,10 @@ class Pack:
             {name: place for name, place in places.items() if place is not None})
         return True
 
-    def _build(self, unit: _Unit) -> str | None:
+    def _build(self, unit: _Unit, pace: Pace) -> None:
         deadline = time.monotonic() + self.libraries.foreign_seconds
-        while unit.native is None and unit.failure is None and self.broken is None:
+        while unit.native is None and unit.failure is None and self.broken is None \
+                and not pace.stopped:
             if self._adopt(unit, self.libraries.load(unit.key)):
                 break
             with self.libraries.locked([unit.key]) as locked:
@@ -243,15 +323,17 @@ class Pack:
                     break
                 if locked or time.monotonic() >= deadline:
                     try:
-                        self._adopt(unit, self.libraries.build(unit.source, unit.key))
+                        self._adopt(unit, self.libraries.build(unit.source, unit.key, pace=pace))
                     except ToolchainError as error:
                         self._fail(unit, error)
                     break
+            pace.look()
             time.sleep(_LOCK_POLL_SECONDS)
-        return unit.failure or self.broken
 
     def _fail(self, unit: _Unit, error: ToolchainError) -> None:
-        if error.kind in ("missing", "ending"):
+        if error.kind == "stopped":
+            return
+        if error.kind in ("missing", "ending", "disk"):     # as for all others
             self.broken = str(error)
         else:
             unit.failure = str(error)

@@ -9,7 +9,6 @@ whole.
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -36,6 +35,9 @@ class _Life:
     @property
     def over(self) -> bool:
         return not self._lock.is_current() or time.monotonic() > self._end
+
+    def end(self) -> None:
+        self._end = float("-inf")
 
     @property
     def waited_for(self) -> bool:
@@ -73,6 +75,7 @@ class Builder:
         self.lock = lock
         self.pack = Pack(cache) if pack is None else pack
         self._life = _Life(cache, lock)
+        self.end = self._life.end
         self._stores: dict[str, KernelStore] = {}
         self._taken: list[detached.Request] = []
 
@@ -127,8 +130,6 @@ def main(directory: str, descriptor: int) -> None:
     Args:
       descriptor: of the folder's lock.
     """
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(0))       # ends its compilers
     folder = Path(directory)
     lock = builder_lock(folder)
     lock.adopt(descriptor)
@@ -137,4 +138,7 @@ def main(directory: str, descriptor: int) -> None:
         return
     cache = ArtifactCache(folder)
     if cache.usable:
-        Builder(cache, lock).run()
+        builder = Builder(cache, lock)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: builder.end())
+        builder.run()

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from maxjax._base import threads
-from maxjax._base.config import config
+from maxjax._base import config, threads
 from maxjax._max.artifacts import ArtifactCache, builder_lock, fcntl
 from maxjax._max.mojo import toolchain
 from maxjax._max.mojo.store import KernelStore

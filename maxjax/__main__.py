@@ -26,8 +26,8 @@ usage: python -m maxjax SCRIPT [ARGS]
 
 Runs a JAX program on maxjax: `import jax` gives maxjax.
 
-  --prepare   builds the kernel pack now, which otherwise happens in the background: once a machine
-  --doctor    reports on compiler, cache, kernel pack, threads and devices; status 1 if one is broken
+  --prepare   builds the kernel pack now; otherwise the background does, once a machine
+  --doctor    reports on compiler, cache, kernel pack, threads, devices; status 1: one is broken
   --version   prints the versions that matter
 """
 _NOT_YET = "(maxjax does not have it yet)"

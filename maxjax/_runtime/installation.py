@@ -1,5 +1,4 @@
-"""What is installed, whether it works, and the kernel pack: ``python -m maxjax --doctor`` and so on.
-"""
+"""The installation: ``python -m maxjax --version``, ``--doctor`` and ``--prepare``."""
 
 from __future__ import annotations
 

@@ -223,14 +223,13 @@ def test_a_child_of_one_who_waits_waits_for_nothing(cache):
 def test_where_there_is_none(cache, compiler, monkeypatch, tmp_path):
     with config.detached_builds(False):
         assert not detached.start(cache)
-    with config.detached_builds(True):
-        (tmp_path / "file").write_text("")
-        monkeypatch.setenv("MAXJAX_CACHE_DIR", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("")
+    with config.detached_builds(True), monkeypatch.context() as patch:
+        patch.setenv("MAXJAX_CACHE_DIR", str(tmp_path / "file"))
         assert not detached.start(ArtifactCache())
-        monkeypatch.setattr(toolchain, "_LINKERS", ("no-such-linker",))
+        patch.setattr(sys, "executable", str(tmp_path / "no-python"))
         assert not detached.start(cache)
-        monkeypatch.undo()
-        monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+        patch.setattr(toolchain, "_LINKERS", ("no-such-linker",))
         assert not detached.start(cache) and not detached.works(cache)
     run(cache, QUEUE, MAXJAX_DETACHED_BUILDS="0")
     run(cache, QUEUE, MAXJAX_DETACHED_BUILDS="", CI="true")

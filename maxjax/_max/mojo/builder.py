@@ -101,7 +101,7 @@ class Builder:
                 continue
             pace = _Pace(self._life)
             if any(unit.failure is None for unit in self.pack.missing()):
-                self.pack.build(pace=pace)
+                self.pack.build_missing(pace)
             elif not self._build_kernels(pace):
                 return
 

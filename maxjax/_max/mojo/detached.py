@@ -109,10 +109,11 @@ def start(cache: ArtifactCache) -> bool:
             return True
         if lock.descriptor is None:     # a file system without locks
             return False
-        try:
-            return _start(cache, lock.descriptor)
-        finally:
-            lock.abandon()
+        if _start(cache, lock.descriptor):
+            lock.abandon()      # it is the builder's now
+            return True
+        lock.release()
+        return False
 
 
 def hand_over(store: KernelStore, others: bool) -> None:

@@ -9,9 +9,11 @@ libraries (see ``tools/build_wheel.py``), which serve where this machine's own a
 from __future__ import annotations
 
 import argparse
+import collections
 import ctypes
 import functools
 import hashlib
+import importlib.util
 import json
 import os
 import platform
@@ -221,18 +223,19 @@ class Pack:
         with self.libraries.waited_for():
             return self._queue.wait(job, progress)
 
-    def build(self, progress: Callable[[str, float], None] | None = None,
-              pace: Pace | None = None) -> str | None:
-        """Builds missing libraries and waits for them; returns why one is missing, or None.
+    def build(self, progress: Callable[[str, float], None] | None = None) -> str | None:
+        """Builds this machine's own libraries, as far as they are missing, and waits for them;
+        returns why one is missing, or None.
 
         Args:
           progress: called with the name of each library and the seconds it took.
-          pace: by default, that of a build that somebody waits for.
         """
-        if pace is not None:
-            return self._build_side_by_side(self.units, pace, progress)
         with self.libraries.waited_for():
             return self._build_side_by_side(self.units, Pace(urgent=True), progress)
+
+    def build_missing(self, pace: Pace) -> None:
+        """Builds what is not there, in this thread and for nobody who waits."""
+        self._build_side_by_side(self.missing(), pace)
 
     @property
     def is_unfinished(self) -> bool:
@@ -253,30 +256,13 @@ class Pack:
     def _build_side_by_side(self, units: Sequence[_Unit], pace: Pace,
                             progress: Callable[[str, float], None] | None = None) -> str | None:
         """Builds units, in their order, as many at once as the pace has room for."""
-        waiting = iter(units)
+        def build(unit: _Unit) -> None:
+            start = time.monotonic()
+            self._build(unit, pace)
+            if progress is not None:
+                progress(unit.name, time.monotonic() - start)
 
-        def work(builds: int) -> None:
-            while not pace.stopped and any(unit.native is None for unit in units):
-                if builds and not pace.has_room(builds):
-                    time.sleep(_LOCK_POLL_SECONDS)
-                    continue
-                unit = next(waiting, None)
-                if unit is None:
-                    return
-                start = time.monotonic()
-                self._build(unit, pace)
-                if progress is not None:
-                    progress(unit.name, time.monotonic() - start)
-
-        # Daemon threads, not a concurrent.futures pool: the interpreter must not wait for a build.
-        helpers = [threading.Thread(target=work, args=(builds,), name="maxjax-pack-build",
-                                    daemon=True)
-                   for builds in range(1, min(_MOST_AT_ONCE, crew.cores(), len(units)))]
-        for helper in helpers:
-            helper.start()
-        work(0)
-        for helper in helpers:
-            helper.join()
+        _side_by_side(units, build, pace)
         return self._failure(units)
 
     def failures(self) -> dict[str, str]:
@@ -366,6 +352,31 @@ class Pack:
                     self._addresses.setdefault(name, place)
 
 
+def _side_by_side(units: Sequence[_Unit], build: Callable[[_Unit], None], pace: Pace) -> None:
+    """Builds units in their order, as many at once as the pace has room for."""
+    waiting = collections.deque(units)
+
+    def work(builds: int) -> None:
+        while waiting and not pace.stopped:
+            if builds and not pace.has_room(builds):
+                time.sleep(_LOCK_POLL_SECONDS)
+                continue
+            try:
+                unit = waiting.popleft()
+            except IndexError:
+                return
+            build(unit)
+
+    # Daemon threads, not a concurrent.futures pool: the interpreter must not wait for a build.
+    helpers = [threading.Thread(target=work, args=(builds,), name="maxjax-pack-build", daemon=True)
+               for builds in range(1, min(_MOST_AT_ONCE, crew.cores(), len(units)))]
+    for helper in helpers:
+        helper.start()
+    work(0)
+    for helper in helpers:
+        helper.join()
+
+
 def _nothing(error: str | None) -> None:
     pass
 
@@ -375,15 +386,18 @@ def _platform() -> str:
 
 
 def _is_trusted(path: Path) -> bool:
-    """Whether the file or folder belongs to the user or the administrator alone."""
+    """Whether only those may change the file or folder who may change the code that reads it."""
     try:
-        status = os.lstat(path)
+        status, ours = os.lstat(path), os.stat(__file__)
     except OSError:
         return False
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return False
-    return os.name == "nt" or (
-        status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022)
+    if os.name == "nt":
+        return True
+    shared = ours.st_mode & 0o020 if status.st_gid == ours.st_gid else 0
+    return status.st_uid in (os.geteuid(), 0, ours.st_uid) \
+        and not status.st_mode & 0o022 & ~shared
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -429,13 +443,21 @@ def _processor_flags() -> set[str]:
 
 def _preload(names: list[str]) -> None:
     """Loads MAX's libraries, for libraries that name them without a path."""
-    try:
-        folder = Path(toolchain.compiler_folder()) / "modular" / "lib"
-    except ToolchainError:
-        return
+    folders = {Path(location).parent / "modular" / "lib" for package in ("max", "mojo")
+               for location in _locations(package)}
     for name in names:
-        if Path(name).name == name and (folder / name).exists():
-            open_library(folder / name)
+        for folder in folders:
+            if Path(name).name == name and (folder / name).exists():
+                open_library(folder / name)
+
+
+def _locations(package: str) -> Sequence[str]:
+    """The folders of a package, which is not imported."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return ()
+    return () if spec is None else spec.submodule_search_locations or ()
 
 
 _SYSTEM = ("libc.", "libm.", "libdl.", "libpthread.", "ld-linux")
@@ -490,20 +512,31 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--target-cpu", default="x86-64-v3", choices=list(_X86_LEVELS))
     chosen = parser.parse_args(arguments)
     chosen.directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-    libraries, needs = {}, set()
-    for unit in Pack(prebuilt=None).units:
+    libraries: dict[str, dict[str, str]] = {}
+    needs: set[str] = set()
+    failures = []
+    pace = Pace(urgent=True)
+
+    def build(unit: _Unit) -> None:
         start = time.monotonic()
         output = chosen.directory / f"{unit.name}.so"
         try:
-            build_library(unit.source, output, target=chosen.target_cpu, seconds=_BUILD_SECONDS)
+            build_library(unit.source, output, target=chosen.target_cpu, seconds=_BUILD_SECONDS,
+                          pace=pace)
         except ToolchainError as error:
-            print(f"{unit.name}: {error}", file=sys.stderr)
-            return 1
+            failures.append(f"{unit.name}: {error}")
+            pace.stopped = True
+            return
         needs.update(make_portable(output))
         content = output.read_bytes()
         libraries[unit.name] = {"digest": hashlib.sha256(content).hexdigest(),
                                 "source": unit.digest}
-        print(f"{unit.name}: {time.monotonic() - start:.1f} s, {len(content)} bytes")
+        print(f"{unit.name}: {time.monotonic() - start:.1f} s, {len(content)} bytes", flush=True)
+
+    _side_by_side(Pack(prebuilt=None).units, build, pace)
+    if failures:
+        print(failures[0], file=sys.stderr)
+        return 1
     manifest = {"format": _FORMAT, "platform": _platform(), "versions": versions(),
                 "kernels": kernel_digest.kernels(), "flags": list(toolchain.FLAGS),
                 "target_cpu": chosen.target_cpu, "needs": sorted(needs), "libraries": libraries}

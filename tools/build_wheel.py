@@ -49,8 +49,8 @@ def main() -> int:
         copy_sources(sources)
         pack = sources / PREBUILT
         subprocess.run(
-            [sys.executable, "-m", "maxjax._max.mojo.pack_library", str(pack),
-             "--target-cpu", options.target_cpu],
+            [sys.executable, "-c", "import sys; from maxjax._max.mojo import pack_library; "
+             "sys.exit(pack_library.main())", str(pack), "--target-cpu", options.target_cpu],
             cwd=sources, check=True, env={**os.environ, "PYTHONPATH": str(sources)})
         names = too_new(pack)
         if names:

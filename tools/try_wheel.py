@@ -1,7 +1,7 @@
 """Tries a wheel of ``build_wheel.py`` where nothing can be compiled.
 
-It is installed into a fresh environment, whose Mojo compiler is removed; PATH has no C compiler, and
-the cache is empty. Programs have to run native from their first call all the same.
+It is installed into a fresh environment, whose Mojo compiler is removed; PATH has no C compiler,
+and the cache is empty. Programs have to run native from their first call all the same.
 """
 
 from __future__ import annotations

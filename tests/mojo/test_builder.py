@@ -239,11 +239,12 @@ def test_where_there_is_none(cache, compiler, monkeypatch, tmp_path):
 def test_requests_are_bounded_and_checked(cache):
     texts = [f"text {number}" for number in range(1000)]
     request = detached.Request.of("header", texts)
-    assert list(request.sources) == texts[:detached.MOST_KERNELS]
-    assert detached.Request.of("header", ["x" * detached.MOST_TEXT, "y"]).sources == (
-        "x" * detached.MOST_TEXT,)
+    assert [kernel.source for kernel in request.kernels] == texts[:detached.MOST_KERNELS]
+    (only,) = detached.Request.of("header", ["x" * detached.MOST_TEXT, "y"]).kernels
+    assert only.source == "x" * detached.MOST_TEXT
     assert detached.Request.read(request.content) == request
-    for damaged in (b"", request.content[:-1], b"[1, 2, [3]]", b'["a", "b", "c"]', b"{}", b"\xff"):
+    for damaged in (b"", request.content[:-1], b"[1, 2, [3]]", b'["a", "b", ["c"]]', b"{}",
+                    b"\xff"):
         assert detached.Request.read(damaged) is None
     for number in range(40):
         assert cache.leave_request(str(number).encode())
@@ -256,7 +257,7 @@ def test_requests_are_bounded_and_checked(cache):
 
 
 def test_damaged_requests_do_not_stop_it(cache, compiler):
-    for content in (b"", b"[1, 2, 3]", detached.Request("another", HEADER, ("x",)).content,
+    for content in (b"", b"[1, 2, 3]", detached.Request("another", HEADER, ()).content,
                     detached.Request.of(HEADER, SOURCES[:1]).content):
         assert cache.leave_request(content)
     run(cache, START)

@@ -118,7 +118,7 @@ class Builder:
         store = self._stores.setdefault(
             request.header, KernelStore(request.header, self.cache))
         store.workers = min(KernelStore.workers, 2 if pace.has_room(1) else 1)
-        store.build(request.sources, pace)
+        store.build(request.kernels, pace)
         if not pace.stopped:
             self._taken.pop(0)
         return True

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from maxjax._base import config, threads
 from maxjax._max.artifacts import ArtifactCache, builder_lock, fcntl
 from maxjax._max.mojo import toolchain
-from maxjax._max.mojo.store import KernelStore
+from maxjax._max.mojo.store import Kernel, KernelStore, Source
 from maxjax._max.mojo.toolchain import ToolchainError
 
 # What a process that ends leaves at most: some minutes of work.
@@ -46,6 +46,13 @@ _START_SECONDS = 20.0
 _PACKAGE = str(Path(__file__).resolve().parents[3])
 
 
+class Queued(NamedTuple):
+    """A kernel as another process has written it (see ``store.Written``)."""
+
+    identity: str
+    source: str
+
+
 class Request(NamedTuple):
     """Kernels that a process has left to the builder.
 
@@ -55,29 +62,30 @@ class Request(NamedTuple):
 
     identity: str
     header: str
-    sources: tuple[str, ...]
+    kernels: tuple[Queued, ...]
 
     @classmethod
-    def of(cls, header: str, sources: Sequence[str]) -> Request:
+    def of(cls, header: str, sources: Sequence[Source]) -> Request:
         """The first of the kernels, as many as may be left."""
         kept, size = [], 0
-        for source in sources[:MOST_KERNELS]:
-            size += len(source)
+        for kernel in map(Kernel, sources[:MOST_KERNELS]):
+            size += len(kernel.source)
             if size > MOST_TEXT:
                 break
-            kept.append(source)
+            kept.append(Queued(kernel.identity, kernel.source))
         return cls(toolchain.identity(header), header, tuple(kept))
 
     @classmethod
     def read(cls, content: bytes) -> Request | None:
         """None if it is damaged."""
         try:
-            identity, header, sources = json.loads(content)
+            identity, header, listed = json.loads(content)
+            kernels = tuple(Queued(*kernel) for kernel in listed)
         except (ValueError, TypeError):
             return None
-        sound = isinstance(sources, list) and all(
-            isinstance(text, str) for text in (identity, header, *sources))
-        return cls(identity, header, tuple(sources)) if sound else None
+        texts = (identity, header, *(text for kernel in kernels for text in kernel))
+        return cls(identity, header, kernels) if all(
+            isinstance(text, str) for text in texts) else None
 
     @property
     def content(self) -> bytes:
@@ -118,6 +126,7 @@ def start(cache: ArtifactCache) -> bool:
 
 def hand_over(store: KernelStore, others: bool) -> None:
     """Leaves the kernels that a store has not built yet to its folder's builder, and has it work.
+    Kernels beyond ``MOST_KERNELS`` or ``MOST_TEXT`` are left out.
 
     Args:
       others: whether there is something else to build.

@@ -505,8 +505,8 @@ def make_portable(path: Path) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Builds the libraries of a package for other machines; returns an exit status."""
     parser = argparse.ArgumentParser(
-        prog="maxjax._max.mojo.pack_library",
         description="Builds the pack's libraries for other machines, with a manifest.")
     parser.add_argument("directory", type=Path, help="where to write them")
     parser.add_argument("--target-cpu", default="x86-64-v3", choices=list(_X86_LEVELS))
@@ -542,7 +542,3 @@ def main(arguments: list[str] | None = None) -> int:
                 "target_cpu": chosen.target_cpu, "needs": sorted(needs), "libraries": libraries}
     (chosen.directory / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,6 +9,8 @@ PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup --durations=20
 LOWEST_VENV ?= .venv-lowest
 LOWEST_TESTS = tests/numpy/test_numpy.py tests/numpy/test_random.py \
   tests/transforms/test_transforms.py tests/api/test_tree.py
+# Where a wheel is put.
+WHEEL_DIR ?= dist
 
 .PHONY: demo test test-lowest compat bench wheel test-wheel lint clean
 
@@ -30,11 +32,11 @@ bench: $(TEST_VENV)/.ready
 
 # With the kernel pack inside, for x86-64-v3: two minutes on two cores.
 wheel: $(TEST_VENV)/.ready
-	$(TEST_VENV)/bin/python tools/build_wheel.py --output dist
+	$(TEST_VENV)/bin/python tools/build_wheel.py --output $(WHEEL_DIR)
 
 # In a fresh environment, where nothing can be compiled.
 test-wheel: wheel
-	$(TEST_VENV)/bin/python tools/try_wheel.py dist/maxjax-*-manylinux_*.whl
+	$(TEST_VENV)/bin/python tools/try_wheel.py $(WHEEL_DIR)/maxjax-*-manylinux_*.whl
 
 lint: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m ruff check .

@@ -47,18 +47,13 @@ print("native")
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("wheel", type=Path)
-    parser.add_argument("--keep", type=Path, help="an environment to make, or to use again")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="maxjax-wheel-") as scratch:
-        home = options.keep or Path(scratch) / "venv"
+        home = Path(scratch) / "venv"
         python = home / "bin" / "python"
-        if not python.exists():
-            venv.create(home, with_pip=True)
+        venv.create(home, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                        "--force-reinstall" if options.keep else "--no-input",
-                        *(["--no-deps"] if (home / "tried").exists() else []), options.wheel],
-                       check=True)
-        (home / "tried").touch()
+                        options.wheel], check=True)
         for compiler in home.glob("lib/python*/site-packages/modular/bin/mojo"):
             compiler.unlink()
         environment = {"PATH": str(python.parent), "HOME": scratch,

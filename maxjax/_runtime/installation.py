@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ def prepare() -> int:
         print(f"the kernel pack cannot be kept: {cache.reason}\n"
               "MAXJAX_CACHE_DIR names another folder", file=sys.stderr)
         return 1
-    missing, many = len(pack.missing()), len(pack.units)
+    missing, many = [unit.name for unit in pack.missing()], len(pack.units)
     if missing:
         start = time.monotonic()
         problem = _with_progress(pack, missing)
@@ -54,13 +54,13 @@ def prepare() -> int:
             print(f"the kernel pack is not kept: {cache.directory} cannot take it (is the disk "
                   "full?)", file=sys.stderr)
             return 1
-        print(f"the kernel pack: built {missing} of {many} libraries in "
+        print(f"the kernel pack: built {len(missing)} of {many} libraries in "
               f"{time.monotonic() - start:.0f} s")
     print(f"the kernel pack is ready: {_where(pack)}")
     return 0
 
 
-def _with_progress(pack: Pack, missing: int) -> str | None:
+def _with_progress(pack: Pack, missing: Sequence[str]) -> str | None:
     """Builds the pack; on a terminal with a line that changes, elsewhere with one a library."""
     start = time.monotonic()
     built = 0
@@ -69,9 +69,11 @@ def _with_progress(pack: Pack, missing: int) -> str | None:
 
     def progress(name: str, seconds: float) -> None:
         nonlocal built
+        if name not in missing or pack.broken is not None or name in pack.failures():
+            return
         built += 1
         if not is_terminal:
-            print(f"{min(built, missing)}/{missing} {name}: {seconds:.1f} s", flush=True)
+            print(f"{built}/{len(missing)} {name}: {seconds:.1f} s", flush=True)
 
     if not is_terminal:
         return pack.build(progress)
@@ -79,7 +81,7 @@ def _with_progress(pack: Pack, missing: int) -> str | None:
     worker = threading.Thread(target=lambda: result.append(pack.build(progress)), daemon=True)
     worker.start()
     while worker.is_alive():
-        print(f"\r\x1b[Kbuilding the kernel pack: {min(built, missing)} of {missing} libraries, "
+        print(f"\r\x1b[Kbuilding the kernel pack: {built} of {len(missing)} libraries, "
               f"{time.monotonic() - start:.0f} s", end="", flush=True)
         worker.join(0.5)
     print("\r\x1b[K", end="")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.store import KernelStore
 from tests.mojo.fake_compiler import SOURCES, Compiler, apply
 
@@ -29,3 +31,12 @@ def compiler(tmp_path, prepared, monkeypatch) -> Compiler:
 @pytest.fixture
 def cache(tmp_path) -> ArtifactCache:
     return ArtifactCache(tmp_path / "cache")
+
+
+@pytest.fixture
+def nearly_complete(cache, prepared) -> None:
+    """All of the pack but three libraries is in the cache: something stands for it."""
+    for unit in Pack(cache, prebuilt=None).units[3:]:
+        output = cache.incoming(".so")
+        shutil.copy(prepared, output)
+        assert cache.store(unit.key, output, suffix=".so") is not None

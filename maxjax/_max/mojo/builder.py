@@ -51,11 +51,10 @@ class _Life:
 class _Pace(Pace):
     """Of the builds until somebody waits, or the builder ends."""
 
-    niceness = detached.NICENESS
-
-    def __init__(self, life: _Life):
+    def __init__(self, life: _Life, niceness: int):
         super().__init__()
         self._life = life
+        self.niceness = niceness
 
     def look(self) -> None:
         if self._life.over or self._life.waited_for:
@@ -67,13 +66,14 @@ class Builder:
 
     Args:
       lock: the folder's lock, held.
-      pack: by default, the pack in that folder.
+      niceness: of its compilers.
     """
 
-    def __init__(self, cache: ArtifactCache, lock: KeyLock, pack: Pack | None = None):
+    def __init__(self, cache: ArtifactCache, lock: KeyLock, niceness: int):
         self.cache = cache
         self.lock = lock
-        self.pack = Pack(cache) if pack is None else pack
+        self.niceness = niceness
+        self.pack = Pack(cache)
         self._life = _Life(cache, lock)
         self.end = self._life.end
         self._stores: dict[str, KernelStore] = {}
@@ -99,7 +99,7 @@ class Builder:
             if self._life.waited_for:
                 time.sleep(_LOOK_SECONDS)
                 continue
-            pace = _Pace(self._life)
+            pace = _Pace(self._life, self.niceness)
             if any(unit.failure is None for unit in self.pack.missing()):
                 self.pack.build_missing(pace)
             elif not self._build_kernels(pace):
@@ -124,11 +124,12 @@ class Builder:
         return True
 
 
-def main(directory: str, descriptor: int) -> None:
+def main(directory: str, descriptor: int, niceness: int) -> None:
     """Runs the builder of a cache folder in this process, which ends with it.
 
     Args:
       descriptor: of the folder's lock.
+      niceness: by how much the priority is lowered, of this process and so of its compilers.
     """
     folder = Path(directory)
     lock = builder_lock(folder)
@@ -138,7 +139,7 @@ def main(directory: str, descriptor: int) -> None:
         return
     cache = ArtifactCache(folder)
     if cache.usable:
-        builder = Builder(cache, lock)
+        builder = Builder(cache, lock, niceness)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: builder.end())
         builder.run()

@@ -40,7 +40,7 @@ niceness, directory, lock, *paths = sys.argv[1:]
 lower_priority(int(niceness))
 sys.path += paths
 from maxjax._max.mojo.builder import main
-main(directory, int(lock))
+main(directory, int(lock), int(niceness))
 """
 _START_SECONDS = 20.0
 _PACKAGE = str(Path(__file__).resolve().parents[3])

@@ -172,11 +172,13 @@ def _run_script(path: str) -> None:
 def _look_after(option: str) -> int:
     """Does what an option without a script asks for; returns an exit status."""
     installation = importlib.import_module("maxjax._runtime.installation")
+    version = importlib.import_module("maxjax.version")
+    release = f"maxjax {version.__version__} (JAX {version.JAX_VERSION})"
     if option == "--prepare":
         return installation.prepare()
     if option == "--doctor":
-        return installation.examine()
-    print(installation.describe())
+        return installation.examine(release)
+    print(installation.describe(release))
     return 0
 
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxjax import version
 from maxjax._base import config
 from maxjax._max import artifacts
 from maxjax._max.mojo import crew, detached, toolchain
@@ -27,10 +26,10 @@ _PREPARE = "`python -m maxjax --prepare`"
 _TRIAL_SECONDS = 120.0
 
 
-def describe() -> str:
-    """The versions, in one line."""
-    return (f"maxjax {version.__version__} (JAX {version.JAX_VERSION}), {versions()}, "
-            f"NumPy {np.__version__}, Python {platform.python_version()}")
+def describe(release: str) -> str:
+    """The versions, in one line, that of maxjax as given."""
+    return (f"{release}, {versions()}, NumPy {np.__version__}, "
+            f"Python {platform.python_version()}")
 
 
 # --- the pack -------------------------------------------------------------------------------------
@@ -110,17 +109,22 @@ class Finding(NamedTuple):
     remedy: str | None = None
 
 
-def examine() -> int:
-    """Prints what is there and what is broken; returns an exit status."""
-    broken = 0
-    for check in (_versions, _compiler, _cache, _pack, _threads, _devices, _options):
-        for finding in _careful(check):
-            mark = "ok" if finding.remedy is None else "BROKEN"
-            print(f"{mark:7}{finding.what:10}{finding.state}")
-            if finding.remedy is not None:
-                broken += 1
-                print(f"{'':17}{finding.remedy}")
-    return 1 if broken else 0
+def examine(release: str) -> int:
+    """Prints what is there and what is broken; returns an exit status.
+
+    Args:
+      release: maxjax's version.
+    """
+    missing = importlib.util.find_spec("max") is None
+    findings = [Finding("versions", describe(release),
+                        "install MAX: pip install max" if missing else None)]
+    for check in (_compiler, _cache, _pack, _threads, _devices, _options):
+        findings += _careful(check)
+    for finding in findings:
+        print(f"{'ok' if finding.remedy is None else 'BROKEN':7}{finding.what:10}{finding.state}")
+        if finding.remedy is not None:
+            print(f"{'':17}{finding.remedy}")
+    return 1 if any(finding.remedy is not None for finding in findings) else 0
 
 
 def _careful(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
@@ -129,11 +133,6 @@ def _careful(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
     except Exception as error:      # whatever is broken, the rest is reported
         yield Finding(check.__name__.strip("_"), f"{type(error).__name__}: {error}",
                       "this is a bug in maxjax: please report it")
-
-
-def _versions() -> Iterator[Finding]:
-    missing = importlib.util.find_spec("max") is None
-    yield Finding("versions", describe(), "install MAX: pip install max" if missing else None)
 
 
 def _compiler() -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import math
 import time
@@ -78,8 +79,10 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
 
     def _hand_over(self) -> None:
         """Leaves to a detached builder what this process has requested, and had no time for."""
-        if self.broken is None:
-            detached.hand_over(self.store, self.pack.is_unfinished)
+        # A program must not end with a traceback of ours.
+        with contextlib.suppress(Exception):
+            if self.broken is None:
+                detached.hand_over(self.store, self.pack.is_unfinished)
 
     @threads.cached
     def pack(self) -> Pack:

@@ -37,7 +37,7 @@ for _ in range(3):
 found = debug.statistics(step)
 assert found.interpreted_calls == 0 and found.compiled_calls == 3, found
 assert found.state == "native", found
-assert not tiering.mojo.pack.missing() and not tiering.mojo.pack._requested
+assert not tiering.mojo.pack.missing() and not tiering.mojo.pack.requested
 cache = tiering.mojo.pack.libraries.cache
 assert not detached.works(cache) and not list(cache.directory.glob("*.so"))
 print("native")

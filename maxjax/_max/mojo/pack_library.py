@@ -42,8 +42,8 @@ PREBUILT = Path(__file__).resolve().parent / "prebuilt"
 MANIFEST = "manifest.json"
 
 # The libraries that most programs need come first; of the first, products take the longest.
-_FIRST = ("tape", "vector", "vector_float32", "matmul", "movement", "vector_bool", "vector_int32",
-          "random", "vector_uint32", "indexing", "elementwise")
+_FIRST = ("tape", "vector", "vector_float32", "matmul", "scalars", "movement", "vector_bool",
+          "vector_int32", "random", "vector_uint32", "indexing", "elementwise")
 _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2
@@ -104,6 +104,9 @@ class Pack:
       cache: where libraries are stored; by default the user's cache.
       sources: the folder of the Mojo files.
       prebuilt: the folder of prebuilt libraries, or None.
+
+    Attributes:
+      requested: whether this process has asked for what is missing.
     """
 
     def __init__(self, cache: ArtifactCache | None = None, sources: Path = SOURCES,
@@ -115,7 +118,7 @@ class Pack:
         self.libraries.compiler_threads = 1
         self._queue = Queue("maxjax-pack")
         self._addresses: dict[str, int] = {}
-        self._requested = False
+        self.requested = False
         self._looked = float("-inf")
         self.broken: str | None = None
 
@@ -127,6 +130,8 @@ class Pack:
         # What belongs to a handwritten file, and follows from a table.
         if "elementwise" in texts:
             texts["elementwise"] += _kernel_exports()
+        if "scalars" in texts:
+            texts["scalars"] += vector_operations.singles_text()
         if "vector" in texts:
             texts.update(vector_operations.units())
         return [_Unit(name, texts[name]) for name in sorted(texts, key=lambda name: (
@@ -184,7 +189,7 @@ class Pack:
         Returns:
           what ``wait`` takes.
         """
-        self._requested = True
+        self.requested = True
         wanted = None if names is None else {self.names.get(name) for name in names}
         missing = self.missing()
         first = [unit for unit in missing if wanted is None or unit.name in wanted]
@@ -202,9 +207,9 @@ class Pack:
         Returns:
           whether it is being built now, and ``done`` will be called.
         """
-        if self._requested:
+        if self.requested:
             return False
-        self._requested = True
+        self.requested = True
         if not self.missing():
             return False
         self.request(done)

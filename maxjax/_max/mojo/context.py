@@ -19,6 +19,7 @@ from maxjax._max.mojo.nodes import (
     Computed,
     Constant,
     Empty,
+    IndexMap,
     Input,
     Iota,
     Loop,
@@ -204,6 +205,10 @@ class MojoContext(Lowering):
         if isinstance(x, View):
             index_map = compose(x.index_map, index_map)
             x = x.inputs[0]
+        if isinstance(x, Assemble):
+            piece = _piece_within(x, shape, index_map)
+            if piece is not None:
+                return self.view(piece[0], shape, piece[1])
         if x.shape == shape and index_map == identity_map(shape):
             return x
         return self.shared(View(shape, x.dtype, (x,), index_map))
@@ -439,6 +444,26 @@ class MojoContext(Lowering):
 
 def sizes(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(map(int, shape))
+
+
+# Pieces of an assembled array that are looked through for what a view shows.
+_MOST_PIECES = 32
+
+
+def _piece_within(x: Assemble, shape: tuple[int, ...], index_map: IndexMap
+                  ) -> tuple[Node, IndexMap] | None:
+    """The piece that a view of an assembled array lies in, and the view's map of it."""
+    ranges = []
+    for start, step, dim in index_map:
+        last = start if dim < 0 else start + step * (shape[dim] - 1)
+        ranges.append((min(start, last), max(start, last)))
+    for source, piece in zip(x.sources[:_MOST_PIECES], x.pieces, strict=False):
+        if all(step == 1 for step in piece.steps) and all(
+                begin <= low and high < begin + size for (low, high), begin, size in zip(
+                    ranges, piece.starts, source.shape, strict=True)):
+            return source, tuple((start - begin, step, dim) for (start, step, dim), begin in zip(
+                index_map, piece.starts, strict=True))
+    return None
 
 
 def _uniform(value: np.ndarray) -> bool:

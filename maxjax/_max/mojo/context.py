@@ -41,6 +41,10 @@ from maxjax._max.mojo.nodes import (
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
 _BOOL = np.dtype(bool)
+# An operand that is read so many times, by operations of at least so many elements, is copied where
+# its elements are not next to one another.
+_READ_AGAIN = 8
+_LEAST_GATHERED = 4096
 THREADS = -1 << 62      # a placeholder in a call's integers for the number of threads
 
 
@@ -98,9 +102,25 @@ class MojoContext(Lowering):
 
     # --- elementwise ---
     def apply(self, name: str, *xs: Node, dtype: Any = None) -> Node:
-        operands = self.aligned(xs)
+        operands = tuple(map(self._gathered, self.aligned(xs)))
         return self.shared(Apply(
             operands[0].shape, xs[0].dtype if dtype is None else np.dtype(dtype), operands, name))
+
+    def _gathered(self, x: Node) -> Node:
+        """An operand that is read many times along a dimension where its elements lie apart: a
+        copy in which they do not."""
+        if not isinstance(x, View) or isinstance(x.inputs[0], (Iota, Movement)) \
+                or x.size < max(_LEAST_GATHERED, _READ_AGAIN * x.inputs[0].size):
+            return x
+        inner = max(dim for dim, size in enumerate(x.shape) if size != 1)
+        if abs(strided(x).strides[inner]) <= 1:
+            return x
+        dims = sorted(dim for _, _, dim in x.index_map if dim >= 0)
+        part = self.view(x.inputs[0], [x.shape[dim] for dim in dims], [
+            (start, step, dims.index(dim) if dim >= 0 else -1) for start, step, dim in x.index_map])
+        copied, = self.call(f"copy_{8 * x.dtype.itemsize}", [part], (), [(part.shape, x.dtype)],
+                            strided=True)
+        return self.broadcast(copied, x.shape, dims)
 
     def native(self, name: str, *xs: Node) -> Node:
         if xs[0].dtype == _BOOL:

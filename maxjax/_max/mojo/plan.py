@@ -50,6 +50,7 @@ from maxjax._max.mojo.nodes import (
     strided,
 )
 from maxjax._max.mojo.reuse import Reuse, first_update
+from maxjax._transforms.components import take_components_apart
 from maxjax._transforms.simplify import simplify
 
 # Columns of a reduction accumulated together: their partial results stay in L1.
@@ -100,6 +101,7 @@ class Plan:
         self._constants: list[bytes] = []
         self._constant_places: dict[bytes, int] = {}
         self._constant_size = 0
+        jaxpr = _by_components(ClosedJaxpr(jaxpr)).jaxpr
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(jaxpr.invars)]
@@ -198,6 +200,11 @@ class Plan:
     def new_slots(self, count: int) -> list[int]:
         self.slots += count
         return list(range(self.slots - count, self.slots))
+
+
+def _by_components(closed: ClosedJaxpr) -> ClosedJaxpr:
+    apart = take_components_apart(closed)
+    return closed if apart is closed else simplify(apart)
 
 
 def _writable(node: Node, context: MojoContext, written: dict[Node, int]) -> Node:
@@ -524,7 +531,7 @@ class Part:
           unread: positions of results that nobody needs.
           carried: for positions of results, the inputs whose memory they are to take if they can.
         """
-        closed = simplify(closed)
+        closed = _by_components(simplify(closed))
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]

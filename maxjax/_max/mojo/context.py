@@ -41,6 +41,8 @@ from maxjax._max.mojo.nodes import (
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
 _BOOL = np.dtype(bool)
+# Stacks of dots of so few terms, and of so many dots, are reductions.
+_MOST_TERMS, _LEAST_DOTS = 32, 32
 # An operand that is read so many times, by operations of at least so many elements, is copied where
 # its elements are not next to one another.
 _READ_AGAIN = 8
@@ -376,9 +378,24 @@ class MojoContext(Lowering):
         shape = (*a.shape[:-1], b.shape[-1])
         if 0 in (*a.shape, *b.shape):
             return self.full(shape, 0, a.dtype)
+        if a.dtype.kind == "f" and a.dtype.itemsize > 2 and (
+                a.shape[-1] == 1 or _is_stack_of_dots(a.shape, b.shape)):
+            return self._few_terms(a, b, shape)
         a, b = self._matrices(a), self._matrices(b)
         return self.call(f"matmul_{dtypes.name_of(a.dtype)}", [a, b], (), [(shape, a.dtype)],
                          strided=True)[0]
+
+    def _few_terms(self, a: Node, b: Node, shape: Sequence[int]) -> Node:
+        """A product of matrices whose elements are sums of few terms: what computes them is fused
+        with other operations."""
+        rank = len(a.shape)
+        if a.shape[-1] == 1:
+            dims = range(rank)
+            return self.native("mul", self.broadcast(a, shape, dims),
+                               self.broadcast(b, shape, dims))
+        lines = (*a.shape[:-2], a.shape[-1])
+        terms = self.native("mul", self.reshape(a, lines), self.reshape(b, lines))
+        return self.reshape(self.reduce("sum", terms, (rank - 2,)), shape)
 
     def _matrices(self, x: Node) -> Node:
         """Matrices whose leading dimensions have a single stride."""
@@ -460,6 +477,12 @@ class MojoContext(Lowering):
         loop = Loop((), np.dtype(np.int8), tuple(self.memory(x) for x in given), name, flow)
         return [self.shared(Result(sizes(aval.shape), dtypes.physical(aval.dtype), (loop,), number))
                 for number, aval in enumerate(flow.out_avals())]
+
+
+def _is_stack_of_dots(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether products of matrices are many dots of short vectors."""
+    return (len(a) > 2 and a[-2] == 1 and b[-1] == 1 and a[-1] <= _MOST_TERMS
+            and math.prod(a[:-2]) >= _LEAST_DOTS)
 
 
 def sizes(shape: Sequence[int]) -> tuple[int, ...]:

@@ -173,6 +173,9 @@ def _check_places(part: Part, lives: dict[Node, tuple[int, int]]) -> None:
         require(len(holding) == 1, node,
                 f"it lives in units {first} to {last}, and has no block of the arena there")
         tenants.setdefault(id(holding[0]), []).append((first, last, node))
+    for node, source in part.reuse.of.items():
+        require(part.place(node) == part.place(source), node,
+                f"it takes the memory of {source!r}, and is elsewhere")
     for output, source in part.reuse.inputs.items():
         readers = [number for number, (unit, detail) in enumerate(part.units)
                    if source in map(part.owner, part.reads(unit, detail))]

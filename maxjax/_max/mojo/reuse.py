@@ -78,9 +78,12 @@ class Reuse:
         for output, source in part.carried.items():
             if self._may_share(output, source):
                 self.inputs[output] = source
-        # Of inputs that may not be written nothing is taken.
-        kept = {chain[-2]: chain[-1] for chain in (
-            list(self.chain(output)) for output in self.inputs) if len(chain) > 1}
+        # The memory of an input is taken only for the output that is to be there.
+        kept: dict[Node, Node] = {}
+        for output, source in self.inputs.items():
+            *_, node, root = output, *self.chain(output)
+            if root is source:
+                kept[node] = source
         self.of = {node: operand for node, operand in self.of.items()
                    if not isinstance(operand, Input) or kept.get(node) is operand}
 

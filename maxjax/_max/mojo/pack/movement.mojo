@@ -87,6 +87,39 @@ def copy_line[
         i += 1
 
 
+# Lines of up to so many elements are copied without a call for each.
+comptime SHORT = 8
+
+
+@always_inline
+def copy_short_lines[
+    dtype: DType, known: Int
+](
+    x: Array[dtype],
+    result: Array[dtype],
+    lines: Int,
+    count: Int,
+    x_line: Int,
+    x_stride: Int,
+    out_line: Int,
+    out_stride: Int,
+):
+    """Copies lines of `known` elements, or of `count` where that is 0."""
+    for line in range(lines):
+        var from_line = x.unsafe_offset(line * x_line)
+        var to_line = result.unsafe_offset(line * out_line)
+        comptime if known > 0:
+            comptime for i in range(known):
+                to_line.unsafe_store(
+                    i * out_stride, from_line.unsafe_load[width=1](i * x_stride)
+                )
+        else:
+            for i in range(count):
+                to_line.unsafe_store(
+                    i * out_stride, from_line.unsafe_load[width=1](i * x_stride)
+                )
+
+
 @fieldwise_init
 struct CopiedPieces[dtype: DType](Tasks):
     """The tasks of copy_strided."""
@@ -135,10 +168,35 @@ struct CopiedPieces[dtype: DType](Tasks):
             from_point = from_point.unsafe_offset(index[d] * x_strides[unsafe_offset=d])
             to_point = to_point.unsafe_offset(index[d] * out_strides[unsafe_offset=d])
         var k = item % pieces
-        while item < chunk_begin(task + 1, tasks, items):
+        var end = chunk_begin(task + 1, tasks, items)
+        var short = not transposed and rank > 0 and length <= SHORT
+        while item < end:
+            if short:
+                # Points along the innermost of their dimensions, together.
+                var d = rank - 1
+                var lines = min(sizes[unsafe_offset=d] - index[d], end - item)
+                var from_line, to_line = x_strides[unsafe_offset=d], out_strides[unsafe_offset=d]
+                if length == 3:
+                    copy_short_lines[Self.dtype, 3](
+                        from_point, to_point, lines, 3, from_line, x_stride, to_line, out_stride
+                    )
+                elif length == 2:
+                    copy_short_lines[Self.dtype, 2](
+                        from_point, to_point, lines, 2, from_line, x_stride, to_line, out_stride
+                    )
+                else:
+                    copy_short_lines[Self.dtype, 0](
+                        from_point, to_point, lines, length, from_line, x_stride, to_line, out_stride
+                    )
+                index[d] += lines - 1
+                from_point = from_point.unsafe_offset((lines - 1) * from_line)
+                to_point = to_point.unsafe_offset((lines - 1) * to_line)
+                item += lines - 1
             var begin = k * piece
             var count = min(piece, length - begin)
-            if transposed:
+            if short:
+                pass
+            elif transposed:
                 transpose_matrix[Self.dtype](
                     from_point.unsafe_offset(begin),
                     to_point.unsafe_offset(begin * rows_out),

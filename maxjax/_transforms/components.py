@@ -8,8 +8,8 @@ over the last dimension needs no memory:
     d = r[:, None] - r[None]                    d0 = r0[:, None] - r0[None] ...
     s = sum(d * d, -1)                          s = d0 * d0 + d1 * d1 + d2 * d2
 
-That is done for elementwise operations whose operands are much smaller than their results, or are
-such results themselves, up to the reductions that end them. Where anything else would read one of
+That is done for elementwise operations whose operands are much smaller than their results, the same
+for all components, or such results themselves, up to the reductions that end them. Where anything else would read one of
 the arrays as a whole, they stay as they are.
 """
 
@@ -61,7 +61,7 @@ class _Components(list[Any]):
 def take_components_apart(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Writes what has a short last dimension by components, where that is of use."""
     apart = _taken_apart(closed)
-    if not apart:
+    if not apart or closed.effects:
         return closed
 
     def rule(eqn: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
@@ -125,8 +125,8 @@ def _follows(eqn: JaxprEqn, result: ShapedArray, given: Sequence[Atom]) -> bool:
     elif not primitive.joins_scalars and primitive not in _ELEMENTWISE:
         return False
     return len(eqn.invars) > 0 and all(
-        isinstance(atom, Literal) or atom in given or atom.aval.size * _SMALLER <= result.size
-        for atom in eqn.invars)
+        isinstance(atom, Literal) or atom in given or atom.aval.shape[-1:] == (1,)
+        or atom.aval.size * _SMALLER <= result.size for atom in eqn.invars)
 
 
 def _component(eqn: JaxprEqn, operands: Sequence[Any], k: int) -> Any:

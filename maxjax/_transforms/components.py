@@ -8,9 +8,9 @@ over the last dimension needs no memory:
     d = r[:, None] - r[None]                    d0 = r0[:, None] - r0[None] ...
     s = sum(d * d, -1)                          s = d0 * d0 + d1 * d1 + d2 * d2
 
-That is done for elementwise operations whose operands are much smaller than their results, the same
-for all components, or such results themselves, up to the reductions that end them. Where anything else would read one of
-the arrays as a whole, they stay as they are.
+That is done for elementwise operations whose operands are much smaller than their results, the
+same for all components, or such results themselves, up to the reductions that end them. Where
+anything else would read one of the arrays as a whole, they stay as they are.
 """
 
 from __future__ import annotations

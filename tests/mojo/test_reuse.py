@@ -203,6 +203,21 @@ def test_temporaries():
     assert plan.arena < 3 * X.nbytes
 
 
+def step(what: int, i, x, y, a: int, b: int):
+    """An update, a read or a choice of two values."""
+    return [
+        lambda: x.at[(i + a) % 5].set(y[b % 5]),
+        lambda: x.at[a % 5, b % 4].add(y[0, 0]),
+        lambda: jnp.where(x > y, x, y - 1),
+        lambda: x + y,
+        lambda: lax.dynamic_update_slice(x, y[:2, :3], (i, a % 3)),
+        lambda: x[::-1],
+        lambda: lax.cond(i % 2 == a % 2, lambda x, y: x, lambda x, y: x.at[0].set(y[1]), x, y),
+        lambda: lax.fori_loop(0, 2, lambda j, z: z.at[j].set(y[(j + b) % 5]), x),
+        lambda: lax.cond(x[0, 0] > 0, lambda x, y: (x, y), lambda x, y: (x * 2, x), x, y)[b % 2],
+    ][what % 9]()
+
+
 def programs(seed: int):
     """A random body of updates, reads and choices of three carried values."""
     rng = np.random.default_rng(seed)
@@ -214,20 +229,7 @@ def programs(seed: int):
         values = list(carry)
         for what, first, second, a, b in plan:
             x, y = values[first % len(values)], values[second % len(values)]
-            values.append([
-                lambda: x.at[(i + a) % 5].set(y[b % 5]),
-                lambda: x.at[a % 5, b % 4].add(y[0, 0]),
-                lambda: jnp.where(x > y, x, y - 1),
-                lambda: x + y,
-                lambda: lax.dynamic_update_slice(x, y[:2, :3], (i, a % 3)),
-                lambda: x[::-1],
-                lambda: lax.cond(i % 2 == a % 2, lambda x, y: x, lambda x, y: x.at[0].set(y[1]),
-                                 x, y),
-                lambda: lax.fori_loop(0, 2, lambda j, z: z.at[j].set(y[(j + b) % 5]), x),
-                lambda: lax.cond(x[0, 0] > 0, lambda x, y: (x, y), lambda x, y: (
-                    x * 2, x), x, y)[b % 2],
-            ][what % 9]())
-            values[-1] = jnp.clip(values[-1], -9, 9)
+            values.append(jnp.clip(step(what, i, x, y, a, b), -9, 9))
         return tuple(values[number % len(values)] for number in outputs)
 
     def function(a, b, c):

@@ -1,10 +1,10 @@
 """Control flow as calls of the driver: loops whose bodies are tapes of their own.
 
 A carried value that the body can update in place (``reuse.py``) has one buffer. Any other has two,
-each behind a slot: the body reads one and writes the other, and the driver exchanges the slots after
-each iteration. The first is the memory of the loop's result, and where that is also the memory of
-the value before the loop, nothing is copied. A scanned input has a slot that advances. The body's
-temporaries are in a part of the arena, which also has a slot.
+each behind a slot: the body reads one and writes the other, and the driver exchanges the slots
+after each iteration. The first is the memory of the loop's result, and where that is also the
+memory of the value before the loop, nothing is copied. A scanned input has a slot that advances.
+The body's temporaries are in a part of the arena, which also has a slot.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
-from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.context import THREADS, MojoContext
@@ -25,7 +24,7 @@ from maxjax._max.mojo.cost import threads_for
 from maxjax._max.mojo.emit import emit
 from maxjax._max.mojo.emitter import Kernel, Operand
 from maxjax._max.mojo.fusion import Fusion, Group
-from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
+from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.loops import emit_loop
 from maxjax._max.mojo.nodes import (
     Access,
@@ -50,6 +49,7 @@ from maxjax._max.mojo.nodes import (
     strided,
 )
 from maxjax._max.mojo.reuse import Reuse, first_update
+from maxjax._max.mojo.walks import walks
 from maxjax._transforms.components import take_components_apart
 from maxjax._transforms.simplify import simplify
 
@@ -488,7 +488,7 @@ class Part:
         kernel = self.kernels[group]
         self.plan.kernels.setdefault(kernel.source)
         operands = kernel.operands
-        points, rows, inner = _walks(group, kernel)
+        points, rows, inner = walks(group, kernel)
         point_count = math.prod(dim[0] for dim in points)
         row_count = math.prod(dim[0] for dim in rows)
         n = inner[0]
@@ -619,27 +619,6 @@ def _one_to_one(node: Node) -> list[int] | None:
     return dims if node.size == base.size else None
 
 
-def _walks(group: Group, kernel: Kernel) -> tuple[list[list[int]], list[list[int]], list[int]]:
-    """The dimensions of points and of rows, and the swept one: each a size, and operands' strides.
-
-    Raises:
-      LoweringError: there are more than kernels support.
-    """
-    def dimension(dim: int) -> list[int]:
-        return [group.space[dim], *[x.access.strides[dim] for x in kernel.operands]]
-
-    points, rows = (_collapsed([dimension(dim) for dim in dims])
-                    for dims in (kernel.points, kernel.rows))
-    inner = dimension(kernel.inner) if kernel.inner >= 0 else [1] + [0] * len(kernel.operands)
-    outer = rows if kernel.kind == "rows" else points
-    while outer and _follows(outer[-1], inner):
-        inner[0] *= outer.pop()[0]
-    if max(len(points), len(rows)) > MOST_DIMENSIONS:
-        raise LoweringError(f"a kernel goes through {len(group.space)} dimensions of which "
-                            f"more than {MOST_DIMENSIONS} cannot be one with another")
-    return points, rows, inner
-
-
 def _pieces(kind: str, points: int, n: int, threads: int) -> int:
     """The number of pieces into which a kernel cuts each point's sweep of ``n`` elements."""
     if kind == "map" and 1 < threads and points < 4 * threads:
@@ -651,22 +630,6 @@ def _pieces(kind: str, points: int, n: int, threads: int) -> int:
             blocks = max(blocks, min(-(-threads // points), n // 64))
         return max(1, blocks)
     return 1
-
-
-def _collapsed(dims: list[list[int]]) -> list[list[int]]:
-    """Merges neighbouring dimensions that are contiguous in all operands."""
-    result: list[list[int]] = []
-    for dim in dims:
-        if result and _follows(result[-1], dim):
-            size = result[-1][0] * dim[0]
-            result[-1] = [size, *dim[1:]]
-        else:
-            result.append(list(dim))
-    return result
-
-
-def _follows(outer: Sequence[int], inner: Sequence[int]) -> bool:
-    return all(a == inner[0] * b for a, b in zip(outer[1:], inner[1:], strict=True))
 
 
 def physical_types(jaxpr: Jaxpr) -> list[tuple[tuple[int, ...], np.dtype]]:

@@ -1,14 +1,14 @@
 """Which values take over the memory of an operand that is not read any more.
 
-An elementwise kernel may write where it reads, element by element; a scatter, which then only writes
-its rows; and a loop or a choice, whose carried values and results are where their first values were.
-So a chain of updates is one piece of memory. In the body of a loop such a chain from a carried value
-to its next one updates the carry in place:
+An elementwise kernel may write where it reads, element by element; a scatter, which then only
+writes its rows; and a loop or a choice, whose carried values and results are where their first
+values were. So a chain of updates is one piece of memory. In the body of a loop such a chain from a
+carried value to its next one updates the carry in place:
 
     x' = scatter(x, i, sin(gather(x, j)))       # the gather is done before, then x is overwritten
 
-A next value that is not computed from the carry by such steps is in place too, if the carry was read
-for the last time before.
+A next value that is not computed from the carry by such steps is in place too, if the carry was
+read for the last time before.
 """
 
 from __future__ import annotations

@@ -81,9 +81,9 @@ class Reuse:
         # The memory of an input is taken only for the output that is to be there.
         kept: dict[Node, Node] = {}
         for output, source in self.inputs.items():
-            *_, node, root = output, *self.chain(output)
-            if root is source:
-                kept[node] = source
+            chain = list(self.chain(output))
+            if len(chain) > 1 and chain[-1] is source:
+                kept[chain[-2]] = source
         self.of = {node: operand for node, operand in self.of.items()
                    if not isinstance(operand, Input) or kept.get(node) is operand}
 

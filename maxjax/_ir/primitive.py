@@ -100,6 +100,10 @@ their signatures for type checkers):
     What an application outside programs runs: (a jaxpr of global values, the sharding of each
     result or None).
 
+``stepwise``
+    True where an application outside programs, of a jaxpr that puts values on devices, applies its
+    equations one by one: within a program a device has no effect.
+
 ``calls_blas``
     True where NumPy calls BLAS, which does not survive a fork during a call that uses its threads:
     forks wait for it.
@@ -179,6 +183,7 @@ class Primitive:
                  placement: rules.Placement | None = None,
                  eager: rules.Eager | None = None,
                  program: rules.Program | None = None,
+                 stepwise: bool = False,
                  flops: rules.Flops | None = None,
                  accepts: rules.Accepts | None = None,
                  multiple_results: bool = False,
@@ -230,6 +235,7 @@ class Primitive:
         self.placement = placement
         self.eager = eager
         self.program = program
+        self.stepwise = stepwise
         self.flops = flops
         self.calls_blas = calls_blas
         self.accepts = accepts                # dtypes of the operands, for the operations to check

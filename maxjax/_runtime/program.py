@@ -33,6 +33,7 @@ class Program:
       prepared: how its backend compiles it, once that was asked.
       compiled: the tier-1 executable (a callable of a list of NumPy arrays), or None.
       uncompiled: the vector machine stands for kernels of it that are not compiled.
+      uncharged: nanoseconds that it has run so, and that its kernels have not been charged for.
       state: "new", "cold", "native" (it runs uncompiled), "queued" (for the compiler),
         "compiled", "failed", "host" (nothing of it can be compiled), "light" (dispatch would cost
         more than tier 0), "slower" (MAX turned out to be).
@@ -43,7 +44,7 @@ class Program:
                  "compiled", "compiled_calls", "consts", "cost", "effects", "family", "heat",
                  "interpreted_calls", "look_heat", "looked", "opened", "out_avals", "prepared",
                  "proven", "reason", "rejected", "retry_at", "size", "state", "tier0",
-                 "trial_best", "trial_calls", "uncompiled")
+                 "trial_best", "trial_calls", "uncharged", "uncompiled")
 
     def __init__(self, closed: ClosedJaxpr):
         self.effects = closed.effects
@@ -71,6 +72,7 @@ class Program:
         self.interpreted_calls = 0
         self.compiled: Any = None
         self.uncompiled = False
+        self.uncharged = 0
         self.compiled_calls = 0
         self.compile_seconds = 0.0
         self.trial_calls = 0

@@ -19,7 +19,7 @@ import numpy as np
 from maxjax._base import config, dtypes, monitoring, spans, threads
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
-from maxjax._ir.control_flow import iterations
+from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, iterations
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, every_equation, subjaxprs
 from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Backend, Prepared, Runs
@@ -47,6 +47,8 @@ class Tiering(program_module.Tiering):
     # of it for each thousand of equations, where that is more.
     HOT_NANOSECONDS = 400_000_000
     HOT_CALLS = 2
+    # What has run native for so long is accounted for at once.
+    CHARGE_NANOSECONDS = 10_000_000
     # After so much time in tier 0 for each thousand of equations, which is what planning takes, it
     # is worth planning a program, to see whether all it needs has been compiled before.
     LOOKUP_NANOSECONDS = 30_000_000
@@ -62,7 +64,7 @@ class Tiering(program_module.Tiering):
         self._planning = threads.lock()
         # The programs that are with a compiler or compiled, which a fork may take from them.
         self._submitted: weakref.WeakSet[Program] = weakref.WeakSet()
-        self.long_calls = LongCalls(self._compile_meanwhile)
+        self.long_calls = LongCalls(self._charge)
         threads.after_fork(self._after_fork_in_child)
 
     def _after_fork_in_child(self) -> None:
@@ -273,15 +275,22 @@ class Tiering(program_module.Tiering):
             return
         self._submitted.add(program)
         if program.uncompiled:
-            program.compiled.exchange()     # for calls that are under way
-            program.trial_calls = program.trial_best = 0
-            program.uncompiled = False
-        program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)
-        program.state = "compiled"
-        program.reason = None
+            self._complete(program)
+        else:
+            program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)
+            program.state = "compiled"
+            program.reason = None
         if config.log_compiles.value:
             logger.warning("Finished MAX compilation of %s in %.1f s",
                            program.closed.jaxpr.debug_info or "a program", program.compile_seconds)
+
+    def _complete(self, program: Program) -> None:
+        """Marks a program as compiled whose kernels have all taken the vector machine's place."""
+        program.compiled.exchange()
+        program.trial_calls = program.trial_best = 0
+        program.uncompiled = False
+        program.state = "compiled"
+        program.reason = None
 
     # --- running ---
     def run_compiled(self, program: Program, compiled: CompiledProgram,
@@ -325,9 +334,10 @@ class Tiering(program_module.Tiering):
         try:
             outputs = compiled(values)
         finally:
-            self.long_calls.end(program)
+            charged = self.long_calls.end(program)
         elapsed = _clock() - start
         program.heat += elapsed
+        program.uncharged += elapsed - charged
         if program.family is not None:
             program.family["heat"] = max(program.heat, program.family.get("heat", 0))
         program.trial_calls += 1
@@ -337,31 +347,43 @@ class Tiering(program_module.Tiering):
             program.uncompiled = False
             program.compiled = None
             program.state = "cold"
-        elif program.state == "native" and program.trial_calls >= self.HOT_CALLS \
-                and program.heat > self.HOT_NANOSECONDS * max(1.0, program.size / 10):
-            self._compile_meanwhile(program)
+        elif program.uncharged > min(self.CHARGE_NANOSECONDS, self.HOT_NANOSECONDS):
+            uncharged, program.uncharged = program.uncharged, 0
+            self._charge(program, uncharged)
         return outputs
 
-    def _compile_meanwhile(self, program: Program) -> None:
-        """Has a program's kernels compiled while it runs without them."""
-        if config.compile_mode.value == "auto" and program.state == "native":
-            self.submit(program, priority=float(program.heat))
+    def _charge(self, program: Program, nanoseconds: int) -> None:
+        """Charges the kernels of a program that runs without them, and has them compiled once
+        they have cost enough, in whatever programs."""
+        prepared, compiled = program.prepared, program.compiled
+        if prepared is None or compiled is None or not program.uncompiled:
+            return
+        heat = self.backend_of(program).charge(prepared, nanoseconds)
+        if program.state != "native":
+            return
+        if compiled.is_complete:
+            self._complete(program)
+        elif heat > self.HOT_NANOSECONDS * max(1.0, program.size / 10) \
+                and config.compile_mode.value == "auto":
+            self.submit(program, priority=heat)
 
 
 class LongCalls:
     """Notices calls that take long, while they run.
 
     Args:
-      notice: called with the program of such a call, now and then until it ends.
+      notice: called with the program of such a call, and the nanoseconds since its begin or since
+        the last time, now and then until it ends.
     """
 
     LONG_NANOSECONDS = 500_000_000
     _LOOK_SECONDS = 0.25
     _MOST_IDLE_LOOKS = 20
 
-    def __init__(self, notice: Callable[[Program], None]) -> None:
+    def __init__(self, notice: Callable[[Program, int], None]) -> None:
         self._notice = notice
         self._since: dict[Program, int] = {}
+        self._charged: dict[Program, int] = {}
         self._watched = False
         self._lock = threads.lock()
         threads.after_fork(self._after_fork_in_child)
@@ -369,6 +391,7 @@ class LongCalls:
     def _after_fork_in_child(self) -> None:
         self._watched = False
         self._since = {}
+        self._charged = {}
 
     def begin(self, program: Program) -> None:
         self._since[program] = _clock()
@@ -378,8 +401,10 @@ class LongCalls:
                     self._watched = True
                     threading.Thread(target=self._watch, name="maxjax-calls", daemon=True).start()
 
-    def end(self, program: Program) -> None:
+    def end(self, program: Program) -> int:
+        """The nanoseconds of the call that have been told."""
         self._since.pop(program, None)
+        return self._charged.pop(program, 0) if self._charged else 0
 
     def _watch(self) -> None:
         idle = 0
@@ -389,7 +414,9 @@ class LongCalls:
             now = _clock()
             for program, since in list(self._since.items()):
                 if now - since > self.LONG_NANOSECONDS:
-                    self._notice(program)
+                    told = self._charged.get(program, 0)
+                    self._charged[program] = now - since
+                    self._notice(program, now - since - told)
         self._watched = False
 
 
@@ -427,10 +454,6 @@ class CompilerCore:
                 self._limits = None
 
 
-# Of a while loop, to decide whether a program is worth planning.
-_UNKNOWN_ITERATIONS = 64
-
-
 def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
     """What a call of a program will roughly take: to decide, not to report."""
     total = 0.0
@@ -438,7 +461,7 @@ def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
         bytes_moved = sum(var.aval.nbytes for var in eqn.outvars)
         total += 1e-6 + bytes_moved * 5e-10
         total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(
-            eqn, _UNKNOWN_ITERATIONS)
+            eqn, UNKNOWN_ITERATIONS)
         if eqn.primitive.flops is not None:
             avals = [atom.aval for atom in eqn.invars]
             total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11

@@ -48,6 +48,13 @@ def layer_norm(x, scale, offset):
     return (x - mean) * lax.rsqrt(variance + 1e-6) * scale + offset
 
 
+@program((400, 3))
+def squared_distances(x):
+    """Differences of all pairs of positions, whose three coordinates come first: rows of 400."""
+    difference = x[:, None] - x[None]
+    return jnp.sum(difference * difference, axis=-1)
+
+
 @program((64, 128))
 def log_sum_exp(x):
     """The maximum of a row, then its sum of exponentials, which are never stored."""

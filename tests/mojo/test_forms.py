@@ -1,4 +1,4 @@
-"""Forms that programs take on the Mojo backend: components, products of few terms, pieces."""
+"""Forms that programs take on the Mojo backend: masked updates, products of few terms, pieces."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from tests.support import mojo_programs
-from tests.transforms import test_rewrites as rewrites
+from tests.transforms import test_masked_updates as masked
 
 pytest.importorskip("max.engine")
 
 import maxjax
 import maxjax.numpy as jnp
-from maxjax import lax
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.fusion import Group
 from maxjax._runtime.program import Program
@@ -47,27 +46,11 @@ def check(function, *args, tolerance=2e-5) -> KeptPlan:
     return plan
 
 
-@pytest.mark.parametrize("name", rewrites.COMPONENTS)
-def test_components(name):
-    function = rewrites.COMPONENTS[name]
-    r = f32(48, 3)
-    r[3, 1] = np.nan
-    plan = check(function, r)
-    assert all(len(space) < 3 for space in plan.spaces), plan.spaces
-    check(lambda r: lax.fori_loop(0, 2, lambda i, t: t + sum(
-        jnp.sum(jnp.abs(x)) for x in maxjax.tree.leaves(function(r + i))), 0.), f32(48, 3))
-
-
-@pytest.mark.parametrize("name", rewrites.WHOLE)
-def test_arrays_that_stay_whole(name):
-    check(rewrites.WHOLE[name], f32(48, 3) + 2, tolerance=1e-3)
-
-
 def test_updates_of_some_examples():
     x = f32(64, 100)
     n = RNG.integers(0, 99, 64).astype(np.int32)
-    for name, step in rewrites.UPDATES.items():
-        plan = check(rewrites.until(step), n, x, tolerance=0)
+    for name, step in masked.UPDATES.items():
+        plan = check(masked.until(step), n, x, tolerance=0)
         assert name == "uint32 index" or (64, 100) not in plan.spaces, (name, plan.spaces)
 
 

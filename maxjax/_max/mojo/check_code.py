@@ -14,7 +14,7 @@ from maxjax._max.mojo.bytecode import (
     Code,
     Instruction,
 )
-from maxjax._max.mojo.emitter import Kernel
+from maxjax._max.mojo.gather import Kernel
 
 _WITH_FUNCTION = ("apply", "ramp", "reduce", "reduce_columns")
 

@@ -17,8 +17,8 @@ from maxjax._max.mojo.arena import ALIGNMENT
 from maxjax._max.mojo.check import check_groups, check_nodes, require
 from maxjax._max.mojo.check_code import check_code
 from maxjax._max.mojo.context import THREADS
-from maxjax._max.mojo.emitter import Kernel, Operand
 from maxjax._max.mojo.fusion import Group
+from maxjax._max.mojo.gather import Kernel, Operand
 from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
 from maxjax._max.mojo.nodes import (
     Call,
@@ -61,7 +61,7 @@ def check_plan(plan: Plan) -> None:
     """
     steps = list(_all_steps(plan.tape))
     for what, held, called in (
-            ("kernels", plan.kernels, {step.kernel for step in steps} - {""}),
+            ("kernels", plan.kernels, {step.kernel for step in steps} - {None}),
             ("functions", plan.functions, {step.function for step in steps} - {""})):
         require(set(held) == called, "the plan", f"its {what} are not those that its calls name")
     require(len(plan.constants) % ALIGNMENT == 0, "the plan", "its constants are not aligned")
@@ -94,15 +94,15 @@ def check_part(part: Part) -> None:
     _check_blocks(part.arena.blocks, part.arena.size)
     _check_places(part, lives)
     groups = [unit for unit, _ in part.units if isinstance(unit, Group)]
-    calls = [step for step in part.tape.steps if step.kernel]
+    calls = [step for step in part.tape.steps if step.kernel is not None]
     require(len(groups) == len(calls), "the part",
             f"it calls {len(calls)} kernels, and has {len(groups)} groups")
     for group, step in zip(groups, calls, strict=True):
-        require(step.kernel == part.kernels[group].source, group, "its step calls another kernel")
+        require(step.kernel is part.kernels[group].form, group, "its step calls another kernel")
         _check_kernel_call(part, group, step)
     counts = _counts(part)
     for step in part.tape.steps:
-        if not step.kernel:
+        if step.kernel is None:
             _check_call(part, step, counts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,11 @@ class MojoContext(Lowering):
         self._known: dict[Any, Node] = {}
 
     # --- nodes ---
+    @property
+    def nodes(self) -> Iterable[Node]:
+        """All that were made, also those that nothing needs."""
+        return self._known.values()
+
     def shared(self, node: Node) -> Node:
         """The node, or an equal earlier one; an `Empty` for one without elements."""
         if 0 in node.shape and not isinstance(node, (Input, Result)):

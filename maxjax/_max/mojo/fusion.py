@@ -41,6 +41,10 @@ from maxjax._max.mojo.unit_graph import UnitGraph
 
 # A kernel with more memory operands or operations than this fuses no more.
 MOST_MEMBERS = 96
+# So many cheap operations take about as long as reading their result, and a value of this size is
+# worth a kernel of its own if it is read more than once.
+_FEW_OPERATIONS = 2
+_LARGE = 4096
 # Limits on the groups tried as the one that computes a node, and as another's sibling: a value that
 # a thousand groups read does not make a million pairs.
 _MOST_TRIES = 16
@@ -131,9 +135,12 @@ class Fusion:
         self.demanded: set[Node] = set()
         self.graph = UnitGraph()
         self.leaves: dict[Node, frozenset[Node]] = {}
+        self.operations: dict[Node, int] = {}       # of an expression, with repetitions
         for node in self.order:
             if isinstance(node, Apply):
                 self.leaves[node] = self._leaves(node)
+                self.operations[node] = min(1 + sum(
+                    [self.operations.get(operand, 0) for operand in node.inputs]), _LARGE)
         for output in outputs:
             self.demanded.add(base_of(output))
         for node in reversed(self.order):
@@ -305,7 +312,8 @@ class Fusion:
             dims = [dim for _, _, dim in index_map if dim >= 0]
             if dims != sorted(dims):
                 return False        # a transposition: read it from memory
-            if node.name in CHEAP or len(dims) == 0:
+            if len(dims) == 0 or node.name in CHEAP and (
+                    node.size < _LARGE or self.operations[node] <= _FEW_OPERATIONS):
                 continue
             spread = any(dim not in dims for dim in group.wide(range(len(group.space))))
             if spread and last_wide(group.space) in dims:

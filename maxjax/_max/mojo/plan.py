@@ -16,14 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.control_flow import UNKNOWN_ITERATIONS
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.context import THREADS, MojoContext
-from maxjax._max.mojo.cost import threads_for
-from maxjax._max.mojo.emit import emit
-from maxjax._max.mojo.emitter import Kernel, Operand
+from maxjax._max.mojo.cost import machine_nanoseconds, pack_nanoseconds, threads_for
+from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.fusion import Fusion, Group
+from maxjax._max.mojo.gather import Kernel, Operand, gather
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.loops import emit_loop
 from maxjax._max.mojo.nodes import (
@@ -41,6 +42,7 @@ from maxjax._max.mojo.nodes import (
     Node,
     Piece,
     Result,
+    Unit,
     View,
     base_of,
     is_row_major,
@@ -49,8 +51,8 @@ from maxjax._max.mojo.nodes import (
     strided,
 )
 from maxjax._max.mojo.reuse import Reuse, first_update
+from maxjax._max.mojo.short_dimensions import turn_short_dimensions
 from maxjax._max.mojo.walks import walks
-from maxjax._transforms.components import take_components_apart
 from maxjax._transforms.simplify import simplify
 
 # Columns of a reduction accumulated together: their partial results stay in L1.
@@ -60,10 +62,10 @@ Place = tuple[int, int]     # slot, byte offset
 
 
 class Step(NamedTuple):
-    """A call: of a pack's function by its name, or of a generated kernel by its source."""
+    """A call: of a pack's function by its name, or of a generated kernel."""
 
     function: str
-    kernel: str
+    kernel: Form | None
     integers: list[Any]     # integers, Tapes, which become their address and length, and
                             # GroupCodes, their address
     note: str = ""
@@ -86,26 +88,29 @@ class Plan:
       slots: their number.
       arena: bytes of temporaries.
       constants: bytes that kernels read, and each one's offset.
-      kernels: the sources it needs, without repetition.
+      kernels: those that it needs, without repetition.
       codes: what stands in for kernels that are not compiled, by calls.
+      costs: nanoseconds that all calls of a kernel take where it is not compiled, estimated.
+      other_cost: the same of what is not generated.
+      times: how often the part that is being planned runs.
       functions: the pack's functions that it needs.
-      texts: the sources, by all that they depend on.
     """
 
     def __init__(self, jaxpr: Jaxpr, cores: int):
         self.cores = cores
-        self.kernels: dict[str, None] = {}
+        self.kernels: dict[Form, None] = {}
         self.codes: list[GroupCode] = []
+        self.costs: dict[Form, float] = {}
+        self.other_cost = 0.0
+        self.times = 1.0
         self.functions: dict[str, None] = {}
-        self.texts: dict[Any, str] = {}
         self._constants: list[bytes] = []
         self._constant_places: dict[bytes, int] = {}
         self._constant_size = 0
-        jaxpr = _by_components(ClosedJaxpr(jaxpr)).jaxpr
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(jaxpr.invars)]
-        results = context.lower_jaxpr(jaxpr, [], nodes)
+        results = turn_short_dimensions(context, context.lower_jaxpr(jaxpr, [], nodes))
         self.outputs: list[Any] = []
         written: dict[Node, int] = {}
         wanted: list[Node] = []
@@ -165,14 +170,14 @@ class Plan:
     @property
     def source(self) -> str:
         """The kernels, numbered, and the calls in order, for people to read."""
-        numbers = {source: f"kernel_{number}" for number, source in enumerate(self.kernels)}
-        kernels = [source.replace("KERNEL", name).rstrip("\n")
-                   for source, name in numbers.items()]
+        numbers = {kernel: f"kernel_{number}" for number, kernel in enumerate(self.kernels)}
+        kernels = [kernel.source.replace("KERNEL", name).rstrip("\n")
+                   for kernel, name in numbers.items()]
 
         def calls(tape: Tape, depth: int) -> list[str]:
             lines = []
             for step in tape.steps:
-                name = numbers.get(step.kernel, step.function)
+                name = step.function if step.kernel is None else numbers[step.kernel]
                 lines += textwrap.wrap(
                     f"{name}: {step.note}" if step.note else name, 100, break_long_words=False,
                     initial_indent="  " * depth, subsequent_indent="  " * (depth + 2))
@@ -200,11 +205,6 @@ class Plan:
     def new_slots(self, count: int) -> list[int]:
         self.slots += count
         return list(range(self.slots - count, self.slots))
-
-
-def _by_components(closed: ClosedJaxpr) -> ClosedJaxpr:
-    apart = take_components_apart(closed)
-    return closed if apart is closed else simplify(apart)
 
 
 def _writable(node: Node, context: MojoContext, written: dict[Node, int]) -> Node:
@@ -350,7 +350,7 @@ class Part:
         """Determines each buffer's first and last step."""
         for unit, _ in self.units:
             if isinstance(unit, Group):
-                self.kernels[unit] = emit(unit, self.fusion, self._placement, self.plan.texts)
+                self.kernels[unit] = gather(unit, self.fusion, self._placement)
         for number, (unit, detail) in enumerate(self.units):
             for node in self.makes(unit, detail):
                 owner = self.owner(node)
@@ -410,15 +410,23 @@ class Part:
     # --- the calls ---
     def call(self, function: str, integers: Sequence[Any], note: str = "") -> None:
         self.plan.functions.setdefault(function)
-        self.tape.steps.append(Step(function, "", list(integers), note))
+        self.tape.steps.append(Step(function, None, list(integers), note))
 
     def _emit(self, number: int, unit: Any, detail: Any) -> None:
+        if isinstance(unit, Unit) and not isinstance(unit, Loop):
+            self.plan.other_cost += self.plan.times * pack_nanoseconds(
+                unit, self.results_of(unit))
         if isinstance(unit, Group):
             self._emit_group(unit)
         elif isinstance(unit, Assemble):
             self._emit_assemble(unit, detail)
         elif isinstance(unit, Loop):
+            times = self.plan.times
+            if unit.flow.is_loop:
+                length = unit.flow.length
+                self.plan.times *= UNKNOWN_ITERATIONS if length is None else length
             emit_loop(self, unit, number)
+            self.plan.times = times
         elif unit.strided:
             self._emit_strided(unit)
         else:
@@ -486,7 +494,7 @@ class Part:
 
     def _emit_group(self, group: Group) -> None:
         kernel = self.kernels[group]
-        self.plan.kernels.setdefault(kernel.source)
+        self.plan.kernels[kernel.form] = None
         operands = kernel.operands
         points, rows, inner = walks(group, kernel)
         point_count = math.prod(dim[0] for dim in points)
@@ -499,14 +507,17 @@ class Part:
         integers: list[Any] = KernelLayout(len(operands)).write(KernelIntegers(
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
-        code = GroupCode(kernel.emitter, kernel.outputs, n, bool(rows))
+        elements = point_count * row_count * n
+        self.plan.costs[kernel.form] = self.plan.costs.get(kernel.form, 0.0) + (
+            self.plan.times * machine_nanoseconds(group, elements, threads))
+        code = GroupCode(kernel.form, elements, n, bool(rows))
         self.plan.codes.append(code)
         integers.append(code)
         note = _signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output])
         if threads > 1:
             note += f", {threads} threads"
-        self.tape.steps.append(Step("", kernel.source, integers, note))
+        self.tape.steps.append(Step("", kernel.form, integers, note))
 
     def _first_element(self, operand: Operand) -> tuple[int, int]:
         """Its location; for an iota 0 and its value."""
@@ -531,12 +542,13 @@ class Part:
           unread: positions of results that nobody needs.
           carried: for positions of results, the inputs whose memory they are to take if they can.
         """
-        closed = _by_components(simplify(closed))
+        closed = simplify(closed)
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
         consts = [context.constant(np.asarray(value)) for value in closed.consts]
-        results = context.lower_jaxpr(closed.jaxpr, consts, nodes)
+        results = turn_short_dimensions(
+            context, context.lower_jaxpr(closed.jaxpr, consts, nodes))
         written: dict[Node, int] = {}
         wanted: list[Node] = []
         sources: dict[Node, Node] = {}

@@ -24,7 +24,7 @@ from maxjax._max.mojo.emitter import (
     kind_name,
     stored_name,
 )
-from maxjax._max.mojo.nodes import Apply, Node
+from maxjax._max.mojo.structure import ValueStructure
 
 _NUMBERS = (*dtypes.FLOATS, *dtypes.INTS)
 _INFIX = ("add", "sub", "mul")
@@ -173,9 +173,8 @@ def _functions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
 
 
 def _elementwise(name: str, operands: Sequence[np.dtype], result: np.dtype) -> tuple[str, str]:
-    inputs = [Value("load", Node((1,), dtype, ())) for dtype in operands]
-    value = Value("apply", Apply((1,), result, tuple(x.node for x in inputs), name),
-                  tuple(inputs), name=name)
+    inputs = [Value(ValueStructure("load", "", dtype), ()) for dtype in operands]
+    value = Value(ValueStructure("apply", name, result), tuple(inputs))
     function = operation(value)
     widest = max([*operands, result], key=lambda dtype: dtype.itemsize)
     return function, _loop(function, operands, result, expression(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maxjax._max.lowering import LoweringError
-from maxjax._max.mojo.emitter import Kernel
 from maxjax._max.mojo.fusion import Group
+from maxjax._max.mojo.gather import Kernel
 from maxjax._max.mojo.layout import MOST_DIMENSIONS
 
 

@@ -1,5 +1,4 @@
-"""Passes that write a program in another form, with the same results: updates of some examples of
-a batch, and arrays with a short last dimension."""
+"""Updates of some examples of a batch: in another form, with the same bits."""
 
 from __future__ import annotations
 
@@ -12,7 +11,6 @@ from maxjax import lax
 from maxjax._ir.control_flow import bodies_of
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._transforms.components import take_components_apart
 from maxjax._transforms.simplify import inline_calls, simplify
 
 RNG = np.random.default_rng(0)
@@ -30,8 +28,6 @@ def same(new: ClosedJaxpr, function, args) -> None:
         assert np.asarray(ours).dtype == np.asarray(theirs).dtype
         np.testing.assert_array_equal(ours, theirs)
 
-
-# --- updates of some examples ---------------------------------------------------------------------
 
 N = np.array([3, 7, 0, 9], np.int32)
 X = f32(4, 10)
@@ -106,66 +102,3 @@ def test_choices_that_stay():
     for step in (others, read):
         function = until(step)
         same(simplify(maxjax.make_jaxpr(function)(N, X)), function, (N, X))
-
-
-# --- components -----------------------------------------------------------------------------------
-
-def pairs(r):
-    return r[:, None] - r[None]
-
-
-COMPONENTS = {
-    "distances": lambda r: jnp.sqrt((pairs(r) ** 2).sum(-1)),
-    "forces": lambda r: maxjax.grad(lambda r: jnp.exp(-(pairs(r) ** 2).sum(-1)).sum())(r),
-    "sums": lambda r: (jnp.square(pairs(r)).sum(0), pairs(r).max(1),
-                       jnp.abs(pairs(r)).sum((0, 1)), jnp.square(pairs(r)).sum()),
-    "sums with the last": lambda r: (jnp.abs(pairs(r)).max((0, 2)), pairs(r).min((1, 2))),
-    "all": lambda r: (jnp.all(pairs(r) < 2, -1), jnp.any(pairs(r) > 2, -1)),
-    "scaled": lambda r: (pairs(r) * r[:, 0][:, None, None] * (r @ r.T)[..., None]).sum(1),
-    "chosen": lambda r: jnp.where(pairs(r) > 0, pairs(r), 0.).sum(-1),
-    "converted": lambda r: jnp.round(pairs(r)).astype(jnp.int32).sum(-1),
-    "a constant": lambda r: ((pairs(r) - jnp.array([1., 2., 3., 4.])[:r.shape[1]]) ** 2).sum(-1),
-}
-WHOLE = {
-    "a result": pairs,
-    "read as a whole": lambda r: pairs(r).reshape(-1).sum() + pairs(r).sum(),
-    "no smaller operand": lambda r: (jnp.tile(r, (50, 1)) * 2 + 1).sum(-1),
-    "half precision": lambda r: pairs(r.astype(jnp.float16)).sum(-1),
-}
-
-
-def long_arrays(closed: ClosedJaxpr) -> int:
-    """Equations with results that have few components and many elements."""
-    return sum(var.aval.ndim == 3 and var.aval.size >= 4096 and 1 < var.aval.shape[-1] < 5
-               for eqn in closed.eqns for var in eqn.outvars)
-
-
-@pytest.mark.parametrize("size", [2, 3, 4])
-@pytest.mark.parametrize("name", COMPONENTS)
-def test_components(name, size):
-    r = f32(48, size)
-    r[3, 1] = np.nan
-    closed = simplify(maxjax.make_jaxpr(COMPONENTS[name])(r))
-    assert long_arrays(closed)
-    apart = take_components_apart(closed)
-    assert not long_arrays(apart)
-    values = interpreter(closed)(r), interpreter(apart)(r)
-    for theirs, ours in zip(*values, strict=True):
-        # Sums of two dimensions are taken in another order.
-        np.testing.assert_allclose(ours, theirs, 2e-5, 2e-5)
-
-
-@pytest.mark.parametrize("name", WHOLE)
-def test_arrays_that_stay_whole(name):
-    closed = simplify(maxjax.make_jaxpr(WHOLE[name])(f32(48, 3)))
-    assert take_components_apart(closed) is closed
-
-
-def test_small_arrays_stay_whole():
-    closed = simplify(maxjax.make_jaxpr(COMPONENTS["distances"])(f32(8, 3)))
-    assert take_components_apart(closed) is closed
-
-
-def test_longer_last_dimensions_stay_whole():
-    closed = simplify(maxjax.make_jaxpr(COMPONENTS["distances"])(f32(48, 5)))
-    assert take_components_apart(closed) is closed

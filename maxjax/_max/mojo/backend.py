@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import threads
+from maxjax._base import native, threads
 from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max import backend
 from maxjax._max.backend import Done, Progress, Runs, nothing_compiled
@@ -112,7 +112,7 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                 for number, plan in prepared.plans.items()}
 
     def find_uncompiled(self, prepared: Prepared) -> Runs | None:
-        """The pieces, the vector machine in the place of kernels that are not known yet."""
+        """The pieces, the vector machine in the place of kernels that `find` has not found."""
         needed = [plan.functions_without_kernels() for plan in prepared.plans.values()]
         for functions in needed:
             if functions is None or any(
@@ -127,8 +127,8 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                    for plan in prepared.plans.values())
 
     def link(self, jaxpr: Jaxpr, plan: Plan, functions: Iterable[str]) -> Executable:
-        """A piece with the kernels that are known, and functions of the pack."""
-        addresses: dict[Any, int] = dict(self.store.find(plan.kernels))
+        """A piece with the kernels that were found, and functions of the pack."""
+        addresses: dict[Any, int] = dict(self.store.loaded(plan.kernels))
         for name in (_DRIVER, *functions):
             address = self.pack.address(name)
             if address is None:
@@ -255,6 +255,9 @@ class MojoPiece:
         self.plan = plan
         self.executable = backend.link(
             jaxpr, plan, plan.functions if functions is None else functions)
+        # LAPACK's threads do not survive a fork amid a call.
+        names = {name.rpartition("_")[0] for name in plan.functions}
+        self.calls_blas = not names.isdisjoint(native.MATRICES)
         self.process = -1
         backend.complete(self.executable, plan)
 
@@ -271,6 +274,9 @@ class MojoPiece:
         if self.process != threads.process.forks:    # threads do not survive a fork
             crew.start(self.backend.pack)
             self.process = threads.process.forks
+        if self.calls_blas:
+            with threads.unforked:
+                return self.executable(arrays)
         return self.executable(arrays)
 
 

@@ -138,7 +138,8 @@ class Fusion:
         self.operations: dict[Node, int] = {}       # of an expression, with repetitions
         for node in self.order:
             if isinstance(node, Apply):
-                self.leaves[node] = self._leaves(node)
+                if node.name in CHEAP:
+                    self.leaves[node] = self._leaves(node)
                 self.operations[node] = min(1 + sum(
                     [self.operations.get(operand, 0) for operand in node.inputs]), _LARGE)
         for output in outputs:
@@ -177,8 +178,8 @@ class Fusion:
         of its space: they iterate over the same space in the same way."""
         size = math.prod(group.space)
         bases = dict.fromkeys(base for node in group.maps for base in map(base_of, node.inputs)
-                              if base.size == size and base not in group.maps
-                              and not isinstance(base, Iota))
+                              if (base.shape == group.space or base.size == size)
+                              and base not in group.maps and not isinstance(base, Iota))
         axes = None if group.axes is None else tuple(group.wide(group.axes))
         return [(group.space, axes, base) for base in bases]
 

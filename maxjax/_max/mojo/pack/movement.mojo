@@ -87,39 +87,6 @@ def copy_line[
         i += 1
 
 
-# Lines of up to so many elements are copied without a call for each.
-comptime SHORT = 8
-
-
-@always_inline
-def copy_short_lines[
-    dtype: DType, known: Int
-](
-    x: Array[dtype],
-    result: Array[dtype],
-    lines: Int,
-    count: Int,
-    x_line: Int,
-    x_stride: Int,
-    out_line: Int,
-    out_stride: Int,
-):
-    """Copies lines of `known` elements, or of `count` where that is 0."""
-    for line in range(lines):
-        var from_line = x.unsafe_offset(line * x_line)
-        var to_line = result.unsafe_offset(line * out_line)
-        comptime if known > 0:
-            comptime for i in range(known):
-                to_line.unsafe_store(
-                    i * out_stride, from_line.unsafe_load[width=1](i * x_stride)
-                )
-        else:
-            for i in range(count):
-                to_line.unsafe_store(
-                    i * out_stride, from_line.unsafe_load[width=1](i * x_stride)
-                )
-
-
 @fieldwise_init
 struct CopiedPieces[dtype: DType](Tasks):
     """The tasks of copy_strided."""
@@ -169,51 +136,45 @@ struct CopiedPieces[dtype: DType](Tasks):
             to_point = to_point.unsafe_offset(index[d] * out_strides[unsafe_offset=d])
         var k = item % pieces
         var end = chunk_begin(task + 1, tasks, items)
-        var short = not transposed and rank > 0 and length <= SHORT
         while item < end:
-            if short:
-                # Points along the innermost of their dimensions, together.
-                var d = rank - 1
-                var lines = min(sizes[unsafe_offset=d] - index[d], end - item)
-                var from_line, to_line = x_strides[unsafe_offset=d], out_strides[unsafe_offset=d]
-                if length == 3:
-                    copy_short_lines[Self.dtype, 3](
-                        from_point, to_point, lines, 3, from_line, x_stride, to_line, out_stride
+            var done = 1
+            if pieces == 1 and rank > 0 and not transposed:
+                # Lines next to each other, which may be short.
+                done = min(sizes[unsafe_offset=rank - 1] - index[rank - 1], end - item)
+                var step = x_strides[unsafe_offset=rank - 1]
+                var to_step = out_strides[unsafe_offset=rank - 1]
+                for line in range(done):
+                    copy_line[Self.dtype](
+                        from_point.unsafe_offset(line * step),
+                        to_point.unsafe_offset(line * to_step),
+                        size,
+                        x_stride,
+                        out_stride,
                     )
-                elif length == 2:
-                    copy_short_lines[Self.dtype, 2](
-                        from_point, to_point, lines, 2, from_line, x_stride, to_line, out_stride
+                index[rank - 1] += done - 1
+                from_point = from_point.unsafe_offset((done - 1) * step)
+                to_point = to_point.unsafe_offset((done - 1) * to_step)
+            else:
+                var begin = k * piece
+                var count = min(piece, length - begin)
+                if transposed:
+                    transpose_matrix[Self.dtype](
+                        from_point.unsafe_offset(begin),
+                        to_point.unsafe_offset(begin * rows_out),
+                        size,
+                        count,
+                        x_stride,
+                        rows_out,
                     )
                 else:
-                    copy_short_lines[Self.dtype, 0](
-                        from_point, to_point, lines, length, from_line, x_stride, to_line, out_stride
+                    copy_line[Self.dtype](
+                        from_point.unsafe_offset(begin * x_stride),
+                        to_point.unsafe_offset(begin * out_stride),
+                        count,
+                        x_stride,
+                        out_stride,
                     )
-                index[d] += lines - 1
-                from_point = from_point.unsafe_offset((lines - 1) * from_line)
-                to_point = to_point.unsafe_offset((lines - 1) * to_line)
-                item += lines - 1
-            var begin = k * piece
-            var count = min(piece, length - begin)
-            if short:
-                pass
-            elif transposed:
-                transpose_matrix[Self.dtype](
-                    from_point.unsafe_offset(begin),
-                    to_point.unsafe_offset(begin * rows_out),
-                    size,
-                    count,
-                    x_stride,
-                    rows_out,
-                )
-            else:
-                copy_line[Self.dtype](
-                    from_point.unsafe_offset(begin * x_stride),
-                    to_point.unsafe_offset(begin * out_stride),
-                    count,
-                    x_stride,
-                    out_stride,
-                )
-            item += 1
+            item += done
             k += 1
             if k < pieces:
                 continue
@@ -252,8 +213,8 @@ def copy_strided[
     var piece = STRIP if transposed else max(1, min(length, GRAIN))
     var pieces = (length + piece - 1) // piece
     var items = points * pieces
-    # Copying is bound by memory, which a second thread hardly makes faster.
-    var tasks = task_count(items, total // (2 if transposed else 8), threads)
+    # Copying is bound by the caches, each of which is one core's.
+    var tasks = task_count(items, total // (2 if transposed else 4), threads)
     var rank = len(space.sizes)
     var sizes = space.sizes.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin]()
     var x_strides = space.x.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin]()

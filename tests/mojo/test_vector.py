@@ -214,6 +214,24 @@ def test_lines_of_bytes_end_with_a_vector():
     np.testing.assert_array_equal(result, program.tier0(*values)[0])
 
 
+def test_what_is_computed_once_holds_registers_while_it_is_read():
+    """A long chain of scalars beside an array: each is needed by the next one alone."""
+    def function(x, s):
+        total = s[0]
+        for number in range(1, 40):
+            total = jnp.maximum(total * s[number % 4], s[(number + 1) % 4])
+        return x * total + s[1]
+
+    x, s = f32(3, 500), f32(4)
+    program = program_of(function, x, s)
+    plan = CheckedPlan(program.opened.jaxpr, 1)
+    code, = [group.code for group in plan.codes]
+    assert code is not None and code.registers < 16, code
+    values = [*program.consts, x, s]
+    result, = mojo_programs.without_kernels(plan, program.opened.jaxpr)(values)
+    np.testing.assert_array_equal(result, program.tier0(*values)[0])
+
+
 def test_code_is_read_by_people():
     program = program_of(lambda x: maxjax.nn.relu(x * 2).sum(-1), f32(4, 300))
     text = Plan(program.opened.jaxpr, 1).uncompiled_source

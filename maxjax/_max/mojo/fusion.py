@@ -14,7 +14,8 @@ from __future__ import annotations
 import bisect
 import heapq
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import types
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from maxjax._max.elementwise_kernels import CHEAP
@@ -115,9 +116,14 @@ class Fusion:
       units: groups and nodes (calls, loops, assembles) in an order to run them in.
       home: the group that stores an elementwise or reduction node.
       outputs: the requested nodes.
+
+    Args:
+      overwrites: nodes that are to be written to the memory of an input, if all others have read
+        that before.
     """
 
-    def __init__(self, outputs: Sequence[Node]):
+    def __init__(self, outputs: Sequence[Node],
+                 overwrites: Mapping[Node, Node] = types.MappingProxyType({})):
         self.outputs = outputs
         self.order = ordered(outputs)
         self.users: dict[Node, list[tuple[Node, int]]] = {node: [] for node in self.order}
@@ -141,6 +147,8 @@ class Fusion:
         for node in reversed(self.order):
             self._visit(node)
         self._merge_siblings()
+        for node, source in overwrites.items():
+            self._read_before(node, source)
         self.units = self._schedule()
 
     # --- groups beside one another ---
@@ -394,6 +402,14 @@ class Fusion:
             group.homes.append(node)
 
     # --- the order ---
+    def _read_before(self, node: Node, source: Node) -> None:
+        """Has others read an input before a node is written, where they do not need that node."""
+        writer = node.inputs[0] if isinstance(node, Result) else self.home.get(node)
+        if writer is not None and source in self.users:
+            for reader in self._units_using(source):
+                if reader is not writer:
+                    self.graph.joins(reader, [writer])
+
     def _schedule(self) -> list[Any]:
         first: dict[Any, int] = {}
         for number, node in enumerate(self.order):

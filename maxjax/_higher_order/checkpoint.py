@@ -125,7 +125,7 @@ def _guarded(eqn: JaxprEqn) -> Sequence[bool]:
 remat_p = call_primitive(
     "remat2", "jaxpr", follow=("jvp", "transpose", "batch"), per_operand={"prevent_cse": True},
     linearize=_linearize,
-    guarded=_guarded,
+    guarded=_guarded, stepwise=True,
     dead_code=functools.partial(without_dead_code, per_operand=("prevent_cse",)),
 )
 

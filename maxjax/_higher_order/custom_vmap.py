@@ -141,7 +141,7 @@ def _linearize(*_: object, **__: object) -> Any:
 
 
 custom_vmap_p = call_primitive(
-    "custom_vmap_call", "call",
+    "custom_vmap_call", "call", stepwise=True,
     jvp=_jvp,
     linearize=_linearize,
     batch=_batch,

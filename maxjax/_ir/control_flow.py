@@ -294,6 +294,10 @@ def with_bodies(eqn: JaxprEqn, jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
     return _flow_of(eqn).with_jaxprs(eqn.params, jaxprs)
 
 
+# Of a while loop, where something has to be assumed.
+UNKNOWN_ITERATIONS = 64
+
+
 def iterations(eqn: JaxprEqn, unknown: int = 1) -> int:
     """How often the jaxprs of an equation run; ``unknown`` where only running a loop tells."""
     flow = eqn.primitive.control_flow

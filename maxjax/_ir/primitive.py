@@ -100,9 +100,13 @@ their signatures for type checkers):
     What an application outside programs runs: (a jaxpr of global values, the sharding of each
     result or None).
 
+``stepwise``
+    True where an application outside programs, of a jaxpr that puts values on devices, applies its
+    equations one by one: within a program a device has no effect.
+
 ``calls_blas``
-    True where NumPy calls BLAS, which does not survive a fork during a call that uses its threads:
-    forks wait for it.
+    True where NumPy calls BLAS, whose number of threads follows what else runs. It does not survive
+    a fork during a call that uses them: forks wait for it.
 
 Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, and 1 equals 1.0.
 """
@@ -115,6 +119,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import caches, threads
+from maxjax._base.blas import blas_threads
 from maxjax._base.errors import InternalError
 from maxjax._ir.control_flow import ControlFlow
 from maxjax._ir.dimensions import state as dimensions
@@ -179,6 +184,7 @@ class Primitive:
                  placement: rules.Placement | None = None,
                  eager: rules.Eager | None = None,
                  program: rules.Program | None = None,
+                 stepwise: bool = False,
                  flops: rules.Flops | None = None,
                  accepts: rules.Accepts | None = None,
                  multiple_results: bool = False,
@@ -230,6 +236,7 @@ class Primitive:
         self.placement = placement
         self.eager = eager
         self.program = program
+        self.stepwise = stepwise
         self.flops = flops
         self.calls_blas = calls_blas
         self.accepts = accepts                # dtypes of the operands, for the operations to check
@@ -320,10 +327,11 @@ def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: Par
             math.prod(sizes) <= _SMALL_PRODUCT):
         return run
 
-    def run_unforked(*arrays: np.ndarray) -> HostValue | Sequence[HostValue]:
+    def run_with_blas(*arrays: np.ndarray) -> HostValue | Sequence[HostValue]:
+        blas_threads.look()
         with threads.unforked:
             return run(*arrays)
-    return run_unforked
+    return run_with_blas
 
 
 def _own_runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: Params,

@@ -121,6 +121,14 @@ class Backend(ABC, Generic[P, J]):
         """Whether the pieces can run so once the kernel pack is there."""
         return False
 
+    def charge(self, prepared: P, nanoseconds: float) -> float:
+        """Records how long a program ran uncompiled.
+
+        Returns:
+          what that of it which is not compiled has cost so far, in any program.
+        """
+        return 0.0
+
     @abstractmethod
     def submit(self, prepared: P, priority: float, done: Done) -> J:
         """Compiles a program in the background; the highest priority first."""

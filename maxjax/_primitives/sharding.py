@@ -166,15 +166,10 @@ def _put_transpose(cotangents: Sequence[Array], *operands: Linear, devices: Sequ
     return results
 
 
-def _put_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
-               devices: Sequence[Sharding | Device | None], **params: object
+def _put_batch(size: int, operands: Sequence[Array], axes: Sequence[int], **params: object
                ) -> tuple[list[Array], list[int]]:
-    entry = context.batch_spmd_axis
-    shifted = tuple([
-        device.update(spec=with_dimension(device.spec, axis, entry))
-        if axis is not None and isinstance(device, NamedSharding) else device
-        for device, axis in zip(devices, axes, strict=True)])
-    return device_put_p.bind(*operands, devices=shifted, **params), list(axes)
+    # As JAX has it, a sharding is that of the whole batch.
+    return device_put_p.bind(*operands, **params), list(axes)
 
 
 device_put_p = Primitive(

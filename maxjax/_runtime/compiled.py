@@ -58,6 +58,11 @@ class CompiledProgram:
             if exchange is not None:
                 exchange()
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing stands in the place of a kernel any more."""
+        return all(getattr(run, "is_complete", True) for run, _, _ in self.steps)
+
     def __call__(self, values: Sequence[HostValue]) -> list[Any]:
         direct = self.direct
         if direct is not None:

@@ -22,7 +22,8 @@ from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh, around
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
-from maxjax._ir.jaxpr import ClosedJaxpr, Params
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Params, derived
 from maxjax._ir.primitive import OpSpec, Primitive, op_spec
 from maxjax._ir.runtime import Runtime, install
 from maxjax._ir.trace import Array, Tracer, Value, aval_of, is_scalar, leaked_tracer_error
@@ -47,6 +48,15 @@ _FEW = 8
 
 _new_array = ArrayImpl.__new__
 _reference = weakref.ref
+
+
+@derived
+def _puts_values(closed: ClosedJaxpr) -> bool:
+    for eqn in closed.jaxpr.eqns:
+        callee = eqn.primitive.called(eqn.params) if eqn.primitive.stepwise else None
+        if eqn.primitive.placement is not None or callee is not None and _puts_values(callee):
+            return True
+    return False
 
 
 class LazyTrace(Runtime):
@@ -140,6 +150,8 @@ class LazyTrace(Runtime):
             return self.apply_global(closed, shardings, args)
         callee = primitive.called(params)
         if callee is not None:
+            if primitive.stepwise and _puts_values(callee):
+                return eval_jaxpr(callee.jaxpr, callee.consts, *args)
             return self.call(callee, args)
         avals = tuple([aval_of(arg) for arg in args])
         return self.call(program_module.call_of(primitive, avals, params), args,

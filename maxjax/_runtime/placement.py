@@ -21,7 +21,7 @@ from maxjax._base.shardings import (
 )
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer
-from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, reshard_p, type_on
+from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, type_on
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
@@ -110,11 +110,8 @@ def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding 
     # Each in an equation of its own, from which propagation learns its sharding.
     results = []
     for value, placement, src in zip(values, placements, srcs, strict=True):
-        if isinstance(placement, NamedSharding) and placement.mesh.explicit_axes:
-            results.append(reshard_p.bind(value, dst_sharding=placement))
-        else:
-            results += device_put_p.bind(value, devices=(placement,), srcs=(src,),
-                                         copy_semantics=(semantics,))
+        results += device_put_p.bind(value, devices=(placement,), srcs=(src,),
+                                     copy_semantics=(semantics,))
     return results
 
 

@@ -16,16 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes, monitoring, spans, threads
+from maxjax._base import collection, config, dtypes, monitoring, spans, threads
+from maxjax._base.blas import blas_threads
 from maxjax._base.errors import CompileError
-from maxjax._base.lazy import threadpoolctl
-from maxjax._ir.control_flow import iterations
+from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, iterations
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, every_equation, subjaxprs
 from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Backend, Prepared, Runs
 from maxjax._max.graph.backend import GraphBackend
 from maxjax._max.mojo.backend import MojoBackend
-from maxjax._max.mojo.crew import cores
 from maxjax._max.warning import warn_once
 from maxjax._runtime import program as program_module
 from maxjax._runtime.compiled import CompiledProgram
@@ -47,6 +46,8 @@ class Tiering(program_module.Tiering):
     # of it for each thousand of equations, where that is more.
     HOT_NANOSECONDS = 400_000_000
     HOT_CALLS = 2
+    # What has run native for so long is accounted for at once.
+    CHARGE_NANOSECONDS = 10_000_000
     # After so much time in tier 0 for each thousand of equations, which is what planning takes, it
     # is worth planning a program, to see whether all it needs has been compiled before.
     LOOKUP_NANOSECONDS = 30_000_000
@@ -58,11 +59,10 @@ class Tiering(program_module.Tiering):
         self.graph = GraphBackend(lambda: self.mojo.pack)
         self.backends: dict[str, Backend[Any, Any]] = {
             backend.name: backend for backend in (self.mojo, self.graph)}
-        self.core = CompilerCore()
         self._planning = threads.lock()
         # The programs that are with a compiler or compiled, which a fork may take from them.
         self._submitted: weakref.WeakSet[Program] = weakref.WeakSet()
-        self.long_calls = LongCalls(self._compile_meanwhile)
+        self.long_calls = LongCalls(self._charge)
         threads.after_fork(self._after_fork_in_child)
 
     def _after_fork_in_child(self) -> None:
@@ -107,6 +107,10 @@ class Tiering(program_module.Tiering):
         Args:
           uncompiled: whether it may run with the vector machine in place of kernels until then.
         """
+        with collection.stopped:
+            self._look(program, uncompiled)
+
+    def _look(self, program: Program, uncompiled: bool) -> None:
         program.looked = True
         if not self.prepare(program):
             return
@@ -156,10 +160,10 @@ class Tiering(program_module.Tiering):
         started, start, since = time.monotonic(), spans.clock(), time.time()
         self._submitted.add(program)
         program.state = "queued"
-        self.core.leave()
+        blas_threads.leave_core()
 
         def done(runs: Runs | None, error: str | None) -> None:
-            self.core.take_back()
+            blas_threads.take_core_back()
             program.compile_seconds = time.monotonic() - started
             spans.add(f"compile {program.name}", "compile", start)
             monitoring.record_phase("/jax/core/compile/backend_compile_duration", since,
@@ -229,7 +233,7 @@ class Tiering(program_module.Tiering):
     def prepare(self, program: Program) -> bool:
         """Cuts the program into pieces and makes them ready to compile; False if it has no
         tier 1."""
-        with self._planning:
+        with self._planning, collection.stopped:
             return self._prepare(program)
 
     def _prepare(self, program: Program) -> bool:
@@ -273,15 +277,22 @@ class Tiering(program_module.Tiering):
             return
         self._submitted.add(program)
         if program.uncompiled:
-            program.compiled.exchange()     # for calls that are under way
-            program.trial_calls = program.trial_best = 0
-            program.uncompiled = False
-        program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)
-        program.state = "compiled"
-        program.reason = None
+            self._complete(program)
+        else:
+            program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)
+            program.state = "compiled"
+            program.reason = None
         if config.log_compiles.value:
             logger.warning("Finished MAX compilation of %s in %.1f s",
                            program.closed.jaxpr.debug_info or "a program", program.compile_seconds)
+
+    def _complete(self, program: Program) -> None:
+        """Marks a program as compiled whose kernels have all taken the vector machine's place."""
+        program.compiled.exchange()
+        program.trial_calls = program.trial_best = 0
+        program.uncompiled = False
+        program.state = "compiled"
+        program.reason = None
 
     # --- running ---
     def run_compiled(self, program: Program, compiled: CompiledProgram,
@@ -325,9 +336,10 @@ class Tiering(program_module.Tiering):
         try:
             outputs = compiled(values)
         finally:
-            self.long_calls.end(program)
+            charged = self.long_calls.end(program)
         elapsed = _clock() - start
         program.heat += elapsed
+        program.uncharged += elapsed - charged
         if program.family is not None:
             program.family["heat"] = max(program.heat, program.family.get("heat", 0))
         program.trial_calls += 1
@@ -337,31 +349,43 @@ class Tiering(program_module.Tiering):
             program.uncompiled = False
             program.compiled = None
             program.state = "cold"
-        elif program.state == "native" and program.trial_calls >= self.HOT_CALLS \
-                and program.heat > self.HOT_NANOSECONDS * max(1.0, program.size / 10):
-            self._compile_meanwhile(program)
+        elif program.uncharged > min(self.CHARGE_NANOSECONDS, self.HOT_NANOSECONDS):
+            uncharged, program.uncharged = program.uncharged, 0
+            self._charge(program, uncharged)
         return outputs
 
-    def _compile_meanwhile(self, program: Program) -> None:
-        """Has a program's kernels compiled while it runs without them."""
-        if config.compile_mode.value == "auto" and program.state == "native":
-            self.submit(program, priority=float(program.heat))
+    def _charge(self, program: Program, nanoseconds: int) -> None:
+        """Charges the kernels of a program that runs without them, and has them compiled once
+        they have cost enough, in whatever programs."""
+        prepared, compiled = program.prepared, program.compiled
+        if prepared is None or compiled is None or not program.uncompiled:
+            return
+        heat = self.backend_of(program).charge(prepared, nanoseconds)
+        if program.state != "native":
+            return
+        if compiled.is_complete:
+            self._complete(program)
+        elif heat > self.HOT_NANOSECONDS * max(1.0, program.size / 10) \
+                and config.compile_mode.value == "auto":
+            self.submit(program, priority=heat)
 
 
 class LongCalls:
     """Notices calls that take long, while they run.
 
     Args:
-      notice: called with the program of such a call, now and then until it ends.
+      notice: called with the program of such a call, and the nanoseconds since its begin or since
+        the last time, now and then until it ends.
     """
 
     LONG_NANOSECONDS = 500_000_000
     _LOOK_SECONDS = 0.25
     _MOST_IDLE_LOOKS = 20
 
-    def __init__(self, notice: Callable[[Program], None]) -> None:
+    def __init__(self, notice: Callable[[Program, int], None]) -> None:
         self._notice = notice
         self._since: dict[Program, int] = {}
+        self._charged: dict[Program, int] = {}
         self._watched = False
         self._lock = threads.lock()
         threads.after_fork(self._after_fork_in_child)
@@ -369,6 +393,7 @@ class LongCalls:
     def _after_fork_in_child(self) -> None:
         self._watched = False
         self._since = {}
+        self._charged = {}
 
     def begin(self, program: Program) -> None:
         self._since[program] = _clock()
@@ -378,8 +403,10 @@ class LongCalls:
                     self._watched = True
                     threading.Thread(target=self._watch, name="maxjax-calls", daemon=True).start()
 
-    def end(self, program: Program) -> None:
+    def end(self, program: Program) -> int:
+        """The nanoseconds of the call that have been told."""
         self._since.pop(program, None)
+        return self._charged.pop(program, 0) if self._charged else 0
 
     def _watch(self) -> None:
         idle = 0
@@ -389,46 +416,10 @@ class LongCalls:
             now = _clock()
             for program, since in list(self._since.items()):
                 if now - since > self.LONG_NANOSECONDS:
-                    self._notice(program)
+                    told = self._charged.get(program, 0)
+                    self._charged[program] = now - since
+                    self._notice(program, now - since - told)
         self._watched = False
-
-
-class CompilerCore:
-    """Leaves one core to the compiler while it works.
-
-    NumPy's matrix products wait for the slowest of their threads. With as many threads as cores,
-    one of them shares its core with the compiler, and products that take a millisecond take ten.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threads.lock()
-        self._jobs = 0
-        self._limits: Any = None
-        threads.after_fork(self._after_fork_in_child)
-
-    def _after_fork_in_child(self) -> None:
-        """The jobs are the parent's: all cores are free."""
-        limits, self._jobs, self._limits = self._limits, 0, None
-        if limits is not None:
-            limits.restore_original_limits()
-
-    def leave(self) -> None:
-        with self._lock:
-            self._jobs += 1
-            if self._jobs == 1:
-                self._limits = threadpoolctl.threadpool_limits(
-                    limits=max(1, cores() - 1), user_api="blas")
-
-    def take_back(self) -> None:
-        with self._lock:
-            self._jobs = max(0, self._jobs - 1)
-            if self._jobs == 0 and self._limits is not None:
-                self._limits.restore_original_limits()
-                self._limits = None
-
-
-# Of a while loop, to decide whether a program is worth planning.
-_UNKNOWN_ITERATIONS = 64
 
 
 def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
@@ -438,7 +429,7 @@ def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
         bytes_moved = sum(var.aval.nbytes for var in eqn.outvars)
         total += 1e-6 + bytes_moved * 5e-10
         total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(
-            eqn, _UNKNOWN_ITERATIONS)
+            eqn, UNKNOWN_ITERATIONS)
         if eqn.primitive.flops is not None:
             avals = [atom.aval for atom in eqn.invars]
             total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11

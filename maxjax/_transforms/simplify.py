@@ -15,14 +15,15 @@ from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, r
 from maxjax._ir.liveness import eliminate_dead_code, has_effects
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.typing import Value
+from maxjax._primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
 from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
 from maxjax._primitives.collective import pmax_p, pmin_p, psum_p
 from maxjax._primitives.comparison import select_n_p
-from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax._primitives.identities import name_p, optimization_barrier_p
-from maxjax._primitives.layout import reshape_p, squeeze_p, transpose_p
+from maxjax._primitives.layout import reshape_p, squeeze_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
+from maxjax._transforms.orientation import orient_products
 
 # An equation in a better form, or the atom that it comes to.
 Rewritten = JaxprEqn | Atom
@@ -160,7 +161,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
     - a reshape of a reshape is one; one to the same shape is none;
     - a sum over dimensions of size 1 is a reshape;
     - a collective over dimensions alone is a reduction;
-    - the transpose of a product of matrices is the product with its operands swapped;
+    - minus minus a value, a sum with zero, a product with one are that value;
     - a scalar that was broadcast for an elementwise operation joins it as a scalar.
     """
     jaxpr = closed.jaxpr
@@ -182,7 +183,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
-    """One equation, after the first of the rewrites that applies."""
+    """One equation, after the rewrites that apply."""
     primitive = eqn.primitive
     if not eqn.outvars or primitive.multiple_results or has_effects(eqn):
         return eqn
@@ -191,14 +192,10 @@ def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -
         folded = _folded(eqn)
         if folded is not None:
             return folded
-    rule = _RULES.get(primitive)
-    if rule is not None:
-        result = rule(eqn, made, uses)
-        if result is not eqn:
-            return result
     if primitive.joins_scalars and len(eqn.invars) > 1:
-        return _with_scalars(eqn, made)
-    return eqn
+        eqn = _with_scalars(eqn, made)
+    rule = _RULES.get(primitive)
+    return eqn if rule is None else rule(eqn, made, uses)
 
 
 def _collective(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
@@ -246,24 +243,37 @@ def _shaped(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> R
     return source if source.aval is eqn.outvars[0].aval else _reshape(eqn, source)
 
 
-def _transposed(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
-    """The transpose of a product of matrices is the product the other way round."""
-    product = made.get(eqn.invars[0])
-    if (product is None or product.primitive is not dot_general_p or uses[eqn.invars[0]] != 1
-            or eqn.params["permutation"] != (1, 0)):
+def _negation(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """Minus minus a value is that value."""
+    producer = made.get(eqn.invars[0])
+    return producer.invars[0] if producer is not None and producer.primitive is neg_p else eqn
+
+
+def _with_neutral(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
+    """A sum with zero, a product with one and the like is the other operand."""
+    neutral, either = _NEUTRAL[eqn.primitive]
+    aval = eqn.outvars[0].aval
+    if dtypes.is_key(aval.dtype) or dtypes.is_complex(aval.dtype):
         return eqn
-    (left, right), batch = product.params["dimension_numbers"]
-    # One dimension of the result must come from either operand.
-    if batch[0] or product.invars[0].aval.ndim - len(left) != 1:
-        return eqn
-    return JaxprEqn(dot_general_p, [product.invars[1], product.invars[0]],
-                    {**product.params, "dimension_numbers": ((right, left), batch)},
-                    eqn.outvars, eqn.source)
+    for value, other in (eqn.invars, eqn.invars[::-1]) if either else (eqn.invars,):
+        if (isinstance(other, Literal) and value.aval is aval
+                and _is_number(other.val, neutral, dtypes.is_inexact(aval.dtype))):
+            return value
+    return eqn
+
+
+def _is_number(value: Value, number: float, signed: bool) -> bool:
+    """Whether a literal is this number; ``signed``: with the same sign if it is zero."""
+    return bool(value == number and (
+        not signed or np.signbit(np.float64(value)) == np.signbit(number)))
 
 
 # Collectives over dimensions alone.
 _REDUCTIONS = {psum_p: reduce_sum_p, pmax_p: reduce_max_p, pmin_p: reduce_min_p}
 _RESHAPES = (reshape_p, squeeze_p)
+# What changes no value as the second operand, or as either: a float's zero has a sign.
+_NEUTRAL: dict[Primitive, tuple[float, bool]] = {
+    add_p: (-0.0, True), sub_p: (0.0, False), mul_p: (1.0, True), div_p: (1.0, False)}
 _RULES: dict[Primitive, Callable[[JaxprEqn, dict[Atom, JaxprEqn], Counter[Atom]], Rewritten]] = {
     **dict.fromkeys(_REDUCTIONS, _collective),
     reduce_sum_p: _sum,
@@ -271,7 +281,8 @@ _RULES: dict[Primitive, Callable[[JaxprEqn, dict[Atom, JaxprEqn], Counter[Atom]]
     name_p: _identity,
     select_n_p: _choice,
     **dict.fromkeys(_RESHAPES, _shaped),
-    transpose_p: _transposed,
+    neg_p: _negation,
+    **dict.fromkeys(_NEUTRAL, _with_neutral),
 }
 
 
@@ -331,8 +342,8 @@ def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
     """All passes."""
-    return eliminate_dead_code(rewrite(eliminate_common_subexpressions(
-        simplify_bodies(inline_calls(closed)))))
+    return eliminate_dead_code(orient_products(rewrite(eliminate_common_subexpressions(
+        simplify_bodies(inline_calls(closed))))))
 
 
 def simplify_once(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -48,6 +48,13 @@ def layer_norm(x, scale, offset):
     return (x - mean) * lax.rsqrt(variance + 1e-6) * scale + offset
 
 
+@program((400, 3))
+def squared_distances(x):
+    """Differences of all pairs of positions, whose three coordinates come first: rows of 400."""
+    difference = x[:, None] - x[None]
+    return jnp.sum(difference * difference, axis=-1)
+
+
 @program((64, 128))
 def log_sum_exp(x):
     """The maximum of a row, then its sum of exponentials, which are never stored."""
@@ -105,13 +112,24 @@ def rnn_scan(recurrent, weights, sequence, state):
     return lax.scan(cell, state, sequence)
 
 
-@program((16,))
+@program((100,))
 def while_with_cond(x):
     """The condition, the body and its branches are steps of the tape: no way back to Python."""
     def body(state):
         count, x = state
         return count + 1, lax.cond(count % 2 == 0, lambda x: x * 3 + 1, lambda x: x / 2, x)
     return lax.while_loop(lambda state: jnp.sum(state[1]) < 1000, body, (0, x))
+
+
+@program((3,), (20,))
+def loop_over_few_elements(state, forces):
+    """One kernel: slices, the stack and the branches are variables; the machine's code is behind
+    it."""
+    def body(state, force):
+        x, y, z = state
+        x = lax.cond(x > y, lambda x: x * 0.5, lambda x: x + force, x)
+        return jnp.stack([y, z * x, x - y]), x
+    return lax.scan(body, state, forces)
 
 
 @program((1000, 64), np.zeros((8, 20), np.int32), (20, 64))

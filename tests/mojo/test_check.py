@@ -586,3 +586,13 @@ def test_bad_plans(fields, words):
     vars(plan).update(fields)
     with pytest.raises(InternalError, match=re.escape(words)):
         check_plan(plan)
+
+
+def test_kernels_differ_as_their_texts_do():
+    """A kernel is known by its structure, which texts are written from."""
+    made = [program.kernels for program in mojo_programs.default(4)]
+    forms = list(dict.fromkeys(form for kernels in made for form in kernels))
+    assert len(forms) > 50
+    assert len({form.identity for form in forms}) == len(forms)
+    assert len({form.source for form in forms}) == len(forms)
+    assert len({form.structure for form in forms}) == len(forms)

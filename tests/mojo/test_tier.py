@@ -22,6 +22,7 @@ from maxjax import lax
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import toolchain
 from maxjax._max.mojo.backend import MojoBackend
+from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.store import KernelStore
 from maxjax._runtime.program import Program
@@ -147,9 +148,9 @@ def arguments() -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def kernels() -> list[str]:
+def kernels() -> list[Form]:
     backend = MojoBackend()
-    sources: dict[str, None] = {}
+    forms: dict[Form, None] = {}
     with maxjax.enable_x64(True):
         for name, signatures in arguments().items():
             for args in signatures:
@@ -157,8 +158,8 @@ def kernels() -> list[str]:
                 closed = maxjax.jit(globals()[name])._lookup(operands, {}).closed
                 program = Program(closed)
                 for plan in backend.prepare(program.opened.jaxpr).plans.values():
-                    sources.update(plan.kernels)
-    return list(sources)
+                    forms.update(plan.kernels)
+    return list(forms)
 
 
 @pytest.fixture(scope="session")

@@ -18,11 +18,12 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax import debug, lax
 from maxjax._base import config
-from maxjax._max.mojo import bytecode
+from maxjax._max.mojo import bytecode, short_dimensions
 from maxjax._max.mojo import plan as plan_module
+from maxjax._max.mojo.backend import _by_heat
 from maxjax._max.mojo.check_code import check_code
 from maxjax._max.mojo.check_plan import CheckedPlan
-from maxjax._max.mojo.plan import Plan
+from maxjax._max.mojo.plan import Part, Plan
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import LongCalls, Tiering
 
@@ -64,9 +65,30 @@ def test_all_cases_give_what_tier_0_gives(family, monkeypatch):
 STRUCTURES = range(12)
 
 
-@pytest.mark.parametrize("how", ["as it is", "on threads", "in the least blocks"])
-def test_random_programs(how, monkeypatch):
+@pytest.fixture
+def turns(monkeypatch):
+    """Every value with a short last dimension is turned; the shapes of those that were."""
+    turned = []
+
+    def is_worth_it(region, users, wanted):
+        turned.append(region[0].shape)
+        return True
+
+    for limit, value in (("_LONG", 2), ("_LEAST_ELEMENTS", 1), ("_is_worth_it", is_worth_it)):
+        monkeypatch.setattr(short_dimensions, limit, value)
+    short_dimensions.trailing_count.cache_clear()
+    yield turned
+    short_dimensions.trailing_count.cache_clear()
+
+
+@pytest.mark.parametrize("how", ["as it is", "on threads", "in the least blocks", "turned"])
+def test_random_programs(how, monkeypatch, request):
     monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
+    if how == "turned":
+        turned = request.getfixturevalue("turns")
+        check_random(STRUCTURES)
+        assert len(set(turned)) > 5
+        return
     if how == "on threads":
         monkeypatch.setattr(plan_module, "threads_for", lambda group, elements, cores: cores)
         monkeypatch.setattr(plan_module, "_BLOCK", 64)
@@ -162,6 +184,25 @@ def test_shapes(name):
                     atol=2e-4 * max(1.0, float(np.abs(x).sum()) / 1e3), err_msg=str((name, shape)))
 
 
+def test_short_dimensions_are_turned_where_rows_would_be_short():
+    """Distances of all pairs, and their gradient: not where the whole would only be transposed."""
+    def energy(x):
+        difference = x[:, None] - x[None]
+        return jnp.sum(jnp.exp(-jnp.sum(difference * difference, -1)))
+
+    x, scale = f32(90, 3), f32(3)
+    turned = []
+    for function, args in [(maxjax.grad(energy), (x,)),
+                           (lambda x, s: x * s, (f32(9000, 3), scale))]:
+        program = program_of(function, *args)
+        values = [*program.consts, *args]
+        plan = CheckedPlan(program.opened.jaxpr, 2)
+        result, = mojo_programs.without_kernels(plan, program.opened.jaxpr)(values)
+        np.testing.assert_allclose(result, program.tier0(*values)[0], rtol=2e-5, atol=1e-5)
+        turned.append("[3," in plan.source)
+    assert turned == [True, False]
+
+
 def test_lines_of_bytes_end_with_a_vector():
     """A costly operation on bytes goes by 128 elements: a block that is no multiple of that would
     be written past its end."""
@@ -189,19 +230,12 @@ def test_code_is_read_by_people():
 ])
 def test_code_that_is_wrong_is_refused(change, message):
     program = program_of(lambda x: jnp.sin(x) + 1, f32(300))
-    captured = []
-    make = bytecode._assemble
-
-    def kept(emitter, outputs, *sizes):
-        captured.append((emitter, outputs, make(emitter, outputs, *sizes)))
-        return captured[-1][2]
-
-    plan = Plan(program.opened.jaxpr, 1)
+    parts = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bytecode, "_assemble", kept)
-        plan.functions_without_kernels()
-    (emitter, outputs, code), = captured
-    kernel = emitter.emit({})
+        patch.setattr(Plan, "part", lambda *arguments: parts.append(Part(*arguments)) or parts[-1])
+        Plan(program.opened.jaxpr, 1)
+    kernel, = parts[0].kernels.values()
+    code = bytecode._assemble(kernel.form.structure, 300, 300, False)
     check_code(code, kernel)
     part = code.phases[0].full
     position = next(n for n, x in enumerate(part) if x.opcode == "apply")
@@ -272,14 +306,16 @@ def test_a_program_runs_native_at_its_first_call_and_compiled_when_it_is_hot(tie
 
 def test_a_long_call_is_noticed_while_it_runs(monkeypatch):
     noticed = []
-    calls = LongCalls(noticed.append)
+    calls = LongCalls(lambda program, nanoseconds: noticed.append((program, nanoseconds)))
     monkeypatch.setattr(LongCalls, "LONG_NANOSECONDS", 10_000_000)
     monkeypatch.setattr(LongCalls, "_LOOK_SECONDS", 0.01)
     program = program_of(jnp.sin, f32(3))
     calls.begin(program)
-    until(lambda: noticed)
-    calls.end(program)
-    assert set(noticed) == {program}
+    until(lambda: len(noticed) > 2)
+    told = calls.end(program)
+    assert {program for program, _ in noticed} == {program}
+    assert told == sum(nanoseconds for _, nanoseconds in noticed)
+    assert all(nanoseconds > 5_000_000 for _, nanoseconds in noticed)
 
 
 def test_a_small_program_stays_with_the_interpreter(tiering):
@@ -303,3 +339,51 @@ def test_waiting_for_the_compiler_does_not_stop_at_the_machine(tiering):
     with config.compile_mode("always"):
         jitted(x)
     assert debug.statistics(jitted).state == "compiled"
+
+
+def test_kernels_get_hot_in_all_programs_together(tiering, monkeypatch):
+    """None of the programs runs long enough; each is of a size of its own."""
+    monkeypatch.setattr(Tiering, "HOT_NANOSECONDS", 100_000_000)
+    monkeypatch.setattr(Tiering, "CHARGE_NANOSECONDS", 0)
+    charge = tiering.mojo.charge
+    monkeypatch.setattr(tiering.mojo, "charge", lambda prepared, _: charge(prepared, 10_000_000))
+    requested = []
+    submit = tiering.submit
+    monkeypatch.setattr(tiering, "submit", lambda program, **options: (
+        requested.append(program), submit(program, **options)))
+
+    def program():
+        return maxjax.jit(lambda x: jnp.tanh(x * 6.5) - jnp.cos(x) * x)
+
+    made = [(program(), f32(300 + size, 1000)) for size in range(12)]
+    for count, (jitted, x) in enumerate(made, 1):
+        jitted(x)
+        if count < 9:
+            assert not requested, count
+    assert requested
+    programs = [entry.closed.cache["program"]
+                for jitted, _ in made for entry in jitted._entries.values()]
+    until(lambda: all(program.compiled.is_complete for program in programs))
+    for jitted, x in made:
+        np.testing.assert_allclose(jitted(x), np.tanh(x * np.float32(6.5)) - np.cos(x) * x,
+                                   rtol=1e-4, atol=1e-5)
+        assert debug.statistics(jitted).state == "compiled"
+    assert len(requested) <= 3      # those that ran before the kernel was there
+
+
+def test_the_hottest_kernels_are_built_first():
+    program = program_of(lambda x, y: (jnp.sin(x) @ x, x.sum(0), jnp.exp(y), y.max()),
+                         f32(30, 30), f32(7))
+    forms = list(Plan(program.opened.jaxpr, 1).kernels)
+    assert len(forms) >= 4
+    before = [form.heat for form in forms]
+    try:
+        for number, form in enumerate(forms):
+            form.heat = 10.0 ** number
+        assert _by_heat(forms) == [[forms[-1]], forms[-2::-1]]
+        for form in forms:
+            form.heat = 0.0
+        assert _by_heat(forms) == [forms]
+    finally:
+        for form, heat in zip(forms, before, strict=True):
+            form.heat = heat

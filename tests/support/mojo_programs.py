@@ -27,6 +27,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import crew
 from maxjax._max.mojo.check_plan import CheckedPlan
+from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack
@@ -55,7 +56,7 @@ class Piece:
     jaxpr: Any
     plan: Plan | None       # None: a host step
 
-    def kernels(self) -> Iterable[str]:
+    def kernels(self) -> Iterable[Form]:
         return self.plan.kernels if self.plan is not None else ()
 
 
@@ -86,8 +87,8 @@ class Item:
     problem: Exception | None = None
 
     @property
-    def kernels(self) -> list[str]:
-        return [source for piece in self.pieces for source in piece.kernels()]
+    def kernels(self) -> list[Form]:
+        return [kernel for piece in self.pieces for kernel in piece.kernels()]
 
     @property
     def is_compiled(self) -> bool:
@@ -232,18 +233,18 @@ _folders: list[tempfile.TemporaryDirectory] = []
 
 def build(items: Iterable[Item]) -> int:
     """Builds the kernels of all items; returns how many there are."""
-    sources = list(dict.fromkeys(source for item in items for source in item.kernels))
-    store().build(sources)
-    return len(sources)
+    kernels = list(dict.fromkeys(kernel for item in items for kernel in item.kernels))
+    store().build(kernels)
+    return len(kernels)
 
 
 # --- running --------------------------------------------------------------------------------------
 
 def executable(plan: Plan, jaxpr: Any, make: Callable[..., Executable] = Executable) -> Executable:
     failures = store().failures()
-    for source in plan.kernels:
-        assert source not in failures, f"{failures[source]}\n{source}"
-    addresses = dict(store().find(plan.kernels))
+    for kernel in plan.kernels:
+        assert kernel not in failures, f"{failures[kernel]}\n{kernel.source}"
+    addresses: dict[Any, int] = dict(store().find(plan.kernels))
     for function in plan.functions:
         place = pack().address(function)
         assert place is not None, f"the pack has no {function}"
@@ -298,7 +299,7 @@ def check(item: Item, make: Callable[..., Executable] = Executable) -> None:
 
 
 def sources_of(item: Item) -> str:
-    return "\n\n".join(item.kernels)
+    return "\n\n".join(kernel.source for kernel in item.kernels)
 
 
 def host_report(items: Iterable[Item]) -> dict[str, list[str]]:

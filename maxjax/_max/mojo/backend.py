@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +17,7 @@ from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max import backend
 from maxjax._max.backend import Done, Progress, Runs, nothing_compiled
 from maxjax._max.mojo import crew
+from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack
@@ -43,12 +47,27 @@ class Prepared(backend.Prepared):
     def source(self) -> str:
         return "\n".join(plan.source for plan in self.plans.values())
 
+    @threads.cached
+    def shares(self) -> dict[Form, float]:
+        """The part of an uncompiled call's time that each kernel takes, estimated."""
+        total = sum(sum(plan.costs.values()) + plan.other_cost for plan in self.plans.values())
+        shares: dict[Form, float] = {}
+        for plan in self.plans.values():
+            for form, cost in plan.costs.items():
+                shares[form] = shares.get(form, 0.0) + cost / total
+        return shares
+
 
 class MojoBackend(backend.Backend[Prepared, "_Compile"]):
     """Compiles with the Mojo compiler, kernel by kernel; for CPUs."""
 
     name = "mojo"
     DISPATCH_NANOSECONDS = 1_500
+
+    def __init__(self) -> None:
+        # What has the vector machine in the place of kernels.
+        self._incomplete: weakref.WeakSet[Executable] = weakref.WeakSet()
+        self._lock = threads.lock()
 
     @threads.cached
     def store(self) -> KernelStore:
@@ -75,12 +94,12 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
     def is_kept(self, prepared: Prepared) -> bool:
         return not self.missing(prepared)
 
-    def missing(self, prepared: Prepared) -> list[str]:
+    def missing(self, prepared: Prepared) -> list[Any]:
         """The kernels and pack functions that are missing."""
-        missing = []
+        missing: list[Any] = []
         for plan in prepared.plans.values():
             found = self.store.find(plan.kernels)
-            missing += [source for source in plan.kernels if source not in found]
+            missing += [kernel for kernel in plan.kernels if kernel not in found]
             missing += [name for name in (_DRIVER, *plan.functions)
                         if self.pack.address(name) is None]
         return missing
@@ -93,7 +112,7 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                 for number, plan in prepared.plans.items()}
 
     def find_uncompiled(self, prepared: Prepared) -> Runs | None:
-        """The pieces, the vector machine in the place of kernels that are not known yet."""
+        """The pieces, the vector machine in the place of kernels that `find` has not found."""
         needed = [plan.functions_without_kernels() for plan in prepared.plans.values()]
         for functions in needed:
             if functions is None or any(
@@ -108,14 +127,39 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                    for plan in prepared.plans.values())
 
     def link(self, jaxpr: Jaxpr, plan: Plan, functions: Iterable[str]) -> Executable:
-        """A piece with the kernels that are known, and functions of the pack."""
-        addresses = dict(self.store.find(plan.kernels))
+        """A piece with the kernels that were found, and functions of the pack."""
+        addresses: dict[Any, int] = dict(self.store.loaded(plan.kernels))
         for name in (_DRIVER, *functions):
             address = self.pack.address(name)
             if address is None:
                 raise RuntimeError(f"the kernel pack has lost {name}")
             addresses[name] = address
         return Executable(plan, physical_types(jaxpr), addresses, _runner(addresses[_DRIVER]))
+
+    def complete(self, executable: Executable, plan: Plan) -> None:
+        """Has an executable take over kernels as they are built, for whichever program."""
+        if not executable.is_complete:
+            with self._lock:
+                self._incomplete.add(executable)
+            self.exchange(self.store.loaded(plan.kernels))
+
+    def exchange(self, kernels: Iterable[Form]) -> None:
+        """Has all programs take kernels that exist by now, in the midst of calls as well."""
+        found = self.store.find(kernels)
+        with self._lock:
+            for executable in list(self._incomplete) if found else ():
+                executable.exchange(found)
+                if executable.is_complete:
+                    self._incomplete.discard(executable)
+
+    def charge(self, prepared: Prepared, nanoseconds: float) -> float:
+        loaded = self.store.loaded(prepared.shares)
+        heat = 0.0
+        for form, share in prepared.shares.items():
+            if form not in loaded:
+                form.heat += share * nanoseconds
+                heat += form.heat
+        return heat
 
     def submit(self, prepared: Prepared, priority: float, done: Done) -> _Compile:
         return _Compile(self, prepared, priority, done)
@@ -124,8 +168,24 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
         job.wait(progress)
 
 
+# Of the kernels' heat, what those that are built first have, and the most of them: few, so that
+# they are soon there.
+_HOTTEST_SHARE = 0.75
+_MOST_HOTTEST = 8
+
+
+def _by_heat(kernels: Iterable[Form]) -> list[list[Form]]:
+    """Kernels in the order in which they are built, the hottest first; parts are built together."""
+    ordered = sorted(dict.fromkeys(kernels), key=lambda form: -form.heat)
+    total, reached, count = sum(form.heat for form in ordered), 0.0, 0
+    while count < len(ordered) and count < _MOST_HOTTEST and reached < _HOTTEST_SHARE * total:
+        reached += ordered[count].heat
+        count += 1
+    return [part for part in (ordered[:count], ordered[count:]) if part]
+
+
 class _Compile:
-    """A request for a program's kernels: those of the pack, then its own."""
+    """A request for a program's kernels: those of the pack, then its own, the hottest first."""
 
     def __init__(self, backend: MojoBackend, prepared: Prepared, priority: float, done: Done):
         self.backend = backend
@@ -136,18 +196,27 @@ class _Compile:
         self._errors: list[str] = []
         functions = {_DRIVER, *(name for plan in prepared.plans.values()
                                 for name in plan.functions)}
-        kernels = [source for plan in prepared.plans.values() for source in plan.kernels]
         needs_pack = any(backend.pack.address(name) is None for name in functions)
         # By names, because a forked child restarts jobs that were about to end in the parent.
-        self._left = {"pack", "kernels"} if needs_pack else {"kernels"}
+        loaded = backend.store.loaded(prepared.shares)
+        missing = [form for form in prepared.shares if form not in loaded]
+        # Where somebody waits for them all, together is sooner.
+        parts = [missing] if priority == math.inf else _by_heat(missing) or [[]]
+        self._left = {*range(len(parts)), *(["pack"] if needs_pack else [])}
         if needs_pack:
             backend.pack.request(
                 functools.partial(self._part, "pack"), _PACK_PRIORITY, functions)
-        self._job = backend.store.request(
-            kernels, functools.partial(self._part, "kernels"), priority)
+        self._jobs = [
+            backend.store.request(part, functools.partial(self._built, number, part),
+                                  min(priority, sum(form.heat for form in part) or priority))
+            for number, part in enumerate(parts)]
 
-    def _part(self, name: str, error: str | None) -> None:
-        """Called when the pack, or the kernels, are built or have failed."""
+    def _built(self, number: int, kernels: Sequence[Form], error: str | None) -> None:
+        self.backend.exchange(kernels)
+        self._part(number, error)
+
+    def _part(self, name: str | int, error: str | None) -> None:
+        """Called when the pack, or kernels, are built or have failed."""
         with self._lock:
             self._left.discard(name)
             if error is not None:
@@ -168,7 +237,8 @@ class _Compile:
             self.ready.set()
 
     def wait(self, progress: Progress | None) -> None:
-        self.backend.store.wait(self._job, progress)
+        for job in self._jobs:
+            self.backend.store.wait(job, progress)
         started = time.monotonic()
         while not self.ready.is_set():
             time.sleep(0.02)        # as in `Queue.wait`: an interrupt must leave no lock behind
@@ -189,10 +259,16 @@ class MojoPiece:
         names = {name.rpartition("_")[0] for name in plan.functions}
         self.calls_blas = not names.isdisjoint(native.MATRICES)
         self.process = -1
+        backend.complete(self.executable, plan)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all its kernels are compiled."""
+        return self.executable.is_complete
 
     def exchange(self) -> None:
         """Takes the kernels that are known by now, in the midst of a call as well."""
-        self.executable.exchange(self.backend.store.find(self.plan.kernels))
+        self.backend.exchange(self.plan.kernels)
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         if self.process != threads.process.forks:    # threads do not survive a fork

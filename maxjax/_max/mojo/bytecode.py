@@ -21,7 +21,6 @@ whose end computes what follows from the reductions.
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -30,8 +29,10 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
+from maxjax._max.mojo.emit import Form, emitter_of
 from maxjax._max.mojo.emit_rows import RowsEmitter
-from maxjax._max.mojo.emitter import BOOL, Emitter, Value
+from maxjax._max.mojo.emitter import BOOL, Value
+from maxjax._max.mojo.structure import KernelStructure
 
 MACHINE = "vector_machine"
 
@@ -57,6 +58,7 @@ _STACK_BYTES = 16384                        # for groups of single elements
 # What a block of columns may be as long as (`plan._BLOCK`, and what its parts are rounded to).
 _COLUMNS = 512 + 128
 _MOST_REGISTERS = 64
+_MOST_CODES = 64     # kept of a kernel, for calls of different sizes
 
 
 class Instruction(NamedTuple):
@@ -102,7 +104,7 @@ class Phase:
         return self.line, self.full, self.end
 
 
-@dataclass
+@dataclass(eq=False)
 class Code:
     """A group for the vector machine.
 
@@ -162,14 +164,13 @@ class Code:
 
 
 # --- the functions that instructions are of ---
-def operation(value: Value) -> str:
-    """The function that computes an elementwise operation."""
-    kind = name_of(value.inputs[0].node.dtype)
-    if value.name in ("convert", "bitcast"):
-        return f"vector_{value.name}_{kind}_{name_of(value.node.dtype)}"
-    if value.name == "select":
-        return f"vector_select_{8 * value.node.dtype.itemsize}"
-    return f"vector_{value.name}_{kind}"
+def operation(name: str, kind: np.dtype, result: np.dtype) -> str:
+    """The function that computes an elementwise operation; ``kind`` is its first operand's."""
+    if name in ("convert", "bitcast"):
+        return f"vector_{name}_{name_of(kind)}_{name_of(result)}"
+    if name == "select":
+        return f"vector_select_{8 * result.itemsize}"
+    return f"vector_{name}_{name_of(kind)}"
 
 
 def accumulated(name: str, dtype: np.dtype) -> np.dtype:
@@ -194,22 +195,22 @@ class NoCode(Exception):
 
 
 class _Assembler:
-    """Makes the code of one group; registers have a name of their own until all is written.
+    """Makes the code of one kernel; registers have a name of their own until all is written.
 
     Args:
-      emitter: the group, its values pulled.
-      outputs: values and the operands that they are stored to.
-      length: elements of a sweep.
+      structure: the kernel's.
+      elements: of the space; of sizes that make no difference, any.
+      length: elements of a sweep, likewise.
       has_rows: a point has several lines, all of which are reduced.
       single: a line is one block, so that what one phase computes the next ones have.
     """
 
-    def __init__(self, emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int,
-                 has_rows: bool, single: bool):
-        self.emitter = emitter
+    def __init__(self, structure: KernelStructure, elements: int, length: int, has_rows: bool,
+                 single: bool):
+        emitter = self.emitter = emitter_of(structure)
         self.has_rows = has_rows
-        self.elements = math.prod(emitter.group.space)
-        self.outputs = outputs
+        self.elements = elements
+        self.outputs = emitter.outputs
         self.length = length
         self.single = single
         self.code = Code(emitter.kind, len(emitter.operands))
@@ -238,7 +239,7 @@ class _Assembler:
         if own == scope:
             return self.compute(value, scope)
         source = self.value(value, own)
-        size = value.node.dtype.itemsize
+        size = value.dtype.itemsize
         register = self.new(size)
         if own == CALL or own == POINT and self.has_rows:
             # One element, for a whole block: it serves whatever is within its scope.
@@ -256,7 +257,7 @@ class _Assembler:
     def compute(self, value: Value, scope: int) -> int:
         if value.kind == "reduce":
             raise AssertionError("a reduction is known when its phase is over")
-        size, level = value.node.dtype.itemsize, _LEVEL_OF[scope]
+        size, level = value.dtype.itemsize, _LEVEL_OF[scope]
         part = self.part
         if scope == CALL:
             self.part = self.code.call
@@ -264,7 +265,7 @@ class _Assembler:
             register = self.new(size)
             if value.kind == "iota":
                 self.put("ramp", register, (value.operand,),
-                         f"vector_ramp_{name_of(value.node.dtype)}", size, level)
+                         f"vector_ramp_{name_of(value.dtype)}", size, level)
             else:
                 # So few elements are copied sooner than told from a part of a vector.
                 views = level == FULL and self.elements > LEAST_BLOCK
@@ -277,13 +278,14 @@ class _Assembler:
                 raise NoCode(f"{value.name} is the user's own")
             sources = [self.value(x, scope) for x in value.inputs]
             register = self.new(size)
-            self.put("apply", register, sources, operation(value), size, level)
+            self.put("apply", register, sources, operation(
+                value.name, value.inputs[0].dtype, value.dtype), size, level)
         self.part = part
         self.at[value, scope] = register
         return register
 
     def store(self, value: Value, number: int, scope: int) -> None:
-        size = value.node.dtype.itemsize
+        size = value.dtype.itemsize
         register = self.value(value, scope)
         self.put("store", number, (register,), size=size, level=_LEVEL_OF[scope])
 
@@ -293,7 +295,7 @@ class _Assembler:
             register = self.value(value, SWEEP)
             if len(outputs) > 1 and register in self.movable:
                 # Another's store may be to the memory that the register is.
-                size = value.node.dtype.itemsize
+                size = value.dtype.itemsize
                 copied = self.at[value, SWEEP] = self.new(size)
                 self.put("apply", copied, (register,), f"vector_copy_{8 * size}", size)
         last = self.part[-1] if aims and len(outputs) == 1 and self.part else None
@@ -302,7 +304,7 @@ class _Assembler:
             if last.target == self.at[value, SWEEP]:
                 self.movable.add(last.target)
                 self.part.insert(-1, Instruction(
-                    "aim", last.target, (number,), "", value.node.dtype.itemsize))
+                    "aim", last.target, (number,), "", value.dtype.itemsize))
         for value, number in outputs:
             self.store(value, number, SWEEP)
 
@@ -318,7 +320,7 @@ class _Assembler:
         return phase
 
     def map(self) -> None:
-        if self.emitter.inner < 0:
+        if not self.emitter.has_inner:
             self.part = self.code.call
             for value, _ in self.outputs:
                 self.value(value, CALL)
@@ -341,7 +343,7 @@ class _Assembler:
         emitter = self.emitter
         assert isinstance(emitter, RowsEmitter)
         done: set[Value] = set()
-        passes = emitter._passes(list(self.outputs))
+        passes = emitter._passes(self.outputs)
         for number, (reductions, written, _) in enumerate(passes):
             phase = self.begin()
             if not self.single:
@@ -369,7 +371,7 @@ class _Assembler:
 
     def _reduce(self, phase: Phase, value: Value, columns: bool) -> None:
         """Gathers a reduction in a phase, and has it at its end."""
-        operand, dtype = value.inputs[0], value.node.dtype
+        operand, dtype = value.inputs[0], value.dtype
         source = self.value(operand, SWEEP)
         wide = accumulated(value.name, dtype)
         register = self.new(wide.itemsize)
@@ -487,38 +489,43 @@ def _renumbered(x: Instruction, numbers: dict[int, int], movable: set[int]) -> I
 
 
 class GroupCode:
-    """The code of a group, assembled when it is first asked for.
+    """The code for a call of a kernel, assembled when it is first asked for.
 
     Args:
-      emitter: the group, its values pulled.
-      outputs: values and the operands that they are stored to.
+      form: of the kernel.
+      elements: of the space.
       length: elements of a sweep.
       has_rows: a point has several lines, all of which are reduced.
     """
 
-    __slots__ = ("_code", "_of")
+    __slots__ = ("form", "sizes")
 
-    def __init__(self, emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int,
-                 has_rows: bool):
-        self._of: tuple[Emitter, Sequence[tuple[Value, int]], int, bool] | None = (
-            emitter, outputs, length, has_rows)
-        self._code: Code | None = None
+    def __init__(self, form: Form, elements: int, length: int, has_rows: bool):
+        self.form = form
+        # As far as they make a difference, so that calls of many sizes share their code.
+        self.sizes = (min(_whole(elements), _MOST_BLOCK),
+                      _whole(length) if form.structure.kind == "rows" else 0, has_rows)
 
     @property
     def code(self) -> Code | None:
-        """None where the machine has no instruction for what the group computes."""
-        if self._of is not None:
-            self._code, self._of = _assemble(*self._of), None
-        return self._code
+        """None where the machine has no instruction for what the kernel computes."""
+        codes = self.form.codes
+        try:
+            code: Code | None = codes[self.sizes]
+        except KeyError:
+            if len(codes) >= _MOST_CODES:
+                codes.clear()
+            code = codes[self.sizes] = _assemble(self.form.structure, *self.sizes)
+        return code
 
 
-def _assemble(emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int,
-              has_rows: bool) -> Code | None:
+def _assemble(structure: KernelStructure, elements: int, length: int, has_rows: bool
+              ) -> Code | None:
     single = not has_rows and length * 4 <= _LINE_MEMORY
     try:
-        code = _Assembler(emitter, outputs, length, has_rows, single).assemble()
+        code = _Assembler(structure, elements, length, has_rows, single).assemble()
         if single and code.kind == "rows" and length > code.block:
-            code = _Assembler(emitter, outputs, length, has_rows, False).assemble()
+            code = _Assembler(structure, elements, length, has_rows, False).assemble()
     except NoCode:
         return None
     fits = code.registers <= _MOST_REGISTERS if code.phases else (

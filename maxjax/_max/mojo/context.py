@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,11 @@ class MojoContext(Lowering):
         self._known: dict[Any, Node] = {}
 
     # --- nodes ---
+    @property
+    def nodes(self) -> Iterable[Node]:
+        """All that were made, also those that nothing needs."""
+        return self._known.values()
+
     def shared(self, node: Node) -> Node:
         """The node, or an equal earlier one; an `Empty` for one without elements."""
         if 0 in node.shape and not isinstance(node, (Input, Result)):
@@ -130,9 +135,13 @@ class MojoContext(Lowering):
         return self.apply("multiply_add", x, y, z)
 
     def aligned(self, xs: Sequence[Node]) -> tuple[Node, ...]:
-        shape = np.broadcast_shapes(*[x.shape for x in xs])
-        return tuple([self._in_order(x if x.shape == shape else self._spread(x, shape))
-                      for x in xs])
+        shape = xs[0].shape
+        for x in xs:
+            if x.shape != shape:
+                shape = np.broadcast_shapes(*[x.shape for x in xs])
+                xs = [x if x.shape == shape else self._spread(x, shape) for x in xs]
+                break
+        return tuple([self._in_order(x) if isinstance(x, View) else x for x in xs])
 
     def _in_order(self, x: Node) -> Node:
         """Copies a transposed value: a loop that reads it element by element would be slower."""

@@ -1,10 +1,13 @@
-"""Estimates kernels' cost, to decide how many threads share a call; constants are measured."""
+"""Estimates of what calls cost: how many threads share one, and what part of a program's time each
+kernel takes while it is not compiled. Constants are measured."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.fusion import Group
-from maxjax._max.mojo.nodes import Reduce
+from maxjax._max.mojo.nodes import Call, Node, Reduce, Unit
 
 # Nanoseconds on one thread, for one element of a vector.
 _CHEAP = 0.03
@@ -13,6 +16,13 @@ _MEMORY = 0.1
 # Work, in nanoseconds, that justifies another thread: sharing a call with a running thread costs 1
 # us, and waking one 5 us; its first reads come from another core's cache.
 _SHARING = 15_000
+# A call of the vector machine, and each of its instructions, for any number of elements.
+_CALL = 40.0
+_INSTRUCTION = 8.0
+# The pack's functions, for each byte that they read or write, and for a product's each two flops.
+_BYTE = 0.25
+_SORTED_BYTE = 10.0
+_PRODUCT = 0.04
 
 
 def nanoseconds(group: Group, elements: int) -> float:
@@ -24,3 +34,18 @@ def nanoseconds(group: Group, elements: int) -> float:
 
 def threads_for(group: Group, elements: int, cores: int) -> int:
     return int(max(1, min(cores, nanoseconds(group, elements) // _SHARING)))
+
+
+def machine_nanoseconds(group: Group, elements: int, threads: int) -> float:
+    """What a call of a group takes where its kernel is not compiled."""
+    return _CALL + _INSTRUCTION * len(group.maps) + nanoseconds(group, elements) / threads
+
+
+def pack_nanoseconds(unit: Unit, results: Sequence[Node]) -> float:
+    """What a call of the pack takes."""
+    if not isinstance(unit, Call):
+        return _CALL + _BYTE * sum(x.nbytes for x in unit.inputs)
+    if unit.function.startswith("matmul_"):
+        return _CALL + _PRODUCT * unit.inputs[0].size * unit.inputs[1].shape[-1]
+    byte = _SORTED_BYTE if "sort" in unit.function else _BYTE
+    return _CALL + byte * sum(x.nbytes for x in (*unit.inputs, *results))

@@ -1,4 +1,4 @@
-"""Writes the Mojo source of a group: one kernel, generic in sizes.
+"""Writes the Mojo source of a kernel, generic in sizes, from its structure.
 
 If the inner dimension is reduced, the number of passes over a point is the length of the longest
 chain of reductions (``emit_rows.py``); if it is kept, reductions accumulate in blocks of columns
@@ -7,18 +7,24 @@ chain of reductions (``emit_rows.py``); if it is kept, reductions accumulate in 
 
 from __future__ import annotations
 
+import functools
+import hashlib
+from pathlib import Path
 from typing import Any
 
+from maxjax._base.dtypes import name_of
+from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.emit_columns import ColumnsEmitter
 from maxjax._max.mojo.emit_rows import RowsEmitter
-from maxjax._max.mojo.emitter import Emitter, Kernel, Value
-from maxjax._max.mojo.fusion import Fusion, Group
+from maxjax._max.mojo.emitter import Emitter, Value
+from maxjax._max.mojo.structure import KernelStructure
+
+# Forms are few, and small: programs repeat them.
+_MOST_FORMS = 4096
 
 
 class MapEmitter(Emitter):
     """Writes a group without reductions."""
-
-    kind = "map"
 
     def _write_scalars(self, outputs: list[tuple[Value, int]]) -> None:
         """A kernel of single elements."""
@@ -33,7 +39,7 @@ class MapEmitter(Emitter):
             self._store(1, value, number, "1", self._pointer_call)
 
     def write(self, outputs: list[tuple[Value, int]]) -> None:
-        if self.inner < 0:
+        if not self.has_inner:
             self._write_scalars(outputs)
             return
         self._start()
@@ -65,9 +71,84 @@ class MapEmitter(Emitter):
         self._finish()
 
 
-def emit(group: Group, fusion: Fusion, place: Any, written: dict[Any, str]) -> Kernel:
-    """The kernel of a group; ``place`` gives a node's location, ``written`` caches the program's
-    texts."""
-    if group.axes is None:
-        return MapEmitter(group, fusion, place).emit(written)
-    return (RowsEmitter if group.inner else ColumnsEmitter)(group, fusion, place).emit(written)
+_EMITTERS: dict[str, type[Emitter]] = {
+    "map": MapEmitter, "rows": RowsEmitter, "columns": ColumnsEmitter}
+
+
+def emitter_of(structure: KernelStructure) -> Emitter:
+    return _EMITTERS[structure.kind](structure)
+
+
+class Form:
+    """A kernel: one object for all calls, plans and programs, whatever the sizes.
+
+    Its text is written when somebody asks for it.
+
+    Attributes:
+      structure: all that tells it from others.
+      codes: what the vector machine has for it, by sizes (`bytecode.code_of`).
+      heat: nanoseconds that calls have taken while it was not compiled, in all programs.
+    """
+
+    __slots__ = ("__weakref__", "_identity", "_source", "codes", "heat", "structure")
+
+    def __init__(self, structure: KernelStructure):
+        self.structure = structure
+        self.codes: dict[Any, Any] = {}
+        self.heat = 0.0
+        self._identity: str | None = None
+        self._source: str | None = None
+
+    @property
+    def source(self) -> str:
+        """Mojo text, with ``KERNEL`` as a placeholder for its name."""
+        if self._source is None:
+            self._source = emitter_of(self.structure).text()
+        return self._source
+
+    @property
+    def identity(self) -> str:
+        """What no other form has, sooner made than the text."""
+        if self._identity is None:
+            kind, has_inner, has_rows, values, operands, outputs = self.structure
+            self._identity = "\n".join((
+                f"{kind} {has_inner:d} {has_rows:d} {outputs}",
+                *[f"{x.kind} {x.name} {name_of(x.dtype)} {x.inputs} {x.operand} {x.source!r}"
+                  for x in values],
+                *[f"{name_of(x.dtype)} {x.is_iota:d} {x.is_output:d} {x.stride} {x.varies}"
+                  for x in operands], _writers()))
+        return self._identity
+
+    def __repr__(self) -> str:
+        names = dict.fromkeys(x.name for x in self.structure.values if x.name)
+        return f"<Form {self.structure.kind}: {', '.join(names) or 'copy'}>"
+
+
+_forms: dict[KernelStructure, Form] = {}
+
+
+def form_of(structure: KernelStructure) -> Form:
+    """The form of a structure, the same for equal ones."""
+    form = _forms.get(structure)
+    if form is None:
+        if len(_forms) >= _MOST_FORMS:
+            _forget()
+        form = _forms.setdefault(structure, Form(structure))
+    return form
+
+
+def _forget() -> None:
+    """Forgets the colder half of the forms; plans keep theirs."""
+    by_heat = sorted([*_forms.items()], key=lambda item: item[1].heat)
+    for structure, _ in by_heat[:len(by_heat) // 2]:
+        _forms.pop(structure, None)
+
+
+@functools.cache
+def _writers() -> str:
+    """A digest of what writes texts: another text is another kernel."""
+    folder, total = Path(__file__).parent, hashlib.sha256(repr(sorted(CHEAP)).encode())
+    for name in ("structure", "emitter", "emit", "emit_rows", "emit_columns", "layout",
+                 "../../_primitives/kernels"):
+        total.update((folder / f"{name}.py").read_bytes())
+    return total.hexdigest()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from maxjax._base.dtypes import name_of
 from maxjax._max.mojo.emitter import BOOL, REDUCERS, Emitter, Value, kind_name, stored_name
+from maxjax._max.mojo.structure import ROWS
 
 Stores = list[tuple[Value, int]]    # values, and the operands they are stored to
 
@@ -45,8 +46,6 @@ class _Rows(NamedTuple):
 
 class ColumnsEmitter(Emitter):
     """Writes a group that reduces outer dimensions and keeps its inner one."""
-
-    kind = "columns"
 
     def write(self, outputs: Stores) -> None:
         written = [output for output in outputs if self._is_full(output[1])]
@@ -89,8 +88,8 @@ class ColumnsEmitter(Emitter):
         numbers += [number for _, number in written]
         # If no value is computed once per row, one sweep covers several rows.
         together = not any(value.scope == "row" for value in needed)
-        steps = {number for number in numbers if together and any(
-            self.operands[number].access.strides[dim] for dim in self.rows)}
+        steps = {number for number in numbers
+                 if together and self.operands[number].varies & ROWS}
         return _Rows(reductions, written, needed, numbers, together, sorted(steps))
 
     def _begin_row(self, rows: _Rows) -> None:
@@ -146,9 +145,9 @@ class ColumnsEmitter(Emitter):
         """Accumulates a vector: into the block's, or first into one for the rows of a sweep."""
         operand, reducer, kind = value.inputs[0], REDUCERS[value.name], self._accumulated(value)
         name = self._name(operand, "w", "sweep")
-        if operand.node.dtype == BOOL:
+        if operand.dtype == BOOL:
             name = f"as_bytes({name})"
-        elif rows.together and kind != kind_name(operand.node.dtype):
+        elif rows.together and kind != kind_name(operand.dtype):
             name = f"{name}.cast[{kind}]()"
         if rows.together:
             self.line(rows.depth, f"b{value.number} = {reducer}.combine[{kind}, w]"
@@ -206,10 +205,10 @@ class ColumnsEmitter(Emitter):
         """A vector of a reduction's results."""
         text = f"q{value.number}.unsafe_load[width=w](i - first)"
         text = f"rebind[SIMD[{self._accumulated(value)}, w]]({text})"
-        if value.node.dtype == BOOL:
+        if value.dtype == BOOL:
             return f"{text}.ne(0)"
-        if self._accumulated(value) != kind_name(value.node.dtype):
-            return f"{text}.cast[{kind_name(value.node.dtype)}]()"
+        if self._accumulated(value) != kind_name(value.dtype):
+            return f"{text}.cast[{kind_name(value.dtype)}]()"
         return text
 
     def _needed_after(self, roots: list[Value]) -> set[Value]:
@@ -225,6 +224,6 @@ class ColumnsEmitter(Emitter):
         return found
 
     def _accumulated(self, value: Value) -> str:
-        if name_of(value.node.dtype) in ("float16", "bfloat16"):
+        if name_of(value.dtype) in ("float16", "bfloat16"):
             return "DType.float32"
-        return stored_name(value.node.dtype)
+        return stored_name(value.dtype)

@@ -15,8 +15,6 @@ from maxjax._max.mojo.emitter import BOOL, Emitter, Value, kind_name
 class RowsEmitter(Emitter):
     """Writes a group that reduces its inner dimension."""
 
-    kind = "rows"
-
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
         self.kept: set[Value] = set()       # saved in memory by the pass that computes it
@@ -31,7 +29,7 @@ class RowsEmitter(Emitter):
             self.number(value)
         kept.sort(key=lambda value: value.number)
         for value in kept:
-            kind = kind_name(value.node.dtype)
+            kind = kind_name(value.dtype)
             self.line(1, f"var m{value.number} = List[Scalar[{kind}]](length=n, fill=0)")
             self.line(1, f"var s{value.number} = m{value.number}.unsafe_ptr()"
                          ".as_unsafe_any_origin()")
@@ -142,7 +140,7 @@ class RowsEmitter(Emitter):
         """The computation on each vector of a row."""
         for value in swept:
             if value in self._stored:
-                kind = kind_name(value.node.dtype)
+                kind = kind_name(value.dtype)
                 self.line(depth, f"var v{value.number} = load[{kind}, w](s{value.number}, i)")
                 continue
             self._compute(depth, value, "w", self._pointer_sweep)
@@ -152,7 +150,7 @@ class RowsEmitter(Emitter):
         for value in reductions:
             operand = value.inputs[0]
             text = self._name(operand, "w", "sweep")
-            if operand.node.dtype == BOOL:
+            if operand.dtype == BOOL:
                 text = f"as_bytes({text})"
             self.line(depth, f"a{value.number}.take[w, unit]({text})")
         for value, number in written:
@@ -160,14 +158,14 @@ class RowsEmitter(Emitter):
         self.line(0, "")
 
     def _result(self, value: Value, name: str) -> str:
-        if value.node.dtype == BOOL:
+        if value.dtype == BOOL:
             return f"{name}.result().ne(0)"
-        return f"{name}.result().cast[{kind_name(value.node.dtype)}]()"
+        return f"{name}.result().cast[{kind_name(value.dtype)}]()"
 
 
 def _is_costly(value: Value) -> bool:
     """Whether recomputing a swept value costs more than reading it."""
-    if value.kind != "apply" or value.node.dtype == BOOL:
+    if value.kind != "apply" or value.dtype == BOOL:
         return False
     if value.name not in CHEAP:
         return True

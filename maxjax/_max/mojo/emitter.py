@@ -12,27 +12,21 @@ import hashlib
 import re
 import textwrap
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP
-from maxjax._max.mojo.fusion import Fusion, Group, last_wide, reduced_map
 from maxjax._max.mojo.layout import KernelLayout
-from maxjax._max.mojo.nodes import (
-    Access,
-    Apply,
-    IndexMap,
-    Iota,
-    Node,
-    Reduce,
-    View,
-    base_of,
-    compose,
-    identity_map,
-    map_access,
-    strided,
+from maxjax._max.mojo.structure import (
+    INNER,
+    NEXT,
+    ROWS,
+    SAME,
+    STRIDED,
+    KernelStructure,
+    ValueStructure,
 )
 from maxjax._primitives.kernels import struct_name
 
@@ -54,62 +48,23 @@ from kernels.unary import *
 '''
 
 
-class Operand(NamedTuple):
-    """A memory operand: whose memory, and the strides over the space.
-
-    An iota has no memory: its ``access`` gives values instead of elements.
-    """
-
-    node: Node
-    access: Access
-    is_output: bool
-
-
-class Kernel(NamedTuple):
-    """A group's source, and what a call of it needs.
-
-    Attributes:
-      source: Mojo text, with ``KERNEL`` as a placeholder for its name.
-      operands: in the order of the call's operands.
-      points, rows: the dimensions of the space that each iterates over.
-      inner: the swept dimension, or -1.
-      kind: "map", "rows" or "columns".
-      emitter, outputs: what it was written from; other forms of it are made of them.
-    """
-
-    source: str
-    operands: list[Operand]
-    points: list[int]
-    rows: list[int]
-    inner: int
-    kind: str
-    emitter: Emitter
-    outputs: list[tuple[Value, int]]
-
-
 class Value:
     """A value that a kernel computes.
 
     Attributes:
-      kind: "apply", "reduce", "load" or "iota".
-      name, source: of an operation, as in `Apply` and `Reduce`; otherwise "" and None.
-      dims: the dimensions of the space that it varies along.
+      kind, name, dtype, operand, source: as in `ValueStructure`.
+      varies: the sum of the loops along which it differs, POINTS only where no other decides.
       phase: the length of the longest chain of reductions it depends on.
       scope: where it is computed.
     """
 
-    __slots__ = ("dims", "inputs", "kind", "name", "node", "number", "operand", "phase", "scope",
-                 "source")
+    __slots__ = ("dtype", "inputs", "kind", "name", "number", "operand", "phase", "scope",
+                 "source", "varies")
 
-    def __init__(self, kind: str, node: Node, inputs: tuple[Value, ...] = (), operand: int = -1,
-                 name: str = "", source: str | None = None):
-        self.kind = kind
-        self.node = node
-        self.name = name
-        self.source = source
+    def __init__(self, structure: ValueStructure, inputs: tuple[Value, ...]):
+        self.kind, self.name, self.dtype, _, self.operand, self.source = structure
         self.inputs = inputs
-        self.operand = operand
-        self.dims: frozenset[int] = frozenset()
+        self.varies = 0
         self.phase = 0
         self.scope = ""
         self.number = -1
@@ -124,132 +79,57 @@ def stored_name(dtype: np.dtype) -> str:
 
 
 class Emitter:
-    """Writes one group; each way to iterate over a space has a subclass.
+    """Writes one kernel; each way to iterate over a space has a subclass.
 
     Attributes:
-      kind: of the kernel, see `Kernel`.
+      operands: their structures.
+      values: what the kernel computes, operands first.
+      outputs: values and the operands that they are stored to.
+      has_inner, rows: whether a dimension is swept, and whether points have rows.
     """
 
-    kind: str
-
-    def __init__(self, group: Group, fusion: Fusion, place: Any):
-        self.group = group
-        self.fusion = fusion
-        self.place = place
-        self.operands: list[Operand] = []
+    def __init__(self, structure: KernelStructure):
+        self.kind = structure.kind
+        self.has_inner = structure.has_inner
+        self.rows = structure.has_rows
+        self.operands = structure.operands
         self.values: list[Value] = []
         self.lines: list[str] = []
         self._named = 0
         self._steps: set[int] = set()       # operands of which one sweep reads several rows
-        self._pulled: dict[Any, Value] = {}
-        self._operand_numbers: dict[Any, int] = {}
-        self.inner = last_wide(group.space)
-        reduced = set(group.axes or ())
-        wide = [dim for dim in group.wide(range(len(group.space))) if dim != self.inner]
-        self.points = [dim for dim in wide if dim not in reduced]
-        self.rows = [dim for dim in wide if dim in reduced]
-
-    # --- what is computed ---
-    def operand(self, node: Node, access: Access, is_output: bool = False) -> int:
-        key = (node, access, is_output)
-        number = self._operand_numbers.get(key)
-        if number is None:
-            number = self._operand_numbers[key] = len(self.operands)
-            self.operands.append(Operand(node, access, is_output))
-        return number
-
-    def pull(self, node: Node, index_map: IndexMap) -> Value:
-        while isinstance(node, View) or self._is_copied_here(node):
-            if isinstance(node, View):
-                index_map = compose(node.index_map, index_map)
-            node = node.inputs[0]
-        key = (node, index_map)
-        value = self._pulled.get(key)
-        if value is None:
-            value = self._pulled[key] = self._make(node, index_map)
+        for described in structure.values:
+            value = Value(described, tuple([self.values[x] for x in described.inputs]))
             self._classify(value)
             self.values.append(value)
-        return value
-
-    def _is_copied_here(self, node: Node) -> bool:
-        return (isinstance(node, Apply) and node.name == "copy"
-                and self.group in self.fusion.groups_of.get(node, ()))
-
-    def _make(self, node: Node, index_map: IndexMap) -> Value:
-        group = self.group
-        here = group in self.fusion.groups_of.get(node, ())
-        if here and isinstance(node, Apply):
-            return Value("apply", node, tuple(self.pull(x, index_map) for x in node.inputs),
-                         name=node.name, source=node.source)
-        if here and isinstance(node, Reduce):
-            operand = self.pull(node.inputs[0], identity_map(group.space))
-            return Value("reduce", node, (operand,), name=node.name)
-        access = map_access(strided(node), index_map, len(group.space))
-        base = base_of(node)
-        return Value("iota" if isinstance(base, Iota) else "load", node, (),
-                     self.operand(base, access))
+        self.outputs = [(self.values[value], number) for value, number in structure.outputs]
 
     def _classify(self, value: Value) -> None:
-        group = self.group
         if value.operand >= 0:
-            strides = self.operands[value.operand].access.strides
-            value.dims = frozenset(dim for dim, stride in enumerate(strides) if stride)
+            value.varies = self.operands[value.operand].varies
         elif value.kind == "reduce":
-            value.dims = frozenset(group.wide(group.kept))
+            value.varies = INNER if self.kind == "columns" else 0
             value.phase = value.inputs[0].phase + 1
         else:
-            value.dims = frozenset().union(*(x.dims for x in value.inputs))
-            value.phase = max((x.phase for x in value.inputs), default=0)
+            for x in value.inputs:
+                value.varies |= x.varies
+                value.phase = max(value.phase, x.phase)
         if value.kind == "reduce":
             value.scope = "point" if self.kind == "rows" else "sweep"
-        elif not value.dims and not value.phase:
+        elif not value.varies and not value.phase:
             value.scope = "call"
         elif self.kind == "columns":
-            value.scope = "sweep" if self.inner in value.dims or value.phase else "row"
-        elif not value.dims & {self.inner, *self.rows}:
+            value.scope = "sweep" if value.varies & INNER or value.phase else "row"
+        elif not value.varies & (INNER | ROWS):
             value.scope = "point"
         else:
-            value.scope = "sweep" if self.inner in value.dims else "row"
+            value.scope = "sweep" if value.varies & INNER else "row"
 
     # --- the text ---
-    def emit(self, written: dict[Any, str]) -> Kernel:
-        """The kernel; ``written`` caches the texts of a program, so that each is written once."""
-        group = self.group
-        maps = [reduced_map(group, node) if isinstance(node, Reduce) else group.maps[node][0]
-                for node in group.homes]
-        values = [self.pull(*home) for home in zip(group.homes, maps, strict=True)]
-        outputs = []
-        for node, index_map, value in zip(group.homes, maps, values, strict=True):
-            # Where the node's element for a point of the space is stored: the map is one to one.
-            base, access = self.place(node)
-            strides = [0] * len(group.space)
-            for stride, (_, _, dim) in zip(access.strides, index_map, strict=True):
-                if dim >= 0:
-                    strides[dim] = stride
-            number = self.operand(base, Access(access.offset, tuple(strides)), True)
-            outputs.append((value, number))
-        form = self._form(outputs)
-        source = written.get(form)
-        if source is None:
-            self.write(outputs)
-            texts = dict.fromkeys(value.source for value in self.values
-                                  if value.source is not None)
-            lines = [*(f"{renamed(text)}\n\n" for text in texts), *self.lines]
-            source = written[form] = "\n".join(lines) + "\n"
-        return Kernel(source, self.operands, self.points, self.rows, self.inner, self.kind, self,
-                      outputs)
-
-    def _form(self, outputs: list[tuple[Value, int]]) -> Any:
-        """All that the text depends on; of a stride, only whether it is 0, 1 or another."""
-        numbers = {value: number for number, value in enumerate(self.values)}
-        return (
-            self.kind, self.inner, tuple(self.points), tuple(self.rows), self.group.axes,
-            tuple([(value.kind, value.name, value.node.dtype, value.operand, value.source,
-                    tuple([numbers[x] for x in value.inputs])) for value in self.values]),
-            tuple([(isinstance(x.node, Iota), x.node.dtype, x.is_output,
-                    tuple([stride if stride in (0, 1) else 2 for stride in x.access.strides]))
-                   for x in self.operands]),
-            tuple([(numbers[value], number) for value, number in outputs]))
+    def text(self) -> str:
+        """Mojo text, with ``KERNEL`` as a placeholder for the kernel's name."""
+        self.write(self.outputs)
+        texts = dict.fromkeys(value.source for value in self.values if value.source is not None)
+        return "\n".join([*(f"{renamed(text)}\n\n" for text in texts), *self.lines]) + "\n"
 
     def write(self, outputs: list[tuple[Value, int]]) -> None:
         """Writes the lines that compute values and store them to operands."""
@@ -259,7 +139,8 @@ class Emitter:
         self.lines.append("    " * depth + text if text else "")
 
     def inner_stride(self, number: int) -> int:
-        return self.operands[number].access.strides[self.inner] if self.inner >= 0 else 1
+        """SAME, NEXT or STRIDED."""
+        return self.operands[number].stride
 
     @property
     def _count(self) -> int:
@@ -277,7 +158,7 @@ class Emitter:
         self._declare_operands()
         self.line(1, f"var n = integer(args, {layout.length})")
         for number in range(layout.operands):
-            if self.inner_stride(number) not in (0, 1):
+            if self.inner_stride(number) == STRIDED:
                 self.line(1, f"var t{number} = integer(args, {layout.stride(number)})")
         self.line(1, f"var points = args.unsafe_offset({layout.points})")
         costly = any(value.scope == "sweep" and value.kind == "apply"
@@ -299,26 +180,26 @@ class Emitter:
         element per row, a scalar is read once per call."""
         def kind(number: int) -> str:
             operand = self.operands[number]
-            name, strides = name_of(operand.node.dtype), operand.access.strides
-            if self.inner >= 0 and strides[self.inner]:
-                return f"{name}[n]" if strides[self.inner] == 1 else f"{name}[strided n]"
-            return f"{name}[1]" if any(strides) or operand.is_output else name
+            name = name_of(operand.dtype)
+            if operand.varies & INNER:
+                return f"{name}[n]" if operand.stride == NEXT else f"{name}[strided n]"
+            return f"{name}[1]" if operand.varies or operand.is_output else name
 
         operations = dict.fromkeys(value.name for value in self.values if value.inputs)
         inputs = [kind(k) for k, x in enumerate(self.operands) if not x.is_output]
         outputs = [kind(k) for k, x in enumerate(self.operands) if x.is_output]
-        lines = _wrapped(f'"""{self.kind}: {", ".join(operations) or "copy"}', 4)
-        lines += ["", *_wrapped(f"({', '.join(inputs)}) -> ({', '.join(outputs)})", 4)]
+        lines = wrapped(f'"""{self.kind}: {", ".join(operations) or "copy"}', 4)
+        lines += ["", *wrapped(f"({', '.join(inputs)}) -> ({', '.join(outputs)})", 4)]
         for text in lines:
             self.line(1 if text else 0, text)
         self.line(1, '"""')
 
     def _declare_operands(self) -> None:
         for number, operand in enumerate(self.operands):
-            if isinstance(operand.node, Iota):
+            if operand.is_iota:
                 self.line(1, f"var p{number} = integer(args, {self.layout.place(number) + 1})")
             else:
-                self.line(1, f"var p{number} = operand[{stored_name(operand.node.dtype)}]"
+                self.line(1, f"var p{number} = operand[{stored_name(operand.dtype)}]"
                              f"(slots, args, {number})")
 
     def _finish(self) -> None:
@@ -329,8 +210,8 @@ class Emitter:
         self.line(1, f"launch(KERNEL_part, slots, args, {self.layout.threads})")
 
     def _widest(self) -> str:
-        kinds = [value.node.dtype for value in self.values if value.scope == "sweep"] \
-            or [self.operands[0].node.dtype]
+        kinds = [value.dtype for value in self.values if value.scope == "sweep"] \
+            or [self.operands[0].dtype]
         widest = max(kinds, key=lambda dtype: dtype.itemsize)
         if widest.itemsize < 4 and any(x.name in ("float16", "bfloat16") for x in kinds):
             return "DType.float32"
@@ -355,7 +236,7 @@ class Emitter:
         """Where an operand's row begins, among several covered by one sweep."""
         if not base.startswith("r") or number not in self._steps:
             return base
-        if isinstance(self.operands[number].node, Iota):
+        if self.operands[number].is_iota:
             return f"{base} + unit * d{number}"
         return f"{base}.unsafe_offset(unit * d{number})"
 
@@ -368,21 +249,21 @@ class Emitter:
         for value in reductions:
             self.number(value)
             self.line(depth, f"var a{value.number} = {kind}[{REDUCERS[value.name]}, "
-                             f"{stored_name(value.node.dtype)}{lanes}]({arguments})")
+                             f"{stored_name(value.dtype)}{lanes}]({arguments})")
         return [f"a{value.number}" for value in reductions]
 
     def _load(self, value: Value, w: str, pointer: Any) -> str:
-        number, dtype = value.operand, value.node.dtype
+        number, dtype = value.operand, value.dtype
         base, place = pointer(number)
         base = self._unit_base(number, base)
-        stride = self.inner_stride(number) if base.startswith("r") else 0
+        stride = self.inner_stride(number) if base.startswith("r") else SAME
         if value.kind == "iota":
             if base.startswith("r"):
-                if stride == 1:
+                if stride == NEXT:
                     return f"ramp[{kind_name(dtype)}, {w}]({base} + i, 1)"
                 return f"ramp[{kind_name(dtype)}, {w}]({base} + i * t{number}, t{number})"
             return f"ramp[{kind_name(dtype)}, 1]({base} + {place}, 0)"
-        if base.startswith("r") and stride != 1:
+        if base.startswith("r") and stride != NEXT:
             text = f"gather[{stored_name(dtype)}, {w}]({base}, i, t{number})"
             return f"{text}.ne(0)" if dtype == BOOL else text
         if dtype == BOOL:
@@ -393,7 +274,7 @@ class Emitter:
         """A value's name, broadcast over the vector if it is a scalar."""
         name = f"v{value.number}"
         if scope == "sweep" and value.scope != "sweep":
-            return f"SIMD[{kind_name(value.node.dtype)}, {w}]({name})"
+            return f"SIMD[{kind_name(value.dtype)}, {w}]({name})"
         return name
 
     def _compute(self, depth: int, value: Value, w: str, pointer: Any) -> None:
@@ -411,8 +292,8 @@ class Emitter:
         base, place = pointer(number)
         base = self._unit_base(number, base)
         name = self._name(value, w, "sweep" if base.startswith("r") else value.scope)
-        is_bool = value.node.dtype == BOOL
-        if base.startswith("r") and self.inner_stride(number) != 1:
+        is_bool = value.dtype == BOOL
+        if base.startswith("r") and self.inner_stride(number) != NEXT:
             text = f"as_bytes({name})" if is_bool else name
             self.line(depth, f"scatter({base}, i, t{number}, {text})")
         elif is_bool:
@@ -435,7 +316,7 @@ class Emitter:
     def _row_pointers(self, depth: int, numbers: list[int], pointer: Any) -> None:
         for number in sorted(set(numbers)):
             base, place = pointer(number)
-            if isinstance(self.operands[number].node, Iota):
+            if self.operands[number].is_iota:
                 self.line(depth, f"var r{number} = {base} + {place}")
             else:
                 self.line(depth, f"var r{number} = {base}.unsafe_offset({place})")
@@ -452,7 +333,7 @@ class Emitter:
         """
         names = [f"var r{number}" for number in sorted(set(numbers))]
         names += [f"var t{number}" for number in sorted(set(numbers))
-                  if self.inner_stride(number) not in (0, 1)]
+                  if self.inner_stride(number) == STRIDED]
         known = {*values, *inside}
         outer = {x for value in values for x in value.inputs if x not in known} | {*more}
         return names + [f"var v{x.number}" for x in self.values if x in outer]
@@ -465,17 +346,17 @@ class Emitter:
             self.line(depth, text)
             return
         self.line(depth, f"def {signature}(i: Int) {{")
-        for part in _wrapped(captures, 4 * (depth + 1)):
+        for part in wrapped(captures, 4 * (depth + 1)):
             self.line(depth + 1, part)
         self.line(depth, "}:")
 
     def _is_full(self, number: int) -> bool:
         """Whether an output has elements along the reduced dimensions."""
-        strides = self.operands[number].access.strides
-        return any(strides[dim] for dim in self.group.axes or ())
+        reduced = ROWS if self.kind == "columns" else INNER | ROWS
+        return bool(self.operands[number].varies & reduced)
 
 
-def _wrapped(text: str, indent: int) -> list[str]:
+def wrapped(text: str, indent: int) -> list[str]:
     """A list with commas as lines, broken between its members."""
     lines = textwrap.wrap(re.sub("(?<!,) ", "\xa0", text), _COLUMNS - indent,
                           break_long_words=False, break_on_hyphens=False)
@@ -500,7 +381,7 @@ def renamed(source: str) -> str:
 
 def expression(value: Value, xs: list[str], w: str) -> str:
     """The Mojo expression of an elementwise operation."""
-    name, kinds = value.name, [x.node.dtype for x in value.inputs]
+    name, kinds = value.name, [x.dtype for x in value.inputs]
     if value.source is not None:
         own = own_name(name.removeprefix("custom "), value.source)
         return f"{own}[{kind_name(kinds[0])}, {w}]({', '.join(xs)})"
@@ -518,6 +399,6 @@ def expression(value: Value, xs: list[str], w: str) -> str:
         return f"trunc({xs[0]})"
     struct = struct_name(name)
     if name in ("convert", "bitcast", "is_finite"):
-        return (f"{struct}.elementwise[{kind_name(kinds[0])}, {kind_name(value.node.dtype)}, {w}]"
+        return (f"{struct}.elementwise[{kind_name(kinds[0])}, {kind_name(value.dtype)}, {w}]"
                 f"({xs[0]})")
     return f"{struct}.elementwise[{kind_name(kinds[0])}, {w}]({', '.join(xs)})"

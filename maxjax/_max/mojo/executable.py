@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._max.mojo.bytecode import MACHINE, GroupCode
+from maxjax._max.mojo import scalar_code
+from maxjax._max.mojo.bytecode import MACHINE, Code, GroupCode
+from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.plan import Plan, Tape
 from maxjax._max.mojo.result_memory import LEAST_BYTES, memory
+from maxjax._max.mojo.scalar_code import LoopCode
 
 # Frames with arenas up to this size are reused between calls, several for concurrent calls.
 _KEPT_ARENA_BYTES = 1 << 30
@@ -29,11 +32,12 @@ class Executable:
     """
 
     def __init__(self, plan: Plan, types: Sequence[tuple[tuple[int, ...], np.dtype]],
-                 addresses: Mapping[str, int], run: Callable[..., int]):
+                 addresses: Mapping[Any, int], run: Callable[..., int]):
         self._run = run
         self._tapes: list[np.ndarray] = []
         # Tapes, and where in them the vector machine stands for which kernel.
-        self._without_kernels: list[tuple[np.ndarray, int, str]] = []
+        self._without_kernels: list[tuple[np.ndarray, int, Form]] = []
+        self._codes: dict[Code, int] = {}       # addresses
         tape = self._link(plan.tape, addresses)
         self._tape, self._length = tape.ctypes.data, len(tape)
         self._constants = _empty(max(len(plan.constants), 1), np.uint8)
@@ -59,10 +63,10 @@ class Executable:
         return [_empty(shape, dtype) if size < LEAST_BYTES else memory.empty(shape, dtype, size)
                 for shape, dtype, size in self._large]
 
-    def _link(self, tape: Tape, addresses: Mapping[str, int]) -> np.ndarray:
+    def _link(self, tape: Tape, addresses: Mapping[Any, int]) -> np.ndarray:
         """A tape's integers, with the addresses of its functions and of nested tapes."""
         flat: list[int] = []
-        missing: list[tuple[int, str]] = []
+        missing: list[tuple[int, Form]] = []
         for step in tape.steps:
             integers: list[int] = []
             for x in step.integers:
@@ -71,11 +75,14 @@ class Executable:
                     integers += (nested.ctypes.data, len(nested))
                 elif isinstance(x, GroupCode):
                     integers.append(self._link_code(x, addresses))
+                elif isinstance(x, LoopCode):
+                    integers.append(self._link_loop(x, addresses))
                 else:
                     integers.append(int(x))
-            function = step.function or step.kernel
-            if step.kernel and step.kernel not in addresses:
-                function = MACHINE
+            function = step.function if step.kernel is None else step.kernel
+            if step.kernel is not None and step.kernel not in addresses:
+                function = scalar_code.MACHINE if isinstance(
+                    step.integers[-1], LoopCode) else MACHINE
                 missing.append((len(flat), step.kernel))
             flat += (addresses[function], len(integers), *integers)
         linked = np.array(flat or [0], np.int64)
@@ -83,15 +90,33 @@ class Executable:
         self._without_kernels += [(linked, position, kernel) for position, kernel in missing]
         return linked[:len(flat)]
 
-    def _link_code(self, group: GroupCode, addresses: Mapping[str, int]) -> int:
+    def _link_code(self, group: GroupCode, addresses: Mapping[Any, int]) -> int:
         """The address of a group's code; 0 if it is not needed."""
-        if MACHINE not in addresses or group.code is None:
+        code = group.code if MACHINE in addresses else None
+        if code is None:
             return 0
-        words = np.array(group.code.words(addresses), np.int64)
+        place = self._codes.get(code)
+        if place is None:
+            place = self._codes[code] = self._keep(code.words(addresses))
+        return place
+
+    def _link_loop(self, code: LoopCode, addresses: Mapping[Any, int]) -> int:
+        if not addresses.keys() >= code.functions.keys():
+            return 0
+        return self._keep(code.words(addresses, self._keep))
+
+    def _keep(self, integers: Sequence[int]) -> int:
+        """Where integers are stored, for as long as the program."""
+        words = np.array(integers, np.int64)
         self._tapes.append(words)
         return words.ctypes.data
 
-    def exchange(self, kernels: Mapping[str, int]) -> None:
+    @property
+    def is_complete(self) -> bool:
+        """Whether all its kernels are compiled."""
+        return not self._without_kernels
+
+    def exchange(self, kernels: Mapping[Form, int]) -> None:
         """Puts kernels' addresses in the place of the vector machine's, in running calls too.
 
         A call's integers are those of the kernel, with the address of the code behind them.

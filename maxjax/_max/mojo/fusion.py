@@ -40,6 +40,10 @@ from maxjax._max.mojo.unit_graph import UnitGraph
 
 # A kernel with more memory operands or operations than this fuses no more.
 MOST_MEMBERS = 96
+# So many cheap operations take about as long as reading their result, and a value of this size is
+# worth a kernel of its own if it is read more than once.
+_FEW_OPERATIONS = 2
+_LARGE = 4096
 # Limits on the groups tried as the one that computes a node, and as another's sibling: a value that
 # a thousand groups read does not make a million pairs.
 _MOST_TRIES = 16
@@ -125,9 +129,13 @@ class Fusion:
         self.demanded: set[Node] = set()
         self.graph = UnitGraph()
         self.leaves: dict[Node, frozenset[Node]] = {}
+        self.operations: dict[Node, int] = {}       # of an expression, with repetitions
         for node in self.order:
             if isinstance(node, Apply):
-                self.leaves[node] = self._leaves(node)
+                if node.name in CHEAP:
+                    self.leaves[node] = self._leaves(node)
+                self.operations[node] = min(1 + sum(
+                    [self.operations.get(operand, 0) for operand in node.inputs]), _LARGE)
         for output in outputs:
             self.demanded.add(base_of(output))
         for node in reversed(self.order):
@@ -162,8 +170,8 @@ class Fusion:
         of its space: they iterate over the same space in the same way."""
         size = math.prod(group.space)
         bases = dict.fromkeys(base for node in group.maps for base in map(base_of, node.inputs)
-                              if base.size == size and base not in group.maps
-                              and not isinstance(base, Iota))
+                              if (base.shape == group.space or base.size == size)
+                              and base not in group.maps and not isinstance(base, Iota))
         axes = None if group.axes is None else tuple(group.wide(group.axes))
         return [(group.space, axes, base) for base in bases]
 
@@ -297,7 +305,8 @@ class Fusion:
             dims = [dim for _, _, dim in index_map if dim >= 0]
             if dims != sorted(dims):
                 return False        # a transposition: read it from memory
-            if node.name in CHEAP or len(dims) == 0:
+            if len(dims) == 0 or node.name in CHEAP and (
+                    node.size < _LARGE or self.operations[node] <= _FEW_OPERATIONS):
                 continue
             spread = any(dim not in dims for dim in group.wide(range(len(group.space))))
             if spread and last_wide(group.space) in dims:

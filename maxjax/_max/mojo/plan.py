@@ -15,15 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.control_flow import UNKNOWN_ITERATIONS
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
-from maxjax._max.mojo.bytecode import MACHINE, GroupCode
+from maxjax._max.mojo.bytecode import GroupCode
 from maxjax._max.mojo.context import THREADS, MojoContext
-from maxjax._max.mojo.cost import threads_for
-from maxjax._max.mojo.emit import emit
-from maxjax._max.mojo.emitter import Kernel, Operand
+from maxjax._max.mojo.cost import machine_nanoseconds, pack_nanoseconds, threads_for
+from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.fusion import Fusion, Group
+from maxjax._max.mojo.gather import Kernel, Operand, gather
 from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
 from maxjax._max.mojo.loops import emit_loop
 from maxjax._max.mojo.nodes import (
@@ -41,6 +42,7 @@ from maxjax._max.mojo.nodes import (
     Node,
     Piece,
     Result,
+    Unit,
     View,
     base_of,
     is_row_major,
@@ -48,7 +50,10 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
-from maxjax._transforms.simplify import simplify
+from maxjax._max.mojo.scalar_code import LoopCode
+from maxjax._max.mojo.short_dimensions import turn_short_dimensions
+from maxjax._max.mojo.small_loops import matmul_integers
+from maxjax._transforms.simplify import simplify_once
 
 # Columns of a reduction accumulated together: their partial results stay in L1.
 _BLOCK = 512
@@ -57,13 +62,28 @@ Place = tuple[int, int]     # slot, byte offset
 
 
 class Step(NamedTuple):
-    """A call: of a pack's function by its name, or of a generated kernel by its source."""
+    """A call: of a pack's function by its name, or of a generated kernel."""
 
     function: str
-    kernel: str
+    kernel: Form | None
     integers: list[Any]     # integers, Tapes, which become their address and length, and
-                            # GroupCodes, their address
-    note: str = ""
+                            # GroupCodes and LoopCodes, their address
+    note: object = ""       # for people to read, as text
+
+
+class Signature(NamedTuple):
+    """Types of a call's operands, which become text only when somebody reads them."""
+
+    inputs: list[tuple[np.dtype, tuple[int, ...]]]
+    outputs: list[tuple[np.dtype, tuple[int, ...]]]
+    threads: int = 1
+
+    def __str__(self) -> str:
+        before, after = (", ".join(f"{dtypes.name_of(dtype)}[{_sizes(shape)}]"
+                                   for dtype, shape in types)
+                         for types in (self.inputs, self.outputs))
+        text = f"{before} -> {after}" if before else after
+        return f"{text}, {self.threads} threads" if self.threads > 1 else text
 
 
 class Tape:
@@ -83,25 +103,29 @@ class Plan:
       slots: their number.
       arena: bytes of temporaries.
       constants: bytes that kernels read, and each one's offset.
-      kernels: the sources it needs, without repetition.
+      kernels: those that it needs, without repetition.
       codes: what stands in for kernels that are not compiled, by calls.
+      costs: nanoseconds that all calls of a kernel take where it is not compiled, estimated.
+      other_cost: the same of what is not generated.
+      times: how often the part that is being planned runs.
       functions: the pack's functions that it needs.
-      texts: the sources, by all that they depend on.
     """
 
     def __init__(self, jaxpr: Jaxpr, cores: int):
         self.cores = cores
-        self.kernels: dict[str, None] = {}
-        self.codes: list[GroupCode] = []
+        self.kernels: dict[Form, None] = {}
+        self.codes: list[GroupCode | LoopCode] = []
+        self.costs: dict[Form, float] = {}
+        self.other_cost = 0.0
+        self.times = 1.0
         self.functions: dict[str, None] = {}
-        self.texts: dict[Any, str] = {}
         self._constants: list[bytes] = []
         self._constant_places: dict[bytes, int] = {}
         self._constant_size = 0
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(jaxpr.invars)]
-        results = context.lower_jaxpr(jaxpr, [], nodes)
+        results = turn_short_dimensions(context, context.lower_jaxpr(jaxpr, [], nodes))
         self.outputs: list[Any] = []
         written: dict[Node, int] = {}
         wanted: list[Node] = []
@@ -146,7 +170,6 @@ class Plan:
         for group in self.codes:
             if group.code is None:
                 return None
-            functions[MACHINE] = None
             functions.update(group.code.functions)
         return functions
 
@@ -158,17 +181,19 @@ class Plan:
     @property
     def source(self) -> str:
         """The kernels, numbered, and the calls in order, for people to read."""
-        numbers = {source: f"kernel_{number}" for number, source in enumerate(self.kernels)}
-        kernels = [source.replace("KERNEL", name).rstrip("\n")
-                   for source, name in numbers.items()]
+        numbers = {kernel: f"kernel_{number}" for number, kernel in enumerate(self.kernels)}
+        kernels = [kernel.source.replace("KERNEL", name).rstrip("\n")
+                   for kernel, name in numbers.items()]
 
         def calls(tape: Tape, depth: int) -> list[str]:
             lines = []
             for step in tape.steps:
-                name = numbers.get(step.kernel, step.function)
+                name = step.function if step.kernel is None else numbers[step.kernel]
                 lines += textwrap.wrap(
-                    f"{name}: {step.note}" if step.note else name, 100, break_long_words=False,
+                    f"{name}: {step.note}" if str(step.note) else name, 100, break_long_words=False,
                     initial_indent="  " * depth, subsequent_indent="  " * (depth + 2))
+                lines += [textwrap.indent(str(x), "  " * (depth + 1)) for x in step.integers
+                          if isinstance(x, LoopCode) and step.kernel is None]
                 tapes = [x for x in step.integers if isinstance(x, Tape)]
                 for number, nested in enumerate(tapes):
                     if len(tapes) > 1:
@@ -320,7 +345,7 @@ class Part:
         """Determines each buffer's first and last step, then its place."""
         for unit, _ in self.units:
             if isinstance(unit, Group):
-                self.kernels[unit] = emit(unit, self.fusion, self._placement, self.plan.texts)
+                self.kernels[unit] = gather(unit, self.fusion, self._placement)
         for number, (unit, detail) in enumerate(self.units):
             for node in self.makes(unit, detail):
                 owner = self.owner(node)
@@ -398,17 +423,38 @@ class Part:
         return slot, offset + strided(x).offset * base.dtype.itemsize
 
     # --- the calls ---
-    def call(self, function: str, integers: Sequence[Any], note: str = "") -> None:
+    def call(self, function: str, integers: Sequence[Any], note: object = "") -> None:
         self.plan.functions.setdefault(function)
-        self.tape.steps.append(Step(function, "", list(integers), note))
+        self.tape.steps.append(Step(function, None, list(integers), note))
+
+    def kernel_call(self, form: Form, integers: list[Any], note: object, cost: float) -> None:
+        """A call of a generated kernel.
+
+        Args:
+          integers: the last is the code that stands in for it.
+          cost: nanoseconds that a call takes until it is compiled.
+        """
+        plan = self.plan
+        plan.kernels[form] = None
+        plan.costs[form] = plan.costs.get(form, 0.0) + plan.times * cost
+        plan.codes.append(integers[-1])
+        self.tape.steps.append(Step("", form, integers, note))
 
     def _emit(self, number: int, unit: Any, detail: Any) -> None:
+        if isinstance(unit, Unit) and not isinstance(unit, Loop):
+            self.plan.other_cost += self.plan.times * pack_nanoseconds(
+                unit, self.results_of(unit))
         if isinstance(unit, Group):
             self._emit_group(unit)
         elif isinstance(unit, Assemble):
             self._emit_assemble(unit, detail)
         elif isinstance(unit, Loop):
+            times = self.plan.times
+            if unit.flow.is_loop:
+                length = unit.flow.length
+                self.plan.times *= UNKNOWN_ITERATIONS if length is None else length
             emit_loop(self, unit, number)
+            self.plan.times = times
         elif unit.strided:
             self._emit_strided(unit)
         else:
@@ -431,22 +477,10 @@ class Part:
                        self.place(result), row_major(source.shape), source.shape, source.dtype)
             return
         a, b = unit.inputs
-        rank = len(a.shape)
-        m, k = a.shape[-2:]
-        n = b.shape[-1]
-        left, right = strided(a).strides, strided(b).strides
-        batch = math.prod(a.shape[:-2])
-
-        def stack(x: Node, strides: Sequence[int]) -> int:
-            """The one stride of the leading dimensions."""
-            wide = [dim for dim in range(rank - 2) if x.shape[dim] != 1]
-            return strides[wide[-1]] if wide else 0
-
         self.call(unit.function, [
             *self.operand_place(a), *self.operand_place(b), *self.place(result),
-            batch, m, n, k, stack(a, left), left[-2], left[-1],
-            stack(b, right), right[-2], right[-1], m * n, n, self.plan.cores],
-            _signature(unit.inputs, [result]))
+            *matmul_integers(a.shape, strided(a).strides, b.shape, strided(b).strides,
+                             self.plan.cores)], _signature(unit.inputs, [result]))
 
     def _copy(self, source: Place, strides: Sequence[int], target: Place,
               target_strides: Sequence[int], shape: Sequence[int], dtype: np.dtype) -> None:
@@ -470,7 +504,6 @@ class Part:
 
     def _emit_group(self, group: Group) -> None:
         kernel = self.kernels[group]
-        self.plan.kernels.setdefault(kernel.source)
         operands = kernel.operands
         points, rows, inner = _walks(group, kernel)
         point_count = math.prod(dim[0] for dim in points)
@@ -483,14 +516,12 @@ class Part:
         integers: list[Any] = KernelLayout(len(operands)).write(KernelIntegers(
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
-        code = GroupCode(kernel.emitter, kernel.outputs, n, bool(rows))
-        self.plan.codes.append(code)
-        integers.append(code)
+        elements = point_count * row_count * n
+        integers.append(GroupCode(kernel.form, elements, n, bool(rows)))
         note = _signature([x.node for x in operands if not x.is_output],
-                          [x.node for x in operands if x.is_output])
-        if threads > 1:
-            note += f", {threads} threads"
-        self.tape.steps.append(Step("", kernel.source, integers, note))
+                          [x.node for x in operands if x.is_output], threads)
+        self.kernel_call(kernel.form, integers, note,
+                         machine_nanoseconds(group, elements, threads))
 
     def _first_element(self, operand: Operand) -> tuple[int, int]:
         """Its location; for an iota 0 and its value."""
@@ -510,12 +541,13 @@ class Part:
     def subpart(self, closed: ClosedJaxpr, inputs: Sequence[Place],
                 outputs: Sequence[Place | None], arena_slot: int) -> Part:
         """The steps of a loop's body, whose results go to the given places, if any."""
-        closed = simplify(closed)
+        closed = simplify_once(closed)
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
         consts = [context.constant(np.asarray(value)) for value in closed.consts]
-        results = context.lower_jaxpr(closed.jaxpr, consts, nodes)
+        results = turn_short_dimensions(
+            context, context.lower_jaxpr(closed.jaxpr, consts, nodes))
         written: dict[Node, int] = {}
         places: dict[Node, Place] = {}
         wanted: list[Node] = []
@@ -533,12 +565,9 @@ def _sizes(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def _signature(inputs: Sequence[Node], outputs: Sequence[Node]) -> str:
-    """Types of a call's operands, for people to read."""
-    before, after = (
-        ", ".join(f"{dtypes.name_of(node.dtype)}[{_sizes(node.shape)}]" for node in nodes)
-        for nodes in (inputs, outputs))
-    return f"{before} -> {after}" if before else after
+def _signature(inputs: Sequence[Node], outputs: Sequence[Node], threads: int = 1) -> Signature:
+    return Signature([(node.dtype, node.shape) for node in inputs],
+                     [(node.dtype, node.shape) for node in outputs], threads)
 
 
 def _window(node: Node, piece: Piece) -> Access:

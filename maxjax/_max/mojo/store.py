@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from maxjax._base import threads
 from maxjax._max.artifacts import ArtifactCache, KeyLock
@@ -40,20 +40,48 @@ _LOCATED_ERROR = re.compile(
 _LOCATION = re.compile(rf"{re.escape(toolchain.SOURCE_NAME)}:(\d+):\d+")
 
 
+class Written(Protocol):
+    """A kernel whose source is written when it is needed, once for one object.
+
+    Attributes:
+      identity: a text that determines the source.
+      source: as of `Kernel`.
+    """
+
+    @property
+    def identity(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+
+# A kernel to find or to build: its source, or what has one.
+Source = str | Written
+_Source = TypeVar("_Source", bound=Source)
+
+
 class Kernel(NamedTuple):
     """One kernel.
 
     Attributes:
-      source: Mojo declarations, among them one exported function named ``KERNEL``, as in
+      of: Mojo declarations, among them one exported function named ``KERNEL``, as in
         ``@export("KERNEL")``. Its other top-level names begin with ``KERNEL``, which is replaced
         wherever it occurs.
     """
 
-    source: str
+    of: Source
+
+    @property
+    def identity(self) -> str:
+        return self.of if isinstance(self.of, str) else self.of.identity
+
+    @property
+    def source(self) -> str:
+        return self.of if isinstance(self.of, str) else self.of.source
 
     @property
     def symbol(self) -> str:
-        return f"k_{hashlib.sha256(self.source.encode()).hexdigest()[:32]}"
+        return f"k_{hashlib.sha256(self.identity.encode()).hexdigest()[:32]}"
 
     @property
     def text(self) -> str:
@@ -71,7 +99,7 @@ class Job:
     """
 
     def __init__(self, work: Callable[[], str | None], done: Done, priority: float,
-                 label: str = "", sources: Sequence[str] = ()):
+                 label: str = "", sources: Sequence[Source] = ()):
         self.work = work
         self.done = done
         self.priority = priority
@@ -308,12 +336,12 @@ class KernelStore:
         self.header = header
         self.per_library = per_library
         self.libraries = Libraries(cache)
-        self._addresses: dict[str, int] = {}
-        self._failed: dict[str, str] = {}
+        self._addresses: dict[Source, int] = {}
+        self._failed: dict[Source, str] = {}
         self.broken: str | None = None
         self._queue = Queue("maxjax-kernels")
 
-    def find(self, sources: Iterable[str]) -> dict[str, int]:
+    def find(self, sources: Iterable[_Source]) -> dict[_Source, int]:
         """The addresses of those kernels that exist, loaded if necessary. Never raises."""
         known = self._addresses
         found = {}
@@ -325,7 +353,12 @@ class KernelStore:
                 found[source] = place
         return found
 
-    def request(self, sources: Sequence[str], done: Done, priority: float = 0.0,
+    def loaded(self, sources: Iterable[_Source]) -> dict[_Source, int]:
+        """The addresses of those kernels that this process has used, or built."""
+        known = self._addresses
+        return {source: known[source] for source in sources if source in known}
+
+    def request(self, sources: Sequence[Source], done: Done, priority: float = 0.0,
                 label: str = "") -> Job:
         """Requests kernels. Returns at once, and never raises.
 
@@ -346,7 +379,7 @@ class KernelStore:
         """
         return self._queue.wait(job, progress)
 
-    def build(self, sources: Iterable[str]) -> str | None:
+    def build(self, sources: Iterable[Source]) -> str | None:
         """Builds missing kernels in this thread; returns why one is missing, or None."""
         wanted = list(dict.fromkeys(sources))
         deadline = time.monotonic() + self.libraries.foreign_seconds
@@ -369,19 +402,20 @@ class KernelStore:
             return f"{self._failed[failed[0]]}{many}"
         return self.broken if self._missing(wanted) else None
 
-    def failures(self) -> dict[str, str]:
+    def failures(self) -> dict[Source, str]:
         """The kernels that cannot be built, and why."""
         return dict(self._failed)
 
-    def _missing(self, sources: Iterable[str]) -> list[str]:
+    def _missing(self, sources: Iterable[Source]) -> list[Source]:
         sources = [source for source in sources if source not in self._failed]
         found = self.find(sources)
         return [source for source in sources if source not in found]
 
-    def _key(self, source: str) -> bytes:
-        return "\0".join((toolchain.identity(self.header), "kernel", self.header, source)).encode()
+    def _key(self, source: Source) -> bytes:
+        return "\0".join((toolchain.identity(self.header), "kernel", self.header,
+                          Kernel(source).identity)).encode()
 
-    def _load(self, source: str) -> int | None:
+    def _load(self, source: Source) -> int | None:
         try:
             key = self._key(source)
             library = self.libraries.load(key)
@@ -394,7 +428,7 @@ class KernelStore:
             self.libraries.cache.discard(key)
         return place
 
-    def _build_side_by_side(self, sources: Sequence[str]) -> None:
+    def _build_side_by_side(self, sources: Sequence[Source]) -> None:
         """Builds kernels into as many libraries as there are processors, or more if necessary.
 
         A build is single-threaded most of the time, so two of half the size finish sooner.
@@ -402,10 +436,11 @@ class KernelStore:
         workers = min(self.workers, max(1, len(sources) // _FEWEST_PER_LIBRARY))
         count = max(workers, -(-len(sources) // self.per_library))
         # The longest first, each to the library with the least text.
-        libraries: list[list[str]] = [[] for _ in range(count)]
-        for source in sorted(sources, key=len, reverse=True):
+        libraries: list[list[Source]] = [[] for _ in range(count)]
+        lengths = {source: len(Kernel(source).source) for source in sources}
+        for source in sorted(sources, key=lengths.__getitem__, reverse=True):
             open_ = [library for library in libraries if len(library) < self.per_library]
-            min(open_, key=lambda library: sum(map(len, library))).append(source)
+            min(open_, key=lambda library: sum(map(lengths.__getitem__, library))).append(source)
         waiting = iter(libraries)
 
         def work() -> None:
@@ -421,7 +456,7 @@ class KernelStore:
         for helper in helpers:
             helper.join()
 
-    def _build(self, sources: Sequence[str], bisections: int = 0) -> None:
+    def _build(self, sources: Sequence[Source], bisections: int = 0) -> None:
         """Builds kernels into one library or, if one of them is at fault, into several."""
         if self.broken is not None or not sources:
             return
@@ -437,11 +472,11 @@ class KernelStore:
         for kernel in kernels:
             place = address(library, kernel.symbol)
             if place is None:
-                self._fail([kernel.source], f"a kernel does not export {PLACEHOLDER}")
+                self._fail([kernel.of], f"a kernel does not export {PLACEHOLDER}")
             else:
-                self._addresses[kernel.source] = place
+                self._addresses[kernel.of] = place
 
-    def _recover(self, error: ToolchainError, sources: Sequence[str],
+    def _recover(self, error: ToolchainError, sources: Sequence[Source],
                  first_lines: Sequence[int], bisections: int) -> None:
         """Salvages what it can after a failed build."""
         if error.kind in ("missing", "ending"):
@@ -449,7 +484,7 @@ class KernelStore:
             if error.kind == "missing":
                 warn_once(str(error))
             return
-        guilty: dict[str, str] = {}
+        guilty: dict[Source, str] = {}
         if error.kind == "rejected":
             located = [(int(line), f"the Mojo compiler failed: {said}")
                        for line, said in _LOCATED_ERROR.findall(error.output)]
@@ -473,7 +508,7 @@ class KernelStore:
         else:
             self._fail(sources, str(error))
 
-    def _fail(self, sources: Iterable[str], reason: str) -> None:
+    def _fail(self, sources: Iterable[Source], reason: str) -> None:
         self._failed.update(dict.fromkeys(sources, reason))
         warn_once(f"native code is missing: {reason}")
 

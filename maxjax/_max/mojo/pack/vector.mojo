@@ -13,6 +13,7 @@ one a tile is a part.
 """
 from std.collections import Array
 from std.ffi import external_call
+from std.sys.info import size_of
 
 from kernels.calling import Args, Slots, integer
 from kernels.loops import launch, part_begin
@@ -94,18 +95,30 @@ def copy_lines[
     width: Int,
 ):
     """Copies lines of elements; strides are in elements."""
+    comptime W = 32 // size_of[Scalar[dtype]]()
     var x = source.unsafe_bitcast[Scalar[dtype]]()
     var result = target.unsafe_bitcast[Scalar[dtype]]()
     for line in range(lines):
         var from_line = x.unsafe_offset(line * source_line)
         var to_line = result.unsafe_offset(line * target_line)
         if source_step == 1 and target_step == 1:
-            for i in range(width):
+            # The compiler cannot know that the two do not overlap, and would copy one by one.
+            var i = 0
+            while i + W <= width:
+                to_line.unsafe_store(i, from_line.unsafe_load[width=W](i))
+                i += W
+            while i < width:
                 to_line.unsafe_store(i, from_line.unsafe_load[width=1](i))
+                i += 1
         elif source_step == 0 and target_step == 1:
             var value = from_line.unsafe_load[width=1](0)
-            for i in range(width):
+            var i = 0
+            while i + W <= width:
+                to_line.unsafe_store(i, SIMD[dtype, W](value))
+                i += W
+            while i < width:
                 to_line.unsafe_store(i, value)
+                i += 1
         else:
             for i in range(width):
                 to_line.unsafe_store(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import native, threads
+from maxjax._base.blas import blas_threads
 from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max import backend
 from maxjax._max.backend import Done, Progress, Runs, nothing_compiled
@@ -290,6 +291,7 @@ class MojoPiece:
             crew.start(self.backend.pack)
             self.process = threads.process.forks
         if self.calls_blas:
+            blas_threads.look()
             with threads.unforked:
                 return self.executable(arrays)
         return self.executable(arrays)

@@ -147,9 +147,9 @@ class Tiering(program_module.Tiering):
     def _request_pack(self) -> None:
         """Has the kernel pack built, as a program would run native that cannot without it."""
         if not self.mojo.pack.requested:
-            self.core.leave()
-            if not self.mojo.pack.request_once(lambda error: self.core.take_back()):
-                self.core.take_back()
+            blas_threads.leave_core()
+            if not self.mojo.pack.request_once(lambda error: blas_threads.take_core_back()):
+                blas_threads.take_core_back()
 
     def request(self, program: Program) -> None:
         """Has a hot program compiled in the background."""

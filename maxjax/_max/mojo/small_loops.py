@@ -421,7 +421,7 @@ class _Builder:
         strides = row_major(shape)
         order = [*kept, *node.axes]
         source = self.view(source, Access(0, tuple([strides[dim] for dim in order])),
-                           [shape[dim] for dim in order])
+                           tuple([shape[dim] for dim in order]))
         wide = accumulated(node.name, node.dtype)
         lines = node.size
         partial = self.computed(

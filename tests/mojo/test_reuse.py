@@ -18,11 +18,19 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
 from maxjax._base.errors import InternalError
+from maxjax._max.mojo import small_loops
 from maxjax._max.mojo.check_plan import CheckedPlan, check_part
 from maxjax._max.mojo.plan import Plan, Tape
 from maxjax._runtime.program import Program
 
 pytestmark = pytest.mark.xdist_group("mojo")
+
+
+@pytest.fixture(autouse=True)
+def no_small_loops(monkeypatch):
+    """Arrays are small here, and their loops tapes nevertheless."""
+    monkeypatch.setattr(small_loops, "MOST_ELEMENTS", 0)
+
 
 X = np.arange(1, 21, dtype=np.float32).reshape(5, 4)
 V = np.linspace(-1, 1, 5).astype(np.float32)

@@ -306,6 +306,7 @@ class Part:
                 dims = _one_to_one(source)
                 base = base_of(source)
                 if (dims is not None and isinstance(base, Apply) and base not in self.outputs
+                        and base in (source, *source.inputs)
                         and all(len(self.fusion.users[x]) == 1 for x in (source, base))):
                     window = _window(node, piece)
                     windows[base] = (node, Access(window.offset, tuple(

@@ -107,7 +107,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         left, right = lhs.indices[..., :, None, :], rhs.indices[..., None, :, :]
         left_inside = in_bounds(lhs.indices, lhs.shape)[..., :, None]
         right_inside = in_bounds(rhs.indices, rhs.shape)[..., None, :]
-        sizes = list(zip(lhs.sparse_shape, rhs.sparse_shape, strict=True))
+        sizes = list(zip(lhs._sparse_shape, rhs._sparse_shape, strict=True))
         both = [i for i, (a, b) in enumerate(sizes) if a == b]
         met = left_inside & right_inside
         for i in both:

@@ -187,7 +187,7 @@ def _with_nse(mat: BCOO, nse: int) -> BCOO:
     n_batch = mat.n_batch
     data = jnp.concatenate([mat.data, jnp.zeros(
         (*mat.data.shape[:n_batch], more, *mat.data.shape[n_batch + 1:]), mat.dtype)], n_batch)
-    end = np.array(mat.sparse_shape, mat.indices.dtype)
+    end = np.array(mat._sparse_shape, mat.indices.dtype)
     indices = jnp.concatenate([mat.indices, jnp.broadcast_to(
         end, (*mat.indices.shape[:n_batch], more, mat.n_sparse))], n_batch)
     return BCOO((data, indices), shape=mat.shape, unique_indices=mat.unique_indices)
@@ -248,7 +248,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int],
 def _reshaped_indices(mat: BCOO, sparse: tuple[int, ...]) -> Any:
     inside = in_bounds(mat.indices, mat.shape)
     number = jnp.zeros(mat.indices.shape[:-1], mat.indices.dtype)
-    for position, size in enumerate(mat.sparse_shape):
+    for position, size in enumerate(mat._sparse_shape):
         number = number * size + mat.indices[..., position]
     number = jnp.where(inside, number, 0)
     columns = []
@@ -277,7 +277,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
         indices = lax.rev(mat.indices, batch)
         if any(sparse):
             inside = in_bounds(indices, mat.shape)
-            end = np.array(mat.sparse_shape, indices.dtype)
+            end = np.array(mat._sparse_shape, indices.dtype)
             turned = jnp.where(np.array(sparse), end - 1 - indices, indices)
             indices = padded(turned, inside, mat.shape)
     return BCOO((data, indices), shape=mat.shape, unique_indices=mat.unique_indices,
@@ -376,7 +376,7 @@ def _kept(data: Any, indices: Any, inside: Any, n_batch: int) -> tuple[Any, Any]
 
 def _without_surplus(mat: BCOO) -> BCOO:
     """At most as many stored elements as there are places."""
-    most = math.prod(mat.sparse_shape)
+    most = math.prod(mat._sparse_shape)
     return bcoo_sum_duplicates(mat, most) if mat.nse > most else mat
 
 

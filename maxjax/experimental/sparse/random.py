@@ -40,11 +40,13 @@ def random_bcoo(key: Any, shape: Sequence[int], *, dtype: Any = jnp.float_,
     data_key, index_key = random.split(key)
     kind = jnp.int32 if indices_dtype is None else indices_dtype
     data = generator(data_key, shape=(*batch, count, *dense), dtype=dtype, **kwds)
-    keys = random.split(index_key, math.prod(batch)) if batch else [index_key]
-    flat = jnp.stack([random.choice(one, size, (count,), replace=not unique_indices)
-                      for one in keys]) if len(keys) else jnp.zeros((0, count), jnp.int32)
+    if unique_indices:
+        each = jnp.broadcast_to(jnp.arange(size), (*batch, size))
+        flat = random.permutation(index_key, each, axis=len(batch), independent=True)[..., :count]
+    else:
+        flat = random.randint(index_key, (*batch, count), 0, size)
     places = jnp.stack(jnp.unravel_index(flat, sparse), -1) if sparse else jnp.zeros(
-        (*flat.shape, 0), jnp.int32)
-    mat = BCOO((data, places.reshape(*batch, count, len(sparse)).astype(kind)), shape=shape,
+        (*batch, count, 0), jnp.int32)
+    mat = BCOO((data, places.astype(kind)), shape=shape,
                unique_indices=unique_indices)
     return mat.sort_indices() if sorted_indices else mat

@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes, monitoring, spans, threads
+from maxjax._base.blas import blas_threads
 from maxjax._base.errors import CompileError
-from maxjax._base.lazy import threadpoolctl
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, iterations
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, every_equation, subjaxprs
 from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Backend, Prepared, Runs
 from maxjax._max.graph.backend import GraphBackend
 from maxjax._max.mojo.backend import MojoBackend
-from maxjax._max.mojo.crew import cores
 from maxjax._max.warning import warn_once
 from maxjax._runtime import program as program_module
 from maxjax._runtime.compiled import CompiledProgram
@@ -60,7 +59,6 @@ class Tiering(program_module.Tiering):
         self.graph = GraphBackend(lambda: self.mojo.pack)
         self.backends: dict[str, Backend[Any, Any]] = {
             backend.name: backend for backend in (self.mojo, self.graph)}
-        self.core = CompilerCore()
         self._planning = threads.lock()
         # The programs that are with a compiler or compiled, which a fork may take from them.
         self._submitted: weakref.WeakSet[Program] = weakref.WeakSet()
@@ -158,10 +156,10 @@ class Tiering(program_module.Tiering):
         started, start, since = time.monotonic(), spans.clock(), time.time()
         self._submitted.add(program)
         program.state = "queued"
-        self.core.leave()
+        blas_threads.leave_core()
 
         def done(runs: Runs | None, error: str | None) -> None:
-            self.core.take_back()
+            blas_threads.take_core_back()
             program.compile_seconds = time.monotonic() - started
             spans.add(f"compile {program.name}", "compile", start)
             monitoring.record_phase("/jax/core/compile/backend_compile_duration", since,
@@ -418,40 +416,6 @@ class LongCalls:
                     self._charged[program] = now - since
                     self._notice(program, now - since - told)
         self._watched = False
-
-
-class CompilerCore:
-    """Leaves one core to the compiler while it works.
-
-    NumPy's matrix products wait for the slowest of their threads. With as many threads as cores,
-    one of them shares its core with the compiler, and products that take a millisecond take ten.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threads.lock()
-        self._jobs = 0
-        self._limits: Any = None
-        threads.after_fork(self._after_fork_in_child)
-
-    def _after_fork_in_child(self) -> None:
-        """The jobs are the parent's: all cores are free."""
-        limits, self._jobs, self._limits = self._limits, 0, None
-        if limits is not None:
-            limits.restore_original_limits()
-
-    def leave(self) -> None:
-        with self._lock:
-            self._jobs += 1
-            if self._jobs == 1:
-                self._limits = threadpoolctl.threadpool_limits(
-                    limits=max(1, cores() - 1), user_api="blas")
-
-    def take_back(self) -> None:
-        with self._lock:
-            self._jobs = max(0, self._jobs - 1)
-            if self._jobs == 0 and self._limits is not None:
-                self._limits.restore_original_limits()
-                self._limits = None
 
 
 def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:

@@ -183,7 +183,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
-    """One equation, after the first of the rewrites that applies."""
+    """One equation, after the rewrites that apply."""
     primitive = eqn.primitive
     if not eqn.outvars or primitive.multiple_results or has_effects(eqn):
         return eqn
@@ -192,14 +192,10 @@ def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -
         folded = _folded(eqn)
         if folded is not None:
             return folded
-    rule = _RULES.get(primitive)
-    if rule is not None:
-        result = rule(eqn, made, uses)
-        if result is not eqn:
-            return result
     if primitive.joins_scalars and len(eqn.invars) > 1:
-        return _with_scalars(eqn, made)
-    return eqn
+        eqn = _with_scalars(eqn, made)
+    rule = _RULES.get(primitive)
+    return eqn if rule is None else rule(eqn, made, uses)
 
 
 def _collective(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:

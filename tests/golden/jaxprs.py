@@ -198,6 +198,21 @@ def simplify_a_transposed_product(x, y):
     return (x @ y).T
 
 
+@program_simplified((4, 3), (5, 3))
+def simplify_a_mapped_product(w, x):
+    """The product gives (4, 5); what follows wants (5, 4). It and the elementwise operations after
+    it are turned, and nothing is transposed."""
+    def gradient(x):
+        return maxjax.grad(lambda h: jnp.exp(h).sum())(jnp.tanh(w @ x)) - 2
+    return maxjax.vmap(gradient)(x)
+
+
+@program_simplified((3,))
+def simplify_what_changes_nothing(x):
+    """Minus minus x, x times one, x minus zero are x; x plus zero is not, where x is -0."""
+    return jnp.negative(-x) * 1, (x - 0) + 0.0
+
+
 @program_simplified((4, 3), np.float32(2))
 def simplify_broadcast_scalars(x, scale):
     """A scalar that was broadcast joins an elementwise operation as a scalar, and a choice between

@@ -424,13 +424,26 @@ def test_sort_keeps_the_kinds_of_nan() -> None:
 @pytest.mark.parametrize("name", ("argmax", "argmin"))
 def test_position_of_extreme(name: str, dtype: str) -> None:
     for shape in ((1, 1, 1), (3, 7, 1), (2, 1, 5), (2, 9, 19), (0, 3, 2), (2, 3, 0), (5, 40, 67),
-                  (3, 1000, 1), (1, 600, 611)):
+                  (3, 1000, 1), (1, 600, 611), (45, 3, 1), (200, 8, 1), (77, 65, 1), (33, 128, 1),
+                  (20, 129, 1)):
         x = values(dtype, *shape)
         wide = x.astype(np.float32) if dtype == "bfloat16" else x
         expected = getattr(np, name)(wide, 1).astype(np.int32)
         for threads in THREADS:
             out = empty("int32", shape[0], shape[2])
             call("ordering", f"{name}_{dtype}", [x, out], *shape, threads)
+            np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_first_positions(dtype: str) -> None:
+    for rows, count, k in ((1, 1, 1), (5, 40, 3), (3, 7, 7), (70, 64, 4), (4, 300, 64),
+                           (4, 300, 70), (2, 1000, 0)):
+        x = values(dtype, rows, count)
+        expected = np.argsort(x, axis=1, kind="stable")[:, :k].astype(np.int32)
+        for threads in THREADS:
+            out = empty("int32", rows, k)
+            call("ordering", f"argsort_few_{dtype}", [x, out], rows, count, k, threads)
             np.testing.assert_array_equal(out, expected)
 
 

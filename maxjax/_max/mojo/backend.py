@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import threads
+from maxjax._base import native, threads
 from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max import backend
 from maxjax._max.backend import Done, Progress, Runs, nothing_compiled
@@ -255,6 +255,9 @@ class MojoPiece:
         self.plan = plan
         self.executable = backend.link(
             jaxpr, plan, plan.functions if functions is None else functions)
+        # LAPACK's threads do not survive a fork amid a call.
+        names = {name.rpartition("_")[0] for name in plan.functions}
+        self.calls_blas = not names.isdisjoint(native.MATRICES)
         self.process = -1
         backend.complete(self.executable, plan)
 
@@ -271,6 +274,9 @@ class MojoPiece:
         if self.process != threads.process.forks:    # threads do not survive a fork
             crew.start(self.backend.pack)
             self.process = threads.process.forks
+        if self.calls_blas:
+            with threads.unforked:
+                return self.executable(arrays)
         return self.executable(arrays)
 
 

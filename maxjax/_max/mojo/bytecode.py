@@ -164,14 +164,13 @@ class Code:
 
 
 # --- the functions that instructions are of ---
-def operation(value: Value) -> str:
-    """The function that computes an elementwise operation."""
-    kind = name_of(value.inputs[0].dtype)
-    if value.name in ("convert", "bitcast"):
-        return f"vector_{value.name}_{kind}_{name_of(value.dtype)}"
-    if value.name == "select":
-        return f"vector_select_{8 * value.dtype.itemsize}"
-    return f"vector_{value.name}_{kind}"
+def operation(name: str, kind: np.dtype, result: np.dtype) -> str:
+    """The function that computes an elementwise operation; ``kind`` is its first operand's."""
+    if name in ("convert", "bitcast"):
+        return f"vector_{name}_{name_of(kind)}_{name_of(result)}"
+    if name == "select":
+        return f"vector_select_{8 * result.itemsize}"
+    return f"vector_{name}_{name_of(kind)}"
 
 
 def accumulated(name: str, dtype: np.dtype) -> np.dtype:
@@ -279,7 +278,8 @@ class _Assembler:
                 raise NoCode(f"{value.name} is the user's own")
             sources = [self.value(x, scope) for x in value.inputs]
             register = self.new(size)
-            self.put("apply", register, sources, operation(value), size, level)
+            self.put("apply", register, sources, operation(
+                value.name, value.inputs[0].dtype, value.dtype), size, level)
         self.part = part
         self.at[value, scope] = register
         return register

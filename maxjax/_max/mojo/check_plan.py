@@ -15,13 +15,15 @@ from typing import Any
 from maxjax._base.errors import InternalError
 from maxjax._max.mojo.arena import ALIGNMENT
 from maxjax._max.mojo.check import check_groups, check_nodes, require
-from maxjax._max.mojo.check_code import check_code
+from maxjax._max.mojo.check_code import check_code, check_loop
 from maxjax._max.mojo.context import THREADS
+from maxjax._max.mojo.emit_loop import numbers_of
 from maxjax._max.mojo.fusion import Group
 from maxjax._max.mojo.gather import Kernel, Operand
 from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
 from maxjax._max.mojo.nodes import Call, Constant, Empty, Input, Iota, Node
 from maxjax._max.mojo.plan import Part, Place, Plan, Step, Tape
+from maxjax._max.mojo.scalar_code import MACHINE, LoopCode
 
 
 class CheckedPlan(Plan):
@@ -50,7 +52,7 @@ def check_plan(plan: Plan) -> None:
     steps = list(_all_steps(plan.tape))
     for what, held, called in (
             ("kernels", plan.kernels, {step.kernel for step in steps} - {None}),
-            ("functions", plan.functions, {step.function for step in steps} - {""})):
+            ("functions", plan.functions, _functions(steps))):
         require(set(held) == called, "the plan", f"its {what} are not those that its calls name")
     require(len(plan.constants) % ALIGNMENT == 0, "the plan", "its constants are not aligned")
     results = sum(type(x) is tuple for x in plan.outputs)
@@ -70,6 +72,12 @@ def _all_steps(tape: Tape) -> Iterator[Step]:
                 yield from _all_steps(x)
 
 
+def _functions(steps: Sequence[Step]) -> set[str]:
+    codes = [x for step in steps if step.kernel is None for x in step.integers
+             if isinstance(x, LoopCode)]
+    return ({step.function for step in steps} - {""}).union(*(code.functions for code in codes))
+
+
 def check_part(part: Part) -> None:
     """Checks the steps of a program, or of a loop's body.
 
@@ -82,7 +90,8 @@ def check_part(part: Part) -> None:
     _check_blocks(part.arena.blocks, part.arena.size)
     _check_places(part, lives)
     groups = [unit for unit, _ in part.units if isinstance(unit, Group)]
-    calls = [step for step in part.tape.steps if step.kernel is not None]
+    calls = [step for step in part.tape.steps
+             if step.kernel is not None and not isinstance(step.integers[-1], LoopCode)]
     require(len(groups) == len(calls), "the part",
             f"it calls {len(calls)} kernels, and has {len(groups)} groups")
     for group, step in zip(groups, calls, strict=True):
@@ -90,7 +99,7 @@ def check_part(part: Part) -> None:
         _check_kernel_call(part, group, step)
     counts = _counts(part)
     for step in part.tape.steps:
-        if step.kernel is None:
+        if step.kernel is None or isinstance(step.integers[-1], LoopCode):
             _check_call(part, step, counts)
 
 
@@ -239,7 +248,15 @@ def _check_call(part: Part, step: Step, counts: dict[str, set[tuple[int, int]]])
     integers = step.integers
     name = step.function.rpartition("_")[0]
     slots: list[int] = []
-    if step.function.startswith("tape_") and step.function != "tape_copy_bytes":
+    if integers and isinstance(integers[-1], LoopCode):     # numbers, a slot, code
+        code = integers[-1]
+        check_loop(code)
+        require(code.slot == integers[-2], step.function, "its slot is not that of its code")
+        places, slots = code.operands, [integers[-2]]
+        wanted = 2 * places + len(numbers_of(code)) + 2
+        require(step.function == (MACHINE if step.kernel is None else ""), step.function,
+                "its function")
+    elif step.function.startswith("tape_") and step.function != "tape_copy_bytes":
         places, wanted, slots = _control(step)
     elif step.function == "tape_copy_bytes":
         places, wanted = 2, 5

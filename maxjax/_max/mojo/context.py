@@ -40,6 +40,11 @@ from maxjax._max.mojo.nodes import (
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
 _BOOL = np.dtype(bool)
+# Of a convolution whose windows are multiplied block by block: a row of windows of the result is a
+# small part of a block, all of them do not stay in the cache anyway, and the weights do.
+_MOST_LINE_BYTES = 1 << 17
+_LEAST_WINDOW_BYTES = 1 << 18
+_MOST_WEIGHT_BYTES = 1 << 20
 THREADS = -1 << 62      # a placeholder in a call's integers for the number of threads
 
 
@@ -324,9 +329,17 @@ class MojoContext(Lowering):
         if not strided:
             operands = [self.memory(x) for x in operands]
         call = self.shared(Call((), np.dtype(np.int8), tuple(operands), function,
-                                tuple(integers), strided))
+                                tuple(integers), strided, tuple(
+                                    math.prod(shape) * np.dtype(dtype).itemsize
+                                    for shape, dtype in results)))
         return [self.shared(Result(sizes(shape), np.dtype(dtype), (call,), number))
                 for number, (shape, dtype) in enumerate(results)]
+
+    def matrices(self, kind: str, operands: Sequence[Node], integers: Sequence[int],
+                 results: Sequence[tuple[Sequence[int], Any]]) -> list[Node]:
+        """A function of stacks of matrices (``pack/linalg.mojo``)."""
+        return self.call(f"{kind}_{8 * operands[0].dtype.itemsize}", operands,
+                         (*map(int, integers), THREADS), results)
 
     def _canonical(self, x: Node, axis: int) -> tuple[int, int, int]:
         return math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1:])
@@ -384,6 +397,20 @@ class MojoContext(Lowering):
             (outer, height, width, inner, windows[1], windows[2], *map(int, geometry), THREADS),
             [(shape, x.dtype)])[0]
 
+    def convolve(self, x: Node, weights: Node, result: Sequence[int], window: Sequence[int],
+                 strides: Sequence[int], low: Sequence[int], window_dilation: Sequence[int]
+                 ) -> Node | None:
+        depth, outputs = weights.shape
+        line = result[1] * depth * x.dtype.itemsize
+        if (x.dtype not in (np.float32, np.float64) or 0 in (*x.shape, *weights.shape, *result)
+                or line > _MOST_LINE_BYTES or x.shape[0] * result[0] * line < _LEAST_WINDOW_BYTES
+                or depth * outputs * x.dtype.itemsize > _MOST_WEIGHT_BYTES):
+            return None
+        geometry = (*window, *strides, *low, *window_dilation, 1, 1)
+        return self.call(f"convolve_{x.dtype}", [x, weights],
+                         (*x.shape, *result, *map(int, geometry), outputs, THREADS),
+                         [((x.shape[0], *result, outputs), x.dtype)])[0]
+
     # --- indexing ---
     def gather_rows(self, x: Node, indices: Any, axis: int) -> Node:
         """Slices of ``x`` along ``axis`` at indices (or a NumPy array of them) that are in bounds.
@@ -410,6 +437,11 @@ class MojoContext(Lowering):
         return self.call(f"scatter_rows_{kind}_{x.dtype}", [x, rows, updates],
                          (x.shape[0], x.shape[1], updates.shape[0], 1),
                          [(x.shape, x.dtype)])[0]
+
+    def first_of_sorted(self, x: Node, count: int) -> Node:
+        """The first ``count`` columns of the permutation of ``sort_permutation``, of integers."""
+        return self.call(f"argsort_few_{x.dtype}", [x], (*x.shape, count, THREADS),
+                         [((x.shape[0], count), np.int32)])[0]
 
     def sort_permutation(self, x: Node) -> Node:
         """The int32 permutation that sorts each row of a matrix, stably."""

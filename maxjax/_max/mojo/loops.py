@@ -13,17 +13,26 @@ from typing import TYPE_CHECKING, Any
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Body, Role, Structure
 from maxjax._ir.types import ShapedArray
+from maxjax._max.mojo.emit_loop import loop_form, numbers_of
 from maxjax._max.mojo.nodes import Loop
+from maxjax._max.mojo.scalar_code import MACHINE
+from maxjax._max.mojo.small_loops import SmallLoop, small_loop
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Part, Place, Tape
+
+_SMALL = "a loop over few elements"
 
 
 def emit_loop(part: Part, unit: Loop, number: int) -> None:
     """Adds the calls of a loop to its part; ``number`` is the loop's step in it."""
     calls = _LoopCalls(part, unit, number)
     flow = unit.flow
-    if not flow.is_loop:
+    slot = part.plan.new_slots(1)[0]
+    small = small_loop(part.plan, slot, flow, calls.operands, calls.results)
+    if small is not None:
+        calls.small(small, slot)
+    elif not flow.is_loop:
         calls.switch(flow)
     elif flow.predicate is not None:
         calls.while_loop(flow, flow.predicate)
@@ -78,6 +87,20 @@ class _LoopCalls:
     def result(self, position: int, aval: ShapedArray) -> Place:
         place = self.results.get(position)
         return self.temporary(nbytes_of(aval)) if place is None else place
+
+    def small(self, loop: SmallLoop, slot: int) -> None:
+        """A loop that is one call, of its kernel or of the scalar machine."""
+        form = loop_form(loop.code)
+        places = [self.temporary(loop.code.nbytes), *loop.places]
+        integers = [*(x for place in places for x in place), *numbers_of(loop.code), slot,
+                    loop.code]
+        if form is None:
+            for function in loop.code.functions:
+                self.part.plan.functions.setdefault(function)
+            self.part.plan.other_cost += self.part.plan.times * loop.code.step_nanoseconds
+            self.part.call(MACHINE, integers, _SMALL)
+        else:
+            self.part.kernel_call(form, integers, _SMALL, loop.code.step_nanoseconds)
 
     def scan(self, flow: Structure) -> None:
         body, = flow.producers

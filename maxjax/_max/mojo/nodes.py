@@ -227,15 +227,17 @@ class Call(Unit):
       integers: those that follow the places of operands and results.
       strided: whether the operands may be any views and reshapes; the planner then makes the
         integers, and there are none here. Otherwise each operand is row-major in memory.
+      result_bytes: the size of each result: all are written, also those that nobody reads.
     """
 
     function: str
     integers: tuple[int, ...] = ()
     strided: bool = False
+    result_bytes: tuple[int, ...] = ()
 
     @property
     def details(self) -> tuple[Any, ...]:
-        return self.function, self.integers, self.strided
+        return self.function, self.integers, self.strided, self.result_bytes
 
 
 @node_class

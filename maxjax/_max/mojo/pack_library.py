@@ -39,7 +39,8 @@ PREBUILT = Path(__file__).resolve().parent / "prebuilt"
 MANIFEST = "manifest.json"
 
 # The libraries that every program needs come first.
-_FIRST = ("tape", "vector", "movement", "vector_float32", "vector_bool", "vector_int32", "matmul")
+_FIRST = ("tape", "vector", "scalars", "movement", "vector_float32", "vector_bool", "vector_int32",
+          "matmul")
 _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2
@@ -117,6 +118,8 @@ class Pack:
         # What belongs to a handwritten file, and follows from a table.
         if "elementwise" in texts:
             texts["elementwise"] += _kernel_exports()
+        if "scalars" in texts:
+            texts["scalars"] += vector_operations.singles_text()
         if "vector" in texts:
             texts.update(vector_operations.units())
         return [_Unit(name, texts[name]) for name in sorted(texts, key=lambda name: (

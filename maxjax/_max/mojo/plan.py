@@ -19,7 +19,7 @@ from maxjax._ir.control_flow import UNKNOWN_ITERATIONS
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
-from maxjax._max.mojo.bytecode import MACHINE, GroupCode
+from maxjax._max.mojo.bytecode import GroupCode
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import machine_nanoseconds, pack_nanoseconds, threads_for
 from maxjax._max.mojo.emit import Form
@@ -50,7 +50,9 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
+from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.short_dimensions import turn_short_dimensions
+from maxjax._max.mojo.small_loops import matmul_integers
 from maxjax._transforms.simplify import simplify
 
 # Columns of a reduction accumulated together: their partial results stay in L1.
@@ -65,7 +67,7 @@ class Step(NamedTuple):
     function: str
     kernel: Form | None
     integers: list[Any]     # integers, Tapes, which become their address and length, and
-                            # GroupCodes, their address
+                            # GroupCodes and LoopCodes, their address
     note: str = ""
 
 
@@ -97,7 +99,7 @@ class Plan:
     def __init__(self, jaxpr: Jaxpr, cores: int):
         self.cores = cores
         self.kernels: dict[Form, None] = {}
-        self.codes: list[GroupCode] = []
+        self.codes: list[GroupCode | LoopCode] = []
         self.costs: dict[Form, float] = {}
         self.other_cost = 0.0
         self.times = 1.0
@@ -153,7 +155,6 @@ class Plan:
         for group in self.codes:
             if group.code is None:
                 return None
-            functions[MACHINE] = None
             functions.update(group.code.functions)
         return functions
 
@@ -176,6 +177,8 @@ class Plan:
                 lines += textwrap.wrap(
                     f"{name}: {step.note}" if step.note else name, 100, break_long_words=False,
                     initial_indent="  " * depth, subsequent_indent="  " * (depth + 2))
+                lines += [textwrap.indent(str(x), "  " * (depth + 1)) for x in step.integers
+                          if isinstance(x, LoopCode) and step.kernel is None]
                 tapes = [x for x in step.integers if isinstance(x, Tape)]
                 for number, nested in enumerate(tapes):
                     if len(tapes) > 1:
@@ -409,6 +412,19 @@ class Part:
         self.plan.functions.setdefault(function)
         self.tape.steps.append(Step(function, None, list(integers), note))
 
+    def kernel_call(self, form: Form, integers: list[Any], note: str, cost: float) -> None:
+        """A call of a generated kernel.
+
+        Args:
+          integers: the last is the code that stands in for it.
+          cost: nanoseconds that a call takes until it is compiled.
+        """
+        plan = self.plan
+        plan.kernels[form] = None
+        plan.costs[form] = plan.costs.get(form, 0.0) + plan.times * cost
+        plan.codes.append(integers[-1])
+        self.tape.steps.append(Step("", form, integers, note))
+
     def _emit(self, number: int, unit: Any, detail: Any) -> None:
         if isinstance(unit, Unit) and not isinstance(unit, Loop):
             self.plan.other_cost += self.plan.times * pack_nanoseconds(
@@ -432,17 +448,11 @@ class Part:
             for x in unit.inputs:
                 integers += self.operand_place(x)
             made: dict[int, Node] = {node.number: node for node in results}
-            for position in range(max(made) + 1):
+            for position, size in enumerate(unit.result_bytes):
                 integers += self.place(made[position]) if position in made else (
-                    self._unwanted(number, made))
-            integers += [self.plan.cores if size == THREADS else size
-                         for size in unit.integers]
+                    self.arena_slot, self.arena.allocate(max(size, 1), number, number))
+            integers += [self.plan.cores if x == THREADS else x for x in unit.integers]
             self.call(unit.function, integers, _signature(unit.inputs, results))
-
-    def _unwanted(self, number: int, made: dict[int, Node]) -> Place:
-        """Memory for a result that is never read; results of one call have one size."""
-        size = max(node.nbytes for node in made.values())
-        return self.arena_slot, self.arena.allocate(size, number, number)
 
     def _emit_strided(self, unit: Call) -> None:
         result = next(user for user, _ in self.fusion.users[unit])
@@ -452,22 +462,10 @@ class Part:
                        self.place(result), row_major(source.shape), source.shape, source.dtype)
             return
         a, b = unit.inputs
-        rank = len(a.shape)
-        m, k = a.shape[-2:]
-        n = b.shape[-1]
-        left, right = strided(a).strides, strided(b).strides
-        batch = math.prod(a.shape[:-2])
-
-        def stack(x: Node, strides: Sequence[int]) -> int:
-            """The one stride of the leading dimensions."""
-            wide = [dim for dim in range(rank - 2) if x.shape[dim] != 1]
-            return strides[wide[-1]] if wide else 0
-
         self.call(unit.function, [
             *self.operand_place(a), *self.operand_place(b), *self.place(result),
-            batch, m, n, k, stack(a, left), left[-2], left[-1],
-            stack(b, right), right[-2], right[-1], m * n, n, self.plan.cores],
-            _signature(unit.inputs, [result]))
+            *matmul_integers(a.shape, strided(a).strides, b.shape, strided(b).strides,
+                             self.plan.cores)], _signature(unit.inputs, [result]))
 
     def _copy(self, source: Place, strides: Sequence[int], target: Place,
               target_strides: Sequence[int], shape: Sequence[int], dtype: np.dtype) -> None:
@@ -491,7 +489,6 @@ class Part:
 
     def _emit_group(self, group: Group) -> None:
         kernel = self.kernels[group]
-        self.plan.kernels[kernel.form] = None
         operands = kernel.operands
         points, rows, inner = _walks(group, kernel)
         point_count = math.prod(dim[0] for dim in points)
@@ -505,16 +502,13 @@ class Part:
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
         elements = point_count * row_count * n
-        self.plan.costs[kernel.form] = self.plan.costs.get(kernel.form, 0.0) + (
-            self.plan.times * machine_nanoseconds(group, elements, threads))
-        code = GroupCode(kernel.form, elements, n, bool(rows))
-        self.plan.codes.append(code)
-        integers.append(code)
+        integers.append(GroupCode(kernel.form, elements, n, bool(rows)))
         note = _signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output])
         if threads > 1:
             note += f", {threads} threads"
-        self.tape.steps.append(Step("", kernel.form, integers, note))
+        self.kernel_call(kernel.form, integers, note,
+                         machine_nanoseconds(group, elements, threads))
 
     def _first_element(self, operand: Operand) -> tuple[int, int]:
         """Its location; for an iota 0 and its value."""

@@ -37,7 +37,7 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkp
            "extend.random", "extend.backend", "ffi", "interpreters.mlir",
            "interpreters.partial_eval", "interpreters.xla", "interpreters.pxla", "api_util",
            "scipy.interpolate", "scipy.spatial.transform", "profiler", "monitoring",
-           "distributed", "experimental.jet", "experimental.sparse", "experimental.multihost_utils",
+           "distributed", "experimental.jet", "experimental.sparse", "experimental.sparse.linalg", "experimental.multihost_utils",
            "experimental.layout", "experimental.compilation_cache.compilation_cache",
            "experimental.xla_metadata", "experimental.compute_on", "experimental.hijax",
            "ref", "ad",

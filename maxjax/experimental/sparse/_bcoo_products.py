@@ -62,8 +62,8 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
     v = jnp.asarray(v)
     shape, n_batch = sp_mat.shape, sp_mat.n_batch
     if not v.ndim:
-        return lax.mul(*promoted(sp_mat.data, v)[:1], jnp.broadcast_to(
-            promoted(sp_mat.data, v)[1], sp_mat.data.shape))
+        data, v = promoted(sp_mat.data, v)
+        return data * v
     if np.broadcast_shapes(v.shape, shape) != shape:
         raise NotImplementedError(
             "multiplication between sparse and dense is only implemented for cases where the "

@@ -473,11 +473,11 @@ def bcoo_gather(operand: BCOO, start_indices: Any, dimension_numbers: Any,
             else result
     # So far the dimensions are those of the indices, then those of the parts.
     target = [axis for axis in range(len(shape)) if axis not in numbers.offset_dims]
-    order = np.argsort([*target, *numbers.offset_dims]) if shape else []
+    order: list[int] = np.argsort([*target, *numbers.offset_dims]).tolist() if shape else []
     kept = next(k for k in range(result.n_batch, -1, -1) if set(order[:k]) == set(range(k)))
-    if list(order) != sorted(order):
+    if order != sorted(order):
         result = bcoo_update_layout(result, n_batch=kept)
-        result = bcoo_transpose(result, permutation=tuple(int(i) for i in order))
+        result = bcoo_transpose(result, permutation=order)
     return result
 
 

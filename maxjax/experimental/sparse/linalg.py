@@ -116,13 +116,15 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
     else:
         times = A
     n, k = X.shape
-    if not (dtypes.is_floating(X.dtype) or dtypes.is_complex(X.dtype)):
-        X = X.astype(jnp.float_)
+    if k <= 0:
+        raise ValueError(f"must have search dim > 0, got {k}")
     if k * 5 >= n:
         raise ValueError(f"expected search dim * 5 < matrix dim (got {k * 5}, {n})")
     out = maxjax.eval_shape(times, maxjax.ShapeDtypeStruct((n, 1), X.dtype))
     if out.shape != (n, 1):
         raise ValueError(f"A must be ({n}, {n}) matrix A, got output {out.shape}")
+    if out.dtype != X.dtype:
+        raise ValueError(f"A, X must have same dtypes (were {out.dtype}, {X.dtype})")
     if tol is None:
         tol = jnp.finfo(X.dtype).eps
     with relaxed():

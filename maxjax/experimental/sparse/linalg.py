@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.linalg
 
 import maxjax
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
+from maxjax._base.lazy import scipy_sparse, scipy_sparse_linalg
+from maxjax._higher_order.custom_primitive import ExactFloat
 from maxjax._ir.trace import Array
 from maxjax.experimental.sparse._primitives import sparse_primitive
 from maxjax.experimental.sparse.util import promoted, relaxed, stored_rows
@@ -24,9 +24,9 @@ from maxjax.experimental.sparse.util import promoted, relaxed, stored_rows
 def _solve_on_host(data: Any, indices: Any, indptr: Any, b: Any, transposed: bool) -> np.ndarray:
     data, indices, indptr, b = map(np.asarray, (data, indices, indptr, b))
     size = b.shape[0]
-    mat = scipy.sparse.csr_matrix((data, indices, indptr), shape=(size, size))
+    mat = scipy_sparse.csr_matrix((data, indices, indptr), shape=(size, size))
     mat = mat.T.tocsr() if transposed else mat
-    return scipy.sparse.linalg.spsolve(mat, b).astype(b.dtype)
+    return scipy_sparse_linalg.spsolve(mat, b).astype(b.dtype)
 
 
 def _spsolve(data: Any, indices: Any, indptr: Any, b: Any, *, tol: float, reorder: int) -> Any:
@@ -80,7 +80,7 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6,
     if not (dtypes.is_integer(indices.dtype) and dtypes.is_integer(indptr.dtype)):
         raise ValueError(f"index arrays must be integer typed; got indices.dtype={indices.dtype!r} "
                          f"indptr.dtype={indptr.dtype!r}")
-    return spsolve_p.bind(data, indices, indptr, b, tol=tol, reorder=reorder)
+    return spsolve_p.bind(data, indices, indptr, b, tol=ExactFloat(tol), reorder=reorder)
 
 
 # --- eigenvalues ----------------------------------------------------------------------------------

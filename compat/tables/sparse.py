@@ -117,4 +117,72 @@ TABLE = {
               _B + "f(lambda x, y: x * y)(b, m).todense()",
               _B + "f(lambda x: jnp.tanh(x)[0])(b).todense()", modes="eager jit grad", **_MX)
         + cases(_B + "f(jnp.exp)(b)", _B + "f(lambda x: x + 1)(b)", raises=True, **_M),
+    "jax.experimental.sparse.COO": cases(
+        "r = f.fromdense(m, nse=5); (r.data, r.row, r.col)", "f.fromdense(m, nse=4) @ x",
+        "f.fromdense(m, nse=4).T @ m", "f.fromdense(m, nse=4).T.todense()",
+        "r = f.fromdense(m, nse=4)._sort_indices(); (r.data, r.row)", **_EAGER, **_MX)
+        + cases("f.fromdense(m) * 2", "f.fromdense(m) @ f.fromdense(m)", "f.fromdense(m) @ m",
+                raises=True, **_M),
+    "jax.experimental.sparse.CSR": cases(
+        "r = f.fromdense(m, nse=5); (r.data, r.indices, r.indptr)", "f.fromdense(m, nse=4) @ x",
+        "f.fromdense(m, nse=4).T.todense()", **_EAGER, **_MX)
+        + cases("f.fromdense(m)[0]", "f.fromdense(m).sum()", "f.fromdense(m) @ m[None]",
+                raises=True, **_M),
+    "jax.experimental.sparse.CSC": cases(
+        "r = f.fromdense(m, nse=5); (r.data, r.indices, r.indptr)", "f.fromdense(m, nse=4) @ x",
+        "f.fromdense(m, nse=4).T.todense()", **_EAGER, **_MX),
+    **{f"jax.experimental.sparse.{kind}_fromdense": cases(
+        "f(m, nse=4).data", "f(m, nse=6).data", "f(m, nse=4, index_dtype='int8').todense()",
+        **_EAGER, **_M)
+        for kind in ("coo", "csr")},
+    # JAX's gradients of such matrices are wrong, or raise IndexError, with padding or transposed.
+    **{f"jax.experimental.sparse.{kind}_todense": cases(
+        f"f(jax.experimental.sparse.{kind.upper()}.fromdense(m, nse=5))", **_EAGER, **_M)
+        for kind in ("coo", "csr")},
+    **{f"jax.experimental.sparse.{kind}_matvec": cases(
+        f"f(jax.experimental.sparse.{kind.upper()}.fromdense(m, nse=5), x)",
+        f"f(jax.experimental.sparse.{kind.upper()}.fromdense(m, nse=5), x[:3], transpose=True)",
+        **_EAGER, **_MX) for kind in ("coo", "csr")},
+    **{f"jax.experimental.sparse.{kind}_matmat": cases(
+        f"f(jax.experimental.sparse.{kind.upper()}.fromdense(m, nse=5), m.T)",
+        f"f(jax.experimental.sparse.{kind.upper()}.fromdense(m, nse=5), m, transpose=True)",
+        **_EAGER, **_MX) for kind in ("coo", "csr")},
+    "jax.experimental.sparse.bcoo_conv_general_dilated": cases(
+        "s = jax.experimental.sparse; f(s.BCOO.fromdense(m[:1, None], nse=3), m[1:2, None, :2], "
+        "window_strides=(1,), padding='SAME').todense()",
+        "s = jax.experimental.sparse; f(s.BCOO.fromdense(m[:1, None], nse=3), "
+        "s.BCOO.fromdense(m[1:2, None, :2], nse=1), window_strides=(1,), padding=[(1, 2)])"
+        ".todense()", **_EAGER, **_M),
+    "jax.experimental.sparse.bcoo_dot_general_sampled": cases(
+        "f(m, m, jnp.array([[0, 1], [2, 2]]), dimension_numbers=(((1,), (1,)), ((), ())))",
+        "f(m, m, jnp.array([[[0], [1]]] * 3), dimension_numbers=(((), ()), ((0,), (0,))))",
+        modes="eager jit grad", **_M),
+    "jax.experimental.sparse.bcoo_dynamic_slice": _dense(
+        "f(b, (1, 2), (2, 2))", "f(b, (jnp.int32(-1), jnp.int32(9)), (1, 3))",
+        "f(s.BCOO.fromdense(m, nse=3, n_batch=1), (1, 2), (2, 2))"),
+    "jax.experimental.sparse.bcoo_gather": _dense(
+        "f(b, jnp.array([[0], [2]]), lax.GatherDimensionNumbers((1,), (0,), (0,)), (1, 4))",
+        "f(b, jnp.array([[0], [2]]), lax.GatherDimensionNumbers((0,), (1,), (1,)), (3, 1))"),
+    "jax.experimental.sparse.bcsr_broadcast_in_dim": _dense(
+        "f(s.BCSR.from_bcoo(b), shape=(2, 3, 4), broadcast_dimensions=(1, 2))"),
+    "jax.experimental.sparse.bcsr_concatenate": _dense(
+        "f([s.BCSR.from_bcoo(b)] * 2, dimension=0)", "f([s.BCSR.from_bcoo(b)] * 2, dimension=1)"),
+    "jax.experimental.sparse.bcsr_dot_general": cases(
+        _B + "f(s.BCSR.from_bcoo(b), x, dimension_numbers=(((1,), (0,)), ((), ())))",
+        _B + "f(s.BCSR.from_bcoo(b), m, dimension_numbers=(((0, 1), (0, 1)), ((), ())))",
+        modes="eager jit grad", **_MX),
+    "jax.experimental.sparse.bcsr_extract": cases(
+        _B + "c = s.BCSR.from_bcoo(b); f(c.indices, c.indptr, m + 1)", **_EAGER, **_M),
+    "jax.experimental.sparse.bcsr_sum_duplicates": _dense("f(s.BCSR.from_bcoo(b + b), nse=5)"),
+    "jax.experimental.sparse.linalg.spsolve": cases(
+        "f(x[:3], jnp.arange(3), jnp.arange(4), x[1:])",
+        "s = jax.experimental.sparse; c = s.CSR.fromdense(m[:, :3] + jnp.eye(3), nse=4); "
+        "f(c.data, c.indices, c.indptr, x[1:])", modes="eager jit grad", tol="accumulate", **_MX)
+        + cases("f(x, jnp.arange(4), jnp.arange(4), x)", raises=True, **_MX),
+    "jax.experimental.sparse.linalg.lobpcg_standard": cases(
+        "f(jnp.diag(jnp.arange(1., 21.)) + 0.01, jnp.eye(20)[:, :2] + 0.1)[0]",
+        "abs(f(lambda v: jnp.arange(1., 21.)[:, None] * v, jnp.eye(20)[:, :1] + 0.1)[1]).round(3)",
+        modes="eager jit", tol="loose")
+        + cases("f(jnp.eye(5), jnp.eye(5)[:, :2])", "f(jnp.eye(20)[:5], jnp.ones((20, 1)))",
+                raises=True),
 }

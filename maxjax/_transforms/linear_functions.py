@@ -95,11 +95,15 @@ class LinearFunction:
         else:
             value = operands_of([leaf])[0]
             got = value.aval
+        if got.shape == expected.shape and expected.dtype == dtypes.float0 and self.drops_integers:
+            return None
         if (got.shape != expected.shape or got.dtype != expected.dtype
                 or got.manual_axis_type[1:] != expected.manual_axis_type[1:]):
             raise ValueError(self.mismatch(got, expected, aval))
         return value
 
+    # Whether anything may stand where float0 is expected.
+    drops_integers = False
     # The type of a tangent or cotangent, for a value of the given type.
     type_of_direction: Callable[[ShapedArray], ShapedArray] = staticmethod(ShapedArray.tangent)
 
@@ -151,6 +155,7 @@ class VJP(LinearFunction):
     """Maps cotangents of a function's results to cotangents of its arguments."""
 
     type_of_direction = staticmethod(ShapedArray.cotangent)
+    drops_integers = True
 
     def with_refs(self, *maybe_ct_refs: PyTree) -> Callable[[Any], Any]:
         """The same function, which adds cotangents to references.

@@ -283,7 +283,7 @@ def canonical_axes(axis: Any, rank: int) -> tuple[int, ...]:
     """``axis`` (None: all, an integer, or several) as a sorted tuple counted from the front."""
     if axis is None:
         return tuple(range(rank))
-    if isinstance(axis, (tuple, list)):
+    if isinstance(axis, (tuple, list, range)):
         axes = tuple([canonical_axis(a, rank) for a in axis])
         if len(set(axes)) != len(axes):
             raise ValueError(f"duplicate value in 'axis': {tuple(axis)}")

@@ -1,7 +1,8 @@
 """jax.experimental.sparse: arrays that are mostly zeros.
 
 BCOO and BCSR have batch and dense dimensions and go through ``jit``, ``vmap`` and derivatives; COO,
-CSR and CSC are simple matrices. ``sparsify`` turns functions of dense arrays into such of sparse ones.
+CSR and CSC are simple matrices. ``sparsify`` turns functions of dense arrays into such of sparse
+ones.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _refused(name: str) -> Callable[[BCOO, Any], Any]:
     return refuse
 
 
-def _iterate(mat: BCOO) -> Iterator[Any]:
+def _iterate(mat: Any) -> Iterator[Any]:
     if not mat.ndim:
         raise TypeError("iteration over a 0-d array")
     return (mat[i] for i in range(mat.shape[0]))

@@ -1,8 +1,8 @@
 """Sparse arrays as lists of coordinates: the class, conversions, order and duplicates, layouts.
 
 A BCOO array of shape ``batch + sparse + dense`` has ``data`` of shape ``batch + (nse,) + dense``
-and ``indices`` of shape ``batch + (nse, n_sparse)``. Either may have size 1 along a batch dimension,
-and then stands for all of it. Coordinates out of bounds are padding.
+and ``indices`` of shape ``batch + (nse, n_sparse)``. Either may have size 1 along a batch
+dimension, and then stands for all of it. Coordinates out of bounds are padding.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array, Tracer
-from maxjax.experimental.sparse._base import JAXSparse
+from maxjax.experimental.sparse._base import JAXSparse, Stored, shape_of_rank
 from maxjax.experimental.sparse._primitives import sparse_primitive
 from maxjax.experimental.sparse.util import (
     SparseEfficiencyError,
@@ -70,19 +70,6 @@ def validated(data: Any, indices: Any, shape: Sequence[int]) -> BCOOProperties:
     return BCOOProperties(n_batch, n_sparse, n_dense, nse)
 
 
-def _other_rank(shape: tuple[int, ...], batch: int, children: Sequence[Any]) -> tuple[int, ...]:
-    """The shape of an array whose buffers have lost, or gained, leading axes, as under ``vmap``."""
-    rest = shape[batch:]
-    now = np.broadcast_shapes(*[child.shape[:children[1].ndim - 2] for child in children])
-    old = shape[:batch]
-    if len(now) == len(old) - 1:     # the axis that is gone; a size of 1 may stand for more
-        for axis in range(batch):
-            kept = old[:axis] + old[axis + 1:]
-            if all(size in (1, whole) for size, whole in zip(now, kept, strict=True)):
-                return kept + rest
-    return (*now, *rest)
-
-
 @register_pytree_node_class
 class BCOO(JAXSparse):
     """A sparse array as a list of coordinates, with batch and dense dimensions.
@@ -110,7 +97,7 @@ class BCOO(JAXSparse):
     n_sparse = property(lambda self: self.indices.shape[-1])
     n_dense = property(lambda self: self.data.ndim - 1 - self.n_batch)
     _info = property(lambda self: SparseInfo(self.shape, self.indices_sorted, self.unique_indices))
-    _batch = 0
+    _batch: tuple[int, Stored] = (0, Stored(0))
 
     def __init__(self, args: tuple[Any, Any], *, shape: Sequence[int],
                  indices_sorted: bool = False, unique_indices: bool = False):
@@ -121,7 +108,7 @@ class BCOO(JAXSparse):
         validated(self.data, self.indices, self.shape)
 
     @property
-    def sparse_shape(self) -> tuple[int, ...]:
+    def _sparse_shape(self) -> tuple[int, ...]:
         return self.shape[self.n_batch:self.n_batch + self.n_sparse]
 
     def _layout_text(self) -> str:
@@ -134,19 +121,21 @@ class BCOO(JAXSparse):
                     unique_indices=self.unique_indices)
 
     def tree_flatten(self) -> tuple[Any, Any]:
-        batch = self.n_batch if hasattr(self.indices, "ndim") else self._batch
-        return (self.data, self.indices), (*self._info, batch)
+        known = hasattr(self.indices, "ndim")
+        batch, stored = (self.n_batch, Stored(self.nse)) if known else self._batch
+        return (self.data, self.indices), (*self._info, batch, stored)
 
     @classmethod
     def tree_unflatten(cls, aux_data: Any, children: Any) -> BCOO:
         made = object.__new__(cls)
         made.data, made.indices = children
-        shape, made.indices_sorted, made.unique_indices, batch = aux_data
+        shape, made.indices_sorted, made.unique_indices, batch, stored = aux_data
         now = getattr(made.indices, "ndim", None)
-        if now is not None and getattr(made.data, "ndim", None) is not None and now - 2 != batch:
-            shape = _other_rank(shape, batch, children)
+        if now is not None and now - 2 != batch and hasattr(made.data, "ndim"):
+            shape = shape_of_rank("BCOO", shape, batch, now - 2,
+                                  made.indices.shape[-2] if now > 1 else -1, stored, children)
         made.shape = shape
-        made._batch = batch     # for children that are not arrays
+        made._batch = batch, stored     # for children that are not arrays
         return made
 
     # --- making them ---
@@ -591,7 +580,7 @@ def _last_batch_to_sparse(mat: BCOO) -> BCOO:
 
 
 def _last_sparse_to_dense(mat: BCOO) -> BCOO:
-    size, n_batch, n_dense = mat.sparse_shape[-1], mat.n_batch, mat.n_dense
+    size, n_batch, n_dense = mat._sparse_shape[-1], mat.n_batch, mat.n_dense
     here = mat.indices[..., -1, None] == jnp.arange(size, dtype=mat.indices.dtype)
     data = jnp.expand_dims(mat.data, n_batch + 1)
     here = here.reshape(*here.shape, *(1,) * n_dense)
@@ -600,7 +589,7 @@ def _last_sparse_to_dense(mat: BCOO) -> BCOO:
 
 
 def _first_sparse_to_batch(mat: BCOO) -> BCOO:
-    size, n_batch = mat.sparse_shape[0], mat.n_batch
+    size, n_batch = mat._sparse_shape[0], mat.n_batch
     first = jnp.expand_dims(mat.indices[..., 0], n_batch)
     here = first == jnp.arange(size, dtype=first.dtype)[:, None]
     indices = padded(jnp.expand_dims(mat.indices[..., 1:], n_batch), here,

@@ -62,8 +62,8 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
     v = jnp.asarray(v)
     shape, n_batch = sp_mat.shape, sp_mat.n_batch
     if not v.ndim:
-        return lax.mul(*promoted(sp_mat.data, v)[:1], jnp.broadcast_to(
-            promoted(sp_mat.data, v)[1], sp_mat.data.shape))
+        data, v = promoted(sp_mat.data, v)
+        return data * v
     if np.broadcast_shapes(v.shape, shape) != shape:
         raise NotImplementedError(
             "multiplication between sparse and dense is only implemented for cases where the "
@@ -107,7 +107,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         left, right = lhs.indices[..., :, None, :], rhs.indices[..., None, :, :]
         left_inside = in_bounds(lhs.indices, lhs.shape)[..., :, None]
         right_inside = in_bounds(rhs.indices, rhs.shape)[..., None, :]
-        sizes = list(zip(lhs.sparse_shape, rhs.sparse_shape, strict=True))
+        sizes = list(zip(lhs._sparse_shape, rhs._sparse_shape, strict=True))
         both = [i for i, (a, b) in enumerate(sizes) if a == b]
         met = left_inside & right_inside
         for i in both:

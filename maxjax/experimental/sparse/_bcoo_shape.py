@@ -187,7 +187,7 @@ def _with_nse(mat: BCOO, nse: int) -> BCOO:
     n_batch = mat.n_batch
     data = jnp.concatenate([mat.data, jnp.zeros(
         (*mat.data.shape[:n_batch], more, *mat.data.shape[n_batch + 1:]), mat.dtype)], n_batch)
-    end = np.array(mat.sparse_shape, mat.indices.dtype)
+    end = np.array(mat._sparse_shape, mat.indices.dtype)
     indices = jnp.concatenate([mat.indices, jnp.broadcast_to(
         end, (*mat.indices.shape[:n_batch], more, mat.n_sparse))], n_batch)
     return BCOO((data, indices), shape=mat.shape, unique_indices=mat.unique_indices)
@@ -248,7 +248,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int],
 def _reshaped_indices(mat: BCOO, sparse: tuple[int, ...]) -> Any:
     inside = in_bounds(mat.indices, mat.shape)
     number = jnp.zeros(mat.indices.shape[:-1], mat.indices.dtype)
-    for position, size in enumerate(mat.sparse_shape):
+    for position, size in enumerate(mat._sparse_shape):
         number = number * size + mat.indices[..., position]
     number = jnp.where(inside, number, 0)
     columns = []
@@ -277,7 +277,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
         indices = lax.rev(mat.indices, batch)
         if any(sparse):
             inside = in_bounds(indices, mat.shape)
-            end = np.array(mat.sparse_shape, indices.dtype)
+            end = np.array(mat._sparse_shape, indices.dtype)
             turned = jnp.where(np.array(sparse), end - 1 - indices, indices)
             indices = padded(turned, inside, mat.shape)
     return BCOO((data, indices), shape=mat.shape, unique_indices=mat.unique_indices,
@@ -376,7 +376,7 @@ def _kept(data: Any, indices: Any, inside: Any, n_batch: int) -> tuple[Any, Any]
 
 def _without_surplus(mat: BCOO) -> BCOO:
     """At most as many stored elements as there are places."""
-    most = math.prod(mat.sparse_shape)
+    most = math.prod(mat._sparse_shape)
     return bcoo_sum_duplicates(mat, most) if mat.nse > most else mat
 
 
@@ -473,11 +473,11 @@ def bcoo_gather(operand: BCOO, start_indices: Any, dimension_numbers: Any,
             else result
     # So far the dimensions are those of the indices, then those of the parts.
     target = [axis for axis in range(len(shape)) if axis not in numbers.offset_dims]
-    order = np.argsort([*target, *numbers.offset_dims]) if shape else []
+    order: list[int] = np.argsort([*target, *numbers.offset_dims]).tolist() if shape else []
     kept = next(k for k in range(result.n_batch, -1, -1) if set(order[:k]) == set(range(k)))
-    if list(order) != sorted(order):
+    if order != sorted(order):
         result = bcoo_update_layout(result, n_batch=kept)
-        result = bcoo_transpose(result, permutation=tuple(int(i) for i in order))
+        result = bcoo_transpose(result, permutation=order)
     return result
 
 

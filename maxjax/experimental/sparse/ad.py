@@ -87,7 +87,8 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
     >>> sparse.value_and_grad(lambda m: (m @ jnp.array([2., 3.])))(m)
     (Array(15., dtype=float32), BCOO(float32[2], nse=1))
     """
-    return _of_data(maxjax.value_and_grad, fun, argnums, value_first=True, has_aux=has_aux, **kwargs)
+    return _of_data(maxjax.value_and_grad, fun, argnums, value_first=True, has_aux=has_aux,
+                    **kwargs)
 
 
 def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,

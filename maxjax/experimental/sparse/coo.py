@@ -145,9 +145,8 @@ def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
     Array([0, 1], dtype=int32)
     """
     mat = jnp.asarray(mat)
-    if nse is None:
-        nse = _count_stored_elements(mat)
-    count = static_nse(nse, "coo_fromdense", "COO.fromdense()")
+    count = static_nse(_count_stored_elements(mat) if nse is None else nse, "coo_fromdense",
+                       "COO.fromdense()")
     return COO(_coo_fromdense(mat, nse=count, index_dtype=index_dtype), shape=mat.shape,
                rows_sorted=True)
 
@@ -176,7 +175,7 @@ def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Array:
     >>> sparse.coo_matvec(sparse.COO.fromdense(jnp.eye(2)), jnp.array([1., 2.]))
     Array([1., 2.], dtype=float32)
     """
-    return _coo_matvec(*mat._bufs, v, spinfo=mat._info, transpose=transpose)
+    return _coo_matvec(mat.data, mat.row, mat.col, v, spinfo=mat._info, transpose=transpose)
 
 
 def _coo_matvec(data: Any, row: Any, col: Any, v: Any, *, spinfo: COOInfo,
@@ -193,7 +192,7 @@ def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Array:
     Array([[1.],
            [1.]], dtype=float32)
     """
-    return _coo_matmat(*mat._bufs, B, spinfo=mat._info, transpose=transpose)
+    return _coo_matmat(mat.data, mat.row, mat.col, B, spinfo=mat._info, transpose=transpose)
 
 
 def _coo_matmat(data: Any, row: Any, col: Any, B: Any, *, spinfo: COOInfo,

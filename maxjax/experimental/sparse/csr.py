@@ -181,9 +181,8 @@ def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
     Array([0, 1, 2], dtype=int32)
     """
     mat = jnp.asarray(mat)
-    if nse is None:
-        nse = _count_stored_elements(mat)
-    count = static_nse(nse, "csr_fromdense", "CSR.fromdense()")
+    count = static_nse(_count_stored_elements(mat) if nse is None else nse, "csr_fromdense",
+                       "CSR.fromdense()")
     return CSR(_csr_fromdense(mat, nse=count, index_dtype=index_dtype), shape=mat.shape)
 
 
@@ -210,7 +209,7 @@ def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Array:
     >>> sparse.csr_matvec(sparse.CSR.fromdense(jnp.eye(2)), jnp.array([1., 2.]))
     Array([1., 2.], dtype=float32)
     """
-    return _csr_matvec(*mat._bufs, v, shape=mat.shape, transpose=transpose)
+    return _csr_matvec(mat.data, mat.indices, mat.indptr, v, shape=mat.shape, transpose=transpose)
 
 
 def _csr_matvec(data: Any, indices: Any, indptr: Any, v: Any, *, shape: Sequence[int],
@@ -227,7 +226,7 @@ def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Array:
     Array([[1.],
            [1.]], dtype=float32)
     """
-    return _csr_matmat(*mat._bufs, B, shape=mat.shape, transpose=transpose)
+    return _csr_matmat(mat.data, mat.indices, mat.indptr, B, shape=mat.shape, transpose=transpose)
 
 
 def _csr_matmat(data: Any, indices: Any, indptr: Any, B: Any, *, shape: Sequence[int],

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.linalg
 
 import maxjax
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
+from maxjax._base.lazy import scipy_sparse, scipy_sparse_linalg
+from maxjax._higher_order.custom_primitive import ExactFloat
 from maxjax._ir.trace import Array
 from maxjax.experimental.sparse._primitives import sparse_primitive
 from maxjax.experimental.sparse.util import promoted, relaxed, stored_rows
@@ -24,9 +24,9 @@ from maxjax.experimental.sparse.util import promoted, relaxed, stored_rows
 def _solve_on_host(data: Any, indices: Any, indptr: Any, b: Any, transposed: bool) -> np.ndarray:
     data, indices, indptr, b = map(np.asarray, (data, indices, indptr, b))
     size = b.shape[0]
-    mat = scipy.sparse.csr_matrix((data, indices, indptr), shape=(size, size))
+    mat = scipy_sparse.csr_matrix((data, indices, indptr), shape=(size, size))
     mat = mat.T.tocsr() if transposed else mat
-    return scipy.sparse.linalg.spsolve(mat, b).astype(b.dtype)
+    return scipy_sparse_linalg.spsolve(mat, b).astype(b.dtype)
 
 
 def _spsolve(data: Any, indices: Any, indptr: Any, b: Any, *, tol: float, reorder: int) -> Any:
@@ -80,7 +80,7 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6,
     if not (dtypes.is_integer(indices.dtype) and dtypes.is_integer(indptr.dtype)):
         raise ValueError(f"index arrays must be integer typed; got indices.dtype={indices.dtype!r} "
                          f"indptr.dtype={indptr.dtype!r}")
-    return spsolve_p.bind(data, indices, indptr, b, tol=tol, reorder=reorder)
+    return spsolve_p.bind(data, indices, indptr, b, tol=ExactFloat(tol), reorder=reorder)
 
 
 # --- eigenvalues ----------------------------------------------------------------------------------
@@ -116,11 +116,15 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
     else:
         times = A
     n, k = X.shape
+    if k <= 0:
+        raise ValueError(f"must have search dim > 0, got {k}")
     if k * 5 >= n:
         raise ValueError(f"expected search dim * 5 < matrix dim (got {k * 5}, {n})")
     out = maxjax.eval_shape(times, maxjax.ShapeDtypeStruct((n, 1), X.dtype))
     if out.shape != (n, 1):
         raise ValueError(f"A must be ({n}, {n}) matrix A, got output {out.shape}")
+    if out.dtype != X.dtype:
+        raise ValueError(f"A, X must have same dtypes (were {out.dtype}, {X.dtype})")
     if tol is None:
         tol = jnp.finfo(X.dtype).eps
     with relaxed():
@@ -141,7 +145,6 @@ def _lobpcg(times: Callable[[Any], Any], X: Any, m: int, tol: Any) -> tuple[Any,
     X = _orthonormal(X)
     AX = times(X)
     theta = jnp.sum(jnp.conj(X) * AX, 0).real
-    R = AX - theta * X
 
     def going_on(state: Any) -> Any:
         step, _, _, _, _, converged = state
@@ -149,58 +152,48 @@ def _lobpcg(times: Callable[[Any], Any], X: Any, m: int, tol: Any) -> tuple[Any,
 
     def one_step(state: Any) -> Any:
         step, X, P, R, theta, _ = state
-        # Against what is already spanned, and among themselves; a vector that vanishes is zero.
-        R = _orthonormal(_project_out(X, R))
-        P = _orthonormal(_project_out(jnp.concatenate([X, R], 1), P))
-        S = jnp.concatenate([X, R, P], 1)
-        AS = times(S)
-        gram = _mm(_adjoint(S), AS)
-        values, vectors = jnp.linalg.eigh((gram + _adjoint(gram)) / 2)
+        P = _extension(X, P)
+        R = _extension(jnp.concatenate([X, P], 1), R)
+        # Random directions would do as well as those that have vanished; zeros have Ritz values of
+        # zero, which are the least of a semidefinite matrix.
+        S = jnp.concatenate([X, P, R], 1)
+        gram = _mm(_adjoint(S), times(S))
+        _, vectors = jnp.linalg.eigh((gram + _adjoint(gram)) / 2)
         best = vectors[:, ::-1][:, :k]
-        # The directions of the step: what the new vectors have of all but the old ones.
-        others = best.at[:k].set(0)
-        X_new = _orthonormal(_mm(S, best))
-        P_new = _mm(S, others)
+        # What the new vectors have of all but the old ones is the direction of the step.
+        X_new = _mm(S, best)
+        X_new = X_new / jnp.linalg.norm(X_new, axis=0)
+        P_new = _mm(S[:, k:], best[k:])
         AX = times(X_new)
         theta = jnp.sum(jnp.conj(X_new) * AX, 0).real
         R_new = AX - theta * X_new
-        # Rounding in the products grows with the size of the matrix.
-        residual = jnp.linalg.norm(R_new, axis=0) / (
-            (theta + jnp.max(jnp.abs(theta))) * 10 * n)
-        converged = jnp.sum(residual < tol)
+        # The rounding of a product grows with the size of the matrix.
+        scale = 10 * n * (jnp.linalg.norm(AX, axis=0) + jnp.abs(theta))
+        converged = jnp.sum(jnp.linalg.norm(R_new, axis=0) < tol * scale, dtype=np.int32)
         return step + 1, X_new, P_new, R_new, theta, converged
 
-    state = (0, X, jnp.zeros_like(X), R, theta, jnp.zeros((), np.int32))
-    state = _while(going_on, one_step, state)
-    step, X, _, _, theta, _ = state
+    state = (jnp.zeros((), np.int32), X, jnp.zeros_like(X), AX - theta * X, theta,
+             jnp.zeros((), np.int32))
+    step, X, _, _, theta, _ = lax.while_loop(going_on, one_step, state)
     order = jnp.argsort(-theta)
     return theta[order], X[:, order], step
 
 
-def _while(condition: Any, body: Any, state: Any) -> Any:
-    first = maxjax.tree_util.tree_map(jnp.asarray, state)
-    types = [x.dtype for x in maxjax.tree_util.tree_leaves(first)]
-
-    def cast(state: Any) -> Any:
-        leaves, tree = maxjax.tree_util.tree_flatten(state)
-        return maxjax.tree_util.tree_unflatten(
-            tree, [x.astype(t) for x, t in zip(leaves, types, strict=True)])
-    return lax.while_loop(condition, lambda state: cast(body(state)), first)
-
-
-def _project_out(basis: Any, U: Any) -> Any:
+def _extension(basis: Any, U: Any) -> Any:
+    """An orthonormal basis of what ``U`` adds to the span of an orthonormal one."""
     for _ in range(2):      # once more against the rounding of the first time
         U = U - _mm(basis, _mm(_adjoint(basis), U))
-    return U
+        U = _orthonormal(U)
+    return U - _mm(basis, _mm(_adjoint(basis), U))
 
 
 def _orthonormal(U: Any) -> Any:
     """An orthonormal basis of the same span, with zeros for what is dependent."""
     for _ in range(2):
         scale = jnp.linalg.norm(U, axis=0)
-        U = U / jnp.where(scale == 0, jnp.ones_like(scale), scale)
+        U = U * jnp.where(scale > 0, 1 / jnp.where(scale > 0, scale, 1), 0).astype(U.dtype)
         values, vectors = jnp.linalg.eigh(_mm(_adjoint(U), U))
-        least = jnp.finfo(U.dtype).eps * 10 * jnp.max(values)
-        good = values > least
-        U = _mm(U, vectors) * jnp.where(good, lax.rsqrt(jnp.where(good, values, 1)), 0)
+        least = jnp.finfo(U.dtype).eps * U.shape[1] * 10 * jnp.max(values)
+        factor = jnp.where(values > least, lax.rsqrt(jnp.where(values > least, values, 1)), 0)
+        U = _mm(U, vectors * factor.astype(U.dtype))
     return U

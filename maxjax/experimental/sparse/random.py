@@ -36,15 +36,14 @@ def random_bcoo(key: Any, shape: Sequence[int], *, dtype: Any = jnp.float_,
     size = math.prod(sparse)
     if not 0 <= nse <= size:
         raise ValueError(f"got nse={nse}, expected to be between 0 and {size}")
-    count = math.ceil(nse * size) if 0 < nse < 1 else operator.index(nse)
-    data_key, index_key = random.split(key)
+    count = math.ceil(nse * size) if 0 < nse < 1 else int(nse)
+    data_key, *index_keys = random.split(key, 1 + math.prod(batch))
     kind = jnp.int32 if indices_dtype is None else indices_dtype
     data = generator(data_key, shape=(*batch, count, *dense), dtype=dtype, **kwds)
-    keys = random.split(index_key, math.prod(batch)) if batch else [index_key]
     flat = jnp.stack([random.choice(one, size, (count,), replace=not unique_indices)
-                      for one in keys]) if len(keys) else jnp.zeros((0, count), jnp.int32)
+                      for one in index_keys]) if index_keys else jnp.zeros((0, count), jnp.int32)
+    flat = flat.reshape(*batch, count)
     places = jnp.stack(jnp.unravel_index(flat, sparse), -1) if sparse else jnp.zeros(
-        (*flat.shape, 0), jnp.int32)
-    mat = BCOO((data, places.reshape(*batch, count, len(sparse)).astype(kind)), shape=shape,
-               unique_indices=unique_indices)
+        (*batch, count, 0), jnp.int32)
+    mat = BCOO((data, places.astype(kind)), shape=shape, unique_indices=unique_indices)
     return mat.sort_indices() if sorted_indices else mat

@@ -143,10 +143,11 @@ class SparsifyEnv:
                indptr_ref: int | None = None, indices_sorted: bool = False,
                unique_indices: bool = False) -> SparsifyValue:
         """A sparse value, of new buffers or of some that are there."""
-        refs = [self._push(buffer) if ref is None and buffer is not None else ref
-                for buffer, ref in ((data, data_ref), (indices, indices_ref),
-                                    (indptr, indptr_ref))]
-        return SparsifyValue(tuple(shape), *refs, indices_sorted, unique_indices)
+        data_ref, indices_ref, indptr_ref = [
+            self._push(buffer) if ref is None and buffer is not None else ref
+            for buffer, ref in ((data, data_ref), (indices, indices_ref), (indptr, indptr_ref))]
+        return SparsifyValue(tuple(shape), data_ref, indices_ref, indptr_ref, indices_sorted,
+                             unique_indices)
 
 
 def _is_sparse_obj(arg: Any) -> bool:
@@ -167,7 +168,8 @@ def _to_spvalue(spenv: SparsifyEnv, arg: Any) -> SparsifyValue:
 def _to_array(spenv: SparsifyEnv, value: SparsifyValue) -> Any:
     if value.is_dense():
         return spenv.data(value)
-    flags = {"indices_sorted": value.indices_sorted, "unique_indices": value.unique_indices}
+    flags = {"indices_sorted": bool(value.indices_sorted),
+             "unique_indices": bool(value.unique_indices)}
     if value.is_bcoo():
         return BCOO((spenv.data(value), spenv.indices(value)), shape=value.shape, **flags)
     return BCSR((spenv.data(value), spenv.indices(value), spenv.indptr(value)),
@@ -597,4 +599,4 @@ def _getitem(self: JAXSparse, item: Any) -> Any:
 for _name, _method in {"sum": _bcoo_sum, "reshape": _bcoo_reshape, "transpose": _bcoo_transpose,
                        "__getitem__": _getitem}.items():
     setattr(BCOO, _name, _method)
-BCSR.__getitem__ = _getitem      # type: ignore[assignment, method-assign]
+setattr(BCSR, "__getitem__", _getitem)      # noqa: B010

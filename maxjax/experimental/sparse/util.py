@@ -35,7 +35,7 @@ class SparseEfficiencyWarning(UserWarning):
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
     """An operation does without cuSPARSE: JAX's, on GPUs.
 
-    >>> issubclass(CuSparseEfficiencyWarning, SparseEfficiencyWarning)
+    >>> issubclass(CuSparseEfficiencyWarning, UserWarning)
     True
     """
 

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import statistics
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -41,6 +42,7 @@ step, which is stamped as it comes. After a fixed time nobody reads on, which en
 - Agrees: whether each step printed the same number on both, up to the script's tolerance.
 
 A cell is the ratio (maxjax's time / JAX's): below 1, maxjax is faster.
+A full run measures twice, the second time while another process keeps one core busy.
 `python -m benchmarks --scripts` prints this table alone, of all or of the named scripts. `--busy`
 keeps one core busy meanwhile; `--seconds` and `--rounds` say how long and how often a script runs.
 """
@@ -157,7 +159,8 @@ def script_summary(report: ScriptReport) -> str:
 
 def script_table(report: ScriptReport, library: str) -> Table:
     """The scripts' table for the terminal."""
-    table = Table(title=f"whole scripts, {library} against JAX")
+    busy = ", one core busy" if report.busy else ""
+    table = Table(title=f"whole scripts, {library} against JAX{busy}")
     for heading in SCRIPT_HEADINGS:
         table.add_column(heading)
     for row in script_rows(report.outcomes):
@@ -165,21 +168,21 @@ def script_table(report: ScriptReport, library: str) -> Table:
     return table
 
 
-def script_lines(report: ScriptReport | None) -> list[str]:
+def script_lines(reports: Sequence[ScriptReport]) -> list[str]:
     """The scripts' section of the report."""
     about = ABOUT_SCRIPTS.format(count=len(SCRIPTS))
     lines = ["", "## Whole scripts", "", *about.splitlines()]
-    if report is None:
-        return lines
-    lines += [
-        "",
-        script_conditions(report),
-        script_summary(report),
-        "",
-        "| " + " | ".join(SCRIPT_HEADINGS) + " |",
-        "| --- | ---: | ---: | ---: | ---: | --- |",
-    ]
-    return lines + [markdown_row(row) for row in script_rows(report.outcomes)]
+    for report in reports:
+        lines += [
+            "",
+            script_conditions(report),
+            script_summary(report),
+            "",
+            "| " + " | ".join(SCRIPT_HEADINGS) + " |",
+            "| --- | ---: | ---: | ---: | ---: | --- |",
+            *(markdown_row(row) for row in script_rows(report.outcomes)),
+        ]
+    return lines
 
 
 def markdown_row(row: list[str]) -> str:
@@ -211,7 +214,9 @@ def versions() -> dict[str, Any]:
     }
 
 
-def markdown(outcomes: list[Outcome], library: str, scripts: ScriptReport | None = None) -> str:
+def markdown(
+    outcomes: list[Outcome], library: str, scripts: Sequence[ScriptReport] = ()
+) -> str:
     about = ", ".join(f"{name} {value}" for name, value in versions().items())
     lines = [
         "# Benchmarks",
@@ -256,7 +261,7 @@ def script_data(report: ScriptReport, library: str) -> dict[str, Any]:
 
 
 def as_json(
-    outcomes: list[Outcome], library: str, scripts: ScriptReport | None = None
+    outcomes: list[Outcome], library: str, scripts: Sequence[ScriptReport] = ()
 ) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for figure, result in outcomes:
@@ -273,13 +278,17 @@ def as_json(
             entry["failures"] = result.failures
         figures[figure.name] = entry
     report: dict[str, Any] = {"versions": versions(), "figures": figures}
-    if scripts is not None:
-        report["whole_scripts"] = script_data(scripts, library)
+    if scripts:
+        report["whole_scripts"] = [script_data(each, library) for each in scripts]
     return report
 
 
 def write(
-    outcomes: list[Outcome], library: str, scripts: ScriptReport | None, text: Path, data: Path
+    outcomes: list[Outcome],
+    library: str,
+    scripts: Sequence[ScriptReport],
+    text: Path,
+    data: Path,
 ) -> None:
     text.parent.mkdir(parents=True, exist_ok=True)
     text.write_text(markdown(outcomes, library, scripts), encoding="utf-8")

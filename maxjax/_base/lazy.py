@@ -40,6 +40,8 @@ class LazyModule:
 
 scipy_special = LazyModule("scipy.special")
 scipy_linalg = LazyModule("scipy.linalg")
+cython_blas = LazyModule("scipy.linalg.cython_blas")
+cython_lapack = LazyModule("scipy.linalg.cython_lapack")
 scipy_optimize = LazyModule("scipy.optimize")
 scipy_sparse = LazyModule("scipy.sparse")
 scipy_signal = LazyModule("scipy.signal")

@@ -18,7 +18,9 @@ The ratios are NumPy's best time over the native one's, of the whole rule of a p
                               float32, float64                 16,384     2.2 - 2.5  3.7 - 10
     cummax, cummin            8 to 32 bits, float64            16,384     1.4 - 2.7  2.3 - 8
     the same, not last axis   all                              65,536     1.8 - 20   1.5 - 50
+    top_k                     all                              1,024      1 - 1.8    7
     argmax, argmin            float16                          16,384     2.8        9
+      rows up to 128          all                              32,768                1.9 - 14
       not last axis           integers, float16, float32       65,536     3.2 - 7    1.4 - 21
     scatter_rows, combining   all, rows wider than one         16,384     1.7 - 4    3.5 - 28
       rows of one             float16, bfloat16                16,384     2.0 - 2.9  2.2 - 4.4
@@ -43,6 +45,7 @@ The ratios are NumPy's best time over the native one's, of the whole rule of a p
     spacing                   float32                          65,536 #   1.3 - 2.5  2.2 - 3.6
     digamma, lgamma           float32                          65,536 #   1.2 - 1.6  1.2 - 1.6
     integer_power             int32, uint32                    16,384 #   7          40 - 300
+    LAPACK's factorizations   float32, float64, complex        1,024      1 - 9      1.3 - 15
     searchsorted              int32, float32, float64          16,384 #   7          12
     select                    8, 16 bits                       65,536 #   10         25 - 100
                               32, 64 bits                      65,536 #   1.6 - 2    3
@@ -69,8 +72,14 @@ from maxjax._base import config, dtypes
 # (operands, results last; then the integers that follow them; elements that it handles)
 Function = Callable[[Sequence[np.ndarray], Sequence[int], int], None]
 
+# A large operand, for which more than one thread may be worth it.
+PARALLEL = 1 << 17
+
 # No operand with fewer elements is ever worth it: what a rule compares first.
 FEWEST = 1024
+
+# The functions of stacks of matrices, which exist by the size of an element.
+MATRICES = ("getrf", "potrf", "geqrf", "orgqr", "trsm", "getrs", "syevd", "gesdd", "gesdd_values")
 
 _ALL = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
         "float16 bfloat16 float32 float64")
@@ -88,6 +97,7 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "sort": _from(4096, f"{_SHORT} float16") | _from(16384, "bool"),
     "argsort": _from(4096, "float16 float64")
     | _from(16384, "bool int64 uint64") | _from(65536, "bfloat16"),
+    "argsort_few": _from(1024, f"{_SHORT} int32 int64 uint32 uint64"),
     **{name: _from(16384, f"{_SHORT} float16 float32 float64") for name in ("cumsum", "cumprod")},
     **{name: _from(16384, f"{_SHORT} int32 uint32 float16 float32 float64")
        for name in ("cummax", "cummin")},
@@ -99,6 +109,7 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     **{name: _from(16384, "float16") for name in ("argmax", "argmin")},
     **{f"{name} columns": _from(65536, f"{_SHORT} int32 uint32 int64 float16 float32")
        for name in ("argmax", "argmin")},
+    **{f"{name} short": _from(32768, _ALL) for name in ("argmax", "argmin")},
     **{f"scatter_rows_{kind}": _from(16384, _ALL.removeprefix("bool "))
        for kind in ("add", "mul", "min", "max")},
     **{f"scatter_rows_{kind} elements": _from(16384, "float16 bfloat16")
@@ -111,6 +122,7 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "select": _from(65536, _ALL),
     "searchsorted": _from(16384, "int32 float32 float64"),
     **{name: _from(16384, "float32") for name in ("isclose", "reduce_precision")},
+    **{name: _from(1024, "float32 float64 complex64 complex128") for name in MATRICES},
     "integer_power": _from(16384, "int32 uint32"),
     **{name: _from(16384, "float32") for name in ("frexp", "hypot", "logaddexp", "logaddexp2")},
     "spacing": _from(65536, "float32"),
@@ -120,6 +132,8 @@ LEAST: dict[str, dict[np.dtype, int]] = {
 # functions and for positions of extremes.
 COLUMNS = 16
 WIDE_COLUMNS = 256
+# Rows up to this length have their extremes found several rows at a time.
+SHORT_ROWS = 128
 # The widths of rows that are set faster: others NumPy copies as well, or better.
 SET_WIDTHS = range(2, 9)
 
@@ -186,7 +200,7 @@ def _ask(kind: str, dtype: np.dtype) -> Function | None:
 def function_name(kind: str, dtype: np.dtype) -> str:
     """What the provider knows a function by."""
     name = kind.partition(" ")[0]
-    if name in ("copy", "select"):
+    if name in ("copy", "select", *MATRICES):
         return f"{name}_{8 * dtype.itemsize}"
     return name if name == "threefry2x32" else f"{name}_{dtype.name}"
 

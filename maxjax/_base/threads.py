@@ -23,6 +23,7 @@ give is computed again.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -39,6 +40,14 @@ _LONGEST_WAIT_SECONDS = 10.0
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 _calls: list[Callable[[], Callable[[], None] | None]] = []
+
+
+@functools.cache
+def cores() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class _Process:

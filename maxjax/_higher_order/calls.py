@@ -29,7 +29,7 @@ Apply = Callable[[dict[str, Any], ClosedJaxpr, Sequence[Any]], list[Any]]
 
 def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
                    apply: Apply | None = None, per_operand: Mapping[str, object] | None = None,
-                   **rules: Any) -> Primitive:
+                   kind: type[Primitive] = Primitive, **rules: Any) -> Primitive:
     """A primitive that calls the jaxpr in one of its parameters.
 
     Args:
@@ -39,6 +39,7 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
         parameters as they are.
       per_operand: parameters that may be tuples, with something for each operand, and what they
         hold for the operands that those rules add.
+      kind: the class of the primitive.
       rules: all others, which may replace those that calls have in common.
     """
     primitive: Primitive
@@ -104,7 +105,7 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
         "evaluate": lambda *values, **params: interpreter(params[param])(*values),
         "lower": lambda ctx, *values, **params: ctx.lower_closed(params[param], values),
         "factors": call_factors, "multiple_results": True, "cacheable": False, "calls": param}
-    primitive = Primitive(
+    primitive = kind(
         name, **{**common, **{rule: following[rule] for rule in follow}, **rules})
     return primitive
 

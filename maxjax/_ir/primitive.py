@@ -12,7 +12,7 @@ their signatures for type checkers):
     A faster callable of the arrays for given types; ``evaluate`` with its params bound if absent.
 ``lower(ctx, *values, **params)``
     The lowering, through what the backend's context offers; None means a host step, and then
-    ``host_reason`` says why.
+    ``host_reason`` says why. With both, the graph backend alone leaves it to the host.
 ``jvp(primals, tangents, **params)``
     (result, tangent); a tangent of None is zero.
 ``linearize(trace, primals, tangents, **params)``
@@ -105,8 +105,8 @@ their signatures for type checkers):
     equations one by one: within a program a device has no effect.
 
 ``calls_blas``
-    True where NumPy calls BLAS, which does not survive a fork during a call that uses its threads:
-    forks wait for it.
+    True where NumPy calls BLAS, whose number of threads follows what else runs. It does not survive
+    a fork during a call that uses them: forks wait for it.
 
 Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, and 1 equals 1.0.
 """
@@ -119,6 +119,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import caches, threads
+from maxjax._base.blas import blas_threads
 from maxjax._base.errors import InternalError
 from maxjax._ir.control_flow import ControlFlow
 from maxjax._ir.dimensions import state as dimensions
@@ -326,10 +327,11 @@ def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: Par
             math.prod(sizes) <= _SMALL_PRODUCT):
         return run
 
-    def run_unforked(*arrays: np.ndarray) -> HostValue | Sequence[HostValue]:
+    def run_with_blas(*arrays: np.ndarray) -> HostValue | Sequence[HostValue]:
+        blas_threads.look()
         with threads.unforked:
             return run(*arrays)
-    return run_unforked
+    return run_with_blas
 
 
 def _own_runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: Params,

@@ -37,6 +37,18 @@ class Lowering:
         """Each row of a matrix sorted; None where ``sort_permutation`` must be used."""
         return None
 
+    def first_of_sorted(self, x: Any, count: int) -> Any:
+        """The first ``count`` columns of the permutation that sorts each row, of integers."""
+        return self.slice(self.sort_permutation(x), (0, 0), (self.shape(x)[0], count), None)
+
+    def convolve(self, x: Any, weights: Any, result: Sequence[int], window: Sequence[int],
+                 strides: Sequence[int], low: Sequence[int], window_dilation: Sequence[int]
+                 ) -> Any:
+        """The windows of x (outer, height, width, inner), each ``window`` high and wide, times
+        ``weights`` (K inner, outputs): (outer, rows, columns, outputs); None where unfolding and
+        a product are to be used."""
+        return None
+
     def is_column_index(self, x: Any) -> bool:
         """Whether each element of a matrix is known to be its column's number."""
         return False

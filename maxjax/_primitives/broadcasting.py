@@ -38,6 +38,24 @@ def _broadcast_in_dim_evaluate(x: np.ndarray, *, shape: Shape,
     return np.broadcast_to(x, shape)
 
 
+def _broadcast_in_dim_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                                 out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
+    """Of a scalar: a view of its memory, which NumPy's ``broadcast_to`` takes four times as long
+    to make."""
+    aval, = in_avals
+    dtype, shape = dtypes.physical(aval.dtype), params["shape"]
+    if aval.shape or dtypes.is_key(aval.dtype) or dtype.kind not in "biufc" or (
+            not all(type(size) is int and size for size in shape)):
+        return None
+    strides = (0,) * len(shape)
+
+    def spread(x: np.ndarray) -> np.ndarray:
+        view: np.ndarray = np.ndarray(shape, dtype, np.asarray(x, dtype), 0, strides)
+        view.flags.writeable = False
+        return view
+    return spread
+
+
 def _broadcast_in_dim_transpose(cotangent: Array, operand: Linear, *, shape: Shape,
                                 broadcast_dimensions: tuple[int, ...]) -> list[Array]:
     kept = {dim for dim, size in zip(broadcast_dimensions, operand.shape, strict=True)
@@ -70,6 +88,7 @@ broadcast_in_dim_p = linear_primitive(
                           if name == "broadcast_dimensions" and dims},
     abstract=lambda x, *, shape, broadcast_dimensions: ShapedArray(shape, x.dtype, x.weak_type),
     evaluate=_broadcast_in_dim_evaluate,
+    specialize=_broadcast_in_dim_specialize,
     lower=lambda ctx, x, *, shape, broadcast_dimensions: ctx.broadcast(
         x, shape, broadcast_dimensions),
     transpose=_broadcast_in_dim_transpose,

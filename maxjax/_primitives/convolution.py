@@ -265,6 +265,12 @@ def window_positions(spatial: Sequence[int], window: Sequence[int], result: tupl
     return total.reshape(math.prod(result), math.prod(window))
 
 
+def _two(values: Iterable[int], filler: int) -> tuple[int, ...]:
+    """Of one spatial dimension or two, as of two."""
+    values = tuple(values)
+    return (filler,) * (2 - len(values)) + values
+
+
 def _unfold(ctx: Lowering, rows: np.ndarray, window: Sequence[int], result: tuple[int, ...],
             strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
             lhs_dilation: tuple[int, ...], rhs_dilation: tuple[int, ...]) -> Any:
@@ -279,19 +285,53 @@ def _unfold(ctx: Lowering, rows: np.ndarray, window: Sequence[int], result: tupl
     if 0 in shape or 0 in spatial:
         return ctx.full(shape, 0, ctx.dtype(rows))
     if len(spatial) in (1, 2):
-        def two(values: Iterable[int], filler: Any) -> Any:
-            return (filler,) * (2 - len(spatial)) + tuple(values)
-
         return ctx.sliding(
-            "unfold", [ctx.reshape(rows, (batch, *two(spatial, 1), features))],
-            (batch, *two(result, 1), places * features), two(window, 1), two(strides, 1),
-            two((low for low, _ in padding), 0), two(rhs_dilation, 1), two(lhs_dilation, 1))
+            "unfold", [ctx.reshape(rows, (batch, *_two(spatial, 1), features))],
+            (batch, *_two(result, 1), places * features), _two(window, 1), _two(strides, 1),
+            _two((low for low, _ in padding), 0), _two(rhs_dilation, 1), _two(lhs_dilation, 1))
     config = [(low, high, ld - 1) for (low, high), ld in zip(padding, lhs_dilation, strict=True)]
     rows = ctx.pad(rows, ctx.scalar(0, rows), ((0, 0, 0), *config, (0, 0, 0)))
     spatial = ctx.shape(rows)[1:-1]
     rows = ctx.reshape(rows, (batch, math.prod(spatial), features))
     indices = window_positions(spatial, window, result, strides, rhs_dilation)
     return ctx.gather_rows(rows, indices.reshape(-1).astype(np.int32), 1)
+
+
+def _by_phases(ctx: Lowering, convolved: Callable[..., Any], weights: Any, spatial: Sequence[int],
+               result: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+               lhs_dilation: tuple[int, ...]) -> Any:
+    """A convolution of a dilated lhs without products by the holes; strides are 1.
+
+    Along a dimension of dilation d, position d q + p of the result meets the elements k of the
+    window for which (d q + p + k - low) / d is an element of lhs: every d-th, from (low - p) mod d
+    on. So each p is a convolution with a part of the window, and their results alternate.
+    """
+    window, rank = ctx.shape(weights)[:-2], len(spatial)
+    others = ctx.shape(weights)[-2:]
+    counts = tuple(-(-size // d) for size, d in zip(result, lhs_dilation, strict=True))
+    parts = []
+    for phase in np.ndindex(*lhs_dilation):
+        firsts = [(low - p) % d for p, d, (low, _) in zip(
+            phase, lhs_dilation, padding, strict=True)]
+        shape = [max(0, -(-(size - first) // d)) for size, first, d in zip(
+            window, firsts, lhs_dilation, strict=True)]
+        lows = [(low - p - first) // d for (low, _), p, first, d in zip(
+            padding, phase, firsts, lhs_dilation, strict=True)]
+        pads = tuple((low, count + places - 1 - size - low) for low, count, places, size in zip(
+            lows, counts, shape, spatial, strict=True))
+        part = ctx.slice(weights, (*firsts, 0, 0), (*window, *others), (*lhs_dilation, 1, 1)) if (
+            0 not in shape) else ctx.full((*shape, *others), 0, ctx.dtype(weights))
+        parts.append(convolved(part, counts, pads, (1,) * rank))
+    # (batch, counts, G O) of each phase to (batch, counts and phases in turn, G O)
+    batch, *_, outputs = ctx.shape(parts[0])
+    parts = [ctx.reshape(part, (batch, *(size for count in counts for size in (count, 1)), outputs))
+             for part in parts]
+    for dim in reversed(range(rank)):
+        d = lhs_dilation[dim]
+        parts = [ctx.concatenate(parts[i:i + d], 2 + 2 * dim) for i in range(0, len(parts), d)]
+    whole = ctx.reshape(parts[0], (batch, *(
+        count * d for count, d in zip(counts, lhs_dilation, strict=True)), outputs))
+    return ctx.slice(whole, (0,) * (rank + 2), (batch, *result, outputs), None)
 
 
 def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int, ...],
@@ -308,7 +348,6 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int
         compute = dtypes.int32
     lhs, rhs = ctx.convert(lhs, compute), ctx.convert(rhs, compute)
     batch, features = _sizes(left.shape, lhs_spec[:2])
-    window = _sizes(right.shape, rhs_spec[2:])
     result = _sizes(out.shape, out_spec[2:])
     groups = max(feature_group_count, batch_group_count)
     if feature_group_count > 1:
@@ -316,7 +355,6 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int
     else:
         batch //= groups
     outputs = out.shape[out_spec[1]] // groups
-    places, positions = math.prod(window), math.prod(result)
     spatial = _sizes(left.shape, lhs_spec[2:])
     # rows: (groups, batch, spatial, features)
     rows = ctx.transpose(lhs, (lhs_spec[0], *lhs_spec[2:], lhs_spec[1]))
@@ -324,21 +362,40 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int
         rows = ctx.reshape(rows, (batch, math.prod(spatial), groups, features))
         rows = ctx.transpose(rows, (2, 0, 1, 3))
     rows = ctx.reshape(rows, (groups * batch, *spatial, features))
-    rows = _unfold(ctx, rows, window, result, window_strides, padding, lhs_dilation, rhs_dilation)
     weights = ctx.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
-    depth = places * features
-    if groups == 1:
-        rows = ctx.reshape(rows, (batch * positions, depth))
-        weights = ctx.reshape(weights, (depth, outputs))
+
+    def convolved(weights: Any, result: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+                  lhs_dilation: tuple[int, ...]) -> Any:
+        """(batch, P, G O), of weights (K, C, G O)."""
+        window = ctx.shape(weights)[:-2]
+        depth, positions = math.prod(window) * features, math.prod(result)
+        if (groups == 1 and len(window) in (1, 2) and math.prod(window) > 1
+                and math.prod(lhs_dilation) == 1):
+            x = ctx.reshape(rows, (batch, *_two(spatial, 1), features))
+            at_once = ctx.convolve(
+                x, ctx.reshape(weights, (depth, outputs)), _two(result, 1), _two(window, 1),
+                _two(window_strides, 1), _two((low for low, _ in padding), 0),
+                _two(rhs_dilation, 1))
+            if at_once is not None:
+                return ctx.reshape(at_once, (batch, *result, outputs))
+        unfolded = _unfold(ctx, rows, window, result, window_strides, padding, lhs_dilation,
+                           rhs_dilation)
+        if groups == 1:
+            product = ctx.matmul(ctx.reshape(unfolded, (batch * positions, depth)),
+                                 ctx.reshape(weights, (depth, outputs)))
+        else:
+            unfolded = ctx.reshape(unfolded, (groups, batch * positions, depth))
+            weights = ctx.reshape(weights, (depth, groups, outputs))
+            product = ctx.matmul(unfolded, ctx.transpose(weights, (1, 0, 2)))
+            product = ctx.reshape(product, (groups, batch * positions, outputs))
+            product = ctx.transpose(product, (1, 0, 2))
+        return ctx.reshape(product, (batch, *result, groups * outputs))
+
+    if (math.prod(lhs_dilation) > 1 and out.size and math.prod(right.shape)
+            and all(step == 1 for step in (*window_strides, *rhs_dilation))):
+        product = _by_phases(ctx, convolved, weights, spatial, result, padding, lhs_dilation)
     else:
-        rows = ctx.reshape(rows, (groups, batch * positions, depth))
-        weights = ctx.reshape(weights, (depth, groups, outputs))
-        weights = ctx.transpose(weights, (1, 0, 2))
-    product = ctx.matmul(rows, weights, transpose_a=False, transpose_b=False)
-    if groups > 1:
-        product = ctx.reshape(product, (groups, batch * positions, outputs))
-        product = ctx.transpose(product, (1, 0, 2))
-    product = ctx.reshape(product, (batch, *result, groups * outputs))
+        product = convolved(weights, result, padding, lhs_dilation)
     order = [0] * out.ndim
     order[out_spec[0]], order[out_spec[1]] = 0, out.ndim - 1
     for number, dim in enumerate(out_spec[2:]):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, native
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
@@ -18,7 +18,9 @@ from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import eq
 from maxjax._primitives.creation import full, iota
 from maxjax._primitives.joining import concatenate
+from maxjax._primitives.lapack import Call, address, bits, run, stack_size
 from maxjax._primitives.linalg_rules import (
+    HOST_REASON,
     adjoint,
     as_dtype,
     each,
@@ -28,6 +30,7 @@ from maxjax._primitives.linalg_rules import (
     like,
     linalg_primitive,
     lower,
+    many_small,
     matmul,
     on_diagonal,
     real,
@@ -41,7 +44,15 @@ from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.slicing import pad, slice_in_dim
 from maxjax._primitives.widths import FLOATING, WIDER, accepted
 
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+
 # --- cholesky -------------------------------------------------------------------------------------
+
+
+def _cholesky_call(a: ShapedArray) -> Call:
+    return Call("potrf", (stack_size(a), a.shape[-1], address("potrf", a.dtype),
+                          bits(math.nan, a.dtype)), [a])
 
 
 def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> Any:
@@ -61,6 +72,7 @@ cholesky_p = linalg_primitive(
     # The upper triangle is zero even where the matrix is not positive definite.
     evaluate=lambda a: np.tril(together(
         lambda x: (np.linalg.cholesky(x),), [ShapedArray(a.shape, a.dtype)], a)[0]),
+    calls=_cholesky_call,
     jvp=_cholesky_jvp,
 )
 
@@ -115,6 +127,46 @@ def _lu_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
     return factors, pivots, permutation_of(pivots, len(a))
 
 
+def _lu_evaluate(a: np.ndarray) -> list[np.ndarray]:
+    a = np.asarray(a)
+    avals = _lu_abstract(ShapedArray(a.shape, a.dtype))
+    if not many_small(a.shape):
+        return each(_lu_one, avals, a)
+    return [x.reshape(aval.shape) for x, aval in zip(
+        _lu_together(a.reshape(-1, *a.shape[-2:])), avals, strict=True)]
+
+
+def _lu_together(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Elimination in all matrices (batch, m, n) at once: operations on vectors over the batch."""
+    count, m, n = a.shape
+    k = min(m, n)
+    x = np.ascontiguousarray(a.transpose(1, 2, 0))
+    every = np.arange(count)
+    order = np.repeat(np.arange(m, dtype=np.int32)[:, None], count, 1)
+    pivots = np.empty((k, count), np.int32)
+    with np.errstate(all="ignore"):
+        for i in range(k):
+            column = x[i:, i]
+            # LAPACK's magnitude of complex numbers.
+            size = np.abs(column) if x.dtype.kind == "f" else (
+                np.abs(column.real) + np.abs(column.imag))
+            row = pivots[i] = i + np.argmax(np.where(np.isnan(size), -1, size), axis=0)
+            held, x[i] = x[row, :, every].T, x[i].copy()
+            x[row, :, every] = x[i].T
+            x[i] = held
+            order[row, every], order[i] = order[i].copy(), order[row, every]
+            # A column of zeros is left as it is.
+            x[i + 1:, i] = np.where(x[i, i] == 0, x[i + 1:, i], x[i + 1:, i] / x[i, i])
+            x[i + 1:, i + 1:] -= x[i + 1:, i, None] * x[i, i + 1:]
+    return (np.ascontiguousarray(x.transpose(2, 0, 1)), np.ascontiguousarray(pivots.T),
+            np.ascontiguousarray(order.T))
+
+
+def _lu_call(a: ShapedArray) -> Call:
+    return Call("getrf", (stack_size(a), *a.shape[-2:], address("getrf", a.dtype)),
+                _lu_abstract(a))
+
+
 def permuted_rows(x: Array, order: Array) -> Any:
     """The rows of matrices in the given order: a product with the permutation's matrix."""
     batch = len(x.shape) - 2
@@ -149,7 +201,7 @@ def _lu_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> Any:
 
 lu_p = linalg_primitive(
     "lu", abstract=_lu_abstract, jvp=_lu_jvp, multiple_results=True,
-    evaluate=lambda a: each(_lu_one, _lu_abstract(ShapedArray(a.shape, a.dtype)), a),
+    evaluate=_lu_evaluate, calls=_lu_call,
 )
 
 
@@ -180,8 +232,22 @@ def _householder_one(a: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray]:
     return fitted(lapack("orgqr ungqr", a.dtype), a, taus)[0],
 
 
+@functools.cache
+def _product_workspace(m: int, n: int, k: int, dtype: np.dtype) -> int:
+    routine = lapack("orgqr ungqr", dtype)
+    size = routine(np.empty((m, n), dtype), np.empty(k, dtype), lwork=-1)[-2][0].real
+    return max(int(size), n)
+
+
+def _product_call(a: ShapedArray, taus: ShapedArray) -> Call:
+    m, n = a.shape[-2:]
+    k = taus.shape[-1]
+    return Call("orgqr", (stack_size(a), m, n, k, address("orgqr ungqr", a.dtype),
+                          _product_workspace(m, n, k, a.dtype)), [a])
+
+
 householder_product_p = linalg_primitive(
-    "householder_product",
+    "householder_product", calls=_product_call,
     abstract=lambda a, taus: ShapedArray(a.shape, a.dtype, weak(a, taus)),
     evaluate=lambda a, taus: each(
         _householder_one, [ShapedArray(a.shape, a.dtype)], a, taus, ranks=(2, 1))[0],
@@ -228,8 +294,20 @@ def _geqrf_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
     return fitted(lapack("geqrf", a.dtype), a)
 
 
+@functools.cache
+def _geqrf_workspace(m: int, n: int, dtype: np.dtype) -> int:
+    size, _ = lapack("geqrf_lwork", dtype)(m, n)
+    return max(int(size.real), n)
+
+
+def _geqrf_call(a: ShapedArray) -> Call:
+    m, n = a.shape[-2:]
+    return Call("geqrf", (stack_size(a), m, n, address("geqrf", a.dtype),
+                          _geqrf_workspace(m, n, a.dtype)), _geqrf_abstract(a))
+
+
 geqrf_p = linalg_primitive(
-    "geqrf", abstract=_geqrf_abstract, multiple_results=True,
+    "geqrf", abstract=_geqrf_abstract, multiple_results=True, calls=_geqrf_call,
     evaluate=lambda a: each(_geqrf_one, _geqrf_abstract(ShapedArray(a.shape, a.dtype)), a),
     no_derivative="the reflections of a QR decomposition have no derivative in JAX either",
 )
@@ -243,17 +321,39 @@ def _qr_abstract(a: ShapedArray, *, full_matrices: bool, pivoting: bool,
     return (*factors, like(a, (*batch, n), dtypes.int32)) if pivoting else factors
 
 
+def _qr_lower(ctx: Lowering, a: Any, *, full_matrices: bool, pivoting: bool,
+              use_magma: bool | None) -> Any:
+    m, n = ctx.in_avals[0].shape[-2:]
+    columns = m if full_matrices else min(m, n)
+
+    def reflections(a: Array) -> tuple[Any, Any]:
+        packed, taus = geqrf_p.bind(a)
+        batch = len(a.shape) - 2
+        vectors = slice_in_dim(packed, 0, min(m, n), batch + 1)
+        none = ((0, 0, 0),) * (batch + 1)
+        vectors = pad(vectors, 0, (*none, (0, columns - min(m, n), 0)))
+        return (householder_product_p.bind(vectors, taus),
+                upper(slice_in_dim(packed, 0, columns, batch)))
+
+    return ctx.decompose(reflections, a)
+
+
 def _qr_one(a: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
     packed, taus = fitted(lapack("geqrf", a.dtype), a)
     return _unpacked(packed, taus, columns)
 
 
+def _for_product(packed: np.ndarray, columns: int) -> np.ndarray:
+    """The reflections of packed decompositions, with zeros up to so many columns."""
+    k = min(packed.shape[-2:])
+    vectors = np.zeros((*packed.shape[:-1], columns), packed.dtype)
+    vectors[..., :k] = packed[..., :k]
+    return vectors
+
+
 def _unpacked(packed: np.ndarray, taus: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
     """Q and R of a packed decomposition."""
-    k = len(taus)
-    vectors = np.zeros((len(packed), columns), packed.dtype)
-    vectors[:, :k] = packed[:, :k]
-    return _householder_one(vectors, taus)[0], np.triu(packed[:columns])
+    return _householder_one(_for_product(packed, columns), taus)[0], np.triu(packed[:columns])
 
 
 def _pivoted_one(a: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
@@ -278,6 +378,15 @@ def _qr_evaluate(a: np.ndarray, *, full_matrices: bool, pivoting: bool, use_magm
     if not a.size:
         q = np.broadcast_to(np.eye(m, k, dtype=a.dtype), (*batch, m, k))
         return [q, np.zeros((*batch, k, n), a.dtype)]
+    reflections = run(_geqrf_call(ShapedArray(a.shape, a.dtype)), [a]) if (
+        a.size >= native.FEWEST) else None
+    if reflections is not None:
+        packed, taus = reflections
+        vectors = _for_product(packed, k)
+        product = run(_product_call(ShapedArray(vectors.shape, a.dtype),
+                                    ShapedArray(taus.shape, a.dtype)), [vectors, taus])
+        if product is not None:
+            return [product[0], np.triu(packed[..., :k, :])]
     if batch and math.prod(batch) > 1:      # NumPy's loop over a batch; it computes in double
         return list(np.linalg.qr(a, "complete" if full_matrices else "reduced"))
     return each(lambda x: _qr_one(x, k), avals, a)
@@ -339,8 +448,10 @@ def _qr_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, full_matrice
     return list(outs), [q_tangent, concatenate([r_tangent, zeros], row), *[None] * pivoting]
 
 
-qr_p = linalg_primitive("qr", abstract=_qr_abstract, evaluate=_qr_evaluate, jvp=_qr_jvp,
-                        multiple_results=True)
+qr_p = linalg_primitive(
+    "qr", abstract=_qr_abstract, evaluate=_qr_evaluate, jvp=_qr_jvp, lower=_qr_lower,
+    host_condition=lambda a, *, pivoting, **params: HOST_REASON if pivoting else None,
+    multiple_results=True)
 
 # --- symmetric product ----------------------------------------------------------------------------
 

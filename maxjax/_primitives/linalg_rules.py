@@ -7,17 +7,19 @@ its batching rule only moves an axis to the front.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, native
 from maxjax._base.lazy import scipy_linalg
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import BatchAxis, Value
+from maxjax._ir.typing import BatchAxis, Params, Shape, Value
+from maxjax._primitives import lapack as lapack_calls
 from maxjax._primitives.arithmetic import add, real_p
 from maxjax._primitives.arithmetic import conj as elementwise_conj
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
@@ -25,15 +27,16 @@ from maxjax._primitives.comparison import eq, ge, select
 from maxjax._primitives.contraction import dot_general
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full, iota
+from maxjax._primitives.lapack import LAPACK_DTYPES, Call
 from maxjax._primitives.layout import move_axis, transpose
 from maxjax._primitives.rules import FactorRule, batch_factors
-from maxjax._primitives.widths import INEXACT
+from maxjax._primitives.widths import INEXACT, WIDER
 
 if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
     from maxjax._primitives.widths import Accepted
 
 HOST_REASON = "MAX has no LAPACK"
-LAPACK_DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 
 # --- on tracers -----------------------------------------------------------------------------------
 
@@ -145,6 +148,11 @@ def check(info: int) -> None:
         raise np.linalg.LinAlgError(f"info = {info}")
 
 
+def many_small(shape: Shape) -> bool:
+    """Whether operations on vectors over the batch are faster than a call for each matrix."""
+    return 0 < max(shape[-2:]) <= 16 and math.prod(shape[:-2]) >= 64
+
+
 _FAILED = {"f": np.nan, "c": complex(np.nan, np.nan)}
 
 
@@ -175,25 +183,86 @@ def each(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: np
 
 def together(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: np.ndarray
              ) -> list[np.ndarray]:
-    """``each``, for functions that take a batch: all matrices at once, if none fails."""
+    """``each``, for functions that take a batch and fail for all of it if one matrix does.
+
+    The halves of a batch that fails are tried again, so that a few failures cost little.
+    """
     arrays = tuple(map(np.asarray, arrays))
     try:
         return [np.asarray(x, aval.dtype) for x, aval in zip(
             function(*arrays), avals, strict=True)]
     except np.linalg.LinAlgError:
+        pass
+    batch = arrays[0].shape[:-2]
+    count = math.prod(batch)
+    if count <= 1:
         return each(function, avals, *arrays)
+    middle = count // 2
+    flat = [x.reshape(count, *x.shape[len(batch):]) for x in arrays]
+    halves = [together(function, [
+        ShapedArray((stop - start, *aval.shape[len(batch):]), aval.dtype) for aval in avals],
+        *[x[start:stop] for x in flat]) for start, stop in ((0, middle), (middle, count))]
+    return [np.concatenate(parts).reshape(aval.shape) for parts, aval in zip(
+        zip(*halves, strict=True), avals, strict=True)]
 
 
 # --- the primitives -------------------------------------------------------------------------------
 
 
+def _through_lapack(calls: Callable[..., Call | None], evaluate: Callable[..., Any],
+                    multiple_results: bool) -> dict[str, Any]:
+    """The rules of a primitive for which the pack has a function (``linalg_primitive``)."""
+    def call_for(avals: Sequence[ShapedArray], params: Params) -> Call | None:
+        wide = [ShapedArray(aval.shape, WIDER.get(aval.dtype, aval.dtype)) for aval in avals]
+        if 0 in [aval.size for aval in wide] or wide[0].dtype not in LAPACK_DTYPES:
+            return None
+        return calls(*wide, **params)
+
+    def evaluate_together(*arrays: np.ndarray, **params: Any) -> Any:
+        arrays = tuple(map(np.asarray, arrays))
+        if arrays[0].size >= native.FEWEST and arrays[0].dtype in LAPACK_DTYPES:
+            call = call_for([ShapedArray(x.shape, x.dtype) for x in arrays], params)
+            outs = None if call is None else lapack_calls.run(call, arrays)
+            if outs is not None:
+                return outs if multiple_results else outs[0]
+        return evaluate(*arrays, **params)
+
+    def lower(ctx: Lowering, *values: Any, **params: Any) -> Any:
+        avals, out_avals = ctx.in_avals, ctx.out_avals
+        call = call_for(avals, params)
+        if call is None:        # empty matrices, whose results depend on no value
+            outs = evaluate(*[np.zeros(aval.shape, aval.dtype) for aval in avals], **params)
+            outs = outs if multiple_results else [outs]
+            results = [ctx.constant(np.asarray(out, aval.dtype))
+                       for out, aval in zip(outs, out_avals, strict=True)]
+        else:
+            wide = [ctx.convert(value, WIDER.get(aval.dtype, aval.dtype))
+                    for value, aval in zip(values, avals, strict=True)]
+            results = [ctx.convert(out, aval.dtype) for out, aval in zip(
+                lapack_calls.lower(ctx, call, wide), out_avals, strict=True)]
+        return results if multiple_results else results[0]
+
+    def host_condition(*avals: ShapedArray, **params: Any) -> str | None:
+        if 0 in [aval.size for aval in avals] or call_for(avals, params) is not None:
+            return None
+        return HOST_REASON
+
+    return {"evaluate": evaluate_together, "lower": lower, "host_condition": host_condition}
+
+
 def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
-                     host_reason: str | None = HOST_REASON, **rules: Any) -> Primitive:
+                     host_reason: str | None = HOST_REASON,
+                     calls: Callable[..., Call | None] | None = None, **rules: Any) -> Primitive:
     """A primitive of matrices with leading batch dimensions, which all operands have.
 
     Args:
       rank: of the first operand without its batch dimensions.
+      calls: gives the call of the pack for operands of given types and parameters, or None where
+        there is none; the NumPy rule makes it for stacks of matrices.
     """
+    if calls is not None:
+        rules |= _through_lapack(calls, rules["evaluate"], rules.get("multiple_results", False))
+
     def batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], **params: object
               ) -> tuple[Any, Any]:
         moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)

@@ -15,6 +15,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.arithmetic import mul, neg, sub
 from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.lapack import Call, address, one_bits, stack_size
 from maxjax._primitives.linalg_rules import (
     check,
     conj,
@@ -22,6 +23,7 @@ from maxjax._primitives.linalg_rules import (
     lapack,
     linalg_primitive,
     lower,
+    many_small,
     matmul,
     on_diagonal,
     rows,
@@ -59,14 +61,38 @@ def _triangular_evaluate(a: np.ndarray, b: np.ndarray, *, left_side: bool, lower
         return np.zeros_like(b)
     if dtype in WIDER:
         a, b = a.astype(WIDER[dtype]), b.astype(WIDER[dtype])
-    if conjugate_a and not transpose_a:
+    small = many_small(a.shape)
+    if conjugate_a and (small or not transpose_a):
         a = np.conj(a)
+    if small:
+        turned = transpose_a == left_side       # x op(a) = b is op(a)^T x^T = b^T
+        if turned:
+            a = a.swapaxes(-1, -2)
+        if not left_side:
+            b = b.swapaxes(-1, -2)
+        x = _substituted(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]),
+                         lower != turned, unit_diagonal).reshape(b.shape)
+        return (x if left_side else x.swapaxes(-1, -2)).astype(dtype, copy=False)
     solve = _trsm(b.dtype)
     form = 0 if not transpose_a else 2 if conjugate_a else 1
     result, = each(lambda x, y: (solve(1, x, y, side=0 if left_side else 1, lower=int(lower),
                                        trans_a=form, diag=int(unit_diagonal)),),
                    [ShapedArray(b.shape, b.dtype)], a, b)
     return result.astype(dtype, copy=False)
+
+
+def _substituted(a: np.ndarray, b: np.ndarray, lower: bool, unit_diagonal: bool) -> np.ndarray:
+    """The solutions of all systems at once: operations on vectors over the batch."""
+    a = np.ascontiguousarray(a.transpose(1, 2, 0))
+    x = np.array(b.transpose(1, 2, 0), order="C")
+    rows = range(len(a))
+    with np.errstate(all="ignore"):
+        for i in rows if lower else reversed(rows):
+            for known in range(i) if lower else range(i + 1, len(a)):
+                x[i] -= a[i, known] * x[known]
+            if not unit_diagonal:
+                x[i] /= a[i, i]
+    return np.ascontiguousarray(x.transpose(2, 0, 1))
 
 
 def _triangular_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object) -> Any:
@@ -97,8 +123,23 @@ def _triangular_transpose(cotangent: Array, a: Array, b: Linear, *, transpose_a:
                                           conjugate_a=False, **params)]
 
 
+_FORMS = {(False, False): 0, (True, False): 1, (True, True): 2}
+
+
+def _triangular_call(a: ShapedArray, b: ShapedArray, *, left_side: bool, lower: bool,
+                     transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> Call | None:
+    is_real = not dtypes.is_complex(b.dtype)
+    form = _FORMS.get((transpose_a, conjugate_a and not is_real))
+    if form is None:
+        return None
+    columns = b.shape[-1 if left_side else -2]
+    return Call("trsm", (stack_size(b), a.shape[-1], columns, address("trsm", b.dtype),
+                         left_side, lower, form, unit_diagonal, one_bits(b.dtype), is_real),
+                [ShapedArray(b.shape, b.dtype)])
+
+
 triangular_solve_p = linalg_primitive(
-    "triangular_solve", linearity=Linearity(slice(1, 2), each=True),
+    "triangular_solve", calls=_triangular_call, linearity=Linearity(slice(1, 2), each=True),
     abstract=_triangular_abstract,
     evaluate=_triangular_evaluate,
     jvp=_triangular_jvp,
@@ -149,8 +190,14 @@ def _solve_jvp(primals: Sequence[Array], tangents: Sequence[Array | None]) -> An
     return out, None if change is None else solve_p.bind(a, change)
 
 
+def _solve_call(a: ShapedArray, b: ShapedArray) -> Call:
+    return Call("getrs", (stack_size(a), *b.shape[-2:], address("getrf", a.dtype),
+                          address("getrs", a.dtype), not dtypes.is_complex(a.dtype)), [b])
+
+
 solve_p = linalg_primitive(
-    "linear_solve", linearity=Linearity(slice(1, 2), each=True, unreduced=reduced_first),
+    "linear_solve", calls=_solve_call,
+    linearity=Linearity(slice(1, 2), each=True, unreduced=reduced_first),
     abstract=lambda a, b: ShapedArray(b.shape, b.dtype, weak(a, b)),
     evaluate=_solve_evaluate,
     jvp=_solve_jvp,

@@ -7,6 +7,8 @@ algorithmic differentiation".
 from __future__ import annotations
 
 import enum
+import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +21,7 @@ from maxjax._primitives.arithmetic import abs_, add, complex_p, conj, div, imag_
 from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._primitives.comparison import eq, select
 from maxjax._primitives.creation import full, iota
+from maxjax._primitives.lapack import Call, address, bits, stack_size
 from maxjax._primitives.linalg_rules import (
     adjoint,
     as_dtype,
@@ -73,6 +76,21 @@ def _eigh_evaluate(a: np.ndarray, *, lower: bool, sort_eigenvalues: bool, subset
     return each(decompose_one, avals, a)
 
 
+@functools.cache
+def _eigh_workspace(n: int, lower: bool, dtype: np.dtype) -> tuple[int, int, int]:
+    """Elements of the dtype, real ones, integers."""
+    size, integers, *reals, info = lapack("syevd_lwork heevd_lwork", dtype)(n, lower=int(lower))
+    check(info)
+    return int(size.real), int(reals[0]) if reals else 0, int(integers)
+
+
+def _eigh_call(a: ShapedArray, *, lower: bool, **params: object) -> Call:
+    real = dtypes.real_dtype(a.dtype)
+    return Call("syevd", (stack_size(a), a.shape[-1], address("syevd heevd", a.dtype), lower,
+                          *_eigh_workspace(a.shape[-1], lower, a.dtype), bits(math.nan, a.dtype),
+                          real.itemsize), _eigh_abstract(a))
+
+
 def _gaps(values: Array, matrix: Array) -> Any:
     """1 / (w[j] - w[i]) off the diagonal, 0 on it."""
     eye = eye_like(matrix)
@@ -88,7 +106,7 @@ def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: obj
 
 
 eigh_p = linalg_primitive("eigh", abstract=_eigh_abstract, evaluate=_eigh_evaluate,
-                          jvp=_eigh_jvp, multiple_results=True)
+                          calls=_eigh_call, jvp=_eigh_jvp, multiple_results=True)
 
 # --- general eigenvalues --------------------------------------------------------------------------
 
@@ -311,6 +329,28 @@ def _svd_evaluate(a: np.ndarray, *, full_matrices: bool, compute_uv: bool, subse
     return together(decompose, avals, a)
 
 
+@functools.cache
+def _svd_workspace(m: int, n: int, full: bool, vectors: bool, dtype: np.dtype) -> tuple[int, int]:
+    """Elements of the dtype, real ones."""
+    size, info = lapack("gesdd_lwork", dtype)(m, n, compute_uv=vectors, full_matrices=full)
+    check(info)
+    fewer, more = min(m, n), max(m, n)
+    reals = 7 * fewer if not vectors else fewer * max(5 * fewer + 7, 2 * more + 2 * fewer + 1)
+    return int(size.real), reals if dtypes.is_complex(dtype) else 0
+
+
+def _svd_call(a: ShapedArray, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any,
+              algorithm: enum.Enum | None) -> Call | None:
+    if algorithm is not None and algorithm.name == "QR":
+        return None
+    m, n = a.shape[-2:]
+    return Call("gesdd" if compute_uv else "gesdd_values",
+                (stack_size(a), m, n, address("gesdd", a.dtype), full_matrices,
+                 *_svd_workspace(m, n, full_matrices, compute_uv, a.dtype),
+                 bits(math.nan, a.dtype), dtypes.real_dtype(a.dtype).itemsize),
+                _svd_abstract(a, full_matrices=full_matrices, compute_uv=compute_uv))
+
+
 def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, full_matrices: bool,
              compute_uv: bool, subset_by_index: Any, algorithm: enum.Enum | None) -> Any:
     a, tangent = primals[0], tangents[0]
@@ -351,5 +391,5 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, full_matric
     return [values, left, right], [values_tangent, left_tangent, adjoint(right_tangent)]
 
 
-svd_p = linalg_primitive("svd", abstract=_svd_abstract, evaluate=_svd_evaluate, jvp=_svd_jvp,
-                         multiple_results=True)
+svd_p = linalg_primitive("svd", abstract=_svd_abstract, evaluate=_svd_evaluate, calls=_svd_call,
+                         jvp=_svd_jvp, multiple_results=True)

@@ -177,7 +177,7 @@ reduce_xor_p = _reduction(
 
 def _position(name: str, kind: str, function: Callable[..., np.ndarray]) -> Primitive:
     """The first position of the extreme along one axis; a NaN is more extreme than any number."""
-    functions = (f"arg{kind}", f"arg{kind} columns")
+    lines, short, columns = (f"arg{kind}{layout}" for layout in ("", " short", " columns"))
 
     def evaluate(x: np.ndarray, *, axes: tuple[int, ...], index_dtype: np.dtype) -> np.ndarray:
         x = np.asarray(x)
@@ -185,10 +185,12 @@ def _position(name: str, kind: str, function: Callable[..., np.ndarray]) -> Prim
             axis, = axes
             inner = math.prod(x.shape[axis + 1:])
             if inner == 1 or inner >= native.WIDE_COLUMNS:
-                native_function = native.find(functions[inner > 1], x.dtype, x.size)
+                length = x.shape[axis]
+                layout = (columns if inner > 1 else
+                          short if length <= native.SHORT_ROWS else lines)
+                native_function = native.find(layout, x.dtype, x.size)
                 if native_function:
                     out = np.empty(reduced_shape(x.shape, axes), np.int32)
-                    length = x.shape[axis]
                     native_function((np.ascontiguousarray(x), out),
                                     (x.size // (length * inner), length, inner), x.size)
                     return out.astype(index_dtype, copy=False)

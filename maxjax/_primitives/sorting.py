@@ -217,12 +217,18 @@ def _top_k_evaluate(x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
     # The complement reverses the order of integers, so that equals keep theirs.
     key = ~order_bits(widened(rows))
     size = rows.shape[-1]
-    if k and size >= 64 and k * 8 <= size:
+    few = native.find("argsort_few", key.dtype, key.size) if (
+        key.size >= native.FEWEST and k) else None
+    if few:
+        order = np.empty((*key.shape[:-1], k), np.int32)
+        few((np.ascontiguousarray(key), order), (key.size // size, size, k), key.size)
+    elif k and size >= 64 and k * 8 <= size:
         order = _least_few(key, k)
     else:
         order = stable_argsort(key)[..., :k]
     values = np.take_along_axis(rows, order, -1)
-    return [np.moveaxis(values, -1, axis), np.moveaxis(order.astype(np.int32), -1, axis)]
+    order = order.astype(np.int32, copy=False)
+    return [np.moveaxis(values, -1, axis), np.moveaxis(order, -1, axis)]
 
 
 def _least_few(key: np.ndarray, k: int) -> np.ndarray:
@@ -262,7 +268,7 @@ def _top_k_lower(ctx: Lowering, x: object, *, k: int, axis: int) -> Any:
         key = ctx.convert(rows, dtypes.int32)
     else:
         key = rows
-    order = ctx.slice(ctx.sort_permutation(ctx.kernel("not", key)), (0, 0), (count, k), None)
+    order = ctx.first_of_sorted(ctx.kernel("not", key), k)
     values = _lowered_take(ctx, rows, order, count, size, k)
     return [_lowered_back(ctx, value, shape, axis, k) for value in (values, order)]
 

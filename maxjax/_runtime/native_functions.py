@@ -18,8 +18,6 @@ from maxjax._runtime.tiering import tiering
 
 # Until the pack is looked for again where a function was missing.
 _RETRY_SECONDS = 30.0
-# Elements from which more than one thread may be worth it.
-_PARALLEL = 1 << 17
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -78,7 +76,7 @@ def _function(address: int, threads: Callable[[], int]) -> native.Function:
         slots = (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays])
         args = [number for slot in range(len(arrays)) for number in (slot, 0)]
         args += integers
-        args.append(threads() if size >= _PARALLEL else 1)
+        args.append(threads() if size >= native.PARALLEL else 1)
         kernel(slots, (ctypes.c_int64 * len(args))(*args))
     return call
 

@@ -171,8 +171,7 @@ class _Rewriter:
             return atom
         result = Var(atom.aval.update(shape=shape[::-1]))
         self.eqns.append(JaxprEqn(
-            reshape_p, [atom], {"new_sizes": shape[::-1], "dimensions": None, "sharding": None},
-            [result]))
+            reshape_p, [atom], {"new_sizes": shape[::-1], "dimensions": None}, [result]))
         return result
 
 

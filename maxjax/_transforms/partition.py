@@ -38,14 +38,17 @@ class Piece:
 def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
     """Why an equation runs on the host; None if the backend can compile it.
 
-    ``control_flow``: the backend compiles loops and conditionals, and users' kernels.
+    ``control_flow``: the backend compiles loops and conditionals, linear algebra, and users'
+    kernels.
     """
     primitive = eqn.primitive
     for atom in (*eqn.invars, *eqn.outvars):
         dtype = atom.aval.dtype
-        if not dtypes.is_key(dtype) and dtype not in COMPILED_DTYPES:
+        if dtype in COMPILED_DTYPES:
+            continue
+        if not dtypes.is_key(dtype):
             return f"MAX has no {dtype.name}"
-        if dtypes.is_key(dtype) and dtypes.physical(dtype) not in COMPILED_DTYPES:
+        if dtypes.physical(dtype) not in COMPILED_DTYPES:
             return f"MAX has no {dtype.name}"
     for inner in subjaxprs(eqn.params):
         for inner_eqn in inner.eqns:
@@ -54,6 +57,8 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
                 return f"its body has {inner_eqn.primitive.name}: {reason}"
     if primitive.lower is None:
         return primitive.host_reason or "it has no lowering"
+    if primitive.host_reason is not None and not control_flow:
+        return primitive.host_reason
     if primitive.is_own and not control_flow:
         return "its rules, which are the user's, are for the Mojo backend"
     if primitive.control_flow is not None:

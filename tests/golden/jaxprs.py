@@ -198,9 +198,30 @@ def simplify_a_transposed_product(x, y):
     return (x @ y).T
 
 
+@program_simplified((4, 3), (5, 3))
+def simplify_a_mapped_product(w, x):
+    """The product gives (4, 5); what follows wants (5, 4). It and the elementwise operations after
+    it are turned, and nothing is transposed."""
+    def gradient(x):
+        return maxjax.grad(lambda h: jnp.exp(h).sum())(jnp.tanh(w @ x)) - 2
+    return maxjax.vmap(gradient)(x)
+
+
+@program_simplified((3,))
+def simplify_what_changes_nothing(x):
+    """Minus minus x, x times one, x minus zero are x; x plus zero is not, where x is -0."""
+    return jnp.negative(-x) * 1, (x - 0) + 0.0
+
+
 @program_simplified((4, 3), np.float32(2))
 def simplify_broadcast_scalars(x, scale):
     """A scalar that was broadcast joins an elementwise operation as a scalar, and a choice between
     one value and itself is that value."""
     y = x * jnp.broadcast_to(scale, x.shape)
     return jnp.where(x > 0, y, y)
+
+
+@program_simplified((5, 3), (3,), (3,))
+def simplify_loop_invariants(a, w, x):
+    """What no iteration changes is computed before the loop; what only moves elements stays."""
+    return lax.fori_loop(0, 4, lambda _, x: jnp.tanh(a @ w) @ a + x @ (a.T @ a), x)

@@ -112,13 +112,24 @@ def rnn_scan(recurrent, weights, sequence, state):
     return lax.scan(cell, state, sequence)
 
 
-@program((16,))
+@program((100,))
 def while_with_cond(x):
     """The condition, the body and its branches are steps of the tape: no way back to Python."""
     def body(state):
         count, x = state
         return count + 1, lax.cond(count % 2 == 0, lambda x: x * 3 + 1, lambda x: x / 2, x)
     return lax.while_loop(lambda state: jnp.sum(state[1]) < 1000, body, (0, x))
+
+
+@program((3,), (20,))
+def loop_over_few_elements(state, forces):
+    """One kernel: slices, the stack and the branches are variables; the machine's code is behind
+    it."""
+    def body(state, force):
+        x, y, z = state
+        x = lax.cond(x > y, lambda x: x * 0.5, lambda x: x + force, x)
+        return jnp.stack([y, z * x, x - y]), x
+    return lax.scan(body, state, forces)
 
 
 @program((1000, 64), np.zeros((8, 20), np.int32), (20, 64))

@@ -19,7 +19,7 @@ FILES = {"sort": "ordering", "argsort": "ordering", "argmax": "ordering", "argmi
          "scatter": "indexing", "matmul": "matmul", "copy": "movement",
          "threefry2x32": "random", "cumsum": "cumulative", "cumprod": "cumulative",
          "cummax": "cumulative", "cummin": "cumulative", "cumlogsumexp": "cumulative",
-         "crew": "tape", "searchsorted": "searching"}
+         **dict.fromkeys(native.MATRICES, "linalg"), "crew": "tape", "searchsorted": "searching"}
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-12}
@@ -96,6 +96,10 @@ def same(ours: Any, theirs: Any) -> None:
             same(a, b)
         return
     assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+    if ours.dtype.kind == "c":
+        real = ours.real.dtype
+        same(*[np.ascontiguousarray(x).reshape(-1).view(real) for x in (ours, theirs)])
+        return
     if ours.dtype.kind in "fV":
         nan = np.isnan(theirs)
         np.testing.assert_array_equal(np.isnan(ours), nan)

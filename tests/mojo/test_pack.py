@@ -424,13 +424,26 @@ def test_sort_keeps_the_kinds_of_nan() -> None:
 @pytest.mark.parametrize("name", ("argmax", "argmin"))
 def test_position_of_extreme(name: str, dtype: str) -> None:
     for shape in ((1, 1, 1), (3, 7, 1), (2, 1, 5), (2, 9, 19), (0, 3, 2), (2, 3, 0), (5, 40, 67),
-                  (3, 1000, 1), (1, 600, 611)):
+                  (3, 1000, 1), (1, 600, 611), (45, 3, 1), (200, 8, 1), (77, 65, 1), (33, 128, 1),
+                  (20, 129, 1)):
         x = values(dtype, *shape)
         wide = x.astype(np.float32) if dtype == "bfloat16" else x
         expected = getattr(np, name)(wide, 1).astype(np.int32)
         for threads in THREADS:
             out = empty("int32", shape[0], shape[2])
             call("ordering", f"{name}_{dtype}", [x, out], *shape, threads)
+            np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_first_positions(dtype: str) -> None:
+    for rows, count, k in ((1, 1, 1), (5, 40, 3), (3, 7, 7), (70, 64, 4), (4, 300, 64),
+                           (4, 300, 70), (2, 1000, 0)):
+        x = values(dtype, rows, count)
+        expected = np.argsort(x, axis=1, kind="stable")[:, :k].astype(np.int32)
+        for threads in THREADS:
+            out = empty("int32", rows, k)
+            call("ordering", f"argsort_few_{dtype}", [x, out], rows, count, k, threads)
             np.testing.assert_array_equal(out, expected)
 
 
@@ -606,6 +619,29 @@ def test_unfold(bits: int) -> None:
             out = empty(x.dtype, *expected.shape)
             call("windows", f"unfold_{bits}", [x, out], *window_sizes(case), threads)
             assert_same(out, expected)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_convolve(dtype: str) -> None:
+    """Windows times weights, in one block and in several."""
+    larger = (3, 40, 41, 12), (3, 5), (1, 2), (1, 2), (1, 0), (1, 1), (1, 1)
+    for case in (*WINDOWS, larger):
+        shape, size, _, low, high, _, base = case
+        if 0 in shape or base != (1, 1):
+            continue
+        x = plain(dtype, *shape)
+        unfolded = empty(x.dtype, shape[0], *window_counts(case),
+                         size[0] * size[1] * shape[3])
+        call("windows", f"unfold_{8 * x.itemsize}", [x, unfolded], *window_sizes(case), 1)
+        for outputs in (1, 5, 40):
+            weights = plain(dtype, unfolded.shape[-1], outputs)
+            expected = unfolded.astype(np.float64) @ weights.astype(np.float64)
+            for threads in THREADS:
+                out = empty(x.dtype, *expected.shape)
+                call("matmul", f"convolve_{dtype}", [x, weights, out], *window_sizes(case),
+                     outputs, threads)
+                np.testing.assert_allclose(
+                    out, expected, rtol=0, atol=1e-12 if dtype == "float64" else 1e-3)
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)

@@ -140,6 +140,46 @@ def unfold_row[
             )
 
 
+def unfold_rows[
+    dtype: DType
+](
+    x: Array[dtype],
+    result: Array[dtype],
+    sizes: Sizes,
+    geometry: Geometry,
+    first: Int,
+    end: Int,
+):
+    """The windows of some rows of the result, counted over all of `outer`."""
+    var run = geometry.wide * sizes.inner
+    var depth = geometry.tall * run
+    for item in range(first, end):
+        var n, p = item // sizes.rows, item % sizes.rows
+        for i in range(geometry.tall):
+            var row = source_place(
+                p * geometry.down - geometry.above + i * geometry.step_down,
+                geometry.base_down,
+                sizes.height,
+            )
+            var target = result.unsafe_offset((item - first) * sizes.columns * depth + i * run)
+            if row < 0:
+                for q in range(sizes.columns):
+                    fill_zeros[dtype](target.unsafe_offset(q * depth), run)
+                continue
+            var line = x.unsafe_offset((n * sizes.height + row) * sizes.width * sizes.inner)
+            for q in range(sizes.columns):
+                unfold_row[dtype](
+                    target.unsafe_offset(q * depth),
+                    line,
+                    q * geometry.across - geometry.before,
+                    geometry.wide,
+                    geometry.step_across,
+                    geometry.base_across,
+                    sizes.width,
+                    sizes.inner,
+                )
+
+
 @fieldwise_init
 struct UnfoldedRows[dtype: DType](Tasks):
     """The tasks of unfold_windows."""
@@ -148,45 +188,20 @@ struct UnfoldedRows[dtype: DType](Tasks):
     var result: Held[Self.dtype]
     var sizes: Sizes
     var geometry: Geometry
-    var length: Int
-    var depth: Int
+    var row_size: Int
     var items: Int
     var tasks: Int
 
     def run(self, task: Int):
-        var x = self.x.as_unsafe_any_origin()
-        var result = self.result.as_unsafe_any_origin()
-        var sizes = self.sizes
-        var geometry = self.geometry
-        var run = self.length
-        var depth = self.depth
-        var items = self.items
-        var tasks = self.tasks
-        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
-            var n, p = item // sizes.rows, item % sizes.rows
-            for i in range(geometry.tall):
-                var row = source_place(
-                    p * geometry.down - geometry.above + i * geometry.step_down,
-                    geometry.base_down,
-                    sizes.height,
-                )
-                var target = result.unsafe_offset(item * sizes.columns * depth + i * run)
-                if row < 0:
-                    for q in range(sizes.columns):
-                        fill_zeros[Self.dtype](target.unsafe_offset(q * depth), run)
-                    continue
-                var line = x.unsafe_offset((n * sizes.height + row) * sizes.width * sizes.inner)
-                for q in range(sizes.columns):
-                    unfold_row[Self.dtype](
-                        target.unsafe_offset(q * depth),
-                        line,
-                        q * geometry.across - geometry.before,
-                        geometry.wide,
-                        geometry.step_across,
-                        geometry.base_across,
-                        sizes.width,
-                        sizes.inner,
-                    )
+        var first = chunk_begin(task, self.tasks, self.items)
+        unfold_rows[Self.dtype](
+            self.x.as_unsafe_any_origin(),
+            self.result.as_unsafe_any_origin().unsafe_offset(first * self.row_size),
+            self.sizes,
+            self.geometry,
+            first,
+            chunk_begin(task + 1, self.tasks, self.items),
+        )
 
 
 @no_inline
@@ -195,16 +210,11 @@ def unfold_windows[
 ](x: Array[dtype], result: Array[dtype], sizes: Sizes, geometry: Geometry, threads: Int):
     """The windows side by side: (outer, height, width, inner) to (outer, rows, columns, window
     size times inner), with zeros for padding and holes."""
-    var run = geometry.wide * sizes.inner
-    var depth = geometry.tall * run
+    var row_size = sizes.columns * geometry.tall * geometry.wide * sizes.inner
     var items = sizes.outer * sizes.rows
-    var tasks = task_count(items, items * sizes.columns * depth, threads)
-
+    var tasks = task_count(items, items * row_size, threads)
     spread(
-        UnfoldedRows[dtype](
-            held(x), held(result), sizes, geometry, run, depth, items, tasks
-        ),
-        tasks,
+        UnfoldedRows[dtype](held(x), held(result), sizes, geometry, row_size, items, tasks), tasks
     )
 
 

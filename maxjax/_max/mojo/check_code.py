@@ -1,8 +1,9 @@
-"""Checks that the vector machine's code is well formed: part of `check_plan.check_part`."""
+"""Checks that machines' code is well formed: part of `check_plan.check_part`."""
 
 from __future__ import annotations
 
 from maxjax._base.errors import InternalError
+from maxjax._max.mojo import scalar_code
 from maxjax._max.mojo.bytecode import (
     FULL,
     KINDS,
@@ -15,6 +16,17 @@ from maxjax._max.mojo.bytecode import (
     Instruction,
 )
 from maxjax._max.mojo.gather import Kernel
+from maxjax._max.mojo.scalar_code import (
+    Choice,
+    Item,
+    LoopCode,
+    Register,
+    Repeat,
+    every_instruction,
+)
+from maxjax._max.mojo.scalar_code import (
+    Instruction as ScalarInstruction,
+)
 
 _WITH_FUNCTION = ("apply", "ramp", "reduce", "reduce_columns")
 
@@ -59,3 +71,112 @@ def check_code(code: Code, kernel: Kernel) -> None:
                         and after.target == x.target, x, "no computation follows")
     require(stored == outputs, code,
             f"its outputs are {sorted(outputs)}, and {sorted(stored)} are stored")
+
+
+def check_loop(code: LoopCode) -> None:
+    """Registers have bytes of their own, are written before they are read, and are large enough
+    for what is done with them; operands are those of the call.
+
+    Raises:
+      InternalError: an instruction violates that; the message names it.
+    """
+    registers = {x for instruction in every_instruction(code.items)
+                 for x in (*instruction.written, *instruction.sources)}
+    end = 0
+    for register in registers:
+        whole = register.root
+        _require(register is whole or register.elements == 1 and register.dtype == whole.dtype
+                 and 0 <= register.number < whole.elements and register.offset
+                 == whole.offset + register.number * whole.dtype.itemsize, register, "no element")
+    wholes = {register.root for register in registers}
+    for register in sorted(wholes, key=lambda register: register.offset):
+        _require(end <= register.offset, register, "it overlaps another")
+        end = register.offset + register.room
+        _require(end + scalar_code.ALIGNMENT <= code.nbytes, register, "it is outside the block")
+        _require(register.offset % (8 if register.room == 8 else scalar_code.ALIGNMENT) == 0,
+                 register, "it is not aligned")
+    _LoopChecks(code.operands).items(code.items, set(), 0)
+
+
+def _require(holds: bool, x: object, message: str) -> None:
+    if not holds:
+        raise InternalError(f"{x}: {message}")
+
+
+def _is_written(register: Register, written: set[Register]) -> bool:
+    if register in written or register.root in written:
+        return True
+    elements = {x.number for x in written if x.whole is register}
+    return len(elements) == register.elements > 1
+
+
+class _LoopChecks:
+    def __init__(self, operands: int):
+        self.operands = operands
+
+    def items(self, items: list[Item], written: set[Register], depth: int) -> None:
+        """Adds the registers that are written to those that are."""
+        for item in items:
+            if isinstance(item, Repeat):
+                if item.predicate is not None:
+                    self.items(item.condition, written, depth + 1)
+                    _require(_is_written(item.predicate, written) and item.predicate.nbytes == 1,
+                             item.predicate, "no predicate")
+                    # The body may run no time.
+                    self.items(item.body, set(written), depth + 1)
+                else:
+                    _require(item.counter in written, item.counter, "no counter")
+                    self.items(item.body, written, depth + 1)
+            elif isinstance(item, Choice):
+                _require(_is_written(item.index, written) and item.index.nbytes == 4, item.index,
+                         "no index")
+                branches = [set(written) for _ in item.branches]
+                for branch, own in zip(item.branches, branches, strict=True):
+                    self.items(branch, own, depth)
+                written |= set.intersection(*branches)
+            else:
+                self.instruction(item, written, depth)
+
+    def instruction(self, x: ScalarInstruction, written: set[Register], depth: int) -> None:
+        _require(x.opcode in scalar_code.OPCODES, x, "no such instruction")
+        _require((x.opcode in ("apply", "reduce", "call")) == bool(x.function), x, "its function")
+        # A stack is written through a register that holds where it is, a slice at a time, and a
+        # value from several by one move after the other.
+        _require(x.opcode == "aim" or all(_is_written(source, written) for source in x.sources), x,
+                 "a register is read before it is written")
+        _require(not depth or not any(register.invariant for register in x.written), x,
+                 "an invariant is written in a loop")
+        elements = x.sources[0].elements if x.sources else 0
+        target = x.target.elements if x.target is not None else 0
+        match x.opcode:
+            case "apply":
+                fits = target == x.elements and all(
+                    source.elements == x.elements for source in x.sources)
+            case "reduce":
+                fits = target == x.numbers[0] and elements == x.elements * target
+            case "spread":
+                fits = target == x.elements and 0 <= x.numbers[0] < elements
+            case "move":
+                to, step, source, source_step = x.numbers
+                assert x.target is not None
+                size = x.sources[0].dtype.itemsize
+                ends = [to, to + (x.elements - 1) * step]
+                reads = [source, source + (x.elements - 1) * source_step]
+                fits = min(*ends, *reads) >= 0 and max(reads) < elements \
+                    and (max(ends) + 1) * size <= x.target.nbytes
+            case "load" | "store" | "point":
+                fits = 0 < x.numbers[0] < self.operands
+            case "next":
+                assert x.target is not None
+                fits = abs(x.numbers[0]) == x.target.nbytes and x.sources[0].nbytes == 8
+            case "put":
+                assert x.target is not None
+                fits = abs(x.numbers[0]) == x.sources[0].nbytes and x.target.nbytes == 8
+            case "aim":
+                fits = 0 <= x.numbers[0] < x.sources[0].nbytes
+            case _:
+                fits = x.opcode in ("set", "call")
+        _require(fits, x, "its sizes are not those of its registers")
+        written.update(x.written)
+        if x.opcode == "aim":
+            written.add(x.sources[0])

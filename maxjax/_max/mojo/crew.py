@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
-import os
 import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from maxjax._base import threads
+from maxjax._base.threads import cores
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.pack_library import Pack
@@ -44,14 +43,6 @@ def join(library: ctypes.CDLL) -> None:
         return
     place.restype = ctypes.POINTER(ctypes.c_int64)
     place()[0] = _cell.ctypes.data
-
-
-@functools.cache
-def cores() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def start(pack: Pack, graphs: bool = False) -> None:

@@ -188,8 +188,8 @@ class Emitter:
         operations = dict.fromkeys(value.name for value in self.values if value.inputs)
         inputs = [kind(k) for k, x in enumerate(self.operands) if not x.is_output]
         outputs = [kind(k) for k, x in enumerate(self.operands) if x.is_output]
-        lines = _wrapped(f'"""{self.kind}: {", ".join(operations) or "copy"}', 4)
-        lines += ["", *_wrapped(f"({', '.join(inputs)}) -> ({', '.join(outputs)})", 4)]
+        lines = wrapped(f'"""{self.kind}: {", ".join(operations) or "copy"}', 4)
+        lines += ["", *wrapped(f"({', '.join(inputs)}) -> ({', '.join(outputs)})", 4)]
         for text in lines:
             self.line(1 if text else 0, text)
         self.line(1, '"""')
@@ -346,7 +346,7 @@ class Emitter:
             self.line(depth, text)
             return
         self.line(depth, f"def {signature}(i: Int) {{")
-        for part in _wrapped(captures, 4 * (depth + 1)):
+        for part in wrapped(captures, 4 * (depth + 1)):
             self.line(depth + 1, part)
         self.line(depth, "}:")
 
@@ -356,7 +356,7 @@ class Emitter:
         return bool(self.operands[number].varies & reduced)
 
 
-def _wrapped(text: str, indent: int) -> list[str]:
+def wrapped(text: str, indent: int) -> list[str]:
     """A list with commas as lines, broken between its members."""
     lines = textwrap.wrap(re.sub("(?<!,) ", "\xa0", text), _COLUMNS - indent,
                           break_long_words=False, break_on_hyphens=False)

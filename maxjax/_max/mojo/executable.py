@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._max.mojo import scalar_code
 from maxjax._max.mojo.bytecode import MACHINE, Code, GroupCode
 from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.plan import Plan, Tape
 from maxjax._max.mojo.result_memory import LEAST_BYTES, memory
+from maxjax._max.mojo.scalar_code import LoopCode
 
 # Frames with arenas up to this size are reused between calls, several for concurrent calls.
 _KEPT_ARENA_BYTES = 1 << 30
@@ -73,11 +75,14 @@ class Executable:
                     integers += (nested.ctypes.data, len(nested))
                 elif isinstance(x, GroupCode):
                     integers.append(self._link_code(x, addresses))
+                elif isinstance(x, LoopCode):
+                    integers.append(self._link_loop(x, addresses))
                 else:
                     integers.append(int(x))
             function = step.function if step.kernel is None else step.kernel
             if step.kernel is not None and step.kernel not in addresses:
-                function = MACHINE
+                function = scalar_code.MACHINE if isinstance(
+                    step.integers[-1], LoopCode) else MACHINE
                 missing.append((len(flat), step.kernel))
             flat += (addresses[function], len(integers), *integers)
         linked = np.array(flat or [0], np.int64)
@@ -92,10 +97,19 @@ class Executable:
             return 0
         place = self._codes.get(code)
         if place is None:
-            words = np.array(code.words(addresses), np.int64)
-            self._tapes.append(words)
-            place = self._codes[code] = words.ctypes.data
+            place = self._codes[code] = self._keep(code.words(addresses))
         return place
+
+    def _link_loop(self, code: LoopCode, addresses: Mapping[Any, int]) -> int:
+        if not addresses.keys() >= code.functions.keys():
+            return 0
+        return self._keep(code.words(addresses, self._keep))
+
+    def _keep(self, integers: Sequence[int]) -> int:
+        """Where integers are stored, for as long as the program."""
+        words = np.array(integers, np.int64)
+        self._tapes.append(words)
+        return words.ctypes.data
 
     @property
     def is_complete(self) -> bool:

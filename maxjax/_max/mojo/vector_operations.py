@@ -7,7 +7,9 @@ kernels use them: ``emitter.expression`` writes both.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +30,12 @@ from maxjax._max.mojo.structure import ValueStructure
 
 _NUMBERS = (*dtypes.FLOATS, *dtypes.INTS)
 _INFIX = ("add", "sub", "mul")
+# Those that are computed for one element alone where there is no more: as a vector, whose other
+# elements are for nothing, they would take longer.
+_SINGLE = CHEAP | {"div", "rem", "sqrt", "rsqrt", "clz", "population_count"}
+# The scalar machine's own operations are of these.
+_SINGLE_DTYPES = (np.dtype(np.float32), np.dtype(np.int32), BOOL, np.dtype(np.uint32),
+                  np.dtype(np.int64), np.dtype(np.float64))
 
 _HEAD = HEADER.replace(
     "from std.sys.info import simd_width_of", "from std.collections import Array\n"
@@ -49,7 +57,8 @@ def run_blocks(
     result_size: Int, a_size: Int, b_size: Int, c_size: Int
 ):
     """Whole vectors, then a vector of copies of what is left; of registers alone, whose number of
-    elements is told as a negative number, there is room for a whole vector more."""
+    elements is told as a negative number, there is room for a whole vector more. (One element of
+    registers, -1, does not come here.)"""
     if n < 0:
         block(result, a, b, c, width - 1 - n)
         return
@@ -67,6 +76,12 @@ def run_blocks(
     block(own.unsafe_offset(1536), own, own.unsafe_offset(512), own.unsafe_offset(1024), width)
     copy_bytes(result.unsafe_offset(done * result_size), own.unsafe_offset(1536),
                rest * result_size)
+
+
+@always_inline
+def fill_vector[dtype: DType, width: Int](target: Bytes, x: Bytes):
+    typed[dtype](target).unsafe_store(
+        0, SIMD[dtype, width](typed[dtype](x).unsafe_load[width=1](0)))
 
 
 @always_inline
@@ -143,27 +158,12 @@ def dtypes_of_units() -> list[np.dtype]:
 
 def _functions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
     """Names and texts of the functions whose first operand is of a dtype."""
-    for kernel in KERNELS.values():
-        if dtype in kernel.dtypes:
-            results = (dtype,) if kernel.results is None else kernel.results(dtype)
-            for result in results:
-                yield _elementwise(kernel.name, [dtype] * kernel.operands, result)
-    for name in ("sum", "prod"):
-        wide = accumulated(name, dtype)
-        if wide != dtype and dtype != BOOL:
-            yield _elementwise("convert", [wide], dtype)
-    if dtype in dtypes.FLOATS:
-        yield _elementwise("trunc", [dtype], dtype)
-    if dtype == np.float32:
-        yield _elementwise("multiply_add", [dtype] * 3, dtype)
-    if dtype != BOOL:
-        for name in _INFIX:
-            yield _elementwise(name, [dtype] * 2, dtype)
-    else:
+    for operator in _operators(dtype):
+        yield operator.function, _loop(operator)
+    if dtype == BOOL:
         for kind in dtypes.UNSIGNED:    # elements of a size, whatever they mean
-            yield _elementwise("select", [BOOL, kind, kind], kind)
             name = f"vector_copy_{8 * kind.itemsize}"
-            yield name, _loop(name, [kind], kind, "x0", kind)
+            yield name, _loop(_Operator(name, "copy", (kind,), kind, "x0"))
     yield from _reductions(dtype)
     if dtype != BOOL:
         name = f"vector_ramp_{name_of(dtype)}"
@@ -172,46 +172,139 @@ def _functions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
                      "(result, first, step, count)\n")
 
 
-def _elementwise(name: str, operands: Sequence[np.dtype], result: np.dtype) -> tuple[str, str]:
+class _Operator(NamedTuple):
+    """An elementwise operation for some dtypes.
+
+    Attributes:
+      function: its name in the pack.
+      name: of the operation.
+      text: of its value, the operands being ``x0``, ``x1`` and ``x2``, of width ``w``.
+    """
+
+    function: str
+    name: str
+    operands: tuple[np.dtype, ...]
+    result: np.dtype
+    text: str
+
+    @property
+    def widest(self) -> np.dtype:
+        return max([*self.operands, self.result], key=lambda dtype: dtype.itemsize)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one element is computed alone. Halves are converted by vectors: for one of them
+        processors have instructions that lose subnormal numbers."""
+        return self.name in _SINGLE and not {*self.operands, self.result} & {
+            dtypes.float16, dtypes.bfloat16}
+
+    def loads(self, indent: str) -> list[str]:
+        return [f"{indent}var x{k} = " + (
+            f"load_bool[w](typed[DType.uint8]({name}), i)" if dtype == BOOL else
+            f"load[{kind_name(dtype)}, w](typed[{kind_name(dtype)}]({name}), i)")
+            for k, (name, dtype) in enumerate(zip("abc", self.operands, strict=False))]
+
+    def store(self, indent: str) -> str:
+        target = f"typed[{stored_name(self.result)}](result)"
+        return indent + (f"store_bool({target}, i, {self.text})" if self.result == BOOL
+                         else f"{target}.unsafe_store(i, {self.text})")
+
+
+def _operators(dtype: np.dtype) -> Iterator[_Operator]:
+    """Those whose first operand is of a dtype."""
+    for kernel in KERNELS.values():
+        if dtype in kernel.dtypes:
+            results = (dtype,) if kernel.results is None else kernel.results(dtype)
+            for result in results:
+                yield _operator(kernel.name, [dtype] * kernel.operands, result)
+    for name in ("sum", "prod"):
+        wide = accumulated(name, dtype)
+        if wide != dtype and dtype != BOOL:
+            yield _operator("convert", [wide], dtype)
+    if dtype in dtypes.FLOATS:
+        yield _operator("trunc", [dtype], dtype)
+    if dtype == np.float32:
+        yield _operator("multiply_add", [dtype] * 3, dtype)
+    if dtype != BOOL:
+        for name in _INFIX:
+            yield _operator(name, [dtype] * 2, dtype)
+    else:
+        for kind in dtypes.UNSIGNED:
+            yield _operator("select", [BOOL, kind, kind], kind)
+
+
+def _operator(name: str, operands: Sequence[np.dtype], result: np.dtype) -> _Operator:
     inputs = [Value(ValueStructure("load", "", dtype), ()) for dtype in operands]
     value = Value(ValueStructure("apply", name, result), tuple(inputs))
-    function = operation(value)
-    widest = max([*operands, result], key=lambda dtype: dtype.itemsize)
-    return function, _loop(function, operands, result, expression(
-        value, [f"x{number}" for number in range(len(operands))], "w"), widest,
-        1 if name in CHEAP else 2)
+    return _Operator(operation(name, operands[0], result), name, tuple(operands), result,
+                     expression(value, [f"x{number}" for number in range(len(operands))], "w"))
 
 
-def _loop(function: str, operands: Sequence[np.dtype], result: np.dtype, text: str,
-          widest: np.dtype, vectors: int = 1) -> str:
+@functools.cache
+def singles() -> dict[str, int]:
+    """The functions that the scalar machine computes itself, for one element, by its numbers."""
+    return {operator.function: number for number, operator in enumerate(_singles())}
+
+
+def singles_text() -> str:
+    """The part of the scalar machine that does."""
+    lines = ["", "", "@always_inline",
+             "def compute_one(kind: Int, result: Bytes, a: Bytes, b: Bytes, c: Bytes):",
+             "    comptime w = 1", "    comptime i = 0"]
+    for number, operator in enumerate(_singles()):
+        lines += [f"    {'elif' if number else 'if'} kind == {number}:  # {operator.function}",
+                  *operator.loads(" " * 8), operator.store(" " * 8)]
+    return "\n".join([*lines, ""])
+
+
+@functools.cache
+def _singles() -> list[_Operator]:
+    found = {operator.function: operator
+             for dtype in _SINGLE_DTYPES for operator in _operators(dtype)
+             if operator.is_single and {*operator.operands, operator.result} <= {*_SINGLE_DTYPES}}
+    return [*found.values()]
+
+
+def _loop(operator: _Operator) -> str:
     """One function: a loop over whole vectors, and a vector of copies for what is left.
 
-    The operation is written once: most of the time that a unit takes to build is for these.
+    What is not computed in a few instructions is written once: most of the time that a unit takes
+    to build is for these.
     """
+    function, operands, result = operator.function, operator.operands, operator.result
+    widest, vectors = operator.widest, 1 if operator.name in CHEAP else 2
+    names, target = "abc"[:len(operands)], f"typed[{stored_name(result)}](result)"
     kind = "DType.float32" if widest.itemsize < 4 and any(
         x in (dtypes.float16, dtypes.bfloat16) for x in (*operands, result)) \
         else stored_name(widest)
-    names = "abc"[:len(operands)]
     width = f"{vectors} * simd_width_of[{kind}]()"
-    loads = [f"        var x{k} = " + (f"load_bool[w](typed[DType.uint8]({name}), i)"
-                                       if dtype == BOOL else
-                                       f"load[{kind_name(dtype)}, w](typed[{kind_name(dtype)}]"
-                                       f"({name}), i)")
-             for k, (name, dtype) in enumerate(zip(names, operands, strict=True))]
-    target = f"typed[{stored_name(result)}](result)"
-    store = f"store_bool({target}, i, {text})" if result == BOOL \
-        else f"{target}.unsafe_store(i, {text})"
+    body = [*operator.loads(" " * 8), operator.store(" " * 8)]
     sizes = [f"size_of[{stored_name(dtype)}]()" for dtype in operands] + ["0"] * (3 - len(operands))
+    head = f"def {function}_block(result: Bytes, a: Bytes, b: Bytes, c: Bytes, n: Int):"
+    if operator.is_single:
+        one = ["        comptime w = 1", "        var i = 0", *body]
+    else:
+        # A vector of it, whole, so that the processor need not wait to read what it has written.
+        one = ["        var own = Array[UInt64, 4 * 64](uninitialized=True)",
+               "        var x = Pointer(to=own).unsafe_bitcast[UInt8]().as_unsafe_any_origin()",
+               *[f"        fill_vector[{stored_name(dtype)}, {width}]"
+                 f"(x.unsafe_offset({512 * k}), {name})"
+                 for k, (name, dtype) in enumerate(zip(names, operands, strict=True))],
+               f"        {function}_block(x.unsafe_offset(1536), x, x.unsafe_offset(512), "
+               f"x.unsafe_offset(1024), {width})",
+               f"        {target}.unsafe_store(0, typed[{stored_name(result)}]"
+               "(x.unsafe_offset(1536)).unsafe_load[width=1](0))"]
     return "\n".join([
-        "", "", "@no_inline",
-        f"def {function}_block(result: Bytes, a: Bytes, b: Bytes, c: Bytes, n: Int):",
+        "", "", "@no_inline", head,
         f"    comptime w = {width}",
         "    for vector in range(n // w):",
         "        var i = vector * w",
-        *loads,
-        f"        {store}",
+        *body,
         "", "", f'@export("{function}")',
         f'def {function}(result: Bytes, a: Bytes, b: Bytes, c: Bytes, n: Int) abi("C"):',
+        "    if n == -1:",
+        *one,
+        "        return",
         f"    run_blocks({function}_block, {width}, result, a, b, c, n,",
         f"               size_of[{stored_name(result)}](), {', '.join(sizes)})", ""])
 

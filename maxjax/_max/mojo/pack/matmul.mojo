@@ -1,4 +1,7 @@
-"""The matrix product: `matmul_<dtype>` for every float and integer dtype.
+"""The matrix product: `matmul_<dtype>` for every float and integer dtype, and the convolution.
+
+`convolve_<dtype>`: x (outer, height, width, inner), weights, out (outer, rows, columns, outputs)
+| outer, height, width, inner, rows, columns, geometry (ten numbers), outputs, threads
 
 c[t, i, j] = sum over p of a[t, i, p] * b[t, p, j], with any strides of a and b. A register tile of
 ROWS by VECTORS vectors goes over k; around it blocks of a and b stay in the caches, copied to
@@ -14,6 +17,8 @@ from std.sys.intrinsics import PrefetchOptions, prefetch
 
 from kernels.calling import Args, Slots, integer, operand
 from kernels.crew import Tasks, spread
+from kernels.reduction import Held, chunk_begin, held
+from kernels.windows import Geometry, Sizes, unfold_rows
 
 comptime Elements[dtype: DType] = Pointer[Scalar[dtype], MutUntrackedOrigin]
 
@@ -656,6 +661,98 @@ def matmul[S: DType, T: DType](slots: Slots, args: Args):
         ),
         tasks,
     )
+
+
+# A block of windows' elements of so many bytes stays in the second-level cache.
+comptime WINDOW_BYTES = 524288
+
+
+@fieldwise_init
+struct Convolution[T: DType](Tasks):
+    """The tasks of convolve: rows of the result, some of them at a time."""
+
+    var x: Held[Self.T]
+    var weights: Matrix[Self.T]
+    var result: Elements[Self.T]
+    var sizes: Sizes
+    var geometry: Geometry
+    var depth: Int
+    var outputs: Int
+    var together: Int
+    var tasks: Int
+
+    def run(self, task: Int):
+        var columns, depth, outputs = self.sizes.columns, self.depth, self.outputs
+        var windows = Scratch[Self.T](self.together * columns * depth)
+        var data = windows.data()
+        var items = self.sizes.outer * self.sizes.rows
+        var end = chunk_begin(task + 1, self.tasks, items)
+        for first in range(chunk_begin(task, self.tasks, items), end, self.together):
+            var last = min(end, first + self.together)
+            unfold_rows[Self.T](
+                self.x.as_unsafe_any_origin(),
+                data.as_unsafe_any_origin(),
+                self.sizes,
+                self.geometry,
+                first,
+                last,
+            )
+            part_of_product[Self.T, Self.T](
+                Matrix[Self.T](data, depth, 1),
+                self.weights,
+                self.result.unsafe_offset(first * columns * outputs),
+                outputs,
+                (last - first) * columns,
+                outputs,
+                depth,
+            )
+        windows^.free()
+
+
+@always_inline
+def convolve[T: DType](slots: Slots, args: Args):
+    """Multiplies windows of x, row by row, by weights (window size times inner, outputs)."""
+    var sizes = Sizes(
+        integer(args, 6),
+        integer(args, 7),
+        integer(args, 8),
+        integer(args, 9),
+        integer(args, 10),
+        integer(args, 11),
+    )
+    var geometry = Geometry(args.unsafe_offset(12))
+    var outputs = integer(args, 22)
+    var depth = geometry.tall * geometry.wide * sizes.inner
+    var items = sizes.outer * sizes.rows
+    var together = max(1, WINDOW_BYTES // (sizes.columns * depth * size_of[Scalar[T]]()))
+    var threads = min(integer(args, 23), items * sizes.columns * depth * outputs // GRAIN)
+    var tasks = max(1, min(threads, items))
+    spread(
+        Convolution[T](
+            held(operand[T](slots, args, 0)),
+            Matrix[T](
+                operand[T](slots, args, 1).unsafe_origin_cast[MutUntrackedOrigin](), outputs, 1
+            ),
+            operand[T](slots, args, 2).unsafe_origin_cast[MutUntrackedOrigin](),
+            sizes,
+            geometry,
+            depth,
+            outputs,
+            min(together, items),
+            tasks,
+        ),
+        tasks,
+    )
+
+
+@export("convolve_float32")
+def convolve_float32(slots: Slots, args: Args) abi("C"):
+    convolve[DType.float32](slots, args)
+
+
+@export("convolve_float64")
+def convolve_float64(slots: Slots, args: Args) abi("C"):
+    convolve[DType.float64](slots, args)
 
 
 @export("matmul_float32")

@@ -135,27 +135,46 @@ struct CopiedPieces[dtype: DType](Tasks):
             from_point = from_point.unsafe_offset(index[d] * x_strides[unsafe_offset=d])
             to_point = to_point.unsafe_offset(index[d] * out_strides[unsafe_offset=d])
         var k = item % pieces
-        while item < chunk_begin(task + 1, tasks, items):
-            var begin = k * piece
-            var count = min(piece, length - begin)
-            if transposed:
-                transpose_matrix[Self.dtype](
-                    from_point.unsafe_offset(begin),
-                    to_point.unsafe_offset(begin * rows_out),
-                    size,
-                    count,
-                    x_stride,
-                    rows_out,
-                )
+        var end = chunk_begin(task + 1, tasks, items)
+        while item < end:
+            var done = 1
+            if pieces == 1 and rank > 0 and not transposed:
+                # Lines next to each other, which may be short.
+                done = min(sizes[unsafe_offset=rank - 1] - index[rank - 1], end - item)
+                var step = x_strides[unsafe_offset=rank - 1]
+                var to_step = out_strides[unsafe_offset=rank - 1]
+                for line in range(done):
+                    copy_line[Self.dtype](
+                        from_point.unsafe_offset(line * step),
+                        to_point.unsafe_offset(line * to_step),
+                        size,
+                        x_stride,
+                        out_stride,
+                    )
+                index[rank - 1] += done - 1
+                from_point = from_point.unsafe_offset((done - 1) * step)
+                to_point = to_point.unsafe_offset((done - 1) * to_step)
             else:
-                copy_line[Self.dtype](
-                    from_point.unsafe_offset(begin * x_stride),
-                    to_point.unsafe_offset(begin * out_stride),
-                    count,
-                    x_stride,
-                    out_stride,
-                )
-            item += 1
+                var begin = k * piece
+                var count = min(piece, length - begin)
+                if transposed:
+                    transpose_matrix[Self.dtype](
+                        from_point.unsafe_offset(begin),
+                        to_point.unsafe_offset(begin * rows_out),
+                        size,
+                        count,
+                        x_stride,
+                        rows_out,
+                    )
+                else:
+                    copy_line[Self.dtype](
+                        from_point.unsafe_offset(begin * x_stride),
+                        to_point.unsafe_offset(begin * out_stride),
+                        count,
+                        x_stride,
+                        out_stride,
+                    )
+            item += done
             k += 1
             if k < pieces:
                 continue
@@ -194,8 +213,8 @@ def copy_strided[
     var piece = STRIP if transposed else max(1, min(length, GRAIN))
     var pieces = (length + piece - 1) // piece
     var items = points * pieces
-    # Copying is bound by memory, which a second thread hardly makes faster.
-    var tasks = task_count(items, total // (2 if transposed else 8), threads)
+    # Copying is bound by the caches, each of which is one core's.
+    var tasks = task_count(items, total // (2 if transposed else 4), threads)
     var rank = len(space.sizes)
     var sizes = space.sizes.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin]()
     var x_strides = space.x.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin]()

@@ -1,0 +1,216 @@
+"""The scalar machine: runs loops over few elements, bodies and conditions as one list of
+instructions.
+
+All values are registers, in one block of memory; an instruction is a call of a function that the
+vector machine has, or a jump. So a step of a loop costs its operations, a nanosecond or two each.
+
+`scalar_machine`: the places of operands, of which the first is the block; then the number of a slot
+and the address of the code, which `small_loops.py` writes and describes. The slot is set to where
+the registers begin, for functions of the pack that are called on them.
+"""
+from std.math import trunc
+from std.memory import unsafe_memcpy
+
+from kernels.arithmetic import *
+from kernels.calling import Args, Slots, address, integer
+from kernels.comparison import *
+from kernels.conversion import *
+from kernels.loops import load, load_bool, store_bool
+from kernels.unary import *
+
+comptime Bytes = Pointer[UInt8, MutAnyOrigin]
+comptime Words = Pointer[Int64, MutAnyOrigin]
+# Result, operands, how many elements.
+comptime Operation = def (Bytes, Bytes, Bytes, Bytes, Int) abi("C") thin -> None
+# Result, operand, lines, elements of a line, whether the result begins anew.
+comptime Reduction = def (Bytes, Bytes, Int, Int, Int) abi("C") thin -> None
+comptime Kernel = def (Slots, Args) abi("C") thin -> None
+
+comptime APPLY = 0
+comptime COUNT = 1
+comptime JUMP = 2
+comptime IF = 3
+comptime SWITCH = 4
+comptime NEXT = 5
+comptime PUT = 6
+comptime SPREAD = 7
+comptime MOVE = 8
+comptime REDUCE = 9
+comptime CALL = 10
+comptime SET = 11
+comptime LOAD = 12
+comptime STORE = 13
+comptime POINT = 14
+comptime AIM = 15
+comptime END = 16
+# From here on the machine's own operations, `compute_one`, which follow from a table.
+comptime ONE = 17
+
+# An instruction: a long word, then shorter ones.
+comptime WORDS = 5
+comptime ALIGNMENT = 64
+
+
+@always_inline
+def short(x: Words, i: Int) -> Int:
+    """Short word `i`; the first two are the long one's."""
+    return Int(x.unsafe_bitcast[Int32]().unsafe_load[width=1](i))
+
+
+@always_inline
+def typed[dtype: DType](x: Bytes) -> Pointer[Scalar[dtype], MutAnyOrigin]:
+    return x.unsafe_bitcast[Scalar[dtype]]()
+
+
+@always_inline
+def long(x: Bytes) -> Pointer[Int, MutAnyOrigin]:
+    return x.unsafe_bitcast[Int]()
+
+
+@always_inline
+def pointer(x: Bytes) -> Pointer[Bytes, MutAnyOrigin]:
+    return x.unsafe_bitcast[Bytes]()
+
+
+@always_inline
+def copy_one(target: Bytes, source: Bytes, size: Int):
+    """Copies so many bytes, mostly those of one element."""
+    if size == 4:
+        target.unsafe_bitcast[UInt32]()[] = source.unsafe_bitcast[UInt32]()[]
+    elif size == 8:
+        target.unsafe_bitcast[UInt64]()[] = source.unsafe_bitcast[UInt64]()[]
+    elif size == 1:
+        target[] = source[]
+    elif size == 2:
+        target.unsafe_bitcast[UInt16]()[] = source.unsafe_bitcast[UInt16]()[]
+    else:
+        unsafe_memcpy(dest=target, src=source, count=size)
+
+
+@always_inline
+def fill[dtype: DType](target: Bytes, source: Bytes, count: Int):
+    var value = source.unsafe_bitcast[Scalar[dtype]]()[]
+    for i in range(count):
+        target.unsafe_bitcast[Scalar[dtype]]().unsafe_store(i, value)
+
+
+@always_inline
+def move[
+    dtype: DType
+](target: Bytes, target_step: Int, source: Bytes, source_step: Int, count: Int):
+    for i in range(count):
+        target.unsafe_bitcast[Scalar[dtype]]().unsafe_store(
+            i * target_step,
+            source.unsafe_bitcast[Scalar[dtype]]().unsafe_load[width=1](i * source_step),
+        )
+
+
+@no_inline
+def spread(target: Bytes, source: Bytes, size: Int, count: Int):
+    if size == 4:
+        fill[DType.uint32](target, source, count)
+    elif size == 8:
+        fill[DType.uint64](target, source, count)
+    elif size == 1:
+        fill[DType.uint8](target, source, count)
+    else:
+        fill[DType.uint16](target, source, count)
+
+
+@no_inline
+def move_line(target: Bytes, target_step: Int, source: Bytes, source_step: Int, size: Int,
+              count: Int):
+    if target_step == 1 and source_step == 1:
+        copy_one(target, source, size * count)
+    elif size == 4:
+        move[DType.uint32](target, target_step, source, source_step, count)
+    elif size == 8:
+        move[DType.uint64](target, target_step, source, source_step, count)
+    elif size == 1:
+        move[DType.uint8](target, target_step, source, source_step, count)
+    else:
+        move[DType.uint16](target, target_step, source, source_step, count)
+
+
+@export("scalar_machine")
+def scalar_machine(slots: Slots, args: Args) abi("C"):
+    var count = integer(args, -1)
+    var code = args.unsafe_offset(count - 1).unsafe_bitcast[Words]()[]
+    var block = address(slots, args, 0)
+    block = block.unsafe_offset(-Int(block) & (ALIGNMENT - 1))
+    slots.unsafe_offset(integer(args, count - 2))[] = block
+    var x = code
+    while True:
+        var kind = short(x, 7)
+        if kind == APPLY:
+            x.unsafe_bitcast[Operation]()[](
+                block.unsafe_offset(short(x, 2)),
+                block.unsafe_offset(short(x, 3)),
+                block.unsafe_offset(short(x, 4)),
+                block.unsafe_offset(short(x, 5)),
+                short(x, 6),
+            )
+        elif kind == COUNT:
+            # Another time, until the number of them is used up.
+            var left = long(block.unsafe_offset(short(x, 2)))
+            left[] -= 1
+            if left[] > 0:
+                x = code.unsafe_offset(WORDS * short(x, 6))
+                continue
+        elif kind == JUMP:
+            x = code.unsafe_offset(WORDS * short(x, 6))
+            continue
+        elif kind == IF:
+            if block.unsafe_offset(short(x, 3))[] != 0:
+                x = code.unsafe_offset(WORDS * short(x, 6))
+                continue
+        elif kind == SWITCH:
+            # The jumps that follow are the branches'.
+            var index = Int(block.unsafe_offset(short(x, 3)).unsafe_bitcast[Int32]()[])
+            x = x.unsafe_offset(WORDS * max(0, min(index, short(x, 6) - 1)))
+        elif kind == NEXT:
+            var cell = pointer(block.unsafe_offset(short(x, 3)))
+            copy_one(block.unsafe_offset(short(x, 2)), cell[], short(x, 6))
+            cell[] = cell[].unsafe_offset(short(x, 5))
+        elif kind == PUT:
+            var cell = pointer(block.unsafe_offset(short(x, 2)))
+            copy_one(cell[], block.unsafe_offset(short(x, 3)), short(x, 6))
+            cell[] = cell[].unsafe_offset(short(x, 5))
+        elif kind == SPREAD:
+            spread(block.unsafe_offset(short(x, 2)), block.unsafe_offset(short(x, 3)),
+                   short(x, 4), short(x, 6))
+        elif kind == MOVE:
+            move_line(
+                block.unsafe_offset(short(x, 2)), short(x, 8),
+                block.unsafe_offset(short(x, 3)), short(x, 9), short(x, 4), short(x, 6))
+        elif kind == REDUCE:
+            x.unsafe_bitcast[Reduction]()[](
+                block.unsafe_offset(short(x, 2)), block.unsafe_offset(short(x, 3)),
+                short(x, 5), short(x, 6), 1)
+        elif kind == CALL:
+            x.unsafe_bitcast[Kernel]()[](slots, x.unsafe_offset(4).unsafe_bitcast[Args]()[])
+        elif kind == SET:
+            long(block.unsafe_offset(short(x, 2)))[] = integer(x, 0)
+        elif kind == LOAD:
+            copy_one(block.unsafe_offset(short(x, 2)), address(slots, args, short(x, 3)),
+                     short(x, 6))
+        elif kind == STORE:
+            copy_one(address(slots, args, short(x, 2)), block.unsafe_offset(short(x, 3)),
+                     short(x, 6))
+        elif kind == POINT:
+            pointer(block.unsafe_offset(short(x, 2)))[] = address(
+                slots, args, short(x, 3)
+            ).unsafe_offset(integer(x, 0))
+        elif kind == AIM:
+            pointer(block.unsafe_offset(short(x, 2)))[] = block.unsafe_offset(integer(x, 0))
+        elif kind == END:
+            return
+        else:
+            compute_one(
+                kind - ONE,
+                block.unsafe_offset(short(x, 2)),
+                block.unsafe_offset(short(x, 3)),
+                block.unsafe_offset(short(x, 4)),
+                block.unsafe_offset(short(x, 5)),
+            )
+        x = x.unsafe_offset(WORDS)

@@ -1,0 +1,369 @@
+"""Code of the scalar machine (``pack/scalars.mojo``): a loop over few elements.
+
+A loop's values are registers, in one block of memory; its code is a tree of instructions, loops
+and choices, which is written one after the other with jumps:
+
+  apply, reduce   a register becomes a function of others, the same that the vector machine has
+  call            a function of the pack, on registers
+  spread, move    one element for all of a register; elements from one register to another
+  load, store     a register from an operand of the call, or to it
+  point, aim      a register holds where an operand, or another register, begins
+  next, put       the elements there to a register, or from it; the place moves on
+  set             a register holds a number: how often a loop runs
+
+Registers of one element take eight bytes. Others are of whole vectors: an operation goes on to the
+end of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from maxjax._max.mojo.vector_operations import singles
+
+MACHINE = "scalar_machine"
+OPCODES = ("apply", "count", "jump", "if", "switch", "next", "put", "spread", "move", "reduce",
+           "call", "set", "load", "store", "point", "aim", "end")
+_WORDS = 5
+_VECTOR_BYTES = 128     # of the longest that an operation goes through at a time
+_NANOSECONDS = 1.5      # of an instruction
+ALIGNMENT = 64          # of the block of registers
+
+Place = tuple[int, int]     # slot, byte offset
+
+
+@dataclass(eq=False, slots=True)
+class Register:
+    """Some elements in the block of registers, in row-major order.
+
+    Attributes:
+      number: for people to read.
+      offset: its first byte.
+      invariant: written before the loop alone.
+      whole: the register of which this is one element, if any; its own number is the element's.
+    """
+
+    number: int
+    elements: int
+    dtype: np.dtype
+    offset: int
+    invariant: bool = False
+    whole: Register | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.elements * self.dtype.itemsize
+
+    @property
+    def room(self) -> int:
+        """Bytes that are its own."""
+        return room(self.nbytes, self.elements)
+
+    @property
+    def root(self) -> Register:
+        return self if self.whole is None else self.whole
+
+    def overlaps(self, other: Register) -> bool:
+        return self is other or self.root is other.root and (
+            self.whole is None or other.whole is None or self.number == other.number)
+
+    def __str__(self) -> str:
+        return f"r{self.number}" if self.whole is None else f"{self.whole}[{self.number}]"
+
+
+def room(nbytes: int, elements: int) -> int:
+    return 8 if elements == 1 else -(-nbytes // _VECTOR_BYTES) * _VECTOR_BYTES
+
+
+class Instruction(NamedTuple):
+    """One instruction.
+
+    Attributes:
+      target: the register that is written; None of ``store``, and of ``call``.
+      sources: registers that are read.
+      function: of the pack, or "".
+      name: of the operation that ``apply`` computes.
+      elements: how many; of a reduction, of each line.
+      numbers: further ones: of ``apply`` none; of ``reduce`` the lines; of ``spread`` the source's
+        first element; of ``move`` the first elements and the steps of target and source; of
+        ``load``, ``store`` and ``point`` the operand, and of the last a byte offset; of ``next``
+        and ``put`` the bytes from one to the next; of ``aim`` a byte offset; of ``set`` the number;
+        of ``call`` its integers behind the places.
+      results: registers that a ``call`` writes.
+    """
+
+    opcode: str
+    target: Register | None
+    sources: tuple[Register, ...] = ()
+    function: str = ""
+    elements: int = 1
+    numbers: tuple[int, ...] = ()
+    results: tuple[Register, ...] = ()
+    name: str = ""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the machine computes it itself."""
+        return self.opcode == "apply" and self.elements == 1 and self.function in singles()
+
+    @property
+    def written(self) -> tuple[Register, ...]:
+        return self.results if self.target is None else (self.target, *self.results)
+
+    def __str__(self) -> str:
+        inputs = [*map(str, self.sources)]
+        name = self.function.removeprefix("vector_") or self.opcode
+        if self.opcode in ("load", "point", "store"):
+            inputs.append(f"operand {self.numbers[0]}")
+        elif self.opcode == "set":
+            inputs.append(str(self.numbers[0]))
+        elif self.opcode == "move":
+            to, step, source, source_step = self.numbers
+            return (f"{self.target}[{to}::{step}] = {self.elements} of "
+                    f"{self.sources[0]}[{source}::{source_step}]")
+        if self.opcode == "store":
+            return f"operand {self.numbers[0]} = {self.sources[0]}"
+        if self.opcode == "put":
+            return f"at {self.target} = {self.sources[0]}"
+        if self.opcode == "reduce" and self.numbers[0] > 1:
+            inputs.append(f"{self.numbers[0]} lines")
+        targets = ", ".join(map(str, self.written))
+        size = f" of {self.elements}" if self.opcode == "apply" and self.elements > 1 else ""
+        return f"{targets} = {name}({', '.join(inputs)}){size}"
+
+
+@dataclass(eq=False)
+class Repeat:
+    """A loop: a number of times, or as long as a predicate holds that its condition computes.
+
+    Attributes:
+      times: how often it runs, where that is known, or what is assumed.
+      counter: the register of the number that is left, for a number of times.
+      predicate: the register of one byte, otherwise.
+    """
+
+    body: list[Item]
+    times: int = 1
+    counter: Register | None = None
+    condition: list[Item] = field(default_factory=list)
+    predicate: Register | None = None
+
+
+@dataclass(eq=False)
+class Choice:
+    """One of several branches, by an int32; out of bounds it means the nearest."""
+
+    index: Register
+    branches: list[list[Item]]
+
+
+Item = Instruction | Repeat | Choice
+
+
+def every_instruction(items: list[Item]) -> Iterator[Instruction]:
+    for item in items:
+        if isinstance(item, Repeat):
+            yield from every_instruction(item.condition)
+            yield from every_instruction(item.body)
+        elif isinstance(item, Choice):
+            for branch in item.branches:
+                yield from every_instruction(branch)
+        else:
+            yield item
+
+
+@dataclass
+class LoopCode:
+    """A loop for the scalar machine.
+
+    Attributes:
+      items: the tree, with what is before and after the loop.
+      operands: how many the call has.
+      slot: of the block of registers, in calls of the pack.
+      nbytes: of the block.
+    """
+
+    items: list[Item]
+    operands: int
+    slot: int
+    nbytes: int
+
+    @property
+    def functions(self) -> dict[str, None]:
+        """The pack's functions that it needs."""
+        return dict.fromkeys([MACHINE, *(
+            x.function for x in every_instruction(self.items)
+            if x.function and not x.is_single)])
+
+    @property
+    def step_nanoseconds(self) -> float:
+        """What one time through the outermost loop takes, roughly."""
+        return _NANOSECONDS * sum(_length(item.body) + _length(item.condition)
+                                  for item in self.items if isinstance(item, Repeat))
+
+    @property
+    def code(self) -> LoopCode:
+        """As groups have it."""
+        return self
+
+    def words(self, addresses: Mapping[str, int], keep: Callable[[list[int]], int]) -> list[int]:
+        """The integers.
+
+        Args:
+          addresses: of the functions.
+          keep: stores integers, and returns where they are.
+        """
+        writer = _Writer(self.slot, addresses, keep)
+        writer.items(self.items)
+        writer.put("end")
+        return writer.finished()
+
+    def __str__(self) -> str:
+        return "\n".join(["loop:", *_lines(self.items, 1)])
+
+
+def _length(items: list[Item]) -> int:
+    """Instructions that run."""
+    total = 0
+    for item in items:
+        if isinstance(item, Repeat):
+            total += item.times * (_length(item.body) + _length(item.condition))
+        elif isinstance(item, Choice):
+            total += max(map(_length, item.branches))
+        else:
+            total += 1
+    return total
+
+
+class _Writer:
+    """Writes instructions one after the other; jumps are filled in when their ends are known."""
+
+    def __init__(self, slot: int, addresses: Mapping[str, int],
+                 keep: Callable[[list[int]], int]):
+        self.slot = slot
+        self.addresses = addresses
+        self.keep = keep
+        self.long: list[tuple[int, int]] = []
+        self.short: list[tuple[int, ...]] = []
+
+    def put(self, opcode: str, t: int = 0, a: int = 0, b: int = 0, c: int = 0, n: int = 0,
+            word: int = 0, last: tuple[int, int] = (0, 0), pointer: int = 0, own: int = 0) -> int:
+        """Returns its position."""
+        self.long.append((word, pointer))
+        self.short.append((t, a, b, c, n, OPCODES.index(opcode) + own, *last))
+        return len(self.short) - 1
+
+    @property
+    def here(self) -> int:
+        return len(self.short)
+
+    def land(self, position: int) -> None:
+        """The jump at a position leads here."""
+        t, a, b, c, _, *rest = self.short[position]
+        self.short[position] = (t, a, b, c, self.here, *rest)
+
+    def finished(self) -> list[int]:
+        words = np.zeros((len(self.short), _WORDS), np.int64)
+        words.view(np.int32)[:, 2:] = self.short
+        for position, (word, pointer) in enumerate(self.long):
+            words[position, 0] = word
+            if pointer:
+                words[position, 4] = pointer
+        return words.ravel().tolist()
+
+    def items(self, items: list[Item]) -> None:
+        for item in items:
+            if isinstance(item, Repeat):
+                self.repeat(item)
+            elif isinstance(item, Choice):
+                self.choice(item)
+            else:
+                self.instruction(item)
+
+    def repeat(self, loop: Repeat) -> None:
+        if loop.counter is not None:
+            begin = self.here
+            self.items(loop.body)
+            self.put("count", loop.counter.offset, n=begin)
+            return
+        assert loop.predicate is not None
+        entry = self.put("jump")
+        begin = self.here
+        self.items(loop.body)
+        self.land(entry)
+        self.items(loop.condition)
+        self.put("if", a=loop.predicate.offset, n=begin)
+
+    def choice(self, choice: Choice) -> None:
+        self.put("switch", a=choice.index.offset, n=len(choice.branches))
+        jumps = [self.put("jump") for _ in choice.branches]
+        ends = []
+        for jump, branch in zip(jumps, choice.branches, strict=True):
+            self.land(jump)
+            self.items(branch)
+            ends.append(self.put("jump"))
+        for end in ends:
+            self.land(end)
+
+    def instruction(self, x: Instruction) -> None:
+        target = 0 if x.target is None else x.target.offset
+        a, b, c = (*(source.offset for source in x.sources[:3]), 0, 0, 0)[:3]
+        function = 0 if x.is_single or not x.function else self.addresses[x.function]
+        size = x.sources[0].dtype.itemsize if x.sources else 0
+        match x.opcode:
+            case "apply" if x.is_single:
+                self.put("end", target, a, b, c, own=1 + singles()[x.function])
+            case "apply":
+                self.put("apply", target, a, b, c, -x.elements, function)
+            case "reduce":
+                self.put("reduce", target, a, 0, x.numbers[0], x.elements, function)
+            case "call":
+                self.put("call", word=function, pointer=self.keep([
+                    *(number for register in (*x.sources, *x.results)
+                      for number in (self.slot, register.offset)), *x.numbers]))
+            case "spread":
+                self.put("spread", target, a + x.numbers[0] * size, size, 0, x.elements)
+            case "move":
+                to, step, source, source_step = x.numbers
+                self.put("move", target + to * size, a + source * size, size, 0, x.elements,
+                         last=(step, source_step))
+            case "load":
+                assert x.target is not None
+                self.put("load", target, x.numbers[0], n=x.target.nbytes)
+            case "store":
+                self.put("store", x.numbers[0], a, n=x.sources[0].nbytes)
+            case "point":
+                self.put("point", target, x.numbers[0], word=x.numbers[1])
+            case "next":
+                assert x.target is not None
+                self.put("next", target, a, 0, x.numbers[0], x.target.nbytes)
+            case "put":
+                self.put("put", target, a, 0, x.numbers[0], x.sources[0].nbytes)
+            case "aim":
+                self.put("aim", target, word=x.sources[0].offset + x.numbers[0])
+            case "set":
+                self.put("set", target, word=x.numbers[0])
+            case _:
+                raise AssertionError(x.opcode)
+
+
+def _lines(items: list[Item], depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    for item in items:
+        if isinstance(item, Repeat):
+            yield indent + ("repeat:" if item.predicate is None else "while:")
+            if item.predicate is not None:
+                yield from _lines(item.condition, depth + 1)
+                yield f"{indent}  ({item.predicate})"
+                yield indent + "do:"
+            yield from _lines(item.body, depth + 1)
+        elif isinstance(item, Choice):
+            for number, branch in enumerate(item.branches):
+                yield f"{indent}if {item.index} is {number}:"
+                yield from _lines(branch, depth + 1)
+        else:
+            yield f"{indent}{item}"

@@ -1,0 +1,559 @@
+"""Loops over few elements, as code for the scalar machine.
+
+A loop, with all that is in it, whose values have some tens of elements each, costs more in calls of
+kernels and in memory traffic between them than in operations. So it becomes one list of
+instructions on registers (``scalar_code.py``): nothing of it is fused, and nothing is called but
+functions of the pack.
+
+A carried value has one register. What the body computes for the next iteration is written there at
+once if the value before it is not needed any more, and otherwise copied at the end of the body.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, Role, Structure
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from maxjax._max.mojo.bytecode import accumulated, operation, reduction
+from maxjax._max.mojo.context import THREADS, MojoContext
+from maxjax._max.mojo.emitter import BOOL
+from maxjax._max.mojo.fusion import ordered
+from maxjax._max.mojo.loop_copies import without_copies
+from maxjax._max.mojo.nodes import (
+    Access,
+    Alias,
+    Apply,
+    Assemble,
+    Call,
+    Constant,
+    Input,
+    Iota,
+    Loop,
+    Node,
+    Reduce,
+    Reshape,
+    Result,
+    View,
+    map_access,
+    row_major,
+)
+from maxjax._max.mojo.scalar_code import (
+    ALIGNMENT,
+    Choice,
+    Instruction,
+    Item,
+    LoopCode,
+    Place,
+    Register,
+    Repeat,
+    every_instruction,
+)
+from maxjax._max.mojo.vector_operations import singles
+from maxjax._transforms.simplify import simplify_once
+
+if TYPE_CHECKING:
+    from maxjax._max.mojo.plan import Plan
+
+# Of a value in such a loop.
+MOST_ELEMENTS = 64
+_MOST_BYTES = 48 << 10          # of registers
+_MOST_INSTRUCTIONS = 4096
+_MOST_SINGLES = 4               # elements that are rather computed one by one
+_MOST_LINES = 16                # of elements that are moved by one instruction each
+
+
+class _Unsuited(Exception):
+    """A loop that is not of this kind."""
+
+
+class SmallLoop:
+    """A loop as code, and the operands of its call.
+
+    Attributes:
+      code: it.
+      places: of the operands after the first, which is the block of registers.
+    """
+
+    def __init__(self, plan: Plan, slot: int, flow: Structure, operands: Sequence[Place],
+                 results: Mapping[int, Place]):
+        self._builder = _Builder(plan, slot)
+        self._builder.outermost(flow, operands, results)
+        self.places = self._builder.places
+        self.code = self._builder.finished()
+
+
+def small_loop(plan: Plan, slot: int, flow: Structure, operands: Sequence[Place],
+               results: Mapping[int, Place]) -> SmallLoop | None:
+    """A loop as code of the scalar machine; None if it is not over few elements.
+
+    Args:
+      slot: a slot for where its registers begin.
+      operands, results: where they are; results that are read.
+    """
+    if not flow.is_loop or not all(_is_small(body.jaxpr.jaxpr) for body in flow.bodies):
+        return None
+    try:
+        return SmallLoop(plan, slot, flow, operands, results)
+    except _Unsuited:
+        return None
+
+
+def _is_small(jaxpr: Jaxpr) -> bool:
+    """Whether no value has more than a few elements, or none."""
+    values = [*jaxpr.invars, *(var for eqn in jaxpr.eqns for var in eqn.outvars)]
+    return all(0 < math.prod(var.aval.shape) <= MOST_ELEMENTS for var in values) and all(
+        _is_small(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
+        for eqn in jaxpr.eqns for inner in subjaxprs(eqn.params))
+
+
+class _Builder:
+    def __init__(self, plan: Plan, slot: int):
+        self.plan = plan
+        self.slot = slot
+        self.places: list[Place] = []
+        self.prologue: list[Item] = []
+        self.block = self.prologue      # where instructions are added
+        self.nbytes = 0
+        self.count = 0
+        self.constants: dict[Place, Register] = {}
+        # What is made of a register once: one element spread to many, and elements.
+        self.spreads: dict[tuple[Register, int, int], Register] = {}
+        self.elements: dict[tuple[Register, int], Register] = {}
+        self.sources: dict[Register, Register] = {}     # of what is spread, the element
+
+    # --- registers ---
+    def new(self, elements: int, dtype: np.dtype, invariant: bool = False) -> Register:
+        if elements > MOST_ELEMENTS:
+            raise _Unsuited
+        register = Register(self.count, elements, dtype, self.nbytes, invariant)
+        size = register.room
+        if size > 8:        # vectors are aligned
+            self.nbytes = register.offset = -(-self.nbytes // ALIGNMENT) * ALIGNMENT
+        self.count += 1
+        self.nbytes += size
+        if self.nbytes > _MOST_BYTES:
+            raise _Unsuited
+        return register
+
+    def element(self, register: Register, number: int) -> Register:
+        """One element of a register."""
+        if register.elements == 1:
+            return register
+        known = self.elements.get((register, number))
+        if known is None:
+            known = self.elements[register, number] = Register(
+                number, 1, register.dtype, register.offset + number * register.dtype.itemsize,
+                register.invariant, register)
+        return known
+
+    def number(self) -> Register:
+        """A register for a number or an address."""
+        return self.new(1, np.dtype(np.int64))
+
+    def operand(self, place: Place) -> int:
+        self.places.append(place)
+        return len(self.places)
+
+    def put(self, opcode: str, target: Register | None, *sources: Register, function: str = "",
+            elements: int = 1, numbers: tuple[int, ...] = (),
+            results: tuple[Register, ...] = ()) -> None:
+        self.block.append(Instruction(opcode, target, sources, function, elements, numbers,
+                                      results))
+
+    def load(self, place: Place, elements: int, dtype: np.dtype) -> Register:
+        """What is in memory throughout the loop."""
+        known = self.constants.get(place)
+        if known is not None and (known.elements, known.dtype) == (elements, dtype):
+            return known
+        register = self.new(elements, dtype, True)
+        self.prologue.append(Instruction("load", register, numbers=(self.operand(place),)))
+        self.constants[place] = register
+        return register
+
+    def copy(self, target: Register, source: Register) -> None:
+        if target.dtype == source.dtype and source.elements <= _MOST_SINGLES:
+            for k in range(source.elements):
+                self.put("move", self.element(target, k), self.element(source, k),
+                         numbers=(0, 1, 0, 1))
+        else:
+            self.put("move", target, source, elements=source.elements, numbers=(0, 1, 0, 1))
+
+    # --- the outermost loop ---
+    def outermost(self, flow: Structure, operands: Sequence[Place],
+                  results: Mapping[int, Place]) -> None:
+        inputs: dict[int, Register] = {}
+        moves: dict[int, tuple[Register, int]] = {}
+        avals = {number: aval for body in flow.bodies
+                 for number, aval in zip(body.takes, body.jaxpr.in_avals, strict=True)}
+        length = flow.length or 0
+        for number, aval in avals.items():
+            elements, dtype = math.prod(aval.shape), dtypes.physical(aval.dtype)
+            role = flow.roles[number]
+            if role is Role.CONSTANT:
+                inputs[number] = self.load(operands[number], elements, dtype)
+            elif role is Role.CARRY:
+                register = inputs[number] = self.new(elements, dtype)
+                self.put("load", register, numbers=(self.operand(operands[number]),))
+            else:
+                stride = elements * dtype.itemsize
+                moves[number] = self.pointer(
+                    operands[number], stride, length, flow.reverse), stride
+        stacks: dict[int, tuple[Register, int]] = {}
+        for position, aval in enumerate(flow.producers[0].jaxpr.out_avals):
+            if position >= len(flow.carries) and position in results:
+                stride = math.prod(aval.shape) * dtypes.physical(aval.dtype).itemsize
+                # Backwards, the last iteration writes the first elements.
+                stacks[position] = self.pointer(
+                    results[position], stride, length, flow.reverse), stride
+        self.loop(flow, inputs, moves, stacks)
+        for position, place in results.items():
+            if position < len(flow.carries):
+                register = inputs[flow.carries[position]]
+                self.put("store", None, register, numbers=(self.operand(place),))
+
+    def pointer(self, place: Place, stride: int, length: int, reverse: bool) -> Register:
+        cell = self.number()
+        first = (length - 1) * stride if reverse and length else 0
+        self.put("point", cell, numbers=(self.operand(place), first))
+        return cell
+
+    def loop(self, flow: Structure, inputs: dict[int, Register],
+             moves: Mapping[int, tuple[Register, int]],
+             stacks: Mapping[int, tuple[Register, int]]) -> None:
+        """Adds a loop to the block.
+
+        Args:
+          inputs: registers of all operands that are not scanned; those of carries are the loop's
+            own, and hold the results in the end.
+          moves, stacks: registers that hold where the next slice of an operand, or of a result, is,
+            and the bytes from one to the next.
+        """
+        sign = -1 if flow.reverse else 1
+        outer = self.block
+        body, = flow.producers
+        loop = Repeat([], UNKNOWN_ITERATIONS if flow.length is None else flow.length)
+        self.block = loop.body
+        inside = dict(inputs)
+        for number, aval in zip(body.takes, body.jaxpr.in_avals, strict=True):
+            if number in moves:
+                cell, stride = moves[number]
+                register = inside[number] = self.new(
+                    math.prod(aval.shape), dtypes.physical(aval.dtype))
+                self.put("next", register, cell, numbers=(sign * stride,))
+        wanted = [position for position in range(len(body.jaxpr.out_avals))
+                  if position < len(flow.carries) or position in stacks]
+        carries = [inputs[number] for number in flow.carries]
+        values = dict(zip(wanted, self.lower(
+            body.jaxpr, [inside[number] for number in body.takes], wanted), strict=True))
+        for position, (cell, stride) in stacks.items():
+            put = Instruction("put", cell, (values[position],), numbers=(sign * stride,))
+            # What is carried is written before it is overwritten.
+            self.block.insert(0 if values[position] in carries else len(self.block), put)
+        self.carry(carries, [values[position] for position in range(len(carries))])
+        if flow.predicate is None:
+            if flow.length:
+                loop.counter = self.number()
+                outer.append(Instruction("set", loop.counter, numbers=(flow.length,)))
+        else:
+            self.block = loop.condition
+            condition = flow.predicate
+            loop.predicate, = self.lower(
+                condition.jaxpr, [inside[number] for number in condition.takes], [0])
+        self.block = outer
+        if flow.length != 0:
+            outer.append(loop)
+
+    def carry(self, carries: Sequence[Register], values: Sequence[Register]) -> None:
+        """Brings the results of the block, a body's, to where the next iteration reads them."""
+        pairs = [(carry, value) for carry, value in zip(carries, values, strict=True)
+                 if carry is not value]
+        overwritten = {carry for carry, _ in pairs}
+        copied: dict[Register, Register] = {}
+        for _, value in pairs:
+            if value.root in overwritten and value not in copied:
+                copied[value] = self.new(value.elements, value.dtype)
+                self.copy(copied[value], value)
+        for carry, value in pairs:
+            self.copy(carry, copied.get(value, value))
+        without_copies(self.block)
+
+    # --- bodies ---
+    def lower(self, closed: ClosedJaxpr, inputs: Sequence[Register],
+              wanted: Sequence[int]) -> list[Register]:
+        """Adds what computes some results of a jaxpr to the block."""
+        closed = simplify_once(closed)
+        context = MojoContext()
+        nodes = [context.input(number, var.aval.shape, var.aval.dtype)
+                 for number, var in enumerate(closed.jaxpr.invars)]
+        consts = [context.constant(np.asarray(value)) for value in closed.consts]
+        results = context.lower_jaxpr(closed.jaxpr, consts, nodes)
+        results = [results[position] for position in wanted]
+        values: dict[Node, Register] = {}
+        units: dict[Node, dict[int, Register]] = {}
+        read: dict[Node, list[Result]] = {}
+        order = ordered(results)
+        for node in order:
+            if isinstance(node, Result):
+                read.setdefault(node.inputs[0], []).append(node)
+        for node in order:
+            if isinstance(node, (Loop, Call)) and not _is_copy(node):
+                given = [values[x] for x in node.inputs]
+                units[node] = (self.inner(node.flow, given, read[node]) if isinstance(node, Loop)
+                               else self.call(node, given, read[node]))
+            elif not isinstance(node, Call):
+                values[node] = self.value(node, inputs, values, units)
+        return [values[node] for node in results]
+
+    def value(self, node: Node, inputs: Sequence[Register], values: Mapping[Node, Register],
+              units: Mapping[Node, dict[int, Register]]) -> Register:
+        elements, dtype = node.size, node.dtype
+        if isinstance(node, Input):
+            return inputs[node.number]
+        if isinstance(node, Constant):
+            return self.load(self.plan.constant(node.value), elements, dtype)
+        if isinstance(node, Iota):
+            return self.load(self.plan.constant(np.arange(elements).astype(dtype)), elements,
+                             dtype)
+        if isinstance(node, Result):
+            source = node.inputs[0]
+            return values[source.inputs[0]] if _is_copy(source) else units[source][node.number]
+        given = [values[x] for x in node.inputs]
+        if isinstance(node, Reshape) or isinstance(node, Apply) and node.name == "copy":
+            return given[0]
+        if isinstance(node, Apply):
+            return self.apply(node, given)
+        if isinstance(node, View):
+            return self.view(given[0], map_access(
+                Access(0, row_major(node.inputs[0].shape)), node.index_map, len(node.shape)),
+                node.shape)
+        if isinstance(node, Reduce):
+            return self.reduce(node, given[0])
+        if isinstance(node, Assemble):
+            return self.assemble(node, given)
+        if isinstance(node, Alias):
+            register = self.new(elements, dtype)
+            self.copy(register, given[0])
+            return register
+        raise _Unsuited
+
+    def apply(self, node: Apply, given: Sequence[Register]) -> Register:
+        if node.source is not None:
+            raise _Unsuited
+        function = operation(node.name, given[0].dtype, node.dtype)
+        if 1 < node.size <= _MOST_SINGLES and function in singles():
+            invariant = all(x.invariant for x in given)
+            result = self.new(node.size, node.dtype, invariant)
+            block = self.prologue if invariant else self.block
+            block += [Instruction("apply", self.element(result, k), tuple([
+                self.sources.get(x) or self.element(x, k) for x in given]), function,
+                name=node.name) for k in range(node.size)]
+            return result
+        return self.computed(given, node.size, node.dtype, "apply", function, node.size,
+                             name=node.name)
+
+    def computed(self, given: Sequence[Register], elements: int, dtype: np.dtype, opcode: str,
+                 function: str, count: int, numbers: tuple[int, ...] = (),
+                 name: str = "") -> Register:
+        """A function of registers: before the loop where they are known there."""
+        invariant = all(x.invariant for x in given)
+        register = self.new(elements, dtype, invariant)
+        (self.prologue if invariant else self.block).append(
+            Instruction(opcode, register, tuple(given), function, count, numbers, name=name))
+        return register
+
+    def view(self, source: Register, access: Access, shape: tuple[int, ...]) -> Register:
+        """Elements of a register in row-major order."""
+        dims = _merged([(size, target, stride) for size, target, stride
+                        in zip(shape, row_major(shape), access.strides, strict=True)])
+        elements = math.prod(shape)
+        if not any(stride for _, _, stride in dims):
+            if elements == 1:
+                return self.element(source, access.offset)
+            known = self.spreads.get((source, elements, access.offset))
+            if known is not None:
+                return known
+            register = self.computed([source], elements, source.dtype, "spread", "", elements,
+                                     (access.offset,))
+            self.sources[register] = self.element(source, access.offset)
+            if register.invariant:
+                self.spreads[source, elements, access.offset] = register
+            return register
+        if access.offset == 0 and dims == [(source.elements, 1, 1)]:
+            return source
+        register = self.new(elements, source.dtype, source.invariant)
+        self.move(register, 0, source, access.offset, dims)
+        return register
+
+    def move(self, target: Register, to: int, source: Register, begin: int,
+             dims: Sequence[tuple[int, int, int]]) -> None:
+        """Copies elements.
+
+        Args:
+          dims: sizes, and strides of target and source.
+        """
+        line = max(range(len(dims)), key=lambda dim: dims[dim][0], default=-1)
+        count, step, source_step = dims[line] if dims else (1, 1, 1)
+        rest = [dim for number, dim in enumerate(dims) if number != line]
+        if math.prod(size for size, _, _ in rest) > _MOST_LINES:
+            raise _Unsuited
+        offsets = [(to, begin)]
+        for size, target_stride, source_stride in rest:
+            offsets = [(a + i * target_stride, b + i * source_stride)
+                       for a, b in offsets for i in range(size)]
+        block = self.prologue if target.invariant else self.block
+        if count * len(offsets) <= _MOST_SINGLES:
+            block += [Instruction("move", self.element(target, a + i * step),
+                                  (self.element(source, b + i * source_step),),
+                                  numbers=(0, 1, 0, 1))
+                      for a, b in offsets for i in range(count)]
+            return
+        block += [Instruction("move", target, (source,), elements=count,
+                              numbers=(a, step, b, source_step)) for a, b in offsets]
+
+    def reduce(self, node: Reduce, source: Register) -> Register:
+        shape = node.inputs[0].shape
+        kept = [dim for dim in range(len(shape)) if dim not in node.axes]
+        strides = row_major(shape)
+        order = [*kept, *node.axes]
+        source = self.view(source, Access(0, tuple([strides[dim] for dim in order])),
+                           tuple([shape[dim] for dim in order]))
+        wide = accumulated(node.name, node.dtype)
+        lines = node.size
+        partial = self.computed(
+            [source], lines, node.dtype if node.dtype == BOOL else wide, "reduce",
+            reduction(node.name, node.dtype, False), source.elements // lines, (lines,))
+        if partial.dtype == node.dtype:
+            return partial
+        return self.computed([partial], lines, node.dtype, "apply",
+                             operation("convert", wide, node.dtype), lines, name="convert")
+
+    def assemble(self, node: Assemble, given: Sequence[Register]) -> Register:
+        register = self.new(node.size, node.dtype)
+        if node.filler is not None:
+            self.put("spread", register, given[-1], elements=node.size, numbers=(0,))
+        strides = row_major(node.shape)
+        for source, x, piece in zip(node.sources, given, node.pieces, strict=False):
+            dims = _merged([
+                (size, step * stride, own) for size, step, stride, own in zip(
+                    source.shape, piece.steps, strides, row_major(source.shape), strict=True)])
+            begin = sum(start * stride for start, stride
+                        in zip(piece.starts, strides, strict=True))
+            self.move(register, begin, x, 0, dims)
+        return register
+
+    # --- units ---
+    def call(self, node: Call, given: Sequence[Register],
+             read: Sequence[Result]) -> dict[int, Register]:
+        made = {result.number: self.new(result.size, result.dtype) for result in read}
+        # All are written, also those that nobody reads.
+        word = np.dtype(np.int64)
+        results = [made[number] if number in made else self.new(-(-size // word.itemsize), word)
+                   for number, size in enumerate(node.result_bytes)]
+        if node.strided:
+            a, b = node.inputs
+            integers = matmul_integers(a.shape, row_major(a.shape), b.shape, row_major(b.shape), 1)
+        else:
+            integers = [1 if size == THREADS else size for size in node.integers]
+        self.put("call", None, *given, function=node.function, numbers=tuple(integers),
+                 results=tuple(results))
+        return made
+
+    def inner(self, flow: Structure, given: Sequence[Register],
+              read: Sequence[Result]) -> dict[int, Register]:
+        """A loop or a choice in the body of another."""
+        wanted = {result.number: result for result in read}
+        if not flow.is_loop:
+            return self.choice(flow, given, wanted)
+        inputs: dict[int, Register] = {}
+        moves: dict[int, tuple[Register, int]] = {}
+        length = flow.length or 0
+        for number, register in enumerate(given):
+            role = flow.roles[number]
+            if role is Role.CARRY:
+                inputs[number] = self.new(register.elements, register.dtype)
+                self.copy(inputs[number], register)
+            elif role is Role.SCANNED:
+                moves[number] = self.slices(register, length, flow.reverse)
+            else:
+                inputs[number] = register
+        made = {position: inputs[number] for position, number in enumerate(flow.carries)
+                if position in wanted}
+        stacks: dict[int, tuple[Register, int]] = {}
+        for position, result in wanted.items():
+            if position >= len(flow.carries):
+                made[position] = self.new(result.size, result.dtype)
+                stacks[position] = self.slices(made[position], length, flow.reverse)
+        self.loop(flow, inputs, moves, stacks)
+        return made
+
+    def slices(self, register: Register, length: int, reverse: bool) -> tuple[Register, int]:
+        """A register that holds where a stack's next slice is, and the bytes to the next one."""
+        cell, stride = self.number(), register.nbytes // length
+        self.put("aim", cell, register, numbers=((length - 1) * stride if reverse else 0,))
+        return cell, stride
+
+    def choice(self, flow: Structure, given: Sequence[Register],
+               wanted: Mapping[int, Result]) -> dict[int, Register]:
+        index, = [given[number] for number in flow.index]
+        made = {position: self.new(result.size, result.dtype)
+                for position, result in wanted.items()}
+        outer, choice = self.block, Choice(index, [])
+        for branch in flow.bodies:
+            self.block = []
+            values = self.lower(branch.jaxpr, [given[number] for number in branch.takes],
+                                [*made])
+            for register, value in zip(made.values(), values, strict=True):
+                self.copy(register, value)
+            without_copies(self.block)
+            choice.branches.append(self.block)
+        self.block = outer
+        self.block.append(choice)
+        return made
+
+    def finished(self) -> LoopCode:
+        if sum(1 for _ in every_instruction(self.prologue)) > _MOST_INSTRUCTIONS:
+            raise _Unsuited
+        # The block is aligned where it is.
+        return LoopCode(self.prologue, 1 + len(self.places), self.slot,
+                        self.nbytes + ALIGNMENT)
+
+
+def matmul_integers(a: Sequence[int], left: Sequence[int], b: Sequence[int],
+                    right: Sequence[int], threads: int) -> list[int]:
+    """Of a call of the pack, behind its places: stacks of matrices, into row-major ones.
+
+    Args:
+      a, b: shapes.
+      left, right: their strides.
+    """
+    def stack(shape: Sequence[int], strides: Sequence[int]) -> int:
+        """The one stride of the leading dimensions."""
+        wide = [dim for dim in range(len(shape) - 2) if shape[dim] != 1]
+        return strides[wide[-1]] if wide else 0
+
+    m, k, n = *a[-2:], b[-1]
+    return [math.prod(a[:-2]), m, n, k, stack(a, left), left[-2], left[-1],
+            stack(b, right), right[-2], right[-1], m * n, n, threads]
+
+
+def _is_copy(node: Node) -> bool:
+    return isinstance(node, Call) and node.strided and node.function.startswith("copy_")
+
+
+def _merged(dims: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Dimensions (sizes, and strides of two arrays) of which none can be one with the next."""
+    merged: list[tuple[int, int, int]] = []
+    for size, first, second in dims:
+        if size == 1:
+            continue
+        if merged and merged[-1][1:] == (size * first, size * second):
+            merged[-1] = (merged[-1][0] * size, first, second)
+        else:
+            merged.append((size, first, second))
+    return merged

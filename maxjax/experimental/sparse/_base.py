@@ -1,0 +1,113 @@
+"""The base class of sparse arrays."""
+
+from __future__ import annotations
+
+import abc
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._ir.trace import Array, Tracer
+
+
+class JAXSparse(abc.ABC):
+    """The base class of sparse arrays.
+
+    Attributes:
+      data: the stored values.
+      shape: the shape of the array they represent.
+      nse: how many elements are stored, padding included.
+      dtype: of the values.
+
+    >>> from maxjax.experimental import sparse
+    >>> issubclass(sparse.BCOO, sparse.JAXSparse)
+    True
+    """
+
+    data: Any
+    shape: tuple[int, ...]
+    nse: Any
+    dtype: Any
+    __hash__ = None      # type: ignore[assignment]
+    # NumPy and the arrays' own operators defer ``dense @ sparse`` to this class.
+    __array_priority__ = 100
+
+    def __init__(self, args: tuple[Any, ...], *, shape: Sequence[int]):
+        self.shape = tuple(map(operator.index, shape))
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the array, zeros included."""
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Its rank."""
+        return len(self.shape)
+
+    @property
+    def T(self) -> Any:
+        """The transpose."""
+        return self.transpose()
+
+    @property
+    def _bufs(self) -> tuple[Any, ...]:
+        """The arrays of which it is made."""
+        return tuple(self.tree_flatten()[0])
+
+    @abc.abstractmethod
+    def tree_flatten(self) -> tuple[Any, Any]:
+        """Its arrays, and what else it is made of."""
+
+    @classmethod
+    @abc.abstractmethod
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
+        """From what ``tree_flatten`` gives."""
+
+    def transpose(self, axes: Sequence[int] | None = None) -> Any:
+        """The array with its axes in another order, where the format has it."""
+        return self._refuse("transpose")
+
+    @abc.abstractmethod
+    def todense(self) -> Array:
+        """The dense array."""
+
+    def block_until_ready(self) -> Any:
+        """Waits until the values are computed."""
+        for buffer in self._bufs:
+            buffer.block_until_ready()
+        return self
+
+    def _refuse(self, name: str) -> Any:
+        raise NotImplementedError(f"{type(self)}.{name}")
+
+    def sum(self, axis: Any = None) -> Any:
+        """The sums along axes, where the format has them."""
+        return self._refuse("sum")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        try:
+            text = (f"{name}({self.dtype}{list(self.shape)}, nse={self.nse}"
+                    f"{self._layout_text()})")
+        except (AttributeError, AssertionError, IndexError, TypeError, ValueError):
+            return f"{name}(<invalid>)"
+        return f"{type(self.data).__name__}[{text}]" if isinstance(self.data, Tracer) else text
+
+    def _layout_text(self) -> str:
+        return ""
+
+
+def _refused(name: str) -> Any:
+    def refuse(self: JAXSparse, *_: Any) -> Any:
+        return self._refuse(name)
+    return refuse
+
+
+for _name in ("neg", "pos", "matmul", "rmatmul", "mul", "rmul", "add", "radd", "sub", "rsub",
+              "truediv", "getitem"):
+    setattr(JAXSparse, f"__{_name}__", _refused(f"__{_name}__"))

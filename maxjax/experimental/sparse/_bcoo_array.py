@@ -1,0 +1,621 @@
+"""Sparse arrays as lists of coordinates: the class, conversions, order and duplicates, layouts.
+
+A BCOO array of shape ``batch + sparse + dense`` has ``data`` of shape ``batch + (nse,) + dense``
+and ``indices`` of shape ``batch + (nse, n_sparse)``. Either may have size 1 along a batch dimension,
+and then stands for all of it. Coordinates out of bounds are padding.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxjax import lax
+from maxjax import numpy as jnp
+from maxjax._ir.trace import Array, Tracer
+from maxjax.experimental.sparse._base import JAXSparse
+from maxjax.experimental.sparse._primitives import sparse_primitive
+from maxjax.experimental.sparse.util import (
+    SparseEfficiencyError,
+    SparseEfficiencyWarning,
+    SparseInfo,
+    _count_stored_elements,
+    _nonzero_mask,
+    batch_grid,
+    relaxed,
+    static_nse,
+)
+from maxjax.tree_util import register_pytree_node_class
+
+
+class BCOOProperties(NamedTuple):
+    """How many dimensions of each kind there are, and stored elements."""
+
+    n_batch: int
+    n_sparse: int
+    n_dense: int
+    nse: int
+
+
+def validated(data: Any, indices: Any, shape: Sequence[int]) -> BCOOProperties:
+    """The properties of buffers.
+
+    Raises:
+      ValueError: they do not make an array of the shape.
+    """
+    assert np.issubdtype(indices.dtype, np.integer), (
+        f"BCOO needs integer indices, got {indices.dtype}")
+    shape = tuple(shape)
+    nse, n_sparse = indices.shape[-2:]
+    n_batch = len(indices.shape) - 2
+    n_dense = len(shape) - n_batch - n_sparse
+    assert n_dense >= 0, f"indices of shape {indices.shape} have more dimensions than {shape}"
+
+    def fits(sizes: Sequence[int]) -> bool:
+        return all(size in (1, whole) for size, whole in zip(sizes, shape, strict=False))
+
+    for name, sizes in (("data", data.shape[:n_batch]), ("indices", indices.shape[:n_batch])):
+        if len(sizes) != n_batch or not fits(sizes):
+            full = data.shape if name == "data" else indices.shape
+            raise ValueError(f"{name} batch dimensions not compatible for "
+                             f"{name}.shape={tuple(full)}, shape={shape}")
+    if tuple(data.shape[n_batch:]) != (nse, *shape[n_batch + n_sparse:]):
+        raise ValueError(f"Invalid data.shape={tuple(data.shape)} for nse={nse}, "
+                         f"n_batch={n_batch}, n_dense={n_dense}")
+    return BCOOProperties(n_batch, n_sparse, n_dense, nse)
+
+
+def _other_rank(shape: tuple[int, ...], batch: int, children: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of an array whose buffers have lost, or gained, leading axes, as under ``vmap``."""
+    rest = shape[batch:]
+    now = np.broadcast_shapes(*[child.shape[:children[1].ndim - 2] for child in children])
+    old = shape[:batch]
+    if len(now) == len(old) - 1:     # the axis that is gone; a size of 1 may stand for more
+        for axis in range(batch):
+            kept = old[:axis] + old[axis + 1:]
+            if all(size in (1, whole) for size, whole in zip(now, kept, strict=True)):
+                return kept + rest
+    return (*now, *rest)
+
+
+@register_pytree_node_class
+class BCOO(JAXSparse):
+    """A sparse array as a list of coordinates, with batch and dense dimensions.
+
+    Args:
+      args: data of shape ``batch + (nse,) + dense`` and indices ``batch + (nse, n_sparse)``.
+      shape: ``batch + sparse + dense``.
+      indices_sorted: whether the coordinates are sorted.
+      unique_indices: whether they are unique.
+
+    Raises:
+      ValueError: the buffers do not make an array of the shape.
+
+    >>> from maxjax.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> m
+    BCOO(float32[2, 2], nse=2)
+    >>> m @ jnp.array([1.0, 10.0])
+    Array([20.,  3.], dtype=float32)
+    """
+
+    dtype = property(lambda self: self.data.dtype)
+    nse = property(lambda self: self.indices.shape[-2])
+    n_batch = property(lambda self: self.indices.ndim - 2)
+    n_sparse = property(lambda self: self.indices.shape[-1])
+    n_dense = property(lambda self: self.data.ndim - 1 - self.n_batch)
+    _info = property(lambda self: SparseInfo(self.shape, self.indices_sorted, self.unique_indices))
+    _batch = 0
+
+    def __init__(self, args: tuple[Any, Any], *, shape: Sequence[int],
+                 indices_sorted: bool = False, unique_indices: bool = False):
+        self.data, self.indices = map(jnp.asarray, args)
+        self.indices_sorted = indices_sorted
+        self.unique_indices = unique_indices
+        super().__init__(args, shape=shape)
+        validated(self.data, self.indices, self.shape)
+
+    @property
+    def sparse_shape(self) -> tuple[int, ...]:
+        return self.shape[self.n_batch:self.n_batch + self.n_sparse]
+
+    def _layout_text(self) -> str:
+        validated(self.data, self.indices, self.shape)
+        text = f", n_batch={self.n_batch}" if self.n_batch else ""
+        return text + (f", n_dense={self.n_dense}" if self.n_dense else "")
+
+    def _like(self, data: Any) -> BCOO:
+        return BCOO((data, self.indices), shape=self.shape, indices_sorted=self.indices_sorted,
+                    unique_indices=self.unique_indices)
+
+    def tree_flatten(self) -> tuple[Any, Any]:
+        batch = self.n_batch if hasattr(self.indices, "ndim") else self._batch
+        return (self.data, self.indices), (*self._info, batch)
+
+    @classmethod
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> BCOO:
+        made = object.__new__(cls)
+        made.data, made.indices = children
+        shape, made.indices_sorted, made.unique_indices, batch = aux_data
+        now = getattr(made.indices, "ndim", None)
+        if now is not None and getattr(made.data, "ndim", None) is not None and now - 2 != batch:
+            shape = _other_rank(shape, batch, children)
+        made.shape = shape
+        made._batch = batch     # for children that are not arrays
+        return made
+
+    # --- making them ---
+    @classmethod
+    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32,
+                  n_dense: int = 0, n_batch: int = 0) -> BCOO:
+        """From an array's nonzero elements: see ``bcoo_fromdense``."""
+        return bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense,
+                              n_batch=n_batch)
+
+    @classmethod
+    def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0,
+                          n_batch: int = 0) -> BCOO:
+        """From a SciPy sparse matrix."""
+        if n_dense or n_batch:
+            raise NotImplementedError("BCOO from_scipy_sparse with nonzero n_dense/n_batch")
+        mat = mat.tocoo()
+        indices = np.stack([mat.row, mat.col], 1).astype(index_dtype or np.int32)
+        return cls((mat.data, indices), shape=mat.shape)
+
+    @classmethod
+    def _empty(cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32",
+               n_dense: int = 0, n_batch: int = 0, nse: int = 0) -> BCOO:
+        shape = tuple(map(operator.index, shape))
+        n_sparse = len(shape) - n_dense - n_batch
+        if n_sparse < 0 or n_dense < 0 or n_batch < 0 or nse < 0:
+            raise ValueError(f"Invalid inputs: shape={shape}, n_dense={n_dense}, "
+                             f"n_batch={n_batch}, nse={nse}")
+        batch, sparse = shape[:n_batch], shape[n_batch:n_batch + n_sparse]
+        end = np.array(sparse, index_dtype)
+        return cls((jnp.zeros((*batch, nse, *shape[n_batch + n_sparse:]), dtype),
+                    jnp.asarray(np.broadcast_to(end, (*batch, nse, n_sparse)))),
+                   shape=shape, indices_sorted=True, unique_indices=True)
+
+    @classmethod
+    def _eye(cls, N: int, M: int, k: int, *, dtype: Any = None, index_dtype: Any = "int32",
+             n_batch: int = 0, n_dense: int = 0) -> BCOO:
+        n_sparse = 2 - n_batch - n_dense
+        if n_sparse < 0 or n_dense < 0 or n_batch < 0:
+            raise ValueError(f"Invalid inputs: shape={(N, M)}, n_dense={n_dense}, "
+                             f"n_batch={n_batch}")
+        first = np.arange(max(0, -k), max(min(N, M - k), max(0, -k)))
+        places = np.stack([first, first + k], -1).astype(index_dtype)
+        if n_batch == 0 and n_dense == 0:
+            return cls((jnp.ones(len(first), dtype), places), shape=(N, M), indices_sorted=True,
+                       unique_indices=True)
+        dense = np.eye(N, M, k, dtype=bool)
+        nse = int(np.asarray(_count_stored_elements(dense, n_batch, n_dense)))
+        mat = bcoo_fromdense(jnp.asarray(dense), nse=nse, n_batch=n_batch, n_dense=n_dense,
+                             index_dtype=index_dtype)
+        return mat.astype(jnp.ones((), dtype).dtype)
+
+    # --- what becomes of them ---
+    def todense(self) -> Array:
+        """The dense array."""
+        return bcoo_todense(self)
+
+    def astype(self, *args: Any, **kwargs: Any) -> BCOO:
+        """The array with its values in another dtype."""
+        return self._like(self.data.astype(*args, **kwargs))
+
+    def sort_indices(self) -> BCOO:
+        """The coordinates in order."""
+        return bcoo_sort_indices(self)
+
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
+        """Each coordinate once, in order; without zeros if ``remove_zeros``."""
+        return bcoo_sum_duplicates(without_zeros(self) if remove_zeros else self, nse)
+
+    def update_layout(self, *, n_batch: int | None = None, n_dense: int | None = None,
+                      on_inefficient: str | None = "error") -> BCOO:
+        """The array with other batch and dense dimensions: see ``bcoo_update_layout``."""
+        return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense,
+                                  on_inefficient=on_inefficient)
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+def coordinates(indices: Any, shape: Sequence[int]) -> tuple[Any, ...]:
+    """Index arrays, of shape ``batch + (nse,)``, of all batch and sparse dimensions."""
+    n_batch, n_sparse = indices.ndim - 2, indices.shape[-1]
+    return (*batch_grid(tuple(shape[:n_batch]), 1), *[indices[..., i] for i in range(n_sparse)])
+
+
+def ends(indices: Any, shape: Sequence[int]) -> Any:
+    """The sizes of the sparse dimensions: the coordinates of padding."""
+    n_batch = indices.ndim - 2
+    return np.array(shape[n_batch:n_batch + indices.shape[-1]], indices.dtype)
+
+
+def in_bounds(indices: Any, shape: Sequence[int]) -> Any:
+    """Of shape ``batch + (nse,)``: False for padding."""
+    return jnp.all(indices < ends(indices, shape), -1)
+
+
+def padded(indices: Any, inside: Any, shape: Sequence[int]) -> Any:
+    """Indices, those out of bounds where they are not ``inside``."""
+    return jnp.where(inside[..., None], indices, ends(indices, shape))
+
+
+def masked(data: Any, inside: Any) -> Any:
+    """Data, zero where it is not ``inside``, of the shape of its leading dimensions."""
+    wide = inside.reshape(*inside.shape, *(1,) * (data.ndim - inside.ndim))
+    return jnp.where(wide, data, jnp.zeros((), data.dtype))
+
+
+def whole(mat: BCOO) -> BCOO:
+    """The same array, with buffers that have all of its batch dimensions."""
+    batch = mat.shape[:mat.n_batch]
+    if mat.data.shape[:mat.n_batch] == batch == mat.indices.shape[:mat.n_batch]:
+        return mat
+    data = jnp.broadcast_to(mat.data, (*batch, *mat.data.shape[mat.n_batch:]))
+    indices = jnp.broadcast_to(mat.indices, (*batch, *mat.indices.shape[mat.n_batch:]))
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=mat.indices_sorted,
+                unique_indices=mat.unique_indices)
+
+
+# --- to and from dense arrays ---------------------------------------------------------------------
+
+def bcoo_todense(mat: BCOO) -> Array:
+    """The dense array; duplicate elements are added.
+
+    >>> from maxjax.experimental import sparse
+    >>> sparse.bcoo_todense(sparse.BCOO((jnp.array([1., 2.]), jnp.array([[0], [2]])), shape=(3,)))
+    Array([1., 0., 2.], dtype=float32)
+    """
+    return _bcoo_todense(mat.data, mat.indices, spinfo=mat._info)
+
+
+def _bcoo_todense(data: Any, indices: Any, *, spinfo: SparseInfo) -> Array:
+    return bcoo_todense_p.bind(data, indices, spinfo=spinfo)
+
+
+def _todense(data: Any, indices: Any, *, spinfo: SparseInfo) -> Any:
+    shape = spinfo.shape
+    n_batch, n_sparse, _, _ = validated(data, indices, shape)
+    if not n_sparse:
+        return jnp.broadcast_to(jnp.sum(data, n_batch, dtype=data.dtype), shape)
+    return jnp.zeros(shape, data.dtype).at[coordinates(indices, shape)].add(data, mode="drop")
+
+
+def bcoo_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
+                   index_dtype: Any = np.int32) -> BCOO:
+    """The nonzero elements of an array, in order.
+
+    Args:
+      mat: the array.
+      nse: how many to store; by default all of them, whose number must be known: not under jit.
+      n_batch, n_dense: how many leading and trailing dimensions are batch and dense ones.
+      index_dtype: of the coordinates.
+
+    Raises:
+      ValueError: the array has not so many dimensions.
+      ConcretizationTypeError: ``nse`` is not given, and the array is traced.
+
+    >>> from maxjax.experimental import sparse
+    >>> m = sparse.bcoo_fromdense(jnp.array([[0, 5], [6, 0]]))
+    >>> m.data, m.indices.tolist()
+    (Array([5, 6], dtype=int32), [[0, 1], [1, 0]])
+    """
+    mat = jnp.asarray(mat)
+    _check_layout(mat.ndim, n_batch, n_dense)
+    count = _count_stored_elements(mat, n_batch, n_dense) if nse is None else nse
+    data, indices = _bcoo_fromdense(mat, nse=count, n_batch=n_batch, n_dense=n_dense,
+                                    index_dtype=index_dtype)
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
+
+
+def _check_layout(ndim: int, n_batch: int, n_dense: int) -> None:
+    if n_batch < 0 or n_dense < 0 or n_batch + n_dense > ndim:
+        raise ValueError(f"n_batch={n_batch} and n_dense={n_dense} do not go with an array of rank "
+                         f"{ndim}")
+
+
+def _bcoo_fromdense(mat: Any, *, nse: Any, n_batch: int = 0, n_dense: int = 0,
+                    index_dtype: Any = np.int32) -> tuple[Any, Any]:
+    count = static_nse(nse, "bcoo_fromdense", "BCOO.fromdense()")
+    return tuple(bcoo_fromdense_p.bind(mat, nse=count, n_batch=n_batch, n_dense=n_dense,
+                                       index_dtype=np.dtype(index_dtype)))
+
+
+def _fromdense(mat: Any, *, nse: int, n_batch: int, n_dense: int,
+               index_dtype: Any) -> tuple[Any, Any]:
+    batch, sparse = mat.shape[:n_batch], mat.shape[n_batch:mat.ndim - n_dense]
+    mask = _nonzero_mask(mat, n_batch, n_dense)
+    if not sparse:
+        indices = jnp.zeros((*batch, nse, 0), index_dtype)
+    elif not batch:
+        places = jnp.nonzero(mask, size=nse, fill_value=sparse)
+        indices = jnp.stack(places, -1).astype(index_dtype)
+    else:
+        size = math.prod(sparse)
+        flat = mask.reshape(*batch, size)
+        target = jnp.where(flat, jnp.cumsum(flat, -1) - 1, nse)
+        columns = [jnp.full((*batch, nse), end, index_dtype).at[
+            (*batch_grid(batch, 1), target)].set(
+                jnp.asarray(place.reshape(-1).astype(index_dtype)), mode="drop")
+            for place, end in zip(np.indices(sparse), sparse, strict=True)]
+        indices = jnp.stack(columns, -1)
+    return _extract(indices, mat, assume_unique=True), indices
+
+
+def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
+    """The elements of a dense array at the coordinates of a sparse one.
+
+    Args:
+      assume_unique: whether the coordinates are unique; if not, a repeated one counts once.
+
+    Raises:
+      TypeError: the first argument is not sparse.
+      ValueError: the shapes differ.
+
+    >>> from maxjax.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([0., 1., 1.]))
+    >>> sparse.bcoo_extract(m, jnp.array([4., 5., 6.])).data
+    Array([5., 6.], dtype=float32)
+    """
+    if not isinstance(sparr, BCOO):
+        raise TypeError("First argument to bcoo_extract should be a BCOO array. "
+                        f"Got type(sparr)={type(sparr)}")
+    a = jnp.asarray(arr)
+    if a.shape != sparr.shape:
+        raise ValueError(f"shape mismatch: sparr.shape={sparr.shape} a.shape={a.shape}")
+    unique = sparr.unique_indices if assume_unique is None else assume_unique
+    return sparr._like(_bcoo_extract(sparr.indices, a, assume_unique=unique))
+
+
+def _bcoo_extract(indices: Any, arr: Any, *, assume_unique: bool = True) -> Array:
+    return bcoo_extract_p.bind(indices, arr, assume_unique=bool(assume_unique))
+
+
+def _extract(indices: Any, arr: Any, *, assume_unique: bool) -> Any:
+    n_batch, (nse, n_sparse) = indices.ndim - 2, indices.shape[-2:]
+    if n_sparse:
+        values = arr[coordinates(indices, arr.shape)]
+    else:
+        values = jnp.broadcast_to(jnp.expand_dims(arr, n_batch), (
+            *arr.shape[:n_batch], nse, *arr.shape[n_batch:]))
+    keep = in_bounds(indices, arr.shape)
+    if not assume_unique:
+        keep = keep & _first_of_its_kind(indices)
+    return masked(values, jnp.broadcast_to(keep, values.shape[:n_batch + 1]))
+
+
+def _sorting(indices: Any) -> tuple[Any, Any]:
+    """Indices in their order, and the order: positions of shape ``batch + (nse,)``."""
+    count = indices.shape[-1]
+    columns = [indices[..., i] for i in range(count)]
+    number = lax.broadcasted_iota(np.int32, indices.shape[:-1], indices.ndim - 2)
+    if not count:
+        return indices, number
+    *columns, order = lax.sort([*columns, number], dimension=indices.ndim - 2, num_keys=count,
+                               is_stable=True)
+    return jnp.stack(columns, -1), order
+
+
+def _starts(indices: Any) -> Any:
+    """Of sorted indices, which begin a run of equal ones."""
+    new = jnp.any(indices[..., 1:, :] != indices[..., :-1, :], -1)
+    return jnp.concatenate([jnp.ones((*indices.shape[:-2], min(indices.shape[-2], 1)), bool), new],
+                           -1)
+
+
+def _first_of_its_kind(indices: Any) -> Any:
+    in_order, order = _sorting(indices)
+    batch = indices.shape[:-2]
+    return jnp.zeros(order.shape, bool).at[(*batch_grid(batch, 1), order)].set(_starts(in_order))
+
+
+# --- order and duplicates -------------------------------------------------------------------------
+
+def bcoo_sort_indices(mat: BCOO) -> BCOO:
+    """The same array with its coordinates in order.
+
+    >>> from maxjax.experimental import sparse
+    >>> m = sparse.BCOO((jnp.array([1., 2.]), jnp.array([[2], [0]])), shape=(3,))
+    >>> sparse.bcoo_sort_indices(m).data
+    Array([2., 1.], dtype=float32)
+    """
+    data, indices = bcoo_sort_indices_p.bind(mat.data, mat.indices, spinfo=mat._info)
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=True,
+                unique_indices=mat.unique_indices)
+
+
+def _sort_indices(data: Any, indices: Any, *, spinfo: SparseInfo) -> tuple[Any, Any]:
+    n_batch, n_sparse, n_dense, nse = validated(data, indices, spinfo.shape)
+    if not n_sparse:
+        return data, indices
+    in_order, order = _sorting(indices)
+    batch = np.broadcast_shapes(data.shape[:n_batch], indices.shape[:n_batch])
+    data = jnp.broadcast_to(data, (*batch, *data.shape[n_batch:]))
+    order = jnp.broadcast_to(order, (*batch, nse)).reshape(*batch, nse, *(1,) * n_dense)
+    return jnp.take_along_axis(data, order, n_batch), in_order
+
+
+def without_zeros(mat: BCOO) -> BCOO:
+    """The array with padding where zeros were stored."""
+    with relaxed():
+        there = jnp.any(mat.data != jnp.zeros((), mat.dtype),
+                        tuple(range(mat.n_batch + 1, mat.data.ndim)))
+        indices = padded(mat.indices, there, mat.shape)
+    return BCOO((mat.data, indices), shape=mat.shape, unique_indices=mat.unique_indices)
+
+
+def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
+    """The same array with each coordinate once, in order.
+
+    Args:
+      nse: how many to store; by default all of them, whose number must be known: not under jit.
+
+    Raises:
+      ValueError: ``nse`` is not given, and the coordinates are traced.
+
+    >>> from maxjax.experimental import sparse
+    >>> m = sparse.BCOO((jnp.array([1., 2.]), jnp.array([[2], [2]])), shape=(3,))
+    >>> sparse.bcoo_sum_duplicates(m).data
+    Array([3.], dtype=float32)
+    """
+    if nse is None:
+        count = _count_of_kinds(mat)
+        if isinstance(count, Tracer):
+            count = count.concrete()
+        if count is None:
+            raise ValueError(
+                "bcoo_sum_duplicates: nse must be specified when using the function within jit, "
+                "vmap, and other transformations requiring abstract evaluation.")
+        nse = int(count)
+    data, indices = bcoo_sum_duplicates_p.bind(mat.data, mat.indices, spinfo=mat._info,
+                                               nse=operator.index(nse))
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
+
+
+def _count_of_kinds(mat: BCOO) -> Any:
+    """How many different coordinates there are, padding left out; of the batches, the most."""
+    if not mat.n_sparse:
+        return min(mat.nse, 1)
+    with relaxed():
+        in_order, _ = _sorting(mat.indices)
+        kinds = _starts(in_order) & in_bounds(in_order, mat.shape)
+        return jnp.max(jnp.sum(kinds, -1), initial=0)
+
+
+def _sum_duplicates(data: Any, indices: Any, *, spinfo: SparseInfo,
+                    nse: int) -> tuple[Any, Any]:
+    shape = spinfo.shape
+    n_batch, n_sparse, _, stored = validated(data, indices, shape)
+    data, in_order = _sort_indices(data, indices, spinfo=spinfo)
+    # What is out of bounds in one dimension may stand between others: all of it goes last.
+    inside = in_bounds(in_order, shape)
+    starts = _starts(in_order) & inside
+    place = jnp.where(inside, jnp.cumsum(starts, -1) - 1, nse)
+    of_indices = in_order.shape[:n_batch]
+    end = jnp.broadcast_to(ends(indices, shape), (*of_indices, nse, n_sparse))
+    new_indices = end.at[(*batch_grid(of_indices, 1), place)].set(in_order, mode="drop")
+    batch = np.broadcast_shapes(of_indices, data.shape[:n_batch])
+    data = jnp.broadcast_to(data, (*batch, *data.shape[n_batch:]))
+    place = jnp.broadcast_to(place, (*batch, stored))
+    new_data = jnp.zeros((*batch, nse, *data.shape[n_batch + 1:]), data.dtype).at[
+        (*batch_grid(batch, 1), place)].add(data, mode="drop")
+    return new_data, new_indices
+
+
+# --- layouts --------------------------------------------------------------------------------------
+
+def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None,
+                       on_inefficient: str | None = "error") -> BCOO:
+    """The same array with other numbers of batch and dense dimensions.
+
+    Args:
+      n_batch, n_dense: the new numbers; by default unchanged.
+      on_inefficient: what to do if dimensions become batch or dense ones: "error", "warn" or None,
+        nothing.
+
+    Raises:
+      SparseEfficiencyError: dimensions become batch or dense ones and it is "error".
+      ValueError: there are not so many dimensions.
+
+    >>> from maxjax.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.eye(2), n_dense=1)
+    >>> sparse.bcoo_update_layout(m, n_dense=0)
+    BCOO(float32[2, 2], nse=4)
+    """
+    batch = mat.n_batch if n_batch is None else operator.index(n_batch)
+    dense = mat.n_dense if n_dense is None else operator.index(n_dense)
+    if (batch, dense) == (mat.n_batch, mat.n_dense):
+        return mat
+    for name, value in (("n_batch", batch), ("n_dense", dense)):
+        if value < 0:
+            raise ValueError(f"{name} must be non-negative; got {value}")
+    if batch + dense > mat.ndim:
+        raise ValueError(f"sum of n_batch={batch} and n_dense={dense} cannot be larger than "
+                         f"mat.ndim={mat.ndim}.")
+    if on_inefficient not in ("error", "warn", None):
+        raise ValueError(f"on_inefficent={on_inefficient!r}; expected one of ['error', 'warn', "
+                         "None].")
+    for name, old, new in (("n_batch", mat.n_batch, batch), ("n_dense", mat.n_dense, dense)):
+        if new <= old:
+            continue
+        message = (f"For matrix of shape {mat.shape}, increasing {name} from {old} to {new} "
+                   "results in inefficient storage.")
+        if on_inefficient == "error":
+            raise SparseEfficiencyError(
+                f"{message} To disable this error, set the on_inefficient argument of "
+                "bcoo_update_layout to 'warn' or None.")
+        if on_inefficient == "warn":
+            warnings.warn(message, SparseEfficiencyWarning, stacklevel=2)
+    with relaxed():
+        while mat.n_dense > dense:
+            mat = _first_dense_to_sparse(mat)
+        while mat.n_batch > batch:
+            mat = _last_batch_to_sparse(mat)
+        while mat.n_dense < dense:
+            mat = _last_sparse_to_dense(mat)
+        while mat.n_batch < batch:
+            mat = _first_sparse_to_batch(mat)
+    return mat
+
+
+def _first_dense_to_sparse(mat: BCOO) -> BCOO:
+    n_batch, nse, size = mat.n_batch, mat.nse, mat.data.shape[mat.n_batch + 1]
+    data = mat.data.reshape(*mat.data.shape[:n_batch], nse * size, *mat.data.shape[n_batch + 2:])
+    old = jnp.repeat(mat.indices, size, axis=-2)
+    new = jnp.broadcast_to(jnp.tile(jnp.arange(size, dtype=old.dtype), nse)[:, None],
+                           (*old.shape[:-1], 1))
+    return BCOO((data, jnp.concatenate([old, new], -1)), shape=mat.shape,
+                indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
+
+
+def _last_batch_to_sparse(mat: BCOO) -> BCOO:
+    last, size, nse = mat.n_batch - 1, mat.shape[mat.n_batch - 1], mat.nse
+
+    def merged(buffer: Any) -> Any:
+        before, after = buffer.shape[:last], buffer.shape[last + 2:]
+        return jnp.broadcast_to(buffer, (*before, size, nse, *after)).reshape(
+            *before, size * nse, *after)
+
+    old = merged(mat.indices)
+    new = jnp.broadcast_to(jnp.repeat(jnp.arange(size, dtype=old.dtype), nse)[:, None],
+                           (*old.shape[:-1], 1))
+    return BCOO((merged(mat.data), jnp.concatenate([new, old], -1)), shape=mat.shape,
+                indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
+
+
+def _last_sparse_to_dense(mat: BCOO) -> BCOO:
+    size, n_batch, n_dense = mat.sparse_shape[-1], mat.n_batch, mat.n_dense
+    here = mat.indices[..., -1, None] == jnp.arange(size, dtype=mat.indices.dtype)
+    data = jnp.expand_dims(mat.data, n_batch + 1)
+    here = here.reshape(*here.shape, *(1,) * n_dense)
+    return BCOO((jnp.where(here, data, jnp.zeros((), data.dtype)), mat.indices[..., :-1]),
+                shape=mat.shape)
+
+
+def _first_sparse_to_batch(mat: BCOO) -> BCOO:
+    size, n_batch = mat.sparse_shape[0], mat.n_batch
+    first = jnp.expand_dims(mat.indices[..., 0], n_batch)
+    here = first == jnp.arange(size, dtype=first.dtype)[:, None]
+    indices = padded(jnp.expand_dims(mat.indices[..., 1:], n_batch), here,
+                     (*mat.shape[:n_batch], size, *mat.shape[n_batch + 1:])) \
+        if mat.n_sparse > 1 else jnp.zeros((*here.shape, 0), first.dtype)
+    data = jnp.expand_dims(mat.data, n_batch)
+    batch = np.broadcast_shapes(data.shape[:n_batch + 1], here.shape[:-1])
+    data = jnp.broadcast_to(data, (*batch, *data.shape[n_batch + 1:]))
+    here = jnp.broadcast_to(here, (*batch, mat.nse))
+    return BCOO((masked(data, here), indices), shape=mat.shape, indices_sorted=False,
+                unique_indices=False)
+
+
+bcoo_todense_p = sparse_primitive("bcoo_todense", _todense)
+bcoo_fromdense_p = sparse_primitive("bcoo_fromdense", _fromdense, several=True)
+bcoo_extract_p = sparse_primitive("bcoo_extract", _extract)
+bcoo_sort_indices_p = sparse_primitive("bcoo_sort_indices", _sort_indices, several=True)
+bcoo_sum_duplicates_p = sparse_primitive("bcoo_sum_duplicates", _sum_duplicates, several=True)

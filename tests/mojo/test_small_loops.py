@@ -1,0 +1,358 @@
+"""Loops over few elements, which are code of the scalar machine, give what tier 0 gives."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import numpy as np
+import pytest
+
+from tests.support import mojo_programs
+
+pytest.importorskip("max.engine")
+
+import maxjax
+import maxjax.numpy as jnp
+from maxjax import lax
+from maxjax._base import dtypes
+from maxjax._base.errors import InternalError
+from maxjax._max.elementwise_kernels import KERNELS
+from maxjax._max.mojo import small_loops
+from maxjax._max.mojo.check_code import check_loop
+from maxjax._max.mojo.check_plan import CheckedPlan
+from maxjax._max.mojo.plan import Plan, Tape
+from maxjax._max.mojo.scalar_code import MACHINE, LoopCode, Repeat
+from maxjax._max.mojo.vector_operations import singles
+from maxjax._runtime.program import Program
+
+pytestmark = pytest.mark.xdist_group("mojo")
+
+RNG = np.random.default_rng(0)
+HALF = np.float32(0.5)
+F3, F7, F64 = (RNG.standard_normal(size).astype(np.float32) for size in (3, 7, 64))
+
+
+def planned(function, *args):
+    program = Program(maxjax.make_jaxpr(function)(*args))
+    return program, CheckedPlan(program.opened.jaxpr, 2)
+
+
+def codes(tape: Tape) -> list[LoopCode]:
+    found = []
+    for step in tape.steps:
+        for x in step.integers:
+            if isinstance(x, LoopCode):
+                found.append(x)
+            elif isinstance(x, Tape):
+                found += codes(x)
+    return found
+
+
+def check(function, *args, loops=1, tolerance=0.0):
+    """The machine runs it, and gives what tier 0 gives, to the bit if no tolerance is given."""
+    args = [np.asarray(x) for x in args]
+    program, plan = planned(function, *args)
+    assert len(codes(plan.tape)) == loops, plan.source
+    values = [*program.consts, *args]
+    with np.errstate(all="ignore"):
+        expected = program.tier0(*[np.array(x) for x in values])
+    run = mojo_programs.without_kernels(plan, program.opened.jaxpr)
+    for _ in range(2):      # a frame is used again
+        for ours, theirs in zip(run(values), expected, strict=True):
+            theirs = np.asarray(theirs)
+            assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+            if tolerance:
+                np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+            else:
+                np.testing.assert_array_equal(ours, theirs)
+                zeros = theirs == 0
+                np.testing.assert_array_equal(
+                    np.signbit(ours[zeros].astype(np.float64)),
+                    np.signbit(theirs[zeros].astype(np.float64)))
+
+
+def collatz(n):
+    def step(state):
+        n, count = state
+        return jnp.where(n % 2 == 0, n // 2, 3 * n + 1), count + 1
+
+    return lax.while_loop(lambda state: state[0] != 1, step, (n, jnp.int32(0)))[1]
+
+
+def swapped(i, state):
+    a, b, c = state
+    return b, a + i, a
+
+
+def stacked(a, b):
+    return lax.scan(lambda c, x: (c + x, (c, c * x, x > 0)), a, b)
+
+
+def lorenz(y, _):
+    a, b, c = y
+    return y + 0.01 * jnp.stack([10 * (b - a), a * (28 - c) - b, a * b - 8 / 3 * c]), a
+
+
+LOOPS = {
+    "float32": (lambda x: lax.fori_loop(0, 50, lambda i, c: c * 0.9 + 1 / (i + 1), x), HALF),
+    "int32": (lambda x: lax.fori_loop(
+        0, 50, lambda i, c: (c * 1103515245 + 12345) ^ (i >> 3), x), np.int32(7)),
+    "mixed": (lambda x: lax.fori_loop(0, 50, lambda i, c: (
+        c[0] * 0.5 + c[1], (c[1] + i) % 7, c[2] ^ (c[0] > 3)), (x, 1, False)), HALF),
+    "no times": (lambda x: lax.fori_loop(0, 0, lambda i, c: c + i, x), np.int32(7)),
+    "once": (lambda x: lax.fori_loop(3, 4, lambda i, c: c + i, x), np.int32(7)),
+    "bounds that are not known": (lambda n, x: lax.fori_loop(0, n, lambda i, c: c + i, x),
+                                  np.int32(9), np.float32(0.5)),
+    "while that never runs": (lambda x: lax.while_loop(lambda c: c < 0, lambda c: c + 1, x), HALF),
+    "while": (collatz, np.int32(27)),
+    "while of a vmap": (maxjax.vmap(collatz), np.arange(1, 20, dtype=np.int32)),
+    "while in a loop": (lambda n: lax.fori_loop(1, 9, lambda i, s: s + collatz(i), n), np.int32(0)),
+    "carries that change places": (lambda a, b: lax.fori_loop(
+        0, 5, swapped, (a, b, a)), np.int32(3), np.int32(4)),
+    "a carry twice": (lambda a, b: lax.fori_loop(
+        0, 5, lambda i, c: (c[0] + c[1],) * 2, (a, b)), np.float32(3), np.float32(4)),
+    "a constant carry": (lambda a: lax.fori_loop(
+        0, 5, lambda i, c: (c[1], c[1] * 0 + 2), (a, a)), np.float32(3)),
+    "results": (stacked, HALF, F7),
+    "results backwards": (lambda a, b: lax.scan(
+        lambda c, x: (c * 0.5 + x, c), a, b, reverse=True), HALF, F7),
+    "lines": (lambda a, b: lax.scan(lambda c, x: (c + x, c[::-1] * x), a, b), F3,
+              F64[:60].reshape(20, 3)),
+    "slices and a stack": (lambda y: lax.scan(lorenz, y, None, length=20), F3),
+    "matrices": (lambda x: lax.fori_loop(
+        0, 3, lambda i, c: (c.T[:, ::2].repeat(2, 1)[:, :3].T + c)[::-1], x),
+        F64[:9].reshape(3, 3)),
+    "padded": (lambda x: lax.fori_loop(
+        0, 3, lambda i, c: jnp.pad(c[1:], (0, 1), constant_values=2) + c, x), F7),
+    "a choice": (lambda x: lax.fori_loop(0, 20, lambda i, c: lax.cond(
+        c > 1, lambda c: c * 0.5, lambda c: c + 0.25, c), x), HALF),
+    "a choice of many": (lambda x: lax.fori_loop(0, 9, lambda i, c: lax.switch(
+        i - 2, [lambda c: c, lambda c: c + 1, lambda c: 3.0, lambda c: c * 2], c), x), HALF),
+    "a scan of a carry": (lambda x: lax.fori_loop(0, 3, lambda i, c: lax.scan(
+        lambda a, b: (a + b, a * b), c[0] * 0, c)[1] + c, x), F7),
+    "gathered and scattered": (lambda x: lax.fori_loop(
+        0, 20, lambda i, c: c.at[i % 7].set(c[(i + 3) % 7] * 0.5), x), F7),
+    "an index that is read": (lambda x: lax.fori_loop(
+        0, 5, lambda i, c: c + jnp.arange(7) * i, x), F7),
+    "bits": (lambda x: lax.fori_loop(0, 5, lambda i, c: lax.bitcast_convert_type(
+        lax.bitcast_convert_type(c, jnp.uint8)[..., ::-1], jnp.int32) + 1, x), np.int32(77)),
+    "random bits": (lambda k: lax.fori_loop(0, 3, lambda i, c: (
+        maxjax.random.split(c[0])[0], c[1] ^ maxjax.random.bits(c[0])), (k, jnp.uint32(0)))[1],
+        maxjax.random.PRNGKey(0)),
+    "sorted": (lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sort(-c) + jnp.argmax(c), x), F7),
+    "the most elements": (lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2 - c[::-1], x), F64),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops(name):
+    check(*LOOPS[name])
+
+
+@pytest.mark.parametrize("function, x", [
+    (lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.sin(c) * jnp.exp(-c) + c.sum(), x), F7),
+    (lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.tanh(c @ c.T) @ c, x), F64[:12].reshape(3, 4)),
+    (lambda x: lax.fori_loop(0, 9, lambda i, c: c / jnp.sqrt((c * c).sum(0) + 1), x),
+     F64[:12].reshape(3, 4)),
+    (maxjax.grad(lambda x: lax.scan(lambda c, _: (jnp.sin(c) * x, c), x, None, length=9)[0]),
+     np.float32(0.3)),
+])
+def test_what_is_rounded(function, x):
+    program, plan = planned(function, x)
+    check(function, x, loops=len(codes(plan.tape)), tolerance=1e-5)
+    assert codes(plan.tape)
+
+
+SPECIAL = [0.0, -0.0, 0.5, 1.0, -1.5, 2.5, 1e-40, 3e9, -3e9, np.inf, -np.inf, np.nan]
+
+
+def values_of(dtype: np.dtype) -> np.ndarray:
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype in dtypes.FLOATS:
+        with np.errstate(over="ignore"):
+            return np.array(SPECIAL).astype(dtype)
+    info = np.iinfo(dtype)
+    return np.array([0, 1, 2, 3, 7, 31, info.max, info.max - 1, info.min, info.min + 1], dtype)
+
+
+OPERATIONS = {
+    "add": lax.add, "sub": lax.sub, "mul": lax.mul, "div": lax.div, "rem": lax.rem,
+    "max": lax.max, "min": lax.min, "eq": lax.eq, "ne": lax.ne, "lt": lax.lt, "le": lax.le,
+    "gt": lax.gt, "ge": lax.ge, "and": lax.bitwise_and, "or": lax.bitwise_or,
+    "xor": lax.bitwise_xor, "not": lax.bitwise_not, "neg": lax.neg, "abs": lax.abs,
+    "sign": lax.sign, "floor": lax.floor, "ceil": lax.ceil, "is_finite": lax.is_finite,
+    "sqrt": lax.sqrt, "exp": lax.exp, "log": lax.log, "sin": lax.sin, "tanh": lax.tanh,
+    "pow": lax.pow, "atan2": lax.atan2, "round": lax.round, "shift_left": lax.shift_left,
+    "shift_right_logical": lax.shift_right_logical,
+    "shift_right_arithmetic": lax.shift_right_arithmetic, "clz": lax.clz,
+    "population_count": lax.population_count,
+    "select": lambda a, b: lax.select(a == b, a, b),
+    **{f"convert to {dtype}": lambda a, dtype=dtype: lax.convert_element_type(a, dtype)
+       for dtype in ("bool", "int8", "uint8", "int32", "uint32", "int64", "float32", "bfloat16",
+                     "float64")},
+}
+
+
+def one_by_one(operation, x, *rest):
+    """A loop that cannot be seen to be none: the first operand is carried."""
+    following = jnp.concatenate([x[1:], x[:1]])
+    return lax.scan(lambda carry, xs: (xs[0], operation(carry, *xs[1:])), x[0],
+                    (following, *rest))[1]
+
+
+@pytest.fixture
+def wide():
+    with maxjax.enable_x64(True):
+        yield
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "uint32", "int64", "float64", "int8",
+                                   "uint64", "bfloat16", "float16"])
+def test_one_element_is_computed_as_many_are(dtype):
+    """Each operation on all pairs of special values: one by one in a loop, three at a time, and
+    all together by the vector machine."""
+    x = values_of(jnp.dtype(dtype))
+    failures, tried = [], 0
+    for name, operation in OPERATIONS.items():
+        count = operation.__code__.co_argcount - len(operation.__defaults__ or ())
+        args = np.stack([np.repeat(x, len(x)), np.tile(x, len(x))])[:count]
+        try:
+            maxjax.make_jaxpr(operation)(*args)
+        except TypeError:
+            continue        # not for this dtype
+        tried += 1
+        with np.errstate(all="ignore"):
+            program, plan = planned(operation, *args)
+            whole, = mojo_programs.without_kernels(plan, program.opened.jaxpr)(
+                [*program.consts, *args])
+            for width in (1, 2, 3):
+                lines = [np.resize(a, (a.size // width, width)[:width]) for a in args]
+                one, plan = planned(functools.partial(one_by_one, operation), *lines)
+                assert codes(plan.tape)
+                found, = mojo_programs.without_kernels(plan, one.opened.jaxpr)(
+                    [*one.consts, *lines])
+                expected = whole[:found.size].reshape(found.shape)
+                same = (found == expected) & (
+                    np.signbit(found.astype(np.float64)) == np.signbit(expected.astype(np.float64)))
+                if not np.all(same | (found != found) & (expected != expected)):
+                    failures.append(f"{name} by {width}")
+    assert not failures, failures
+    assert tried > 15
+
+
+def test_the_machine_itself_computes_what_is_cheap():
+    names = singles()
+    assert {"vector_add_float32", "vector_select_32", "vector_convert_int32_float32"} <= set(names)
+    assert not any(name.startswith(("vector_sin", "vector_exp")) for name in names)
+    assert set(names) <= {*mojo_programs.pack().names}
+    assert KERNELS
+
+
+# --- what is none of them -------------------------------------------------------------------------
+
+@pytest.mark.parametrize("function, x", [
+    (lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2, x), np.zeros(65, np.float32)),
+    (lambda x: lax.fori_loop(0, 3, lambda i, c: c + jnp.ones((9, 9)).sum() * c, x), F7),
+    (lambda x: lax.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1]), (x, jnp.zeros((0,)))), F7),
+])
+def test_other_loops(function, x):
+    program, plan = planned(function, x)
+    values = [*program.consts, x]
+    for ours, theirs in zip(mojo_programs.without_kernels(plan, program.opened.jaxpr)(values),
+                            program.tier0(*values), strict=True):
+        np.testing.assert_allclose(ours, np.asarray(theirs), rtol=1e-6)
+
+
+def test_a_loop_in_a_larger_one():
+    check(lambda x: lax.fori_loop(0, 3, lambda i, c: c * lax.fori_loop(
+        0, i, lambda j, s: s + j, jnp.int32(1)), x), np.ones(1000, np.float32))
+
+
+def test_code_is_read_by_people():
+    _, plan = planned(LOOPS["while in a loop"][0], np.int32(0))
+    for part in ("repeat:", "while:", "rem_int32(", "load(operand 1)"):
+        assert part in plan.uncompiled_source, plan.uncompiled_source
+    for part in ("loop: add", "while True:", "Rem.elementwise", "a loop over few elements"):
+        assert part in plan.source, plan.source
+
+
+def test_a_carry_is_computed_where_it_is_read():
+    """No copies in the body of the first loop."""
+    _, plan = planned(*LOOPS["float32"])
+    code, = codes(plan.tape)
+    body = next(x for x in code.items if isinstance(x, Repeat)).body
+    assert [x.opcode for x in body] == ["apply"] * len(body), str(code)
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda x, code: x._replace(sources=(x.target, x.target)), "read before it is written"),
+    (lambda x, code: x._replace(function=""), "its function"),
+    (lambda x, code: x._replace(opcode="fly"), "no such instruction"),
+    (lambda x, code: x._replace(elements=2), "its sizes"),
+    (lambda x, code: x._replace(target=code.items[0].target), "an invariant is written"),
+])
+def test_code_that_is_wrong_is_refused(change, message):
+    _, plan = planned(lambda x: lax.fori_loop(0, 5, lambda i, c: (c * 2 + 1) * c, x), 0.5)
+    code, = codes(plan.tape)
+    check_loop(code)
+    loop = next(x for x in code.items if isinstance(x, Repeat))
+    code.items[0].target.invariant = True
+    loop.body[0] = change(loop.body[0], code)
+    with pytest.raises(InternalError, match=re.escape(message)):
+        check_loop(code)
+
+
+def test_registers_do_not_overlap():
+    _, plan = planned(lambda x: lax.fori_loop(0, 5, lambda i, c: c * 2 + 1, x), F7)
+    code, = codes(plan.tape)
+    code.items[0].target.offset += 8
+    with pytest.raises(InternalError, match="overlaps|aligned"):
+        check_loop(code)
+
+
+def test_limits(monkeypatch):
+    for limit in ("_MOST_BYTES", "_MOST_INSTRUCTIONS"):
+        with monkeypatch.context() as patch:
+            patch.setattr(small_loops, limit, 1)
+            program = Program(maxjax.make_jaxpr(LOOPS["float32"][0])(0.5))
+            assert MACHINE not in Plan(program.opened.jaxpr, 1).functions
+
+
+# --- kernels --------------------------------------------------------------------------------------
+
+def check_kernels(names):
+    """They give what the machine gives, to the bit; they are built together."""
+    made = []
+    for name in names:
+        function, *args = LOOPS[name]
+        program, plan = planned(function, *args)
+        if plan.kernels:
+            made.append((name, program, plan, [*program.consts, *map(np.asarray, args)]))
+    assert len(made) > len(names) // 2
+    mojo_programs.store().build([source for _, _, plan, _ in made for source in plan.kernels])
+    failures = []
+    for name, program, plan, values in made:
+        results = [run(plan, program.opened.jaxpr)(values)
+                   for run in (mojo_programs.executable, mojo_programs.without_kernels)]
+        if [x.tobytes() for x in results[0]] != [x.tobytes() for x in results[1]]:
+            failures.append(f"{name}: {results[0]}, not {results[1]}")
+    assert not failures, "\n".join(failures)
+
+
+def test_kernels():
+    check_kernels(["mixed", "while in a loop", "lines", "results backwards", "slices and a stack",
+                   "a choice of many"])
+
+
+@pytest.mark.exhaustive
+def test_all_kernels():
+    check_kernels(LOOPS)
+
+
+def test_loops_of_other_lengths_share_a_kernel():
+    kernels = [[*planned(lambda x, n=n: lax.fori_loop(0, n, lambda i, c: c * 2 + i, x), HALF)[1]
+                .kernels] for n in (5, 6)]
+    assert kernels[0] == kernels[1] and len(kernels[0]) == 1

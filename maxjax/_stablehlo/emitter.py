@@ -1,7 +1,7 @@
 """Jaxprs as StableHLO text: the operations that lowerings call, each a line or a few.
 
-What StableHLO has an operation for is said in it (``rules.py``); every other primitive by what it is
-lowered to for the compilers, or else as a call of ``maxjax.<primitive>``.
+What StableHLO has an operation for is said in it (``rules.py``); every other primitive by what it
+is lowered to for the compilers, or else as a call of ``maxjax.<primitive>``.
 """
 
 from __future__ import annotations
@@ -76,9 +76,6 @@ class Emitter(Lowering):
         self.depth = 0
         self._count = 0
 
-    def __getattr__(self, name: str) -> Any:
-        raise NotImplementedError(f"it is computed by {name}, which StableHLO cannot say")
-
     # --- lines ---
     def rule_of(self, primitive: Primitive) -> Any:
         rule: Any = self.rules.get(primitive, primitive.lower)
@@ -89,7 +86,7 @@ class Emitter(Lowering):
             try:
                 if rule is not None:
                     return rule(self, *xs, **params)
-            except (NotImplementedError, LoweringError):
+            except LoweringError:
                 del self.lines[lines:]
                 self._count = count
                 self.in_avals, self.out_avals = avals
@@ -230,9 +227,9 @@ class Emitter(Lowering):
             return self.emit(f"stablehlo.{BINARY.get(name) or UNARY[name]}", operands, shape, dtype)
         if name in CLIENT:
             return self.emit(f"chlo.{CLIENT[name]}", operands, shape, dtype)
-        raise NotImplementedError(f"it is computed by {name}, which StableHLO cannot say")
+        raise LoweringError(f"StableHLO has no operation {name}")
 
-    def compare(self, direction: str, x: Value, y: Value, total: bool = False) -> Value:
+    def compare(self, direction: str, x: Value, y: Value, *, total: bool = False) -> Value:
         """Elementwise; ``total``: of floats, in IEEE's total order."""
         if dtypes.is_floating(x.dtype) or x.dtype.kind == "c":
             kind = "TOTALORDER" if total else "FLOAT"

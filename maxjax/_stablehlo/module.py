@@ -44,7 +44,8 @@ def module_text(name: str, closed: ClosedJaxpr, results: Sequence[str]) -> str:
     jaxpr = closed.jaxpr
     emitter = Emitter(_rules())
     emitter.depth = 2
-    taken, values = [], []
+    taken: list[Value] = []
+    values: list[Value] = []
     for var, read in zip(jaxpr.invars, read_inputs(closed), strict=True):
         x = Value(f"%arg{len(taken)}", *_words(var.aval))
         if read:

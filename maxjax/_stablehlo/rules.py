@@ -1,4 +1,4 @@
-"""The primitives that StableHLO has an operation for, or a better expression than their lowering."""
+"""The primitives that StableHLO says otherwise than their lowering: mostly in one operation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def _convolution(ctx: Emitter, lhs: Value, rhs: Value, *, window_strides: Sequen
 
 
 def _gather(ctx: Emitter, x: Value, indices: Value, *, dimension_numbers: Any,
-            slice_sizes: Sequence[int], mode: Any, indices_are_sorted: bool, **params: Any) -> Value:
+            slice_sizes: Sequence[int], mode: Any, indices_are_sorted: bool, **params: Any
+            ) -> Value:
     if mode == GatherScatterMode.FILL_OR_DROP or 0 in ctx.out_avals[0].shape:
         lower: Any = registry["gather"].lower
         return lower(ctx, x, indices, dimension_numbers=dimension_numbers, slice_sizes=slice_sizes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,11 @@ _NAMES = {
     "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2", "float8_e5m2fnuz": "f8E5M2FNUZ",
     "float8_e8m0fnu": "f8E8M0FNU",
 }
+# A longer list is written as its bytes, where elements fill them.
+_LONG = 32
+_WHOLE_BYTES = frozenset((
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
+    "float32", "float64", "complex64", "complex128"))
 
 
 def element_type(dtype: np.dtype) -> str:
@@ -56,10 +62,7 @@ def dense(value: np.ndarray) -> str:
         return "dense<>"
     if value.size == 1 or _is_uniform(value):
         return f"dense<{_element(value.reshape(-1)[0])}>"
-    if value.dtype == np.bool_ or value.dtype.itemsize * 8 < _bits(value.dtype):
-        return f"dense<{_nested(value)}>"
-    if value.size > 32 and value.dtype.name in _NAMES and value.dtype.name[-1] not in "24n":
-        # As JAX does: the bytes, where a list would be long.
+    if value.size > _LONG and value.dtype.name in _WHOLE_BYTES:
         return f'dense<"0x{np.ascontiguousarray(value).tobytes().hex().upper()}">'
     return f"dense<{_nested(value)}>"
 
@@ -75,7 +78,8 @@ def _is_uniform(value: np.ndarray) -> bool:
 
 def _nested(value: np.ndarray) -> str:
     if value.ndim == 0:
-        return _element(value[()])
+        element: Any = value[()]
+        return _element(element)
     return f"[{', '.join([_nested(part) for part in value])}]"
 
 

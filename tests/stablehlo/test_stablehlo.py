@@ -13,10 +13,6 @@ from jax._src.interpreters import mlir
 from jaxlib import _jax, xla_client
 from jaxlib.mlir import ir
 
-import maxjax
-import maxjax.numpy as jnp
-from maxjax import export, lax
-from maxjax._base.config import enable_x64
 from maxjax._base.dtypes import KeyDType
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.liveness import read_inputs

@@ -190,7 +190,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
                                 (count,), 0)
     if not increasing:
         exponents = shapes.flip(exponents)
-    return shapes.expand_dims(x, 1) ** shapes.expand_dims(exponents, 0)
+    return shapes.expand_dims(x, 1) ** shapes.expand_dims(exponents.astype(x.dtype), 0)
 
 
 def _indices(parts: Sequence[np.ndarray]) -> tuple[Array, Array]:

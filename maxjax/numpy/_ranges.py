@@ -117,8 +117,7 @@ def _interval_dtype(start: Any, stop: Any, dtype: Any, name: str) -> tuple[Any, 
     common = dtypes.promote((type_of(start), type_of(stop)))[0]
     common = inexact_dtype(common)
     result = common if dtype is None else dtype
-    return (dtypes.promote(((common, False), (result, False)))[0]
-            if dtypes.is_inexact(result) else common), result
+    return dtypes.common(common, result) if dtypes.is_inexact(result) else common, result
 
 
 @overload

@@ -89,7 +89,6 @@ def _masked(x: Array, mask: Any, value: Any) -> Array:
     shape = broadcast_shapes(mask.shape, x.shape)
     if shape != x.shape:
         raise ValueError(f"where mask of shape {mask.shape} does not broadcast to {x.shape}")
-    mask, = promote_shapes("where", mask, x)[:1]
     return _where(mask, x, filler)
 
 
@@ -275,7 +274,7 @@ def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: An
     if mask is None:
         return constant(math.prod(x.shape[axis] for axis in axes), dtype)
     mask = as_bool(mask)
-    mask = promote_shapes("where", mask, x)[0] if mask.shape else mask
+    mask = promote_shapes("", mask, x)[0] if mask.shape else mask
     ones = broadcast_in_dim(mask, x.shape, tuple(range(x.ndim)) if mask.shape else ())
     return sum(convert_element_type(ones, dtype), axes, keepdims=keepdims)
 

@@ -36,6 +36,7 @@ from maxjax.numpy._promotion import (
     concrete,
     constant,
     promote_inexact,
+    promote_shapes,
 )
 from maxjax.numpy._where import where
 
@@ -180,13 +181,17 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     else:
         x = sorting.sort(where(reductions.any(missing, last, keepdims=True), np.nan, x), last)
         top = as_array(constant(size - 1, compute))
+    # A fraction and an element may be of different widths.
+    wide = dtypes.common(compute, fraction.dtype)
+    x, fraction, top = (convert_element_type(v, wide) for v in (x, fraction, top))
     # q comes first in the result.
-    wide = layout.reshape(fraction, fraction.shape + (1,) * (len(rest) if skip_nan else 0))
-    position = wide * top
+    fractions, top = promote_shapes("", layout.reshape(
+        fraction, fraction.shape + (1,) * (len(rest) if skip_nan else 0)), top)
+    position = fractions * top
     lower, upper = ufuncs.floor(position), ufuncs.ceil(position)
     weight = position - lower
     if method == "inverted_cdf":
-        lower = upper = ufuncs.ceil(wide * (top + 1)) - 1
+        lower = upper = ufuncs.ceil(fractions * (top + 1)) - 1
     limit = ufuncs._maximum(top, 0)
     low_index, high_index = (
         convert_element_type(rounding.clip(index, 0, limit), dtypes.int32)
@@ -238,7 +243,11 @@ def _weighted_quantile(x: Array, weights: Array, fraction: Array) -> Array:
     order = sorting.argsort(x, last)
     x = indexing.take_along_axis(x, order, last)
     below = cumulative.cumsum(indexing.take_along_axis(weights, order, last), last)
-    goal = layout.reshape(fraction, fraction.shape + (1,) * x.ndim) * below[..., -1:]
+    wide = dtypes.common(fraction.dtype, below.dtype)
+    fraction, below = (convert_element_type(v, wide) for v in (fraction, below))
+    fractions, below = promote_shapes(
+        "", layout.reshape(fraction, fraction.shape + (1,) * x.ndim), below)
+    goal = fractions * below[..., -1:]
     index = reductions.sum(below < goal, fraction.ndim + last, dtype=np.int32)
     return _at_positions(x, rounding.clip(index, 0, x.shape[last] - 1), True, fraction.ndim)
 
@@ -468,7 +477,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
         else:
             norm = total - ddof * reductions.sum(weights * as_array(aweights)) / total
     x = x - center
-    right = x if weights is None else x * weights
+    right = x if weights is None else x * weights[None]
     return shapes.squeeze(dot(x, ufuncs.conj(right.T)) / norm)
 
 
@@ -490,6 +499,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     if c.ndim == 0:
         return c / c
     deviation = ufuncs.sqrt(ufuncs.real(c.diagonal()))
+    deviation = deviation.astype(c.dtype)
     c = c / shapes.expand_dims(deviation, 1) / shapes.expand_dims(deviation, 0)
     if dtypes.is_complex(c.dtype):
         real, imag = (rounding.clip(part, -1, 1) for part in (ufuncs.real(c), ufuncs.imag(c)))

@@ -17,7 +17,12 @@ from maxjax._primitives.layout import reshape, transpose
 from maxjax._primitives.reduction import argmax_p
 from maxjax._primitives.slicing import slice_in_dim
 from maxjax._primitives.sorting import sort_p, top_k_p
-from maxjax.numpy._promotion import canonical_axis, canonical_shape, check_arraylike
+from maxjax.numpy._promotion import (
+    canonical_axis,
+    canonical_shape,
+    check_arraylike,
+    promote_shapes,
+)
 from maxjax.random._basic import (
     _bits,
     _gumbel,
@@ -188,7 +193,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
         inner = list(shape[len(leading):])
         inner.insert(axis, logits.shape[axis])
         noise = _gumbel(typed, (*leading, *inner), dtype, mode)
-        scores = jnp.add(noise, logits)
+        scores = jnp.add(*promote_shapes("", noise, logits))
         return argmax_p.bind(scores, axes=(position,), index_dtype=index_dtype)
     draws = math.prod(leading)
     count = logits.shape[axis]

@@ -308,7 +308,8 @@ def bcoo_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dens
     if order.shape[-1] < nse:
         pads = [(0, 0)] * n_batch + [(0, nse - order.shape[-1])]
         order = jnp.pad(order, pads, constant_values=flat.shape[-1])
-    there = jnp.arange(nse) < jnp.sum(flat, -1, keepdims=True)
+    places_of_a_batch = jnp.arange(nse)[(None,) * n_batch]
+    there = places_of_a_batch < jnp.sum(flat, -1, keepdims=True)
     places = jnp.unravel_index(jnp.minimum(order, max(flat.shape[-1] - 1, 0)), sparse) \
         if sparse else ()
     indices = jnp.stack([jnp.where(there, place, size) for place, size in zip(
@@ -344,9 +345,10 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
 def _in_bounds(mat: BCOO) -> Any:
     """Of shape ``batch + (nse,)``: False for padding."""
     sizes = np.array(mat._sparse_shape, mat.indices.dtype)
-    return jnp.all(mat.indices < sizes, -1)
+    return jnp.all(mat.indices < sizes[(None,) * (mat.indices.ndim - 1)], -1)
 
 
 def _first_of_its_kind(mat: BCOO) -> Any:
     same = jnp.all(mat.indices[..., :, None, :] == mat.indices[..., None, :, :], -1)
-    return ~jnp.any(same & np.tri(mat.nse, k=-1, dtype=bool), -1)
+    earlier = np.tri(mat.nse, k=-1, dtype=bool)[(None,) * (same.ndim - 2)]
+    return ~jnp.any(same & earlier, -1)

@@ -58,7 +58,9 @@ def update_layout(self: BCOO, *, n_batch: int | None = None, n_dense: int | None
 def _divided(self: BCOO, other: Any) -> BCOO:
     if isinstance(other, JAXSparse):
         raise NotImplementedError("sparse rule for div is not implemented between sparse arrays")
-    return self._like(self.data / _gathered(self, other))
+    # A Python scalar has no elements to gather, and is weakly typed.
+    divisor = _gathered(self, other) if jnp.ndim(other) else other
+    return self._like(self.data / divisor)
 
 
 def _gathered(self: BCOO, other: Any) -> Any:

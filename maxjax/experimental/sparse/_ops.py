@@ -349,7 +349,8 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     shape = [len(range(n)[cut]) for n, cut in zip(mat.shape, cuts, strict=True)]
     data = mat.data[(*cuts[:first], slice(None), *cuts[last:])]
     indices = mat.indices[tuple(cuts[:first])]
-    starts, stops, sizes, moves = (np.array(values, mat.indices.dtype) for values in zip(*[
+    starts, stops, sizes, moves = (np.array(values, mat.indices.dtype, ndmin=indices.ndim)
+                                   for values in zip(*[
         (cuts[axis].start, cuts[axis].stop, shape[axis], steps[axis])
         for axis in range(first, last)], strict=True)) if mat.n_sparse else [np.zeros(0, int)] * 4
     offsets = indices - starts

@@ -343,7 +343,7 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
         raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got {output=}.")
     a, = _inexact("schur", a)
     if output == "complex":
-        a = a.astype(jnp.result_type(a.dtype, dtypes.complex64))
+        a = a.astype(dtypes.complex_dtype(a.dtype))
     T, Z = lax_linalg.schur(a)
     return T, Z
 
@@ -387,7 +387,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
 
 
 def _complex_schur_form(T: Array, Z: Array) -> tuple[Array, Array]:
-    dtype = jnp.result_type(T, Z, dtypes.complex64)
+    dtype = dtypes.complex_dtype(jnp.result_type(T, Z))
     eps = float(np.finfo(dtypes.real_dtype(dtype)).eps)
     T, Z = T.astype(dtype), Z.astype(dtype)
     size = T.shape[0]

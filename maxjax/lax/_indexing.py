@@ -70,8 +70,7 @@ def _starts(name: str, shape: tuple[int, ...], starts: Any,
         if not starts.shape:
             raise TypeError("len() of unsized object")
         if len(starts.shape) > 1:
-            raise ValueError("start_indices must be a sequence or a one-dimensional array, got "
-                             f"shape {starts.shape}")
+            raise ValueError(f"Slice indices must be a 1D sequence, got {starts.shape}")
         array = _operand(starts)
         starts = starts.tolist() if isinstance(starts, np.ndarray) else [
             reshape(slice_p.bind(array, start_indices=(i,), limit_indices=(i + 1,), strides=None),
@@ -107,7 +106,7 @@ def _starts(name: str, shape: tuple[int, ...], starts: Any,
                         f"{', '.join(kind.name for kind in kinds)}")
     if any(start.shape for start in result):
         avals = tuple(_operand(start).aval for start in result)
-        raise TypeError(f"start_indices arguments to {name} must be scalars,  got indices {avals}")
+        raise TypeError(f"start_indices arguments to {name} must be scalars, got indices {avals}")
     return result
 
 

@@ -421,6 +421,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     a = _inexact("pinv", a)
     if a.ndim < 2:
         raise ValueError(f"not enough values to unpack (expected 2, got {a.ndim})")
+    if rtol is not None and rcond is not None:
+        raise ValueError("pinv: only one of rtol and rcond may be specified.")
     if rtol is None:
         rtol = rcond if rcond is not None else 10.0 * max(a.shape[-2:]) * _epsilon(a)
     return _pinv(a, as_array(rtol), hermitian)

@@ -47,6 +47,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
     """
     a, b = (as_array(x) for x in promote_args("isclose", a, b))
     dtype = a.dtype
+    if dtypes.is_key(dtype):
+        return ufuncs.equal(a, b)
     if dtype == dtypes.bool_:
         a, b = a.astype(dtypes.int32), b.astype(dtypes.int32)
         dtype = dtypes.int32
@@ -269,7 +271,9 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         kept_names = {name: value for name, value in kwargs.items() if name in excluded}
         names = [name for name in kwargs if name not in excluded]
-        positions = [i for i in range(len(args)) if i not in excluded]
+        # Without a signature None is passed on.
+        positions = [i for i, value in enumerate(args) if i not in excluded
+                     and (value is not None or signature is not None)]
         arrays = [creation.asarray(args[i]) for i in positions]
         arrays += [creation.asarray(kwargs[name]) for name in names]
 

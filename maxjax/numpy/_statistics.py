@@ -374,7 +374,9 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any 
     if not isinstance(bins, (int, np.integer)) and len(bins) not in (1, 2):
         edges = creation.asarray(bins)
         bins = [edges, edges]
-    sample = joining.concatenate([shapes.reshape(v, (1, -1)) for v in (x, y)], 0).T
+    rows = [shapes.reshape(v, (1, -1)) for v in (x, y)]
+    common = dtypes.common(*(row.dtype for row in rows))
+    sample = joining.concatenate([convert_element_type(row, common) for row in rows], 0).T
     counts, (x_edges, y_edges) = histogramdd(sample, bins, range, weights, density)
     return counts, x_edges, y_edges
 
@@ -429,10 +431,17 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
+    return _cov("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+
+
+def _cov(name: str, m: Any, y: Any, rowvar: bool, bias: bool, ddof: int | None, fweights: Any,
+         aweights: Any, dtype: Any) -> Array:
     values = [m] if y is None else [m, y]
-    check_arraylike("cov", *values)
-    arrays = [as_array(v) for v in promote_inexact("cov", *values)]
+    check_arraylike(name, *values)
+    arrays = [as_array(v) for v in promote_inexact(name, *values)]
     if dtype is not None:
+        if not dtypes.is_inexact(dtypes.as_dtype(dtype)):
+            raise ValueError(f"{name}: dtype must be a subclass of float or complex; got {dtype=}")
         arrays = [v.astype(dtype) for v in arrays]
     if any(v.ndim > 2 for v in arrays):
         raise ValueError("m has more than 2 dimensions")
@@ -495,7 +504,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
-    c = cov(x, y, rowvar, dtype=dtype)
+    c = _cov("corrcoef", x, y, rowvar, False, None, None, None, dtype)
     if c.ndim == 0:
         return c / c
     deviation = ufuncs.sqrt(ufuncs.real(c.diagonal()))

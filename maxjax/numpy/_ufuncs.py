@@ -605,7 +605,7 @@ def iscomplexobj(x: Any) -> bool:
     dtype = getattr(x, "dtype", None)
     if dtype is None:
         return isinstance(x, complex) or (
-            isinstance(x, (list, tuple)) and np.iscomplexobj(x))
+            isinstance(x, (list, tuple)) and any(map(iscomplexobj, x)))
     return dtypes.is_complex(dtype)
 
 

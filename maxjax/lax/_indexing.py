@@ -106,7 +106,9 @@ def _starts(name: str, shape: tuple[int, ...], starts: Any,
                         f"{', '.join(kind.name for kind in kinds)}")
     if any(start.shape for start in result):
         avals = tuple(_operand(start).aval for start in result)
-        raise TypeError(f"start_indices arguments to {name} must be scalars, got indices {avals}")
+        gap = "  " if name == "dynamic_slice" else " "      # as in JAX
+        raise TypeError(f"start_indices arguments to {name} must be scalars,{gap}got indices "
+                        f"{avals}")
     return result
 
 

@@ -252,6 +252,11 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None,
         if isinstance(axes, str) or len(axes) != 2:
             raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of "
                             "lists/tuples of ints.")
+        kinds = [int if isinstance(side, (int, np.integer)) else list
+                 if isinstance(side, (tuple, list)) else None for side in axes]
+        if kinds[0] is not kinds[1] or None in kinds:
+            raise TypeError("tensordot requires both axes lists to be either ints, tuples or "
+                            f"lists, got {axes[0]} and {axes[1]}")
         sides = [[side] if isinstance(side, (int, np.integer)) else list(side) for side in axes]
         if len(sides[0]) != len(sides[1]):
             raise TypeError("tensordot requires axes lists to have equal length, got "

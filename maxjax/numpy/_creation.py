@@ -64,6 +64,9 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     >>> jnp.array(1).weak_type
     True
     """
+    if len(args) > 3:
+        raise TypeError("array() takes at most 5 positional arguments but "
+                        f"{2 + len(args)} were given")
     if args:        # NumPy's positional form
         warnings.warn(
             "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. "

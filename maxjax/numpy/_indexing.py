@@ -585,7 +585,7 @@ def _unraveled(indices: Array, shape: Any) -> tuple[Array, ...]:
     zero = scalar_like(0, dtype)
     total = broadcast_to(total, indices.shape)
     indices = select(lt_p.bind(indices, zero), indices, add(indices, total))
-    indices = maximum(minimum(indices, add(total, scalar_like(-1, dtype))), zero)
+    indices = maximum(minimum(indices, total - 1), zero)
     result: list[Array] = []
     for size in reversed(sizes):
         wide = broadcast_to(size, indices.shape)

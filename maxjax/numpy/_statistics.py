@@ -35,6 +35,7 @@ from maxjax.numpy._promotion import (
     check_arraylike,
     concrete,
     constant,
+    inexact_dtype,
     promote_inexact,
     promote_shapes,
 )
@@ -374,9 +375,7 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any 
     if not isinstance(bins, (int, np.integer)) and len(bins) not in (1, 2):
         edges = creation.asarray(bins)
         bins = [edges, edges]
-    rows = [shapes.reshape(v, (1, -1)) for v in (x, y)]
-    common = dtypes.common(*(row.dtype for row in rows))
-    sample = joining.concatenate([convert_element_type(row, common) for row in rows], 0).T
+    sample = joining.concatenate([shapes.reshape(v, (1, -1)) for v in (x, y)], 0).T
     counts, (x_edges, y_edges) = histogramdd(sample, bins, range, weights, density)
     return counts, x_edges, y_edges
 
@@ -413,7 +412,10 @@ def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
     counts = shapes.reshape(bincount(flat, counted, length=math.prod(sizes)), tuple(sizes))
     counts = counts[(slice(1, -1),) * rank]
     if density:
-        counts = counts / reductions.sum(counts)
+        total = reductions.sum(counts)
+        # A sum of integers is wider than they are.
+        real = inexact_dtype(dtypes.common(counts.dtype, total.dtype))
+        counts = convert_element_type(counts, real) / convert_element_type(total, real)
         for axis, edge in enumerate(edges):
             widths = edge[1:] - edge[:-1]
             counts = counts / shapes.reshape(

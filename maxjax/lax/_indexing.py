@@ -202,12 +202,10 @@ def _along(operand: Array, axis: int, start: Any, size: int) -> tuple[list[Any],
 
 
 def _scalar_index(start: Any) -> Any:
-    """One index; an array of one element counts as a scalar, a weak one as the default integer."""
+    """One index; a weak one is of the default integer type."""
     if start.__class__ is int:
         return start
     start = _operand(start)
-    if start.shape:
-        start = reshape(start, ())
     if start.aval.weak_type and dtypes.is_integer(start.dtype):
         start = convert_element_type(start, dtypes.python_scalar(int)[0])
     return start

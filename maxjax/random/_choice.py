@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
     if not np.ndim(x):
         if not jnp.issubdtype(jnp.result_type(x), jnp.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
-        return _shuffle(typed, jnp.arange(operator.index(x)), 0)
+        return _shuffle(typed, jnp.arange(operator.index(x)), canonical_axis(axis, 1))
     x = jnp.asarray(x)
     axis = canonical_axis(axis, x.ndim)
     if independent or x.ndim == 1:
@@ -93,6 +94,8 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
     Array([0, 1, 8], dtype=int32)
     """
     typed = single_key("choice", key)
+    if not isinstance(shape, Sequence):
+        raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
     shape = canonical_shape(shape)
     check_arraylike("choice", a)
     array = None

@@ -246,26 +246,26 @@ def window_sizes(shape: Shape, updates_shape: Shape, dimension_numbers: ScatterD
     return tuple(1 if dim in dropped else updates_shape[next(given)] for dim in range(len(shape)))
 
 
-def _check_order(name: str, what: str, dims: Shape) -> None:
+def _check_order(name: str, what: str, dims: Sequence[int]) -> None:
     if list(dims) != sorted(dims):
         raise TypeError(f"{what} in {name} op must be sorted; got {tuple(dims)}")
     _check_once(name, what, dims)
 
 
-def _check_once(name: str, what: str, dims: Shape) -> None:
+def _check_once(name: str, what: str, dims: Sequence[int]) -> None:
     if len(set(dims)) != len(dims):
         raise TypeError(f"{what} in {name} op must not repeat; got: {tuple(dims)}.")
 
 
-def _check_disjoint(name: str, **groups: Shape) -> None:
+def _check_disjoint(name: str, **groups: Sequence[int]) -> None:
     (first_name, first), (second_name, second) = groups.items()
     if set(first) & set(second):
         raise TypeError(f"{first_name} and {second_name} in {name} op must be disjoint; got: "
                         f"{tuple(first)} and {tuple(second)}.")
 
 
-def _check_batching(name: str, operand: Shape, indices: Shape, batching: Shape,
-                    indices_batching: Shape, indices_name: str) -> None:
+def _check_batching(name: str, operand: Shape, indices: Shape, batching: Sequence[int],
+                    indices_batching: Sequence[int], indices_name: str) -> None:
     """Raises TypeError unless the batching dimensions of the operand and the indices correspond."""
     title = name.capitalize()
     _check_once(name, indices_name, indices_batching)
@@ -283,7 +283,7 @@ def _check_batching(name: str, operand: Shape, indices: Shape, batching: Shape,
                         f"dimensions to have the same shape, got {have} and {wanted}.")
 
 
-def _check_range(name: str, what: str, dims: Shape, rank: int) -> None:
+def _check_range(name: str, what: str, dims: Sequence[int], rank: int) -> None:
     for dim in dims:
         if not 0 <= dim < rank:
             raise TypeError(

@@ -16,6 +16,8 @@ __all__ = ["c_", "mgrid", "ogrid", "r_"]
 
 
 def _line(name: str, key: slice) -> Any:
+    start: Any
+    stop: Any
     start, stop, step = (
         None if value is None else concrete(value, f"slice {part} of jnp.{name}")
         for part, value in (("start", key.start), ("stop", key.stop), ("step", key.step)))

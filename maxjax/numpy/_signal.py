@@ -425,8 +425,8 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     bits = shapes.reshape(shapes.moveaxis(bits, index, -1), (
         *(n for i, n in enumerate(bits.shape) if i != index), -(-size // 8), 8))
     places = np.arange(8, dtype=np.uint8)
-    weights = np.left_shift(np.uint8(1), places if bitorder == "little" else places[::-1])
-    weights = as_array(weights.reshape((1,) * (bits.ndim - 1) + (8,)))
+    powers = np.left_shift(np.uint8(1), places if bitorder == "little" else places[::-1])
+    weights = as_array(powers.reshape((1,) * (bits.ndim - 1) + (8,)))
     packed = reductions.sum(bits * weights, -1, dtype=np.uint8)
     return shapes.moveaxis(packed, -1, index)
 
@@ -448,8 +448,8 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None,
     index = canonical_axis(axis, x.ndim)
     places = np.arange(8, dtype=np.uint8)
     moved = shapes.moveaxis(x, index, -1)
-    shifts = places if bitorder == "little" else places[::-1]
-    shifts = as_array(shifts.reshape((1,) * moved.ndim + (8,)))
+    ordered = places if bitorder == "little" else places[::-1]
+    shifts = as_array(ordered.reshape((1,) * moved.ndim + (8,)))
     bits = (shapes.expand_dims(moved, -1) >> shifts) & cast(1, dtypes.uint8)
     bits = shapes.reshape(bits, (*moved.shape[:-1], 8 * moved.shape[-1]))
     if count is not None:

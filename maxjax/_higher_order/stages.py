@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
+from maxjax._base.layouts import row_major
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._base.treedef import PyTreeDef
@@ -218,6 +219,20 @@ class Compiled(Stage):
     def output_shardings(self) -> Any:
         """The sharding of each result, as a pytree."""
         return pytree.unflatten(self._entry.out_tree, self._out_shardings)
+
+    @property
+    def input_formats(self) -> Any:
+        """The layout and sharding of each argument, as a pytree ``(args, kwargs)``."""
+        return pytree.unflatten(self._tree, [
+            row_major(len(aval.shape), place)
+            for aval, place in zip(self._argument_avals(), self._places, strict=True)])
+
+    @property
+    def output_formats(self) -> Any:
+        """The layout and sharding of each result, as a pytree."""
+        return pytree.unflatten(self._entry.out_tree, [
+            row_major(len(aval.shape), place) for aval, place in zip(
+                self._entry.closed.out_avals, self._out_shardings, strict=True)])
 
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Runs the program.

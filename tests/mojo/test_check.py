@@ -43,6 +43,7 @@ from maxjax._max.mojo.nodes import (
 )
 from maxjax._max.mojo.plan import Plan
 from maxjax._runtime.program import Program
+from maxjax._transforms.simplify import simplify
 from tests.gen import mojo_random
 from tests.golden import kernels
 from tests.golden.programs import GOLDENS
@@ -595,3 +596,14 @@ def test_kernels_differ_as_their_texts_do():
     assert len({form.identity for form in forms}) == len(forms)
     assert len({form.source for form in forms}) == len(forms)
     assert len({form.structure for form in forms}) == len(forms)
+
+
+def test_calls_over_turned_arrays_keep_their_results():
+    """The nearest of some points: distances are computed with the short dimension first."""
+    def nearest(points, centres):
+        return jnp.argmin(jnp.sum((points[:, None] - centres[None]) ** 2, -1), 1)
+
+    closed = simplify(maxjax.make_jaxpr(nearest)(jnp.ones((5000, 8)), jnp.ones((64, 8))))
+    plan = CheckedPlan(closed.jaxpr, 2)
+    step, = [step for step in plan.tape.steps if step.function.startswith("argmin")]
+    assert len(step.integers) == 8      # two places, three sizes, threads

@@ -9,8 +9,10 @@ PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup --durations=20
 LOWEST_VENV ?= .venv-lowest
 LOWEST_TESTS = tests/numpy/test_numpy.py tests/numpy/test_random.py \
   tests/transforms/test_transforms.py tests/api/test_tree.py
+# Where a wheel is put.
+WHEEL_DIR ?= dist
 
-.PHONY: demo test test-lowest compat bench lint clean
+.PHONY: demo test test-lowest compat bench wheel test-wheel lint clean
 
 demo: $(DEMO_VENV)/.ready
 	$(DEMO_VENV)/bin/python examples/digits.py --wait
@@ -27,6 +29,14 @@ compat: $(TEST_VENV)/.ready
 
 bench: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m benchmarks
+
+# With the kernel pack inside, for x86-64-v3: two minutes on two cores.
+wheel: $(TEST_VENV)/.ready
+	$(TEST_VENV)/bin/python tools/build_wheel.py --output $(WHEEL_DIR)
+
+# In a fresh environment, where nothing can be compiled.
+test-wheel: wheel
+	$(TEST_VENV)/bin/python tools/try_wheel.py $(WHEEL_DIR)/maxjax-*-manylinux_*.whl
 
 lint: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m ruff check .

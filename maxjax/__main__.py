@@ -1,7 +1,8 @@
 """``python -m maxjax SCRIPT [ARGS]``: runs an unchanged JAX script on maxjax.
 
 Inside the script ``jax`` and its modules are maxjax's. Everything else is as under plain Python:
-the script is ``__main__``, and arguments, tracebacks and exit codes are its own.
+the script is ``__main__``, and arguments, tracebacks and exit codes are its own. ``--prepare``,
+``--doctor`` and ``--version`` look after the installation instead.
 """
 
 from __future__ import annotations
@@ -21,8 +22,13 @@ _USAGE = """\
 usage: python -m maxjax SCRIPT [ARGS]
        python -m maxjax -m MODULE [ARGS]
        python -m maxjax -c CODE [ARGS]
+       python -m maxjax --prepare | --doctor | --version
 
 Runs a JAX program on maxjax: `import jax` gives maxjax.
+
+  --prepare   builds the kernel pack now; otherwise the background does, once a machine
+  --doctor    reports on compiler, cache, kernel pack, threads, devices; status 1: one is broken
+  --version   prints the versions that matter
 """
 _NOT_YET = "(maxjax does not have it yet)"
 
@@ -163,6 +169,19 @@ def _run_script(path: str) -> None:
     _run_code(compile(source, name, "exec", dont_inherit=True), _new_main(file))
 
 
+def _look_after(option: str) -> int:
+    """Does what an option without a script asks for; returns an exit status."""
+    installation = importlib.import_module("maxjax._runtime.installation")
+    version = importlib.import_module("maxjax.version")
+    release = f"maxjax {version.__version__} (JAX {version.JAX_VERSION})"
+    if option == "--prepare":
+        return installation.prepare()
+    if option == "--doctor":
+        return installation.examine(release)
+    print(installation.describe(release))
+    return 0
+
+
 def main(arguments: Sequence[str]) -> None:
     """Runs the script or module that the arguments name, as Python's own command line would."""
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -172,6 +191,8 @@ def main(arguments: Sequence[str]) -> None:
     if option in ("-m", "-c") and not rest:
         print(f"Argument expected for the {option} option\n{_USAGE}", end="", file=sys.stderr)
         sys.exit(2)
+    if option in ("--prepare", "--doctor", "--version"):
+        sys.exit(_look_after(option))
     if option.startswith("-") and option not in ("-m", "-c", "-"):
         print(f"unknown option {option}\n{_USAGE}", end="", file=sys.stderr)
         sys.exit(2)

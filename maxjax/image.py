@@ -106,7 +106,7 @@ def _weights(before: int, after: int, scale: Any, translation: Any, method: Resi
     dtype = dtypes.float32 if jnp.finfo(dtype).bits < 32 else dtype
     inverse = 1.0 / scale
     if method == ResizeMethod.AREA:
-        start = jnp.arange(after, dtype=dtype) * inverse - translation * inverse
+        start = jnp.arange(after, dtype=dtype)[None] * inverse - translation * inverse
         pixels = jnp.arange(before, dtype=dtype)[:, None]
         weights = jnp.maximum(
             jnp.minimum(pixels + 1, start + inverse) - jnp.maximum(pixels, start), 0)
@@ -157,7 +157,7 @@ def _inexact(image: Any) -> Array:
     image = jnp.asarray(image)
     if dtypes.is_inexact(image.dtype):
         return image
-    return image.astype(jnp.result_type(image, dtypes.float32))
+    return image.astype(dtypes.common(image.dtype, dtypes.float32))
 
 
 def _method(method: str | ResizeMethod) -> ResizeMethod:

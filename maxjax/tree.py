@@ -36,5 +36,5 @@ def static(**kwargs: Any) -> Any:
     >>> jax.tree.leaves(Layer(0.5))
     [0.5]
     """
-    metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
+    metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **kwargs)

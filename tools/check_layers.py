@@ -38,6 +38,7 @@ ROOMS = (
     "_higher_order",
     "_sharding",
     "_max",
+    "_stablehlo",
     "_runtime",
     PUBLIC,
     "_internals",

@@ -279,7 +279,7 @@ def extremes(dtype: DTypeLike) -> tuple[Any, Any]:
     info = finfo(own)
     with np.errstate(all="ignore"):
         infinity = np.array(np.inf, own)[()]
-    if not np.isinf(np.float64(infinity)):
+    if not np.isinf(infinity.astype(np.complex128)):
         return info.min, info.max
     return np.array(-np.inf, own)[()], infinity
 
@@ -387,6 +387,17 @@ def promote(operands: tuple[tuple[DType, bool], ...], x64: bool | None = None) -
     if not wide and not result[1] and result[0] in _TO_32 and len(set(operands)) > 1:
         return requested(result[0], "dtype"), False
     return result
+
+
+def common(*kinds: DType) -> Any:
+    """The dtype that values of these dtypes are computed in: that of ``promote``, also where the
+    option refuses to promote operands.
+
+    >>> common(float16, float32)
+    dtype('float32')
+    """
+    return _promote(tuple([(kind, False) for kind in kinds]), False,
+                    bool(config.enable_x64.value))[0]
 
 
 # bool is a subclass of int and keeps no weakness: True + True is a bool.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,6 +11,34 @@ import optree
 
 from maxjax._base import pytree
 from maxjax._base.pytree import NAMESPACE, PyTree, PyTreeSpec
+
+# What optree says of a tree that does not have a structure, and what JAX says.
+_MISMATCHES = tuple((re.compile(pattern, re.DOTALL), words) for pattern, words in (
+    (r"Expected an instance of collections\.namedtuple, got (.*)", r"Expected named tuple, got \1"),
+    (r"Expected an instance of (\w+)(?:,[^;]*defaultdict)?, got (.*)", r"Expected \1, got \2"),
+    (r"dictionary key mismatch; expected key\(s\): (\[.*?\]), got key\(s\): (\[.*?\]), .*; "
+     r"dict: .*",
+     r"Dict key mismatch; expected keys: \1; present keys: \2."),
+    (r"list arity mismatch; expected: (\d+), got: (\d+); (.*)",
+     r"List arity mismatch: \2 != \1; \3"),
+    (r"tuple arity mismatch; expected: (\d+), got: (\d+); (.*)",
+     r"Tuple arity mismatch: \2 != \1; \3"),
+    (r"namedtuple type mismatch; expected type: (.*), got type: .*; tuple: (.*)",
+     r"Named tuple type mismatch: expected type: \1, tuple: \2"),
+    (r"Mismatch custom node data; expected: (.*), got: (.*); value: (.*)",
+     r"Mismatch custom node data: \1 != \2; value: \3"),
+    (r"Custom node type mismatch; expected type: (.*), got type: .*; value: (.*)",
+     r"Custom node type mismatch: expected type: \1, value: \2"),
+))
+
+
+def _in_jaxs_words(message: str) -> str:
+    for pattern, words in _MISMATCHES:
+        match = pattern.fullmatch(message)
+        if match is not None:
+            return match.expand(words)
+    return message
+
 
 
 class PyTreeDef:
@@ -48,7 +77,10 @@ class PyTreeDef:
 
     def flatten_up_to(self, tree: PyTree) -> list[Any]:
         """The subtrees of ``tree`` that stand where this structure has leaves."""
-        return self.spec.flatten_up_to(tree)
+        try:
+            return self.spec.flatten_up_to(tree)
+        except ValueError as error:
+            raise ValueError(_in_jaxs_words(str(error))) from None
 
     def children(self) -> list[PyTreeDef]:
         return [PyTreeDef(child) for child in self.spec.children()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -114,20 +114,21 @@ class Exported:
         """How each result lies over a mesh of the axes that it was exported for."""
         return _shardings(mesh, self.out_specs, len(self.out_avals))
 
-    def mlir_module(self) -> NoReturn:
-        """Not supported.
+    def mlir_module(self) -> str:
+        """The program as StableHLO; see ``jax.stages.Lowered.as_text``.
 
         Raises:
-          NotImplementedError: maxjax's programs are jaxprs.
+          NotImplementedError: a size is symbolic.
         """
-        raise NotImplementedError(
-            "maxjax exports jaxprs, not MLIR: there is no module to give. The program in readable "
-            "form is str(exported.program)")
+        paths, _, _ = pytree.flatten_with_path(self.out_tree.unflatten(range(len(self.out_avals))))
+        names = ["".join(["result", *map(str, path)]) for path, aval in zip(
+            paths, self.out_avals, strict=True) if aval.dtype != dtypes.float0]
+        return installed.runtime.stablehlo(self.fun_name, self.program, names)
 
     @property
-    def mlir_module_serialized(self) -> NoReturn:
-        """Not supported."""
-        self.mlir_module()
+    def mlir_module_serialized(self) -> bytes:
+        """The text of ``mlir_module``, which MLIR's parsers read as they do bytecode."""
+        return self.mlir_module().encode()
 
     # --- saving ---
     def serialize(self, vjp_order: int = 0) -> bytearray:

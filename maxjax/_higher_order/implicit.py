@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,21 +15,17 @@ from maxjax._higher_order.control import Traced, merged, operands_of, traced
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, derived
+from maxjax._ir.jaxpr import ClosedJaxpr, Var, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of
-from maxjax._ir.typing import HostValue, Value
+from maxjax._ir.typing import Params, Value
 from maxjax._primitives.arithmetic import neg_p, sub_p
 from maxjax._primitives.rules import Linear, call_factors, is_linear
 from maxjax._transforms.autodiff import linearize
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_flat, jvp_jaxpr
-from maxjax._transforms.simplify import simplify_once
 from maxjax._transforms.transpose import transpose_jaxpr
-
-if TYPE_CHECKING:
-    from maxjax._max.lowering import Lowering
 
 T = TypeVar("T")
 
@@ -63,16 +59,21 @@ def _bind(consts: LinearSolveTuple, b: Sequence[Value], lengths: LinearSolveTupl
                                jaxprs=jaxprs)
 
 
-def _evaluate(*values: HostValue, const_lengths: LinearSolveTuple, jaxprs: LinearSolveTuple
-              ) -> list[Any]:
-    consts, b = _parts(values, const_lengths)
-    return interpreter(simplify_once(jaxprs.solve))(*consts.solve, *b)
+def _solving(params: Params) -> ClosedJaxpr:
+    """What a program that is only run calls: the solver, as a jaxpr of all operands."""
+    lengths, jaxprs = params["const_lengths"], params["jaxprs"]
+    return _of_all_operands(jaxprs.solve, lengths, jaxprs)
 
 
-def _lower(ctx: Lowering, *values: Any, const_lengths: LinearSolveTuple,
-           jaxprs: LinearSolveTuple) -> list[Any]:
-    consts, b = _parts(values, const_lengths)
-    return ctx.lower_closed(jaxprs.solve, [*consts.solve, *b])
+@derived
+def _of_all_operands(solve: ClosedJaxpr, lengths: LinearSolveTuple, jaxprs: LinearSolveTuple
+                     ) -> ClosedJaxpr:
+    unused = LinearSolveTuple(*([] if function is None else list(map(
+        Var, function.in_avals[:length])) for function, length in zip(
+            jaxprs, lengths, strict=True)))
+    consts = unused._replace(solve=solve.invars[:lengths.solve])
+    invars = [*(var for part in consts for var in part), *solve.invars[lengths.solve:]]
+    return ClosedJaxpr(solve.jaxpr.replace(invars=invars), solve.consts)
 
 
 def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
@@ -129,8 +130,9 @@ def _batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *,
 linear_solve_p = Primitive(
     "custom_linear_solve",
     abstract=lambda *avals, const_lengths, jaxprs: tuple(jaxprs.solve.out_avals),
-    evaluate=_evaluate,
-    lower=_lower,
+    evaluate=lambda *values, **params: interpreter(_solving(params))(*values),
+    lower=lambda ctx, *values, **params: ctx.lower_closed(_solving(params), values),
+    calls=_solving,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes, meshes
 from maxjax._base.dtypes import KeyDType
+from maxjax._base.layouts import Format
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._higher_order.outputs import HasNoValue
@@ -18,13 +19,6 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.typing import DTypeLike
 from maxjax._primitives.sharding import type_on
-
-
-class Format(NamedTuple):
-    """Layout and sharding of an array; the layout is always left to the compiler."""
-
-    layout: Any
-    sharding: Any
 
 
 class ShapeDtypeStruct(HasNoValue):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
+from maxjax._base.layouts import row_major
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._base.treedef import PyTreeDef
@@ -135,8 +136,24 @@ class Lowered(Stage):
                 for sharding, aval in zip(asked, self._entry.closed.out_avals, strict=True)]
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program in readable form."""
-        return module_text(self._jitted._name, simplify(self._entry.closed))
+        """The program as StableHLO.
+
+        What StableHLO has no operation for is a call of ``maxjax.<primitive>``.
+
+        Args:
+          dialect: "stablehlo", which is the default.
+          debug_info: accepted; the text has no locations.
+
+        Raises:
+          NotImplementedError: the dialect is "hlo".
+          ValueError: there is no such dialect.
+        """
+        if dialect == "hlo":
+            raise NotImplementedError("maxjax writes programs as StableHLO, not as HLO: "
+                                      "as_text(dialect='stablehlo')")
+        if dialect not in (None, "stablehlo"):
+            raise ValueError(f"Unknown dialect: {dialect}")
+        return stablehlo_of(self._jitted._name, self._entry.closed, self._entry.out_tree)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The simplified jaxpr."""
@@ -202,6 +219,20 @@ class Compiled(Stage):
     def output_shardings(self) -> Any:
         """The sharding of each result, as a pytree."""
         return pytree.unflatten(self._entry.out_tree, self._out_shardings)
+
+    @property
+    def input_formats(self) -> Any:
+        """The layout and sharding of each argument, as a pytree ``(args, kwargs)``."""
+        return pytree.unflatten(self._tree, [
+            row_major(len(aval.shape), place)
+            for aval, place in zip(self._argument_avals(), self._places, strict=True)])
+
+    @property
+    def output_formats(self) -> Any:
+        """The layout and sharding of each result, as a pytree."""
+        return pytree.unflatten(self._entry.out_tree, [
+            row_major(len(aval.shape), place) for aval, place in zip(
+                self._entry.closed.out_avals, self._out_shardings, strict=True)])
 
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Runs the program.
@@ -293,6 +324,16 @@ def argument_place(leaf: Any) -> Any:
 def module_text(name: str, closed: ClosedJaxpr) -> str:
     symbol = re.sub(r"[^\w.-]", "_", name).rstrip("_")
     return f"module @jit_{symbol} {{\n{textwrap.indent(str(closed), '  ')}\n}}\n"
+
+
+def stablehlo_of(name: str, closed: ClosedJaxpr, out_tree: PyTreeSpec) -> str:
+    """A jaxpr as StableHLO; its results are called by their paths."""
+    count = out_tree.num_leaves
+    paths, _, _ = pytree.flatten_with_path(pytree.unflatten(out_tree, [0] * count))
+    names = ["".join(["result", *map(str, path)]).replace('"', "'") for path in paths]
+    # References' new values follow the function's own results.
+    names += [f"result[{number}]" for number in range(count, len(closed.out_avals))]
+    return installed.runtime.stablehlo(name, closed, names)
 
 
 def cost_of(closed: ClosedJaxpr) -> dict[str, float]:

@@ -330,7 +330,7 @@ def _one_like(value: Array) -> Any:
 def _same_dtype(lower: Array, upper: Array) -> tuple[Any, Any]:
     """The bounds; a Python integer takes the dtype of the other one."""
     dtypes_of = [value.aval.dtype for value in (lower, upper)]
-    if dtypes_of[0] == dtypes_of[1] and dtypes.is_integer(dtypes_of[0]):
+    if dtypes_of[0] == dtypes_of[1]:
         return lower, upper
     weak = [value.aval.weak_type for value in (lower, upper)]
     if all(map(dtypes.is_signed, dtypes_of)) and weak[0] != weak[1]:

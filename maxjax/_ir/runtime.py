@@ -110,6 +110,18 @@ class Runtime(Trace, ABC):
           CompileError: it cannot be compiled.
         """
 
+    @abstractmethod
+    def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str]) -> str:
+        """A jaxpr as the text of a StableHLO module.
+
+        Args:
+          name: that of the function.
+          results: what each result is called.
+
+        Raises:
+          NotImplementedError: a size is symbolic.
+        """
+
 
 class _Installed:
     """The place of the one runtime of the process."""

@@ -9,9 +9,11 @@ every file in it is checked before use:
 - ``<name>-<digest>.mef`` (``.so`` for a shared library) is the artifact, named by its own digest:
   two processes that store the same key never mix one's entry with the other's code, and the
   entry, renamed into place last, is what makes the artifact visible.
-- ``<name>.lock`` is held (``flock``) by the process that compiles the key.
-- ``incoming-*`` is a file being written, ``building-*`` a folder in which a compiler works;
-  leftovers of a killed process are removed an hour later.
+- ``<name>.lock`` is held (``flock``) by the process that compiles the key, ``builder.lock`` by the
+  folder's detached builder, ``waiting-*`` by a process that somebody waits for.
+- ``incoming-*`` is a file being written, ``building-*`` a folder in which a compiler works,
+  ``request-*`` what a process has left to the builder; leftovers of a killed process are removed an
+  hour later.
 
 The time of an entry's last use is its file's modification time.
 """
@@ -32,7 +34,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from maxjax._base import variables
+from maxjax._base import threads, variables
 
 try:
     import fcntl
@@ -48,7 +50,10 @@ _ENTRY = re.compile(r"[0-9a-f]{64}\.key")
 _ARTIFACT = re.compile(r"([0-9a-f]{64})-([0-9a-f]{32})\.(mef|so)")
 _INCOMING = re.compile(r"incoming-[0-9a-f]+(\.mef|\.so)?")
 _BUILDING = re.compile(r"building-[0-9a-f]+")
-_LOCK = re.compile(r"[0-9a-f]{64}\.lock")
+_REQUEST = re.compile(r"request-[0-9a-f]+")
+_WAITING = re.compile(r"waiting-[0-9a-f]+")
+_LOCK = re.compile(rf"([0-9a-f]{{64}}|builder)\.lock|{_WAITING.pattern}")
+_MOST_REQUESTS = 16
 
 
 def default_directory() -> Path:
@@ -156,7 +161,8 @@ class _TemporaryDirectory:
 
 
 class KeyLock:
-    """An exclusive lock to compile one key, among the processes that share a cache folder.
+    """An exclusive lock, to compile one key for instance, among the processes that share a cache
+    folder.
 
     The operating system releases it when its holder dies. A file system without locks grants it to
     everyone: programs are then compiled twice, which only costs time.
@@ -185,22 +191,54 @@ class KeyLock:
                 os.close(descriptor)
                 return True
             # The previous holder may have removed the file that we have just locked.
-            try:
-                current = os.lstat(self.path).st_ino == os.fstat(descriptor).st_ino
-            except OSError:
-                current = False
-            if current:
-                self._descriptor = descriptor
+            self._descriptor = descriptor
+            if self.is_current():
                 return True
-            os.close(descriptor)
+            self.abandon()
         return False
+
+    def is_held(self) -> bool:
+        """Whether a process holds it."""
+        if fcntl is None:
+            return False
+        with threads.unforked:      # a child would hold what is opened here
+            try:
+                descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except OSError:
+                return False
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+            finally:
+                os.close(descriptor)
+        return False
+
+    @property
+    def descriptor(self) -> int | None:
+        """By which another process can be given the lock, if this one holds it."""
+        return self._descriptor
+
+    def adopt(self, descriptor: int) -> None:
+        """Takes over a lock that another process has acquired for this one."""
+        os.set_inheritable(descriptor, False)
+        self._descriptor = descriptor
+
+    def is_current(self) -> bool:
+        """Whether this process holds the lock, and its file has not been removed."""
+        try:
+            return self._descriptor is not None and os.path.samestat(
+                os.lstat(self.path), os.fstat(self._descriptor))
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Releases the lock, and removes its file."""
-        if self._descriptor is None:
-            return
-        with contextlib.suppress(OSError):
-            self.path.unlink()
+        if self.is_current():       # not one that was made after ours was removed
+            with contextlib.suppress(OSError):
+                self.path.unlink()
         self.abandon()
 
     def abandon(self) -> None:
@@ -209,6 +247,11 @@ class KeyLock:
             descriptor, self._descriptor = self._descriptor, None
             with contextlib.suppress(OSError):
                 os.close(descriptor)
+
+
+def builder_lock(directory: Path) -> KeyLock:
+    """The lock of the one process that builds for a cache folder when others have ended."""
+    return KeyLock(directory / "builder.lock")
 
 
 class ArtifactCache:
@@ -324,7 +367,8 @@ class ArtifactCache:
         """Removes all entries. Programs already loaded keep running."""
         with contextlib.suppress(OSError):
             for item in list(os.scandir(self.directory)):
-                if any(kind.fullmatch(item.name) for kind in (_ENTRY, _ARTIFACT, _INCOMING)):
+                if any(kind.fullmatch(item.name)
+                       for kind in (_ENTRY, _ARTIFACT, _INCOMING, _REQUEST)):
                     _remove_ours(Path(item.path))
         self._verified.clear()
 
@@ -335,6 +379,55 @@ class ArtifactCache:
     def key_lock(self, key: bytes) -> KeyLock:
         """The lock that processes sharing this folder take while they compile ``key``."""
         return KeyLock(self.directory / f"{hashlib.sha256(key).hexdigest()}.lock")
+
+    def waiting_lock(self) -> KeyLock:
+        """A fresh lock, which tells the builder, while it is held, that somebody waits."""
+        return KeyLock(self.directory / f"waiting-{os.urandom(12).hex()}")
+
+    def is_waited_for(self) -> bool:
+        """Whether some process holds a ``waiting_lock``."""
+        with contextlib.suppress(OSError):
+            for item in list(os.scandir(self.directory)):
+                if _WAITING.fullmatch(item.name) and KeyLock(Path(item.path)).is_held():
+                    return True
+        return False
+
+    def leave_request(self, content: bytes) -> bool:
+        """Leaves a text to the folder's builder; returns whether it is there.
+
+        Only so many are kept: of older ones the oldest go.
+        """
+        temporary: list[Path] = []
+        try:
+            for path in self.requests()[:1 - _MOST_REQUESTS]:
+                _remove_ours(path)
+            os.replace(self._write(content, temporary),
+                       self.directory / f"request-{os.urandom(12).hex()}")
+        except OSError:
+            for path in temporary:
+                _remove_ours(path)
+            return False
+        return True
+
+    def requests(self) -> list[Path]:
+        """What processes have left to the builder, the oldest first."""
+        found = []
+        with contextlib.suppress(OSError):
+            for item in os.scandir(self.directory):
+                with contextlib.suppress(OSError):
+                    if _REQUEST.fullmatch(item.name):
+                        found.append((item.stat(follow_symlinks=False).st_mtime_ns, item.path))
+        return [Path(path) for _, path in sorted(found)]
+
+    def take_request(self, path: Path) -> bytes | None:
+        """A request's text, which is removed: one that ends its builder is not tried again."""
+        content = None
+        descriptor = _open_checked(path)
+        if descriptor is not None:
+            with contextlib.suppress(OSError), open(descriptor, "rb") as file:
+                content = file.read()
+        _remove_ours(path)
+        return content
 
     def size(self) -> tuple[int, int]:
         """The number of entries and the bytes of all files."""
@@ -444,7 +537,7 @@ class ArtifactCache:
                 used[name] = status.st_mtime
             elif match:
                 name = match[1]
-            elif abandoned and _INCOMING.fullmatch(item.name):
+            elif abandoned and (_INCOMING.fullmatch(item.name) or _REQUEST.fullmatch(item.name)):
                 _remove_ours(Path(item.path))
                 continue
             elif abandoned and _BUILDING.fullmatch(item.name):

@@ -10,6 +10,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import simplify
@@ -27,6 +28,10 @@ class Lowering:
 
     def __getattr__(self, name: str) -> Any:
         raise LoweringError(f"the {type(self).__name__} has no operation {name}")
+
+    def rule_of(self, primitive: Primitive) -> Any:
+        """How an equation of a primitive is lowered: a function of this, values and parameters."""
+        return primitive.lower
 
     def sort_values(self, x: Any) -> Any:
         """Each row of a matrix sorted; None where ``sort_permutation`` must be used."""
@@ -78,8 +83,7 @@ class Lowering:
             self.in_avals = [atom.aval for atom in eqn.invars]
             self.out_avals = [var.aval for var in eqn.outvars]
             try:
-                lower: Any = eqn.primitive.lower
-                result = lower(self, *operands, **eqn.params)
+                result = self.rule_of(eqn.primitive)(self, *operands, **eqn.params)
             except Exception as error:
                 raise LoweringError(
                     f"lowering {eqn.primitive.name} of "

@@ -246,21 +246,48 @@ def window_sizes(shape: Shape, updates_shape: Shape, dimension_numbers: ScatterD
     return tuple(1 if dim in dropped else updates_shape[next(given)] for dim in range(len(shape)))
 
 
-def _check_dims(name: str, rank: int, **groups: Any) -> None:
-    """Raises TypeError where dimensions of the operand repeat, do not exist, or are in one of two
-    groups and the last one."""
-    *others, (batching_name, batching) = groups.items()
-    for what, dims in groups.items():
-        for position, dim in enumerate(dims):
-            if not 0 <= dim < rank:
-                raise TypeError(
-                    f"Invalid {what}; domain is [0, {rank}), got: {position}->{dim}.")
-        if len(set(dims)) != len(dims):
-            raise TypeError(f"{what} in {name} op must not repeat; got: {tuple(dims)}.")
-    for what, dims in others:
-        if set(dims) & set(batching):
-            raise TypeError(f"{what} and {batching_name} in {name} op must be disjoint; got: "
-                            f"{tuple(dims)} and {tuple(batching)}.")
+def _check_order(name: str, what: str, dims: Sequence[int]) -> None:
+    if list(dims) != sorted(dims):
+        raise TypeError(f"{what} in {name} op must be sorted; got {tuple(dims)}")
+    _check_once(name, what, dims)
+
+
+def _check_once(name: str, what: str, dims: Sequence[int]) -> None:
+    if len(set(dims)) != len(dims):
+        raise TypeError(f"{what} in {name} op must not repeat; got: {tuple(dims)}.")
+
+
+def _check_disjoint(name: str, **groups: Sequence[int]) -> None:
+    (first_name, first), (second_name, second) = groups.items()
+    if set(first) & set(second):
+        raise TypeError(f"{first_name} and {second_name} in {name} op must be disjoint; got: "
+                        f"{tuple(first)} and {tuple(second)}.")
+
+
+def _check_batching(name: str, operand: Shape, indices: Shape, batching: Sequence[int],
+                    indices_batching: Sequence[int], indices_name: str) -> None:
+    """Raises TypeError unless the batching dimensions of the operand and the indices correspond."""
+    title = name.capitalize()
+    _check_once(name, indices_name, indices_batching)
+    _check_range(name, indices_name, indices_batching, len(indices))
+    if len(indices) - 1 in indices_batching:
+        raise TypeError(f"{title} op cannot have the index vector dimension as a batching "
+                        f"dimension; got {tuple(indices_batching)}.")
+    if len(batching) != len(indices_batching):
+        raise TypeError(f"{title} op requires equal numbers of operand_batching_dims and "
+                        f"{indices_name}, got {tuple(batching)} and{tuple(indices_batching)}.")
+    have = tuple(operand[dim] for dim in batching)
+    wanted = tuple(indices[dim] for dim in indices_batching)
+    if have != wanted:
+        raise TypeError(f"{title} op requires operand batching dimensions and indices batching "
+                        f"dimensions to have the same shape, got {have} and {wanted}.")
+
+
+def _check_range(name: str, what: str, dims: Sequence[int], rank: int) -> None:
+    for dim in dims:
+        if not 0 <= dim < rank:
+            raise TypeError(
+                f"Invalid {what} set in {name} op; valid range is [0, {rank}); got: {dim}.")
 
 
 def check_gather(x: ShapedArray, indices: ShapedArray, numbers: GatherDimensionNumbers,
@@ -270,10 +297,12 @@ def check_gather(x: ShapedArray, indices: ShapedArray, numbers: GatherDimensionN
         raise TypeError(
             "Gather index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is "
             "0 and gather index leaf dimension is -1.")
-    if len(slice_sizes) != x.ndim:
-        raise TypeError(
-            "Gather op must have one slice size for every input dimension; got: "
-            f"len(slice_sizes)={len(slice_sizes)}, input_shape.rank={x.ndim}")
+    _check_order("gather", "offset_dims", numbers.offset_dims)
+    rank = len(indices.shape) - 1 + len(numbers.offset_dims)
+    for position, dim in enumerate(numbers.offset_dims):
+        if not 0 <= dim < rank:
+            raise TypeError(f"Offset dimension {position} in gather op is out of bounds; got "
+                            f"{dim}, but should have been in [0, {rank})")
     if len(numbers.start_index_map) != indices.shape[-1]:
         raise TypeError(
             f"Gather op has {len(numbers.start_index_map)} elements in start_index_map and the "
@@ -281,8 +310,23 @@ def check_gather(x: ShapedArray, indices: ShapedArray, numbers: GatherDimensionN
             f"{indices.shape[-1]}. These two numbers must be equal.")
     collapsed = numbers.collapsed_slice_dims
     batching = numbers.operand_batching_dims
-    _check_dims("gather", x.ndim, start_index_map=numbers.start_index_map,
-                collapsed_slice_dims=collapsed, operand_batching_dims=batching)
+    for position, dim in enumerate(numbers.start_index_map):
+        if not 0 <= dim < x.ndim:
+            raise TypeError(f"Invalid start_index_map; domain is [0, {x.ndim}), got: "
+                            f"{position}->{dim}.")
+    _check_once("gather", "start_index_map", numbers.start_index_map)
+    for what, dims in (("collapsed_slice_dims", collapsed), ("operand_batching_dims", batching)):
+        _check_order("gather", what, dims)
+        _check_range("gather", what, dims, x.ndim)
+    _check_disjoint("gather", collapsed_slice_dims=collapsed, operand_batching_dims=batching)
+    _check_disjoint("gather", start_index_map=numbers.start_index_map,
+                    operand_batching_dims=batching)
+    _check_batching("gather", x.shape, indices.shape, batching,
+                    numbers.start_indices_batching_dims, "start_indices_batching_dims")
+    if len(slice_sizes) != x.ndim:
+        raise TypeError(
+            "Gather op must have one slice size for every input dimension; got: "
+            f"len(slice_sizes)={len(slice_sizes)}, input_shape.rank={x.ndim}")
     if len(slice_sizes) != len(numbers.offset_dims) + len(collapsed) + len(batching):
         output_sizes = tuple(size for dim, size in enumerate(slice_sizes)
                              if dim in numbers.offset_dims)
@@ -301,6 +345,11 @@ def check_gather(x: ShapedArray, indices: ShapedArray, numbers: GatherDimensionN
             raise TypeError(
                 "Gather op can only collapse slice dims with bound 1, but bound is "
                 f"{slice_sizes[dim]} for index {dim} at position {position}.")
+    for position, dim in enumerate(batching):
+        if slice_sizes[dim] > 1:
+            raise TypeError(
+                "Gather op can only have operand batching dims with bound 0/1, but bound is "
+                f"{slice_sizes[dim]} for index {dim} at position {position}.")
 
 
 def check_scatter(x: ShapedArray | Array, indices: ShapedArray | Array,
@@ -313,10 +362,17 @@ def check_scatter(x: ShapedArray | Array, indices: ShapedArray | Array,
     rank = len(indices.shape) - 1 + len(numbers.update_window_dims)
     if updates.ndim != rank:
         raise TypeError(f"Updates tensor must be of rank {rank}; got {updates.ndim}.")
-    _check_dims("scatter", x.ndim,
-                scatter_dims_to_operand_dims=numbers.scatter_dims_to_operand_dims,
-                inserted_window_dims=numbers.inserted_window_dims,
-                operand_batching_dims=numbers.operand_batching_dims)
+    for what, dims, bound in (("update_window_dims", numbers.update_window_dims, rank),
+                              ("inserted_window_dims", numbers.inserted_window_dims, x.ndim),
+                              ("operand_batching_dims", numbers.operand_batching_dims, x.ndim)):
+        _check_order("scatter", what, dims)
+        _check_range("scatter", what, dims, bound)
+    _check_disjoint("scatter", inserted_window_dims=numbers.inserted_window_dims,
+                    operand_batching_dims=numbers.operand_batching_dims)
+    _check_disjoint("scatter", scatter_dims_to_operand_dims=numbers.scatter_dims_to_operand_dims,
+                    operand_batching_dims=numbers.operand_batching_dims)
+    _check_batching("scatter", x.shape, indices.shape, numbers.operand_batching_dims,
+                    numbers.scatter_indices_batching_dims, "scatter_indices_batching_dims")
     window = (len(numbers.update_window_dims) + len(numbers.inserted_window_dims)
               + len(numbers.operand_batching_dims))
     if window != x.ndim:
@@ -328,6 +384,11 @@ def check_scatter(x: ShapedArray | Array, indices: ShapedArray | Array,
             "scatter_dims_to_operand_dims and the bound of dimension "
             f"index_vector_dim={len(indices.shape) - 1} of indices is {indices.shape[-1]}. These "
             "two numbers must be equal.")
+    for position, dim in enumerate(numbers.scatter_dims_to_operand_dims):
+        if not 0 <= dim < x.ndim:
+            raise TypeError("Invalid scatter_dims_to_operand_dims mapping; domain is "
+                            f"[0, {x.ndim}), got: {position}->{dim}.")
+    _check_once("scatter", "scatter_dims_to_operand_dims", numbers.scatter_dims_to_operand_dims)
     sizes = window_sizes(x.shape, updates.shape, numbers)
     for dim, (size, bound) in enumerate(zip(sizes, x.shape, strict=True)):
         if size > bound and dim not in numbers.inserted_window_dims:

@@ -36,8 +36,8 @@ from maxjax._primitives.slicing import slice_in_dim
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering
 
-_PARITY = np.uint32(0x1BD11BDA)
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = np.uint32(0x1BD11BDA)
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 # Elements that are generated at a time: their buffers stay in the cache.
 _CHUNK = 32768
 # Up to this many numbers are drawn by Python's arithmetic.
@@ -102,7 +102,7 @@ def _native_threefry(function: Callable[..., Any], key1: np.ndarray | np.integer
 
 # (rotation, 32 - rotation) for each of the twenty rounds, four to a step.
 _SHIFTS = tuple(
-    tuple((np.uint32(r), np.uint32(32 - r)) for r in _ROTATIONS[step % 2]) for step in range(5))
+    tuple((np.uint32(r), np.uint32(32 - r)) for r in ROTATIONS[step % 2]) for step in range(5))
 _STEPS = tuple(np.uint32(step + 1) for step in range(5))
 
 
@@ -111,7 +111,7 @@ def _mix(x: np.ndarray, y: np.ndarray, key1: np.ndarray, key2: np.ndarray, scrat
     """Twenty rounds, in place."""
     add, left, right, either, differ = (
         np.add, np.left_shift, np.right_shift, np.bitwise_or, np.bitwise_xor)
-    keys = (key1, key2, differ(differ(key1, key2), _PARITY))
+    keys = (key1, key2, differ(differ(key1, key2), PARITY))
     add(x, key1, x)
     add(y, key2, y)
     for step in range(5):
@@ -131,7 +131,7 @@ def _mix_one(key1: int, key2: int, x: int, y: int) -> tuple[int, int]:
     x = (x + key1) & 0xFFFFFFFF
     y = (y + key2) & 0xFFFFFFFF
     for step in range(5):
-        for rotation in _ROTATIONS[step % 2]:
+        for rotation in ROTATIONS[step % 2]:
             x = (x + y) & 0xFFFFFFFF
             y = ((y << rotation) & 0xFFFFFFFF | y >> (32 - rotation)) ^ x
         x = (x + keys[(step + 1) % 3]) & 0xFFFFFFFF

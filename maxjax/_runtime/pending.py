@@ -39,6 +39,7 @@ from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.memory import out_of_memory
 from maxjax._runtime.on_mesh import Leaf, Placed, Placement
 from maxjax._runtime.program import Program, program_of
+from maxjax._stablehlo.module import module_text
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
 MAX_OPERATIONS = 4096
@@ -209,6 +210,10 @@ class LazyTrace(Runtime):
         if status.watched:
             put_on_default_device([made])
         return made
+
+    def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str]) -> str:
+        """A jaxpr as the text of a StableHLO module."""
+        return module_text(name, closed, results)
 
     def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or no array at all."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import caches, config, spans
+from maxjax._base import caches, collection, config, spans
 from maxjax._base.config import status
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Params, Var, subjaxprs
@@ -40,27 +40,22 @@ class Program:
       reason: why it is interpreted, where it failed or may not be compiled.
     """
 
-    __slots__ = ("__weakref__", "backend", "best_interpreted", "closed", "compile_seconds",
-                 "compiled", "compiled_calls", "consts", "cost", "effects", "family", "heat",
-                 "interpreted_calls", "look_heat", "looked", "opened", "out_avals", "prepared",
-                 "proven", "reason", "rejected", "retry_at", "size", "state", "tier0",
-                 "trial_best", "trial_calls", "uncharged", "uncompiled")
+    __slots__ = ("__weakref__", "_interpreted", "_tier0", "backend", "best_interpreted", "closed",
+                 "compile_seconds", "compiled", "compiled_calls", "consts", "cost", "effects",
+                 "family", "heat", "interpreted_calls", "look_heat", "looked", "opened",
+                 "out_avals", "prepared", "proven", "reason", "rejected", "retry_at", "size",
+                 "state", "trial_best", "trial_calls", "uncharged", "uncompiled")
 
     def __init__(self, closed: ClosedJaxpr):
         self.effects = closed.effects
         for effect in self.effects:
             effect.check_runnable()
-        self.closed = simplify(closed)
+        with collection.stopped:
+            self._simplify(closed)
         self.out_avals: list[ShapedArray] = closed.out_avals
-        jaxpr = self.closed.jaxpr
         self.consts = [
             value.host() if hasattr(value, "host") else np.asarray(value)
             for value in self.closed.consts]
-        # Constants are inputs of both tiers: a large one is not copied into the program.
-        self.opened = ClosedJaxpr(jaxpr.replace(
-            constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
-        self.tier0 = interpreter(self.opened)
-        self.opened = expand(self.opened)
         # Programs of one trace at other sizes: what made them hot makes this one hot.
         family = closed.cache.get("family")
         self.heat = 0 if family is None else family.get("heat", 0)
@@ -84,6 +79,25 @@ class Program:
         self.backend = ""                   # chosen when the program is prepared for tier 1
         self.looked = False
         self.look_heat = 0                  # from which on it is looked for again
+
+    def _simplify(self, closed: ClosedJaxpr) -> None:
+        self.closed = simplify(closed)
+        jaxpr = self.closed.jaxpr
+        # Constants are inputs of both tiers: a large one is not copied into the program.
+        self.opened = ClosedJaxpr(jaxpr.replace(
+            constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
+        self._interpreted = self.opened
+        self._tier0: Callable[..., list[Any]] | None = None
+        self.opened = expand(self.opened)
+
+    @property
+    def tier0(self) -> Callable[..., list[Any]]:
+        """The equations as a Python function, made for the first call that runs it."""
+        run = self._tier0
+        if run is None:
+            with collection.stopped:
+                run = self._tier0 = interpreter(self._interpreted)
+        return run
 
     def run(self, values: list[np.ndarray]) -> list[Any]:
         """Results for physical NumPy values of the inputs."""
@@ -121,9 +135,10 @@ class Program:
             compiled = self.compiled
             if compiled is not None:
                 return tiering.run_compiled(self, compiled, values)
+        tier0 = self._tier0 or self.tier0
         start = _clock()
         with np.errstate(all="ignore"):
-            outputs = self.tier0(*values)
+            outputs = tier0(*values)
         elapsed = _clock() - start
         self.heat += elapsed
         if self.family is not None:
@@ -133,7 +148,8 @@ class Program:
             self.best_interpreted = elapsed     # of the last few: machines are not equally busy
         if self.rejected is not None and self.interpreted_calls >= self.retry_at:
             tiering.retry(self)
-        if self.heat > tiering.LOOKUP_NANOSECONDS and not self.looked and self.state == "cold":
+        if self.heat > tiering.LOOKUP_NANOSECONDS and not self.looked \
+                and self.state in ("cold", "queued"):
             tiering.warm(self)
         # What ran only once, however long it took, may never run again.
         if (self.heat > tiering.HOT_NANOSECONDS and self.state == "cold"

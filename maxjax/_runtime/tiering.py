@@ -6,25 +6,27 @@ wherever no backend can serve, it stays interpreted.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes, monitoring, spans, threads
+from maxjax._base import collection, config, dtypes, monitoring, spans, threads
 from maxjax._base.blas import blas_threads
 from maxjax._base.errors import CompileError
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, iterations
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, every_equation, subjaxprs
 from maxjax._ir.types import ShapedArray
-from maxjax._max.backend import Backend, Prepared, Runs
+from maxjax._max.backend import Backend, Prepared, Progress, Runs
 from maxjax._max.graph.backend import GraphBackend
 from maxjax._max.mojo.backend import MojoBackend
+from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.warning import warn_once
 from maxjax._runtime import program as program_module
 from maxjax._runtime.compiled import CompiledProgram
@@ -98,8 +100,6 @@ class Tiering(program_module.Tiering):
         if config.compile_mode.value == "auto" and program.heat > max(
                 self.LOOKUP_NANOSECONDS * program.size, program.look_heat):
             self.look(program)
-            if not program.looked:
-                self.mojo.pack.request_once()
 
     def look(self, program: Program, uncompiled: bool = True) -> None:
         """Loads a program if nothing is left to compile.
@@ -107,6 +107,10 @@ class Tiering(program_module.Tiering):
         Args:
           uncompiled: whether it may run with the vector machine in place of kernels until then.
         """
+        with collection.stopped:
+            self._look(program, uncompiled)
+
+    def _look(self, program: Program, uncompiled: bool) -> None:
         program.looked = True
         if not self.prepare(program):
             return
@@ -131,12 +135,21 @@ class Tiering(program_module.Tiering):
                 # Once the pack has what it needs.
                 program.looked = False
                 program.look_heat = 2 * program.heat
+                self._request_pack()
             return
         self._submitted.add(program)
         program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)
         program.uncompiled = True
-        program.state = "native"
+        if program.state != "queued":       # else its kernels are on their way
+            program.state = "native"
         program.trial_calls = program.trial_best = 0
+
+    def _request_pack(self) -> None:
+        """Has the kernel pack built, as a program would run native that cannot without it."""
+        if not self.mojo.pack.requested:
+            blas_threads.leave_core()
+            if not self.mojo.pack.request_once(lambda error: blas_threads.take_core_back()):
+                blas_threads.take_core_back()
 
     def request(self, program: Program) -> None:
         """Has a hot program compiled in the background."""
@@ -185,7 +198,8 @@ class Tiering(program_module.Tiering):
         self.look(program, uncompiled=False)
         while (program.compiled is None or program.uncompiled) and program.state != "host":
             backend = self.backend_of(program)
-            backend.wait(self.submit(program, float("inf")), _progress_line(program))
+            with _progress_line(program, self.mojo.pack) as progress:
+                backend.wait(self.submit(program, float("inf")), progress)
             if program.state == "failed" and (
                     backend.broken and not waits_for_graph or not self._fall_back(program)):
                 raise CompileError(program.reason or "there is no compiled program")
@@ -229,7 +243,7 @@ class Tiering(program_module.Tiering):
     def prepare(self, program: Program) -> bool:
         """Cuts the program into pieces and makes them ready to compile; False if it has no
         tier 1."""
-        with self._planning:
+        with self._planning, collection.stopped:
             return self._prepare(program)
 
     def _prepare(self, program: Program) -> bool:
@@ -482,20 +496,31 @@ def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: ShapedArray) -> str
     return None
 
 
-def _progress_line(program: Program) -> Any:
-    """A line on the terminal that says what is waited for."""
+@contextlib.contextmanager
+def _progress_line(program: Program, pack: Pack) -> Iterator[Progress | None]:
+    """A line on the terminal that says what is waited for, as long as it is."""
     if not sys.stderr.isatty():
-        return None
+        yield None
+        return
     name = program.closed.jaxpr.debug_info.split(" at ")[0] or "a program"
-    last = 0.0
+    started = last = time.monotonic()
 
     def show(seconds: float) -> None:
         nonlocal last
-        if seconds - last > 0.5:
-            last = seconds
-            sys.stderr.write(f"\rmaxjax: MAX compiles {name}: {seconds:.0f} s ")
+        now = time.monotonic()
+        if now - last > 0.5:
+            last = now
+            left, many = len(pack.missing()), len(pack.units)
+            once = f"; the kernel pack, once a machine: {many - left} of {many}" if left else ""
+            sys.stderr.write(f"\r\x1b[Kmaxjax: compiling {name}: {now - started:.0f} s{once} ")
             sys.stderr.flush()
-    return show
+
+    try:
+        yield show
+    finally:
+        if last != started:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
 tiering = Tiering()

@@ -44,9 +44,11 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
     primitive = eqn.primitive
     for atom in (*eqn.invars, *eqn.outvars):
         dtype = atom.aval.dtype
-        if not dtypes.is_key(dtype) and dtype not in COMPILED_DTYPES:
+        if dtype in COMPILED_DTYPES:
+            continue
+        if not dtypes.is_key(dtype):
             return f"MAX has no {dtype.name}"
-        if dtypes.is_key(dtype) and dtypes.physical(dtype) not in COMPILED_DTYPES:
+        if dtypes.physical(dtype) not in COMPILED_DTYPES:
             return f"MAX has no {dtype.name}"
     for inner in subjaxprs(eqn.params):
         for inner_eqn in inner.eqns:

@@ -23,6 +23,8 @@ from maxjax._primitives.convert import stop_gradient_p
 from maxjax._primitives.identities import name_p, optimization_barrier_p
 from maxjax._primitives.layout import reshape_p, squeeze_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
+from maxjax._transforms.hoist import hoist_invariants
+from maxjax._transforms.masked_updates import mask_updates
 from maxjax._transforms.orientation import orient_products
 
 # An equation in a better form, or the atom that it comes to.
@@ -343,7 +345,16 @@ def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
     """All passes."""
     return eliminate_dead_code(orient_products(rewrite(eliminate_common_subexpressions(
-        simplify_bodies(inline_calls(closed))))))
+        mask_updates(_hoisted(simplify_bodies(inline_calls(closed))))))))
+
+
+def _hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Without invariants in the loops, whose bodies are simplified before and after."""
+    closed = hoist_invariants(closed)
+    for eqn in closed.jaxpr.eqns:
+        for body in bodies_of(eqn):
+            body.cache.setdefault(simplify_once, body)
+    return closed
 
 
 def simplify_once(closed: ClosedJaxpr) -> ClosedJaxpr:

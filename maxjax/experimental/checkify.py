@@ -410,6 +410,7 @@ def _check_bounds(error: Error, starts: Any, axes: Sequence[int], sizes: Sequenc
         return error
     largest = dtypes.iinfo(starts.dtype).max
     limits = np.array([min(shape[axis] - sizes[axis], largest) for axis in axes], starts.dtype)
+    limits = limits[(None,) * (starts.ndim - 1)]
     outside = jnp.ravel((starts < 0) | (starts > limits))
     first = jnp.argmax(outside)
     column = first % len(axes)

@@ -70,8 +70,7 @@ def _starts(name: str, shape: tuple[int, ...], starts: Any,
         if not starts.shape:
             raise TypeError("len() of unsized object")
         if len(starts.shape) > 1:
-            raise ValueError("start_indices must be a sequence or a one-dimensional array, got "
-                             f"shape {starts.shape}")
+            raise ValueError(f"Slice indices must be a 1D sequence, got {starts.shape}")
         array = _operand(starts)
         starts = starts.tolist() if isinstance(starts, np.ndarray) else [
             reshape(slice_p.bind(array, start_indices=(i,), limit_indices=(i + 1,), strides=None),
@@ -107,7 +106,9 @@ def _starts(name: str, shape: tuple[int, ...], starts: Any,
                         f"{', '.join(kind.name for kind in kinds)}")
     if any(start.shape for start in result):
         avals = tuple(_operand(start).aval for start in result)
-        raise TypeError(f"start_indices arguments to {name} must be scalars,  got indices {avals}")
+        gap = "  " if name == "dynamic_slice" else " "      # as in JAX
+        raise TypeError(f"start_indices arguments to {name} must be scalars,{gap}got indices "
+                        f"{avals}")
     return result
 
 
@@ -201,12 +202,10 @@ def _along(operand: Array, axis: int, start: Any, size: int) -> tuple[list[Any],
 
 
 def _scalar_index(start: Any) -> Any:
-    """One index; an array of one element counts as a scalar, a weak one as the default integer."""
+    """One index; a weak one is of the default integer type."""
     if start.__class__ is int:
         return start
     start = _operand(start)
-    if start.shape:
-        start = reshape(start, ())
     if start.aval.weak_type and dtypes.is_integer(start.dtype):
         start = convert_element_type(start, dtypes.python_scalar(int)[0])
     return start

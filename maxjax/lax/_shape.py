@@ -11,7 +11,7 @@ from maxjax._base import dtypes
 from maxjax._higher_order.constraints import refuse_unreduced, resharded, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.dimensions import size_index
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import broadcasting, joining, layout
 from maxjax._primitives.broadcasting import broadcast_in_dim_p
@@ -126,7 +126,8 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
             f"dimensions in the target broadcast shape; got operand of shape {x.shape}, target "
             f"broadcast shape {shape}, broadcast_dimensions {dims} ")
     if len(set(dims)) != len(dims):
-        raise TypeError(f"{name} broadcast_dimensions must not repeat, got {dims}.")
+        raise TypeError(f"{name} broadcast_dimensions must not contain duplicates, got "
+                        f"broadcast_dimensions {dims}")
     check_nonnegative(name, "shape", shape)
     order = sorted(range(len(dims)), key=lambda place: dims[place])
     return broadcasting.broadcast_in_dim(layout.transpose(x, order), shape, sorted(dims))
@@ -203,6 +204,10 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     >>> lax.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
+    for shape in shapes:
+        if any(isinstance(size, int) and size < 0 for size in shape):
+            raise TypeError("Only non-negative indices are allowed when broadcasting static "
+                            f"shapes, but got shape {shape}.")
     try:
         return dimensions.broadcast_shapes(*shapes)
     except ValueError:
@@ -273,7 +278,15 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
         refuse_unreduced("reshape", out_sharding)
         return with_out_sharding(reshape, out_sharding, operand, new_sizes, dimensions)
     x = as_operand(operand, "reshape")
-    sizes = integers(new_sizes) if hasattr(new_sizes, "__iter__") else (size_index(new_sizes),)
+    try:
+        sizes = (integers(new_sizes) if hasattr(new_sizes, "__iter__")
+                 else (size_index(new_sizes),))
+    except TypeError:
+        if any(isinstance(size, Tracer) for size in (
+                new_sizes if isinstance(new_sizes, Sequence) else (new_sizes,))):
+            raise
+        raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
+                        f"{new_sizes}.") from None
     if dimensions is not None:
         order = integers(dimensions)
         if sorted(order) != list(range(x.ndim)):

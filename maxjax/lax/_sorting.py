@@ -93,6 +93,10 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     if k > x.shape[axis]:
         raise ValueError(f"k argument to top_k must be no larger than size along axis; got {k=} "
                          f"with shape={list(x.shape)} and axis={axis}")
+    if x.shape[axis] > 2**31:
+        raise ValueError("top_k returns int32 indices, which will overflow for array dimensions "
+                         "larger than the maximum int32 (2147483647). Got operand.shape="
+                         f"{x.shape}")
     return top_k_p.bind(x, k=k, axis=axis)
 
 

@@ -260,7 +260,11 @@ def conv_general_dilated(
         effective = [dilated(width, d) for width, d in zip(window, window_dilation, strict=True)]
         pads = tuple(padtype_to_pads(spatial, effective, strides, padding))
     else:
-        pads = tuple([(int(low), int(high)) for low, high in padding])
+        try:
+            pads = tuple([(int(low), int(high)) for low, high in padding])
+        except TypeError:
+            raise ValueError(f"padding argument to {name} should be a string or a sequence of "
+                             f"(low, high) pairs, got {padding}") from None
     if x.dtype != y.dtype and preferred_element_type is None:
         raise same_dtypes_error(name, [x.aval, y.aval])
     if len(pads) != rank:

@@ -14,7 +14,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax.nn._normalization import logsumexp, softmax
-from maxjax.numpy._promotion import check_arraylike
+from maxjax.numpy._promotion import check_arraylike, promote_shapes
 
 
 def _check(name: str, array: Array, shape: Sequence[int], dtype: Any) -> None:
@@ -95,7 +95,7 @@ def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, ma
     scores = scores.reshape(batch, heads, length, span)
     scores = scores * jnp.array(scale, scores.dtype)
     if bias is not None:
-        scores = scores + jnp.asarray(bias).astype(scores.dtype)
+        scores = jnp.add(*promote_shapes("", scores, jnp.asarray(bias).astype(scores.dtype)))
     seen = None if mask is None else jnp.asarray(mask)
     for part in _visible(length, span, is_causal, local_window_size, query_seq_lengths,
                          key_value_seq_lengths):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, overload
@@ -220,7 +221,10 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    check_arraylike("one_hot", x)
+    x = jnp.asarray(x)
+    if not jnp.issubdtype(x.dtype, jnp.integer):
+        warnings.warn(f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}",
+                      DeprecationWarning, stacklevel=2)
     number = operator.index(concrete(
         num_classes, "The error arose in jax.nn.one_hot argument `num_classes`."))
     kind = dtypes.canonical(dtypes.float64) if dtype is None else jnp.dtype(dtype)

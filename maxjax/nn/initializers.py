@@ -134,9 +134,10 @@ def _as_tuple(axes: _Axes) -> tuple[int, ...]:
 def _fans(shape: Sequence[int], in_axis: _Axes, out_axis: _Axes,
           batch_axis: _Axes) -> tuple[float, float]:
     """The numbers of inputs and outputs of each unit."""
-    if len(shape) <= 1:
-        raise ValueError("Can't compute input and output sizes of a "
-                         f"{len(shape)}-dimensional weights tensor. Must be at least 2D.")
+    if len(shape) <= 1 and in_axis == -2:
+        raise ValueError(f"Can't compute input and output sizes of a {len(shape)}-dimensional "
+                         "weights tensor with default in_axis. Must be at least 2D or specify "
+                         "in_axis explicitly.")
     inside = math.prod(shape[axis] for axis in _as_tuple(in_axis))
     outside = math.prod(shape[axis] for axis in _as_tuple(out_axis))
     batch = math.prod(shape[axis] for axis in _as_tuple(batch_axis))
@@ -273,7 +274,8 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
         columns = shape[column_axis]
-        rows = math.prod(shape) // columns
+        rows = math.prod(shape) // columns if columns else math.prod(
+            size for axis, size in enumerate(shape) if axis != column_axis % len(shape))
         wide = (columns, rows) if rows < columns else (rows, columns)
         values = random.normal(key, wide, kind)
         factor, triangle = jnp.linalg.qr(values)

@@ -28,7 +28,7 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufunc_objects as ufunc_objects
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._promotion import as_array, canonical_dtype
+from maxjax.numpy._promotion import as_array, canonical_dtype, is_arraylike
 
 # For other operands an operator returns NotImplemented, so that Python tries the other side or
 # raises.
@@ -120,6 +120,8 @@ def _contains(self: Any, other: Any) -> Any:
     if self.ndim != 1:
         raise ValueError("Array.__contains__: search array must be one-dimensional, got "
                          f"arr.shape={self.shape}.")
+    if not is_arraylike(other):
+        raise TypeError(f"Array.__contains__: unsupported operand type {type(other)}.")
     other = as_array(other, "Array.__contains__")
     if other.ndim:
         raise ValueError("Array.__contains__: query value must be a scalar, got "

@@ -249,16 +249,20 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None,
                             f"({a.shape} and {b.shape})")
         first, second = tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
     else:
-        if len(axes) != 2:
-            raise TypeError("tensordot axes must be an int, a pair of ints, or a pair of lists/"
-                            f"tuples of ints of equal length; got {axes}")
-        first, second = (
-            tuple(canonical_axis(i, x.ndim)
-                  for i in ((side,) if isinstance(side, (int, np.integer)) else side))
-            for x, side in zip((a, b), axes, strict=True))
-        if len(first) != len(second):
+        if isinstance(axes, str) or len(axes) != 2:
+            raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of "
+                            "lists/tuples of ints.")
+        kinds = [int if isinstance(side, (int, np.integer)) else list
+                 if isinstance(side, (tuple, list)) else None for side in axes]
+        if kinds[0] is not kinds[1] or None in kinds:
+            raise TypeError("tensordot requires both axes lists to be either ints, tuples or "
+                            f"lists, got {axes[0]} and {axes[1]}")
+        sides = [[side] if isinstance(side, (int, np.integer)) else list(side) for side in axes]
+        if len(sides[0]) != len(sides[1]):
             raise TypeError("tensordot requires axes lists to have equal length, got "
-                            f"{list(axes[0])} and {list(axes[1])}.")
+                            f"{axes[0]} and {axes[1]}.")
+        first, second = (tuple(canonical_axis(i, x.ndim) for i in side)
+                         for x, side in zip((a, b), sides, strict=True))
     return contract(a, b, (first, second), precision=precision, preferred=preferred)
 
 

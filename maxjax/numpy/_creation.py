@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,7 +64,13 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     >>> jnp.array(1).weak_type
     True
     """
+    if len(args) > 3:
+        raise TypeError("array() takes at most 5 positional arguments but "
+                        f"{2 + len(args)} were given")
     if args:        # NumPy's positional form
+        warnings.warn(
+            "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. "
+            "Use keyword arguments instead.", DeprecationWarning, stacklevel=2)
         keywords: tuple[Any, ...] = (copy, order, ndmin)
         copy, order, ndmin = args + keywords[len(args):]
     _check_order(order)
@@ -254,6 +261,11 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     if wanted == dtypes.bool_ and dtypes.is_complex(x.dtype):
         # Not only the real part, which lax.convert_element_type takes.
         return on_device(ne_p.bind(x, constant(0, x.dtype)), device)
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(wanted):
+        warnings.warn(
+            "Casting from complex to real dtypes will soon raise a ValueError. Please first use "
+            "jnp.real or jnp.imag to take the real/imaginary component of your input.",
+            DeprecationWarning, stacklevel=3)
     return on_device(convert_element_type(x, wanted), device)
 
 
@@ -268,12 +280,20 @@ _ZERO: dict[Any, Any] = {}
 _ONE: dict[Any, Any] = {}
 
 
-def _filled(shape: Any, cache: dict[Any, Any], value: int, dtype: Any, name: str) -> Array:
-    shape = canonical_shape(shape)
+def _filled(given: Any, cache: dict[Any, Any], value: int, dtype: Any, name: str) -> Array:
+    shape = canonical_shape(given)
     if dtype is None:
         dtype = dtypes.canonical(dtypes.float64)
     else:
-        dtype = canonical_dtype(dtype, name)
+        try:
+            dtype = canonical_dtype(dtype, name)
+        except TypeError as error:
+            if not (isinstance(given, int) and isinstance(dtype, int)):
+                raise
+            raise TypeError(
+                f"{error}.\n\nDid you accidentally write `jax.numpy.{name}({given}, {dtype})` "
+                f"when you meant `jax.numpy.{name}(({given}, {dtype}))`, i.e. with a single tuple "
+                "argument for the shape?") from None
     if dtypes.is_key(dtype):
         return filled_keys(shape, value, dtype)
     scalar = cache.get(dtype)

@@ -13,6 +13,7 @@ from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
+from maxjax._primitives.creation import iota_p
 from maxjax._primitives.linalg_factors import geqrf_p
 from maxjax._primitives.linalg_solve import solve_p
 from maxjax.lax import linalg as lax_linalg
@@ -24,7 +25,7 @@ from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact
+from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact, promote_shapes
 from maxjax.numpy._where import where
 
 __all__ = [
@@ -247,9 +248,14 @@ def _square(name: str, a: Any, label: str, stop: str = "") -> Array:
     return a
 
 
+def _places(x: Array) -> Array:
+    """The place of each element along the last axis."""
+    return iota_p.bind(dtype=dtypes.int32, shape=x.shape, dimension=x.ndim - 1)
+
+
 def _parity(pivots: Array) -> Array:
     """The parity of the row exchanges: 1 if odd, 0 if even."""
-    moved = pivots != ranges.arange(pivots.shape[-1], dtype=np.int32)
+    moved = ufuncs.not_equal(pivots, _places(pivots))
     return reductions.sum(moved, -1, dtype=np.int32) % 2
 
 
@@ -293,7 +299,7 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     sign = where(_parity(pivots) == 1, -1, 1).astype(a.dtype)
     minor = sign * reductions.prod(diagonal[..., :-1], -1)      # det without the last factor
     value = minor * diagonal[..., -1]
-    chosen = (rows[..., :, None] == ranges.arange(a.shape[-1], dtype=np.int32)).astype(a.dtype)
+    chosen = ufuncs.equal(rows[..., :, None], _places(rows)[..., None, :]).astype(a.dtype)
     image = lax_linalg.triangular_solve(
         factors, contraction.matmul(chosen, tangent), left_side=True, lower=True,
         unit_diagonal=True)
@@ -354,7 +360,7 @@ def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
     if not dtypes.is_complex(change.dtype):
         return (sign, logarithm), (creation.zeros_like(sign), change)
     real = ufuncs.real(change)
-    return (sign, logarithm), ((change - real) * sign, real)
+    return (sign, logarithm), ((change - real.astype(change.dtype)) * sign, real)
 
 
 # --- equations ------------------------------------------------------------------------------------
@@ -415,6 +421,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     a = _inexact("pinv", a)
     if a.ndim < 2:
         raise ValueError(f"not enough values to unpack (expected 2, got {a.ndim})")
+    if rtol is not None and rcond is not None:
+        raise ValueError("pinv: only one of rtol and rcond may be specified.")
     if rtol is None:
         rtol = rcond if rcond is not None else 10.0 * max(a.shape[-2:]) * _epsilon(a)
     return _pinv(a, as_array(rtol), hermitian)
@@ -426,7 +434,8 @@ def _pinv(a: Array, rtol: Array, hermitian: bool) -> Array:
     if not m or not n:
         return creation.empty((*a.shape[:-2], n, m), a.dtype)
     left, values, right = svd(a, full_matrices=False, hermitian=hermitian)
-    cutoff = rtol[..., None] * values[..., :1]
+    rtol, largest = promote_shapes("", rtol[..., None], values[..., :1])
+    cutoff = rtol * largest
     values = where(values > cutoff, values, np.inf).astype(a.dtype)
     return contraction.matmul(_adjoint(right), ufuncs.divide(_adjoint(left), values[..., None]))
 

@@ -10,16 +10,21 @@ from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _shape as shapes
+from maxjax.numpy._promotion import concrete
 
 __all__ = ["c_", "mgrid", "ogrid", "r_"]
 
 
-def _line(key: slice) -> Any:
-    start = key.start or 0
-    step = 1 if key.step is None else key.step
+def _line(name: str, key: slice) -> Any:
+    start: Any
+    stop: Any
+    start, stop, step = (
+        None if value is None else concrete(value, f"slice {part} of jnp.{name}")
+        for part, value in (("start", key.start), ("stop", key.stop), ("step", key.step)))
+    start = 0 if start is None else start
     if isinstance(step, complex):
-        return ranges.linspace(start, key.stop, int(abs(step)))
-    return ranges.arange(start, key.stop, step)
+        return ranges.linspace(start, stop, int(abs(step)))
+    return ranges.arange(start, stop, 1 if step is None else step)
 
 
 class _Grid:
@@ -31,10 +36,10 @@ class _Grid:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            return _line(key)
+            return _line(self.name, key)
         if not key:
             return [] if self.sparse else creation.zeros((0,), int)
-        lines = [_line(k) for k in key]
+        lines = [_line(self.name, k) for k in key]
         dtype = np.result_type(*[np.dtype(x.dtype) for x in lines])
         lines = [x.astype(dtype) for x in lines]
         grids = ranges.meshgrid(*lines, indexing="ij", sparse=self.sparse)
@@ -77,7 +82,7 @@ class _Joined:
             if isinstance(item, str):
                 raise ValueError("string directive must be placed at the beginning")
             scalar = isinstance(item, slice)
-            x = _line(item) if scalar else creation.asarray(item)
+            x = _line(self.name, item) if scalar else creation.asarray(item)
             had = 0 if scalar else x.ndim
             x = creation.array(x, ndmin=rank)
             if position != -1 and had < rank:

@@ -76,7 +76,9 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
         elif part is None:
             entries.append(Entry("new"))
         elif isinstance(part, _Mask):
-            if part.shape != shape[dim:dim + len(part.shape)]:
+            # As in NumPy, a mask without elements may be of another size: it chooses none.
+            if any(have not in (size, 0) for have, size in zip(
+                    part.shape, shape[dim:dim + len(part.shape)], strict=True)):
                 raise IndexError(
                     "boolean index did not match shape of indexed array in index "
                     f"{position}: got {part.shape}, expected "

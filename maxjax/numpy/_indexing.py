@@ -546,6 +546,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     indices = as_array(indices)
     if indices.dtype == dtypes.bool_:
         indices = convert_element_type(indices, dtypes.int32, True)
+    if any(isinstance(size, Tracer) for size in (shape if isinstance(shape, Sequence)
+                                                 else (shape,))):
+        return _unraveled(indices, shape)
     sizes = canonical_shape(shape)
     if any(size < 0 for size in sizes):
         raise ValueError(f"unravel_index: shape must be non-negative, got {sizes}")
@@ -571,12 +574,32 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     return tuple(result)
 
 
+def _unraveled(indices: Array, shape: Any) -> tuple[Array, ...]:
+    """``unravel_index`` where the sizes are traced: one number, or a sequence of them."""
+    dtype = indices.dtype
+    sizes = [convert_element_type(as_array(size), dtype)
+             for size in (shape if isinstance(shape, Sequence) else (shape,))]
+    total = sizes[0]
+    for size in sizes[1:]:
+        total = mul(total, size)
+    zero = scalar_like(0, dtype)
+    total = broadcast_to(total, indices.shape)
+    indices = select(lt_p.bind(indices, zero), indices, add(indices, total))
+    indices = maximum(minimum(indices, total - 1), zero)
+    result: list[Array] = []
+    for size in reversed(sizes):
+        wide = broadcast_to(size, indices.shape)
+        result.insert(0, _division.remainder(indices, wide))
+        indices = _division.floor_divide(indices, wide)
+    return tuple(result)
+
+
 def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise",
                       order: str = "C", *, dtype: Any = None) -> Array:
     """Flat indices from indices along each dimension of ``dims``.
 
     Args:
-      mode: "raise" (the values must be known), "wrap" or "clip".
+      mode: "raise" (the values must be known), "wrap", "clip", or "ignore": no check.
       order: "C" or "F".
 
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 0])), (2, 3))
@@ -606,8 +629,8 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str
     elif mode == "wrap":
         lines = [_division.remainder(line, scalar_like(size, line.dtype))
                  for line, size in zip(lines, sizes, strict=True)]
-    else:
-        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
+    elif mode != "ignore":
+        raise ValueError(f"invalid {mode=}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
     if order == "C":
         strides = [math.prod(sizes[dim + 1:]) for dim in range(len(sizes))]
     elif order == "F":

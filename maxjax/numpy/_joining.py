@@ -233,7 +233,7 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
     """
     if isinstance(tup, (np.ndarray, Array)) and tup.ndim > 2:
         return concatenate(tup, 0, dtype)
-    return concatenate([atleast_2d(x) for x in _arrays("vstack", tup)], 0, dtype)
+    return concatenate([atleast_2d(x) for x in _arrays("vstack", tup, dtype)], 0, dtype)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Array:
@@ -243,7 +243,7 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    parts = [atleast_1d(x) for x in _arrays("hstack", tup)]
+    parts = [atleast_1d(x) for x in _arrays("hstack", tup, dtype)]
     return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
 
 
@@ -254,7 +254,7 @@ def dstack(tup: Any, dtype: Any = None) -> Array:
     Array([[[1, 3],
             [2, 4]]], dtype=int32)
     """
-    return concatenate([atleast_3d(x) for x in _arrays("dstack", tup)], 2, dtype)
+    return concatenate([atleast_3d(x) for x in _arrays("dstack", tup, dtype)], 2, dtype)
 
 
 def column_stack(tup: Any) -> Array:

@@ -27,6 +27,7 @@ from maxjax.numpy._promotion import (
     check_arraylike,
     promote_args,
     promote_dtypes,
+    promote_shapes,
 )
 from maxjax.numpy._where import as_bool, where
 from maxjax.numpy._whole import whole
@@ -46,6 +47,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
     """
     a, b = (as_array(x) for x in promote_args("isclose", a, b))
     dtype = a.dtype
+    if dtypes.is_key(dtype):
+        return ufuncs.equal(a, b)
     if dtype == dtypes.bool_:
         a, b = a.astype(dtypes.int32), b.astype(dtypes.int32)
         dtype = dtypes.int32
@@ -55,8 +58,10 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
         if equal_nan:
             result = result | (ufuncs.isnan(a) & ufuncs.isnan(b))
         return result
-    close = ufuncs.abs(a - b) <= atol + rtol * ufuncs.abs(b)
-    return convert_element_type(close, dtypes.bool_)      # strongly typed
+    # As floats, also where integers and floats may not be mixed.
+    real = dtypes.canonical(dtypes.float64)
+    gap, size = (convert_element_type(ufuncs.abs(x), real) for x in (a - b, b))
+    return gap <= cast(atol, real) + cast(rtol, real) * size
 
 
 @whole("isclose", rules.isclose)
@@ -105,7 +110,7 @@ def array_equiv(a1: Any, a2: Any) -> Array:
             raise TypeError("eq got incompatible shapes for broadcasting: "
                             f"{a1.shape}, {a2.shape}.") from None
         return as_array(np.False_)
-    return reductions.all(a1 == a2)
+    return reductions.all(ufuncs.equal(*promote_shapes("", a1, a2)))
 
 
 def isscalar(element: Any) -> bool:
@@ -266,7 +271,9 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         kept_names = {name: value for name, value in kwargs.items() if name in excluded}
         names = [name for name in kwargs if name not in excluded]
-        positions = [i for i in range(len(args)) if i not in excluded]
+        # Without a signature None is passed on.
+        positions = [i for i, value in enumerate(args) if i not in excluded
+                     and (value is not None or signature is not None)]
         arrays = [creation.asarray(args[i]) for i in positions]
         arrays += [creation.asarray(kwargs[name]) for name in names]
 

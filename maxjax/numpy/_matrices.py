@@ -13,12 +13,14 @@ from maxjax._ir.trace import Array
 from maxjax._primitives import creation, layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import iota_p
+from maxjax._runtime.pending import python_value
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._creation import zeros
 from maxjax.numpy._promotion import (
     as_array,
+    canonical_axis,
     canonical_dtype,
     canonical_shape,
     cast,
@@ -104,6 +106,8 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     """
     check_out("trace", out)
     x = as_array(a, "trace")
+    if x.ndim >= 2 and canonical_axis(axis1, x.ndim) == canonical_axis(axis2, x.ndim):
+        raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     if dtype is not None:
         dtype = canonical_dtype(dtype, "trace")
     return reductions.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
@@ -112,6 +116,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 def _lower(rows: int, columns: int, k: Any) -> Array:
     """Whether an element of a matrix is on or below the ``k``-th diagonal."""
     if not isinstance(k, Array):    # all diagonals beyond the corners are equivalent
+        python_value(operator.index(k), np.dtype(np.int32))
         k = min(max(operator.index(k), -rows), columns)
     row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
     column = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
@@ -190,7 +195,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
                                 (count,), 0)
     if not increasing:
         exponents = shapes.flip(exponents)
-    return shapes.expand_dims(x, 1) ** shapes.expand_dims(exponents, 0)
+    return shapes.expand_dims(x, 1) ** shapes.expand_dims(exponents.astype(x.dtype), 0)
 
 
 def _indices(parts: Sequence[np.ndarray]) -> tuple[Array, Array]:

@@ -9,11 +9,12 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._promotion import as_array, check_out
+from maxjax.numpy._promotion import as_array, check_out, promote_shapes
 from maxjax.numpy._reductions import (
     all,
     argmax,
     argmin,
+    boolean_mask,
     max,
     mean,
     min,
@@ -21,7 +22,7 @@ from maxjax.numpy._reductions import (
     sum,
     variance_of,
 )
-from maxjax.numpy._where import as_bool, where
+from maxjax.numpy._where import where
 
 __all__ = [
     "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
@@ -63,6 +64,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -
 def _nan_extreme(name: str, function: Any, filler: float, a: Any, axis: Any, out: Any,
                  keepdims: bool, initial: Any, mask: Any) -> Array:
     check_out(name, out)
+    boolean_mask(name, mask)
     x = as_array(a, name)
     if not dtypes.is_inexact(x.dtype):
         return function(x, axis, keepdims=keepdims, initial=initial, where=mask)
@@ -106,6 +108,7 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdim
     >>> jnp.nansum(jnp.array([1., jnp.nan, 5.]))
     Array(6., dtype=float32)
     """
+    boolean_mask("nansum", where)
     return sum(without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
 
 
@@ -116,12 +119,16 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
     >>> jnp.nanprod(jnp.array([2., jnp.nan, 5.]))
     Array(10., dtype=float32)
     """
+    boolean_mask("nanprod", where)
     return prod(without_nan("nanprod", a, 1), axis, dtype, out, keepdims, initial, where)
 
 
-def _present(x: Array, mask: Any) -> Any:
+def _present(name: str, x: Array, mask: Any) -> Any:
     present = ufuncs.logical_not(ufuncs.isnan(x))
-    return present if mask is None else present & as_bool(mask)
+    if boolean_mask(name, mask) is None:
+        return present
+    present, mask = promote_shapes("", present, as_array(mask))
+    return present & mask
 
 
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
@@ -132,7 +139,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
     Array(3., dtype=float32)
     """
     x = as_array(a, "nanmean")
-    return mean(x, axis, dtype, out, keepdims, where=_present(x, where))
+    return mean(x, axis, dtype, out, keepdims, where=_present("nanmean", x, where))
 
 
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
@@ -163,7 +170,7 @@ def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
 def _nan_var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mask: Any,
              mean: Any) -> Array:
     x = as_array(a, name)
-    present = _present(x, mask)
+    present = _present(name, x, mask)
     # An ignored NaN would still be a factor in the derivative.
     return variance_of(name, without_nan(name, x, 0), axis, dtype, ddof, keepdims, present, mean,
                        None, skips_nan=True)

@@ -290,9 +290,9 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = F
         right = right * (w[:, None] if y.ndim == 2 else w)
     # Columns of length 1 condition the problem better.
     scale = ufuncs.sqrt(reductions.sum(left * left, 0))
-    left = left / scale
+    left = left / scale[None]
     found, residuals, rank, values = lstsq(left, right, rcond)
-    found = (found.T / scale).T
+    found = found / (scale[:, None] if found.ndim == 2 else scale)
     if full:
         return found, residuals, rank, values, as_array(rcond)
     if not cov:
@@ -303,5 +303,5 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = F
         if x.shape[0] <= count:
             raise ValueError("the number of data points must exceed order to scale the "
                              "covariance matrix")
-        factor = residuals / (x.shape[0] - count)
+        factor = (residuals / (x.shape[0] - count))[(None,) * y.ndim]
     return found, (covariance if y.ndim == 1 else covariance[:, :, None]) * factor

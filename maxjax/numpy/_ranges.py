@@ -78,7 +78,10 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         if getattr(value, "shape", ()):
             raise ValueError(f"jnp.arange: arguments must be scalars; got {argument}={value}")
         if dtypes.is_complex(type_of(value)[0]):
-            raise ValueError(f"jnp.arange: arguments must be real; got {argument}={value}")
+            raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported "
+                             "starting in JAX v0.10.0.")
+    if start is stop is step is None:
+        raise TypeError("must be real number, not NoneType")
     if dtype is not None:
         dtype = canonical_dtype(dtype, "arange")
     else:
@@ -117,8 +120,7 @@ def _interval_dtype(start: Any, stop: Any, dtype: Any, name: str) -> tuple[Any, 
     common = dtypes.promote((type_of(start), type_of(stop)))[0]
     common = inexact_dtype(common)
     result = common if dtype is None else dtype
-    return (dtypes.promote(((common, False), (result, False)))[0]
-            if dtypes.is_inexact(result) else common), result
+    return dtypes.common(common, result) if dtypes.is_inexact(result) else common, result
 
 
 @overload

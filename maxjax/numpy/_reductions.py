@@ -26,7 +26,7 @@ from maxjax._primitives.comparison import (
     lt_p,
 )
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.layout import reshape
+from maxjax._primitives.layout import reshape, transpose
 from maxjax._primitives.reduction import (
     argmax_p,
     argmin_p,
@@ -51,6 +51,7 @@ from maxjax.numpy._promotion import (
     inexact_dtype,
     promote_inexact,
     promote_shapes,
+    type_of,
 )
 from maxjax.numpy._where import as_bool, where
 
@@ -83,13 +84,20 @@ def wide_integer(dtype: Any) -> Any:
     return dtypes.canonical(dtype)
 
 
+def boolean_mask(name: str, mask: Any) -> Any:
+    """The argument ``where``; ValueError unless it is None or of booleans."""
+    if mask is not None and type_of(mask)[0] != dtypes.bool_:
+        raise ValueError(f"jnp.{name}: where must be None or a boolean array; got "
+                         f"where.dtype={type_of(mask)[0]!r}.")
+    return mask
+
+
 def _masked(x: Array, mask: Any, value: Any) -> Array:
     mask = as_bool(mask)
     filler = constant(value, x.dtype)
     shape = broadcast_shapes(mask.shape, x.shape)
     if shape != x.shape:
         raise ValueError(f"where mask of shape {mask.shape} does not broadcast to {x.shape}")
-    mask, = promote_shapes("where", mask, x)[:1]
     return _where(mask, x, filler)
 
 
@@ -114,6 +122,7 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
         counted = narrow_floats and x.dtype == dtypes.bool_
         result_dtype = wide_integer(x.dtype) if widen or counted else x.dtype
     axes = canonical_axes(axis, x.ndim)
+    mask = boolean_mask(name, mask)
     if mask is not None and initial is None and identity(x.dtype) is None:
         raise ValueError(f"reduction operation {name} does not have an identity, so to use a where "
                          "mask one has to specify 'initial'")
@@ -237,7 +246,7 @@ def _truth(name: str, primitive: Primitive, neutral: bool, a: Any, axis: Any, ou
     if x.aval.weak_type:
         x = convert_element_type(x, dtypes.bool_)
     axes = canonical_axes(axis, x.ndim)
-    if mask is not None:
+    if boolean_mask(name, mask) is not None:
         x = _masked(x, mask, neutral)
     result = primitive.bind(x, axes=axes) if axes else x
     return keep_axes(result, x.shape, axes) if keepdims else result
@@ -275,7 +284,7 @@ def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: An
     if mask is None:
         return constant(math.prod(x.shape[axis] for axis in axes), dtype)
     mask = as_bool(mask)
-    mask = promote_shapes("where", mask, x)[0] if mask.shape else mask
+    mask = promote_shapes("", mask, x)[0] if mask.shape else mask
     ones = broadcast_in_dim(mask, x.shape, tuple(range(x.ndim)) if mask.shape else ())
     return sum(convert_element_type(ones, dtype), axes, keepdims=keepdims)
 
@@ -324,7 +333,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     check_out("mean", out)
     x = as_array(a, "mean")
     compute, result = _mean_types(x, dtype, "mean")
-    axes = _counted_axes(axis, x.shape, where)
+    axes = _counted_axes(axis, x.shape, boolean_mask("mean", where))
     total = sum(x, axes, dtype=compute, keepdims=keepdims, where=where)
     mean_ = ufuncs.divide(total, _count(x, axes, where, keepdims, compute))
     return convert_element_type(mean_, result)
@@ -359,9 +368,13 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         if x.shape != w.shape:
             if axis is None:
                 raise ValueError("Axis must be specified when shapes of a and weights differ.")
-            if len(axes) != w.ndim or w.shape != tuple(x.shape[i] for i in axes):
+            # The axes of the weights are in the order in which the axes were given.
+            given = [canonical_axes(i, x.ndim)[0]
+                     for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+            if w.shape != tuple(x.shape[i] for i in given):
                 raise ValueError("Shape of weights must be consistent with shape of a along "
                                  "specified axis.")
+            w = transpose(w, tuple(sorted(range(w.ndim), key=lambda i: given[i])))
             w = broadcast_in_dim(w, x.shape, axes)
         total = sum(w, axes, keepdims=keepdims)
         result = sum(x * w, axes, keepdims=keepdims) / total
@@ -405,7 +418,7 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
             "of an array of complex values. The semantics of numpy.var seem unclear in this case. "
             "Please comment on https://github.com/jax-ml/jax/issues/2283 if this behavior is "
             "important to you.")
-    axes = _counted_axes(axis, x.shape, mask)
+    axes = _counted_axes(axis, x.shape, boolean_mask(name, mask))
     x = cast(x, compute)
     size = math.prod([x.shape[i] for i in axes])
     if axes and mask is None and center is None and isinstance(ddof, (int, float)) and (

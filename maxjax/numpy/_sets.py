@@ -242,7 +242,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
         result = as_array(primitives.full(x.shape, False, dtypes.bool_)) if x.shape else as_array(
             np.False_)
     elif x.size * flat.size <= _COMPARISONS:
-        result = reductions.any(shapes.expand_dims(x, -1) == flat, -1)
+        result = reductions.any(shapes.expand_dims(x, -1) == flat[(None,) * x.ndim], -1)
     else:
         line = sorting.sort(flat)
         places = ufuncs._minimum(sorting.searchsorted(line, x), line.size - 1)

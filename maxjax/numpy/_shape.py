@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from maxjax.numpy._promotion import (
     canonical_shape,
     check_arraylike,
     concrete,
+    is_arraylike,
     static,
 )
 
@@ -50,10 +52,14 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> jnp.shape(jnp.ones((2, 3)))
     (2, 3)
     """
-    return _sizes(a)
+    return _sizes("shape", a)
 
 
-def _sizes(a: Any) -> tuple[int, ...]:
+def _sizes(name: str, a: Any) -> tuple[int, ...]:
+    if not is_arraylike(a):
+        warnings.warn(
+            f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0. In a "
+            "future JAX release this will be an error.", DeprecationWarning, stacklevel=3)
     if hasattr(a, "__jax_array__") and not isinstance(a, Array):
         a = a.__jax_array__()
     return a.shape if isinstance(a, Array) else np.shape(a)
@@ -65,7 +71,7 @@ def ndim(a: Any) -> int:
     >>> jnp.ndim(jnp.ones((2, 3)))
     2
     """
-    return len(_sizes(a))
+    return len(_sizes("ndim", a))
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -74,10 +80,14 @@ def size(a: Any, axis: Any = None) -> int:
     >>> jnp.size(jnp.ones((2, 3)), axis=1)
     3
     """
-    sizes = _sizes(a)
+    sizes = _sizes("size", a)
     if axis is None:
         return math.prod(sizes)
-    return math.prod(sizes[i] for i in canonical_axes(axis, len(sizes)))
+    axes = [canonical_axis(i, len(sizes)) for i in (axis if isinstance(axis, (tuple, list))
+                                                    else (axis,))]
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"repeated axis: {tuple(axes)}")
+    return math.prod(sizes[i] for i in axes)
 
 
 def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
@@ -314,7 +324,10 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     if any(size < 0 for size in sizes):
         raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
                         f"{sizes}.")
-    if missing < 0 or any(
+    if missing < 0:
+        raise ValueError("Cannot broadcast to shape with fewer dimensions: "
+                         f"arr_shape={have} shape={sizes}")
+    if any(
             size not in (1, wide) for size, wide in zip(have, sizes[missing:], strict=True)):
         requested = x.aval.update(shape=sizes, weak_type=False).str_short()
         raise ValueError("Incompatible types for broadcasting: input type="
@@ -408,6 +421,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         if known.dtype.kind not in "iub":
             raise TypeError("repeats must be integers, got an array of dtype "
                             f"{known.dtype}: {known}")
+        if known.size == 0 == length:
+            return x
         if known.size == 1:
             count = int(known.reshape(()))
             if count < 0:
@@ -514,6 +529,9 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
            [1, 3]], dtype=int32)
     """
     x = as_array(m, "rot90")
+    if x.ndim < 2:
+        raise ValueError("rot90 requires its first argument to have ndim at least two, but got "
+                         f"first argument of shape {x.shape}, which has ndim {x.ndim}")
     if len(axes) != 2:
         raise ValueError(f"len(axes) must be 2, got axes={axes}")
     first, second = (canonical_axis(axis, x.ndim) for axis in axes)

@@ -33,8 +33,9 @@ from maxjax.numpy._promotion import (
     concrete,
     promote_dtypes,
     promote_inexact,
+    promote_shapes,
 )
-from maxjax.numpy._where import where
+from maxjax.numpy._where import as_bool, where
 
 __all__ = [
     "bartlett", "blackman", "convolve", "correlate", "diff", "ediff1d", "gradient", "hamming",
@@ -177,6 +178,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     size = moved.shape[-1]
     last = moved.ndim - 1
     pairs = _part(moved, last, min(1, size), size) + _part(moved, last, 0, max(size - 1, 0))
+    steps, pairs = promote_shapes("", as_array(steps), pairs)
     return 0.5 * reductions.sum(steps * pairs, -1)
 
 
@@ -342,12 +344,12 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
 
 # --- windows --------------------------------------------------------------------------------------
 
-def _window(name: str, M: Any, function: Callable[[Array], Array]) -> Array:
+def _window(name: str, M: Any, function: Callable[[Array, int], Array]) -> Array:
     count = int(concrete(M, f"'M' argument of jnp.{name}()"))
     dtype = dtypes.canonical(dtypes.float64)
     if count <= 1:
         return creation.ones(count, dtype)
-    return function(ranges.iota(dtype, count))
+    return function(ranges.iota(dtype, count), count)
 
 
 def bartlett(M: int) -> Array:
@@ -356,7 +358,7 @@ def bartlett(M: int) -> Array:
     >>> jnp.bartlett(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
     """
-    return _window("bartlett", M, lambda n: 1 - ufuncs.abs(2 * n + 1 - M) / (M - 1))
+    return _window("bartlett", M, lambda n, M: 1 - ufuncs.abs(2 * n + 1 - M) / (M - 1))
 
 
 def blackman(M: int) -> Array:
@@ -365,7 +367,7 @@ def blackman(M: int) -> Array:
     >>> jnp.blackman(3).round(2)
     Array([-0.,  1., -0.], dtype=float32)
     """
-    return _window("blackman", M, lambda n: 0.42 - 0.5 * ufuncs.cos(2 * np.pi * n / (M - 1))
+    return _window("blackman", M, lambda n, M: 0.42 - 0.5 * ufuncs.cos(2 * np.pi * n / (M - 1))
                    + 0.08 * ufuncs.cos(4 * np.pi * n / (M - 1)))
 
 
@@ -375,7 +377,7 @@ def hamming(M: int) -> Array:
     >>> jnp.hamming(3)
     Array([0.08000001, 1.        , 0.08000001], dtype=float32)
     """
-    return _window("hamming", M, lambda n: 0.54 - 0.46 * ufuncs.cos(2 * np.pi * n / (M - 1)))
+    return _window("hamming", M, lambda n, M: 0.54 - 0.46 * ufuncs.cos(2 * np.pi * n / (M - 1)))
 
 
 def hanning(M: int) -> Array:
@@ -384,7 +386,7 @@ def hanning(M: int) -> Array:
     >>> jnp.hanning(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
     """
-    return _window("hanning", M, lambda n: 0.5 * (1 - ufuncs.cos(2 * np.pi * n / (M - 1))))
+    return _window("hanning", M, lambda n, M: 0.5 * (1 - ufuncs.cos(2 * np.pi * n / (M - 1))))
 
 
 def kaiser(M: int, beta: Any) -> Array:
@@ -393,7 +395,7 @@ def kaiser(M: int, beta: Any) -> Array:
     >>> jnp.kaiser(3, 0.0)
     Array([1., 1., 1.], dtype=float32)
     """
-    def function(n: Array) -> Array:
+    def function(n: Array, M: int) -> Array:
         middle = 0.5 * (M - 1)
         return (ufuncs.i0(beta * ufuncs.sqrt(1 - ((n - middle) / middle) ** 2))
                 / ufuncs.i0(beta))
@@ -413,7 +415,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
         raise TypeError("Expected an input array of integer or boolean data type")
     if bitorder not in ("little", "big"):
         raise ValueError("'order' must be either 'little' or 'big'")
-    bits = (x != 0).astype(np.uint8)
+    bits = convert_element_type(as_bool(x), dtypes.uint8)
     if axis is None:
         bits, axis = shapes.ravel(bits), 0
     index = canonical_axis(axis, bits.ndim)
@@ -423,8 +425,9 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     bits = shapes.reshape(shapes.moveaxis(bits, index, -1), (
         *(n for i, n in enumerate(bits.shape) if i != index), -(-size // 8), 8))
     places = np.arange(8, dtype=np.uint8)
-    weights = as_array(1 << (places if bitorder == "little" else places[::-1]))
-    packed = reductions.sum(bits * weights.astype(np.uint8), -1, dtype=np.uint8)
+    powers = np.left_shift(np.uint8(1), places if bitorder == "little" else places[::-1])
+    weights = as_array(powers.reshape((1,) * (bits.ndim - 1) + (8,)))
+    packed = reductions.sum(bits * weights, -1, dtype=np.uint8)
     return shapes.moveaxis(packed, -1, index)
 
 
@@ -445,7 +448,8 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None,
     index = canonical_axis(axis, x.ndim)
     places = np.arange(8, dtype=np.uint8)
     moved = shapes.moveaxis(x, index, -1)
-    shifts = as_array(places if bitorder == "little" else places[::-1].copy())
+    ordered = places if bitorder == "little" else places[::-1]
+    shifts = as_array(ordered.reshape((1,) * moved.ndim + (8,)))
     bits = (shapes.expand_dims(moved, -1) >> shifts) & cast(1, dtypes.uint8)
     bits = shapes.reshape(bits, (*moved.shape[:-1], 8 * moved.shape[-1]))
     if count is not None:

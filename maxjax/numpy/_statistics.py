@@ -35,7 +35,9 @@ from maxjax.numpy._promotion import (
     check_arraylike,
     concrete,
     constant,
+    inexact_dtype,
     promote_inexact,
+    promote_shapes,
 )
 from maxjax.numpy._where import where
 
@@ -180,13 +182,17 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     else:
         x = sorting.sort(where(reductions.any(missing, last, keepdims=True), np.nan, x), last)
         top = as_array(constant(size - 1, compute))
+    # A fraction and an element may be of different widths.
+    wide = dtypes.common(compute, fraction.dtype)
+    x, fraction, top = (convert_element_type(v, wide) for v in (x, fraction, top))
     # q comes first in the result.
-    wide = layout.reshape(fraction, fraction.shape + (1,) * (len(rest) if skip_nan else 0))
-    position = wide * top
+    fractions, top = promote_shapes("", layout.reshape(
+        fraction, fraction.shape + (1,) * (len(rest) if skip_nan else 0)), top)
+    position = fractions * top
     lower, upper = ufuncs.floor(position), ufuncs.ceil(position)
     weight = position - lower
     if method == "inverted_cdf":
-        lower = upper = ufuncs.ceil(wide * (top + 1)) - 1
+        lower = upper = ufuncs.ceil(fractions * (top + 1)) - 1
     limit = ufuncs._maximum(top, 0)
     low_index, high_index = (
         convert_element_type(rounding.clip(index, 0, limit), dtypes.int32)
@@ -238,7 +244,11 @@ def _weighted_quantile(x: Array, weights: Array, fraction: Array) -> Array:
     order = sorting.argsort(x, last)
     x = indexing.take_along_axis(x, order, last)
     below = cumulative.cumsum(indexing.take_along_axis(weights, order, last), last)
-    goal = layout.reshape(fraction, fraction.shape + (1,) * x.ndim) * below[..., -1:]
+    wide = dtypes.common(fraction.dtype, below.dtype)
+    fraction, below = (convert_element_type(v, wide) for v in (fraction, below))
+    fractions, below = promote_shapes(
+        "", layout.reshape(fraction, fraction.shape + (1,) * x.ndim), below)
+    goal = fractions * below[..., -1:]
     index = reductions.sum(below < goal, fraction.ndim + last, dtype=np.int32)
     return _at_positions(x, rounding.clip(index, 0, x.shape[last] - 1), True, fraction.ndim)
 
@@ -402,7 +412,10 @@ def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
     counts = shapes.reshape(bincount(flat, counted, length=math.prod(sizes)), tuple(sizes))
     counts = counts[(slice(1, -1),) * rank]
     if density:
-        counts = counts / reductions.sum(counts)
+        total = reductions.sum(counts)
+        # A sum of integers is wider than they are.
+        real = inexact_dtype(dtypes.common(counts.dtype, total.dtype))
+        counts = convert_element_type(counts, real) / convert_element_type(total, real)
         for axis, edge in enumerate(edges):
             widths = edge[1:] - edge[:-1]
             counts = counts / shapes.reshape(
@@ -420,10 +433,17 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
+    return _cov("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+
+
+def _cov(name: str, m: Any, y: Any, rowvar: bool, bias: bool, ddof: int | None, fweights: Any,
+         aweights: Any, dtype: Any) -> Array:
     values = [m] if y is None else [m, y]
-    check_arraylike("cov", *values)
-    arrays = [as_array(v) for v in promote_inexact("cov", *values)]
+    check_arraylike(name, *values)
+    arrays = [as_array(v) for v in promote_inexact(name, *values)]
     if dtype is not None:
+        if not dtypes.is_inexact(dtypes.as_dtype(dtype)):
+            raise ValueError(f"{name}: dtype must be a subclass of float or complex; got {dtype=}")
         arrays = [v.astype(dtype) for v in arrays]
     if any(v.ndim > 2 for v in arrays):
         raise ValueError("m has more than 2 dimensions")
@@ -468,7 +488,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
         else:
             norm = total - ddof * reductions.sum(weights * as_array(aweights)) / total
     x = x - center
-    right = x if weights is None else x * weights
+    right = x if weights is None else x * weights[None]
     return shapes.squeeze(dot(x, ufuncs.conj(right.T)) / norm)
 
 
@@ -486,10 +506,11 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
-    c = cov(x, y, rowvar, dtype=dtype)
+    c = _cov("corrcoef", x, y, rowvar, False, None, None, None, dtype)
     if c.ndim == 0:
         return c / c
     deviation = ufuncs.sqrt(ufuncs.real(c.diagonal()))
+    deviation = deviation.astype(c.dtype)
     c = c / shapes.expand_dims(deviation, 1) / shapes.expand_dims(deviation, 0)
     if dtypes.is_complex(c.dtype):
         real, imag = (rounding.clip(part, -1, 1) for part in (ufuncs.real(c), ufuncs.imag(c)))

@@ -56,6 +56,7 @@ from maxjax.numpy._promotion import (
     promote_dtypes,
     promote_shapes,
     resolve,
+    type_of,
 )
 from maxjax.numpy._where import as_bool, where
 from maxjax.numpy._whole import whole
@@ -255,7 +256,8 @@ class ufunc:
         """
         self._check_two("jnp.ufunc.outer")
         a, b = as_array(A), as_array(B)
-        return self._call(shapes.reshape(a, a.shape + (1,) * b.ndim), b)
+        a, b = promote_shapes("", shapes.reshape(a, a.shape + (1,) * b.ndim), b)
+        return self._call(a, b)
 
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None,
                  out: Any = None) -> Array:
@@ -330,7 +332,9 @@ bitwise_xor_function = binary("bitwise_xor", xor_p)
 
 def _logical(name: str, primitive: Primitive) -> Callable[[Any, Any], Array]:
     def function(x: Any, y: Any, /) -> Array:
-        x, y = (as_bool(v) for v in resolve(name, (x, y)))
+        x, y = resolve(name, (x, y))
+        dtypes.promote((type_of(x), type_of(y)))      # refuses what cannot be promoted
+        x, y = as_bool(x), as_bool(y)
         return primitive.bind(*promote_shapes(name, x, y))
     return described(function, name, ("x", "y"))
 
@@ -345,7 +349,7 @@ def _log_sum_of_complex(x1: Array, x2: Array, base_two: bool) -> Array:
     """The imaginary part is within half a period of the exponential."""
     larger = maximum_function(x1, x2)
     term = ufuncs.log1p((ufuncs.exp2 if base_two else ufuncs.exp)(x1 + x2 - 2 * larger))
-    log2 = np.float64(math.log(2))
+    log2 = math.log(2)
     half = np.pi / log2 if base_two else np.pi
     result = larger + (term / log2 if base_two else term)
     turned = remainder(ufuncs.imag(result) + half, 2 * half) - half

@@ -84,6 +84,7 @@ from maxjax.numpy._promotion import (
     promote_args_inexact,
     promote_dtypes,
     promote_inexact,
+    promote_shapes,
     resolve,
     type_of,
 )
@@ -469,7 +470,7 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     Array([0. , 0.5, 1. ], dtype=float32)
     """
     weak = _is_weak(x1)
-    x1, x2 = (as_array(x) for x in promote_args_inexact("heaviside", x1, x2))
+    x1, x2 = (as_array(x) for x in promote_shapes("", *promote_inexact("heaviside", x1, x2)))
     if dtypes.is_complex(x1.dtype):
         raise TypeError("heaviside does not support complex-valued inputs")
     return _heaviside(x1, x2) if weak else _heaviside(_strong(x1), _strong(x2))
@@ -604,7 +605,7 @@ def iscomplexobj(x: Any) -> bool:
     dtype = getattr(x, "dtype", None)
     if dtype is None:
         return isinstance(x, complex) or (
-            isinstance(x, (list, tuple)) and np.iscomplexobj(x))
+            isinstance(x, (list, tuple)) and any(map(iscomplexobj, x)))
     return dtypes.is_complex(dtype)
 
 

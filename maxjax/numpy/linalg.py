@@ -130,7 +130,8 @@ def _matrix_norm(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) ->
     if order in ("nuc", 2, -2):
         values = svd(shapes.moveaxis(x, axes, (-2, -1)), compute_uv=False)
         result = (reductions.sum(values, -1) if order == "nuc" else
-                  values[..., 0] if order == 2 else values[..., -1])
+                  reductions.max(values, -1, initial=0) if order == 2 else
+                  reductions.min(values, -1))
         return shapes.expand_dims(result, axes) if keepdims else result
     raise ValueError(f"Invalid order '{order}' for matrix norm.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,12 @@ from maxjax._primitives.layout import reshape, transpose
 from maxjax._primitives.reduction import argmax_p
 from maxjax._primitives.slicing import slice_in_dim
 from maxjax._primitives.sorting import sort_p, top_k_p
-from maxjax.numpy._promotion import canonical_axis, canonical_shape, check_arraylike
+from maxjax.numpy._promotion import (
+    canonical_axis,
+    canonical_shape,
+    check_arraylike,
+    promote_shapes,
+)
 from maxjax.random._basic import (
     _bits,
     _gumbel,
@@ -48,7 +54,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
     if not np.ndim(x):
         if not jnp.issubdtype(jnp.result_type(x), jnp.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
-        return _shuffle(typed, jnp.arange(operator.index(x)), 0)
+        return _shuffle(typed, jnp.arange(operator.index(x)), canonical_axis(axis, 1))
     x = jnp.asarray(x)
     axis = canonical_axis(axis, x.ndim)
     if independent or x.ndim == 1:
@@ -88,6 +94,8 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
     Array([0, 1, 8], dtype=int32)
     """
     typed = single_key("choice", key)
+    if not isinstance(shape, Sequence):
+        raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
     shape = canonical_shape(shape)
     check_arraylike("choice", a)
     array = None
@@ -188,7 +196,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
         inner = list(shape[len(leading):])
         inner.insert(axis, logits.shape[axis])
         noise = _gumbel(typed, (*leading, *inner), dtype, mode)
-        scores = jnp.add(noise, logits)
+        scores = jnp.add(*promote_shapes("", noise, logits))
         return argmax_p.bind(scores, axes=(position,), index_dtype=index_dtype)
     draws = math.prod(leading)
     count = logits.shape[axis]

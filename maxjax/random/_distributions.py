@@ -9,12 +9,13 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
+from maxjax._base import dtypes
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.random_rejection import random_gamma_p, random_poisson_p
-from maxjax.numpy._promotion import canonical_shape
+from maxjax.numpy._promotion import canonical_shape, promote_shapes
 from maxjax.random._basic import (
     _exponential,
     _normal,
@@ -352,7 +353,10 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
         left, values, _ = jnp.linalg.svd(cov)
         factor = left * jnp.sqrt(values[..., None, :])
     normals = _normal(typed, (*shape, n), dtype)
-    return mean + jnp.einsum("...ij,...j->...i", factor, normals)
+    # The mean and the covariance are as wide as the result, whatever the noise is.
+    wide = dtypes.common(mean.dtype, normals.dtype)
+    spread = jnp.einsum("...ij,...j->...i", factor.astype(wide), normals.astype(wide))
+    return jnp.add(*promote_shapes("", mean.astype(wide), spread))
 
 
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *,

@@ -24,9 +24,9 @@ def _window(window: Any, nperseg: int | None, length: int, name: str) -> tuple[A
     if nperseg is not None and nperseg < 1:
         raise ValueError(f"nperseg must be a positive integer, got {nperseg}")
     if isinstance(window, (str, tuple)):
-        size = 256 if nperseg is None else int(nperseg)
+        size = min(256, length) if nperseg is None else int(nperseg)
         if size > length:
-            warnings.warn(f"nperseg={size} is greater than signal length ({length}), using "
+            warnings.warn(f"nperseg={size} is greater than input_length={length}, using "
                           f"nperseg={length}", stacklevel=4)
             size = length
         return jnp.asarray(scipy_signal.get_window(window, size)), size
@@ -88,8 +88,14 @@ def _detrended(x: Any, kind: Any) -> Any:
     if kind == "linear":
         size = x.shape[-1]
         t = np.arange(size) - (size - 1) / 2
-        x = x - (x @ t.astype(x.dtype) / float(t @ t or 1.0))[..., None] * t.astype(x.dtype)
+        t = t.astype(x.dtype)[(None,) * (x.ndim - 1)]
+        x = x - jnp.sum(x * t, -1, keepdims=True) / float((t * t).sum() or 1.0) * t
     return x
+
+
+def _windowed(x: Any, values: Any) -> Any:
+    """Each line of the last axis times the values of a window."""
+    return x * values.astype(x.dtype)[(None,) * (x.ndim - 1)]
 
 
 def _signals(name: str, x: Any, y: Any, axis: int) -> tuple[list[Array], tuple[int, ...]]:
@@ -154,13 +160,14 @@ def _spectra(name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, nove
     if onesided != return_onesided:
         warnings.warn("Input data is complex, switching to return_onesided=False", stacklevel=3)
     transform = jnp.fft.rfft if onesided else jnp.fft.fft
-    spectra = [transform(_detrended(_segments(v, nperseg, step), detrend) * values, n=nfft)
+    spectra = [transform(_windowed(_detrended(_segments(v, nperseg, step), detrend), values),
+                         n=nfft)
                for v in signals]
     weight = fs * jnp.sum(values * values) if scaling == "density" else jnp.sum(values) ** 2
     if psd:
         result = _power(spectra, weight, onesided, nfft)
     else:
-        result = spectra[0] / jnp.sqrt(weight)
+        result = spectra[0] / jnp.sqrt(weight).astype(spectra[0].dtype)
     frequencies = (jnp.fft.rfftfreq if onesided else jnp.fft.fftfreq)(nfft, 1 / fs)
     times = np.arange(nperseg / 2, length - nperseg / 2 + 1, step)
     if boundary is not None:
@@ -174,7 +181,8 @@ def _spectra(name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, nove
 
 def _power(spectra: list[Array], weight: Any, onesided: bool, nfft: int) -> Array:
     """The power spectrum of one signal, or the cross spectrum of two."""
-    power = jnp.conj(spectra[0]) * spectra[-1] / weight
+    power = jnp.conj(spectra[0]) * spectra[-1]
+    power = power / weight.astype(power.dtype)
     if not onesided:
         return power
     # All except zero and the highest of an even number also represent their negatives.
@@ -325,7 +333,8 @@ def istft(Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = N
     values, _ = _window(window, nperseg, nperseg, "istft")
     values = values.astype(dtypes.finfo(z.dtype).dtype)
     inverse = jnp.fft.irfft if input_onesided else jnp.fft.ifft
-    parts = inverse(jnp.swapaxes(z, -1, -2), n=nfft)[..., :nperseg] * values * jnp.sum(values)
+    parts = inverse(jnp.swapaxes(z, -1, -2), n=nfft)[..., :nperseg]
+    parts = _windowed(parts, values * jnp.sum(values))
     places = (np.arange(count)[:, None] * step + np.arange(nperseg)).reshape(-1)
     length = nperseg + (count - 1) * step
     flat = parts.reshape(*parts.shape[:-2], -1)
@@ -334,10 +343,10 @@ def istft(Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = N
     if boundary:
         kept = slice(nperseg // 2, length - nperseg // 2)
         signal, norm = signal[..., kept], norm[kept]
-    signal = signal / jnp.where(norm > 1e-10, norm, 1.0)
+    signal = _windowed(signal, 1 / jnp.where(norm > 1e-10, norm, 1.0))
     # The signal's axis: where the frequencies were, once the times are removed.
     if signal.ndim > 1:
         signal = jnp.moveaxis(signal, -1, freq_axis - (time_axis < freq_axis))
     # As in SciPy and JAX: one time for each element of the first axis, also in a batch.
-    times = jnp.arange(signal.shape[0]) / fs
+    times = jnp.arange(signal.shape[0], dtype=jnp.result_type(float)) / fs
     return times.astype(values.dtype), signal

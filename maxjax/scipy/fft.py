@@ -70,7 +70,8 @@ def _idct(x: Any, axis: int, norm: Any) -> Any:
     halves[:1] = 0.5
     turn = (halves * np.exp(0.5j * np.pi * np.arange(n) / n)).astype(
         dtypes.complex128 if x.dtype == dtypes.float64 else dtypes.complex64)
-    values = (jnp.fft.ifft(x * _along(turn, axis, x.ndim), axis=axis) * n).real
+    turned = x.astype(turn.dtype) * _along(turn, axis, x.ndim)
+    values = (jnp.fft.ifft(turned, axis=axis) * n).real
     # values[m] are the elements 0, 2, 4 ... and then the odd ones in reverse.
     order = np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)[::-1]])
     return jnp.take(values, np.argsort(order), axis=axis).astype(x.dtype)

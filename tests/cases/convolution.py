@@ -57,6 +57,12 @@ CASES = [
          tolerance="accumulate"),
     Case("channels-last", of(dimension_numbers=LAYOUTS[1]), (
         array(2, 5, 4, 16), array(3, 3, 16, 3)), tolerance="accumulate"),
+    Case("many-windows", of(dimension_numbers=LAYOUTS[1]), (
+        array(2, 24, 24, 8) / 8, array(3, 3, 8, 4) / 8), tolerance="accumulate"),
+    *(Case(f"holes-{size}-{holes}", of((1, 1), ((1, 2), (0, 3)), lhs_dilation=(holes, 2),
+                                       feature_group_count=groups),
+           (array(2, 4, 5, 3), array(6, 4 // groups, size, size)), tolerance="accumulate")
+      for size, holes, groups in ((1, 2, 1), (3, 3, 2), (4, 1, 1))),
     Case("pointwise", of(dimension_numbers=LAYOUTS[1]), (array(2, 3, 4, 5), array(1, 1, 5, 6)),
          tolerance="accumulate"),
     Case("1d", of((2,), ((1, 1),)), (array(2, 3, 9), array(4, 3, 3)), tolerance="accumulate"),

@@ -110,6 +110,10 @@ CASES = [
     row("triangular_solve-complex", lambda j, a, b: j.lax.linalg.triangular_solve(
         a, b, left_side=True, transpose_a=True, conjugate_a=True), COMPLEX,
         matrix(3, 2, dtype=np.complex64)),
+    row("lu-order", lambda j, x: j.lax.linalg.lu(x)[2], STACK, differentiable=False),
+    row("qr-vectors", lambda j, x: j.numpy.linalg.qr(x)[0], STACK),
+    row("solve-in-a-loop", lambda j, a, b: j.lax.fori_loop(
+        0, 3, lambda i, x: j.numpy.linalg.solve(a, x) + i, b), SQUARE, matrix(4, 2)),
     *(row(f"lu-{label}", lambda j, x: tuple(j.lax.linalg.lu(x)), x)
       for label, x in (("square", SQUARE), ("tall", TALL), ("wide", WIDE), ("stack", STACK))),
 ]

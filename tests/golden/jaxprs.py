@@ -219,3 +219,9 @@ def simplify_broadcast_scalars(x, scale):
     one value and itself is that value."""
     y = x * jnp.broadcast_to(scale, x.shape)
     return jnp.where(x > 0, y, y)
+
+
+@program_simplified((5, 3), (3,), (3,))
+def simplify_loop_invariants(a, w, x):
+    """What no iteration changes is computed before the loop; what only moves elements stays."""
+    return lax.fori_loop(0, 4, lambda _, x: jnp.tanh(a @ w) @ a + x @ (a.T @ a), x)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import random
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
-from maxjax._base import config
+from maxjax._base import collection, config
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.backend import MojoBackend
 from maxjax._max.mojo.unit_graph import UnitGraph
@@ -346,6 +347,50 @@ def test_a_long_program_is_planned_when_it_has_taken_as_long(planned, monkeypatc
         program.heat = int(tiering.LOOKUP_NANOSECONDS * program.size) + 1
         jitted(VECTOR)
         assert planned == [program.opened.jaxpr]
+
+
+def test_the_collector_rests_while_a_program_is_planned(monkeypatch):
+    running = []
+    prepare = MojoBackend.prepare
+    monkeypatch.setattr(MojoBackend, "prepare", lambda self, jaxpr: (
+        running.append(gc.isenabled()), prepare(self, jaxpr))[1])
+    program = Program(maxjax.make_jaxpr(chain(10))(VECTOR))
+    assert gc.isenabled()
+    tiering.prepare(program)
+    assert running == [False] and gc.isenabled()
+
+
+def test_the_collector_is_left_as_it_was():
+    gc.disable()
+    try:
+        with collection.stopped, collection.stopped:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    inside, done = threading.Event(), threading.Event()
+
+    def work():
+        with collection.stopped:
+            inside.set()
+            done.wait(10)
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert inside.wait(10)
+    with pytest.raises(ZeroDivisionError), collection.stopped:
+        raise ZeroDivisionError
+    assert not gc.isenabled()       # the other thread is still inside
+    done.set()
+    thread.join()
+    assert gc.isenabled()
+
+
+def test_tier_0_is_made_for_the_first_call_that_it_runs():
+    program = Program(maxjax.make_jaxpr(chain(10))(VECTOR))
+    assert program._tier0 is None
+    with config.compile_mode("never"):
+        program.run([VECTOR])
+    assert program._tier0 is program.tier0
 
 
 # --- the bookkeeping ------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ pytest.importorskip("max.engine")
 from maxjax._max.mojo import crew
 
 ROWS, COUNT = 64, 4096     # each call has as many tasks as threads are allowed
+PAUSE = 72                 # the word of `kernels/crew.mojo` that says until when there is a pause
 
 
 def cumsum(x: np.ndarray, threads: int) -> np.ndarray:
@@ -72,12 +73,41 @@ def test_helpers_take_part_and_sleep():
             for _ in range(300):
                 cumsum(x, 64)
             return os.times()[0] - start[0], time.thread_time() - start[1]
-        whole, own = max((spent() for _ in range(5)), key=lambda t: t[0] / t[1])
+        whole, own = spent()
+        end = time.monotonic() + 20     # on a busy machine callers do without helpers at times
+        while whole <= 1.2 * own and time.monotonic() < end:
+            whole, own = spent()
         assert whole > 1.2 * own, (whole, own)      # others have worked as well
         time.sleep(0.1)
         start = time.process_time()
         time.sleep(0.5)
         assert time.process_time() - start < 0.1    # and they sleep by now
+        print("well")
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    assert done.stdout == "well\n", done.stderr
+
+
+@pytest.mark.skipif(crew.cores() == 1, reason="a single core has no helpers")
+def test_a_pause_is_without_helpers():
+    """All words of the crew, but until when the pause lasts, stay as they are."""
+    script = """if True:
+        import ctypes, time
+        import numpy as np
+        from maxjax._max.mojo import crew
+        from tests.mojo.test_crew import PAUSE, cumsum, inputs
+        x = inputs(0)
+        expected = np.cumsum(x, 1, np.int32)
+        cumsum(x, 64)
+        words = np.ctypeslib.as_array((ctypes.c_int64 * 80).from_address(int(crew._cell[0])))
+        words[PAUSE] = time.monotonic_ns() + 10**12
+        ticket = words[0]
+        assert all(np.array_equal(cumsum(x, 64), expected) for _ in range(50))
+        assert words[0] == ticket
+        words[PAUSE] = time.monotonic_ns() - 1
+        assert np.array_equal(cumsum(x, 64), expected)
+        assert words[0] != ticket
         print("well")
     """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,

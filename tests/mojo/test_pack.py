@@ -621,6 +621,29 @@ def test_unfold(bits: int) -> None:
             assert_same(out, expected)
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_convolve(dtype: str) -> None:
+    """Windows times weights, in one block and in several."""
+    larger = (3, 40, 41, 12), (3, 5), (1, 2), (1, 2), (1, 0), (1, 1), (1, 1)
+    for case in (*WINDOWS, larger):
+        shape, size, _, low, high, _, base = case
+        if 0 in shape or base != (1, 1):
+            continue
+        x = plain(dtype, *shape)
+        unfolded = empty(x.dtype, shape[0], *window_counts(case),
+                         size[0] * size[1] * shape[3])
+        call("windows", f"unfold_{8 * x.itemsize}", [x, unfolded], *window_sizes(case), 1)
+        for outputs in (1, 5, 40):
+            weights = plain(dtype, unfolded.shape[-1], outputs)
+            expected = unfolded.astype(np.float64) @ weights.astype(np.float64)
+            for threads in THREADS:
+                out = empty(x.dtype, *expected.shape)
+                call("matmul", f"convolve_{dtype}", [x, weights, out], *window_sizes(case),
+                     outputs, threads)
+                np.testing.assert_allclose(
+                    out, expected, rtol=0, atol=1e-12 if dtype == "float64" else 1e-3)
+
+
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("kind", ("sum", "max", "min"))
 def test_window(kind: str, dtype: str) -> None:

@@ -171,10 +171,10 @@ def values_of(dtype: np.dtype) -> np.ndarray:
     if dtype.kind == "b":
         return np.array([False, True])
     if dtype in dtypes.FLOATS:
-        return np.array(SPECIAL).astype(dtype)
+        with np.errstate(over="ignore"):
+            return np.array(SPECIAL).astype(dtype)
     info = np.iinfo(dtype)
-    return np.array([0, 1, 2, 3, 7, 31, info.max, info.max - 1, info.min, info.min + 1]).astype(
-        dtype)
+    return np.array([0, 1, 2, 3, 7, 31, info.max, info.max - 1, info.min, info.min + 1], dtype)
 
 
 OPERATIONS = {
@@ -190,7 +190,8 @@ OPERATIONS = {
     "population_count": lax.population_count,
     "select": lambda a, b: lax.select(a == b, a, b),
     **{f"convert to {dtype}": lambda a, dtype=dtype: lax.convert_element_type(a, dtype)
-       for dtype in ("bool", "int8", "uint8", "int32", "uint32", "float32", "bfloat16")},
+       for dtype in ("bool", "int8", "uint8", "int32", "uint32", "int64", "float32", "bfloat16",
+                     "float64")},
 }
 
 
@@ -201,7 +202,15 @@ def one_by_one(operation, x, *rest):
                     (following, *rest))[1]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "uint32", "int8", "bfloat16"])
+@pytest.fixture
+def wide():
+    with maxjax.enable_x64(True):
+        yield
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "uint32", "int64", "float64", "int8",
+                                   "uint64", "bfloat16", "float16"])
 def test_one_element_is_computed_as_many_are(dtype):
     """Each operation on all pairs of special values: one by one in a loop, three at a time, and
     all together by the vector machine."""

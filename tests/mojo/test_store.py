@@ -1,18 +1,15 @@
 """Native libraries: builds are found again, and failures never raise into programs."""
 
-import ctypes
 import hashlib
 import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from maxjax._max import warning as warning_module
@@ -22,74 +19,14 @@ from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.store import KernelStore
 from maxjax._max.mojo.toolchain import ToolchainError, build_library
 from tests import ROOT
+from tests.mojo.fake_compiler import SOURCES, apply, forked, leftovers, scaled
 from tests.support.waiting import alive, until
 
 pytestmark = [
     pytest.mark.xdist_group("mojo"),
     pytest.mark.skipif(sys.platform != "linux", reason="provoked with Linux's means")]
 
-DRIVER = "MODULAR_MOJO_MAX_DRIVER_PATH"  # names another compiler
-
-
-def scaled(factor: int) -> str:
-    return textwrap.dedent(f"""\
-        @export("KERNEL")
-        def KERNEL(slots: Slots, args: Args) abi("C"):
-            var x = operand[DType.float32](slots, args, 0)
-            for i in range(integer(args, 2)):
-                x.unsafe_store(i, x.unsafe_load[width=1](i) * {factor})
-        """)
-
-
-SOURCES = [scaled(factor) for factor in range(40)]
 BAD = scaled(1).replace("unsafe_store", "no_such_method")
-
-
-def apply(place: int, count: int = 4) -> list[float]:
-    x = np.ones(count, np.float32)
-    slots, args = np.array([x.ctypes.data]), np.array([0, 0, count])
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(place)(
-        slots.ctypes.data, args.ctypes.data)
-    return x.tolist()
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory) -> Path:
-    """A real library of all kernels, built once."""
-    fresh = KernelStore(cache=ArtifactCache(tmp_path_factory.mktemp("real") / "cache"))
-    fresh.workers = 1
-    assert fresh.build(SOURCES) is None
-    assert apply(fresh.find(SOURCES)[SOURCES[3]]) == [3.0] * 4
-    return next(fresh.libraries.cache.directory.glob("*.so"))
-
-
-class Compiler:
-    """A shell script in the compiler's place."""
-
-    def __init__(self, folder: Path, library: Path, monkeypatch):
-        self.path, self.note, self.library = folder / "mojo", folder / "note", library
-        monkeypatch.setenv(DRIVER, str(self.path))
-        self.does('cp "$library" "$out"')
-
-    def does(self, commands: str) -> None:
-        self.path.write_text(
-            f"#!/bin/sh\necho $$ >> {self.note}\nlibrary={self.library}\n"
-            f'for out; do source="$before"; before="$flag"; flag="$out"; done\n{commands}\n')
-        self.path.chmod(0o755)
-
-    @property
-    def runs(self) -> list[int]:
-        return [int(pid) for pid in self.note.read_text().split()] if self.note.exists() else []
-
-
-@pytest.fixture
-def compiler(tmp_path, prepared, monkeypatch) -> Compiler:
-    return Compiler(tmp_path, prepared, monkeypatch)
-
-
-@pytest.fixture
-def cache(tmp_path) -> ArtifactCache:
-    return ArtifactCache(tmp_path / "cache")
 
 
 @pytest.fixture(autouse=True)
@@ -114,11 +51,6 @@ def again(kernels: KernelStore) -> KernelStore:
     """The same folder as a new process sees it."""
     old = kernels.libraries.cache
     return KernelStore(kernels.header, ArtifactCache(old.directory, old.max_bytes))
-
-
-def leftovers(cache: ArtifactCache) -> list[str]:
-    return [path.name for path in cache.directory.iterdir()
-            if path.name.startswith(("building", "incoming")) or path.name.endswith(".lock")]
 
 
 def nothing(error) -> None:
@@ -428,9 +360,31 @@ def test_the_urgent_go_first_and_callbacks_may_fail(cache, compiler):
     jobs = [kernels.request(SOURCES[:1], fail)]
     until(lambda: jobs[0].started is not None)
     jobs += [kernels.request(SOURCES[i:i + 1], note(i), priority=i) for i in (1, 2, 3)]
-    assert kernels.wait(jobs[1]) is None
-    assert all(kernels.wait(job) is None for job in jobs)
-    assert order == [1, 3, 2]
+    assert kernels.wait(jobs[1]) is None and not jobs[0].ready.is_set()     # it made room
+    until(lambda: all(job.ready.is_set() for job in jobs))
+    assert order == [1, 3, 2] and not any(job.error for job in jobs)
+
+
+def test_what_is_waited_for_runs_at_the_usual_priority(cache, compiler, tmp_path):
+    compiler.does(f'nice >> {tmp_path}/nice; until [ -e {tmp_path}/go ]; do sleep 0.02; done\n'
+                  'cp "$library" "$out"')
+    kernels = KernelStore(cache=cache)
+
+    def priorities() -> list[int]:
+        notes = [path.read_text() for path in tmp_path.glob("nice")]
+        return [int(line) - os.nice(0) for line in "".join(notes).split()]
+
+    job = kernels.request(SOURCES[:1], nothing)
+    until(lambda: priorities() == [10])
+    waiting = threading.Thread(target=kernels.wait, args=(job,))
+    waiting.start()
+    until(lambda: priorities() == [10, 0])      # it began anew
+    until(lambda: not alive(compiler.runs[0]))
+    (tmp_path / "go").touch()
+    waiting.join(20)
+    assert job.ready.is_set() and job.error is None and len(kernels.find(SOURCES)) == 1
+    assert kernels.build(SOURCES[1:2]) is None and priorities() == [10, 0, 0]
+    assert leftovers(cache) == []
 
 
 def test_a_callback_cannot_wait(cache, compiler):
@@ -451,7 +405,7 @@ import sys
 from pathlib import Path
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo.store import KernelStore
-from tests.mojo.test_store import SOURCES
+from tests.mojo.fake_compiler import SOURCES
 kernels = KernelStore(cache=ArtifactCache(Path({cache!r})))
 kernels.workers = 1
 print("ready", flush=True)
@@ -502,18 +456,6 @@ def test_a_process_that_ends_during_a_build(cache, compiler, how):
         assert how is not None
     assert again(kernels).build(["x" + SOURCES[0]]) is not None
     assert not list(cache.directory.glob("building-*"))
-
-
-def forked(action) -> bool:
-    """Whether the action is true in a forked child, within twenty seconds."""
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)
-        try:
-            os._exit(0 if action() else 1)
-        except BaseException:
-            os._exit(99)
-    return os.waitpid(child, 0)[1] == 0
 
 
 def test_a_forked_child_builds_by_itself(cache, compiler):

@@ -214,6 +214,24 @@ def test_lines_of_bytes_end_with_a_vector():
     np.testing.assert_array_equal(result, program.tier0(*values)[0])
 
 
+def test_what_is_computed_once_holds_registers_while_it_is_read():
+    """A long chain of scalars beside an array: each is needed by the next one alone."""
+    def function(x, s):
+        total = s[0]
+        for number in range(1, 40):
+            total = jnp.maximum(total * s[number % 4], s[(number + 1) % 4])
+        return x * total + s[1]
+
+    x, s = f32(3, 500), f32(4)
+    program = program_of(function, x, s)
+    plan = CheckedPlan(program.opened.jaxpr, 1)
+    code, = [group.code for group in plan.codes]
+    assert code is not None and code.registers < 16, code
+    values = [*program.consts, x, s]
+    result, = mojo_programs.without_kernels(plan, program.opened.jaxpr)(values)
+    np.testing.assert_array_equal(result, program.tier0(*values)[0])
+
+
 def test_code_is_read_by_people():
     program = program_of(lambda x: maxjax.nn.relu(x * 2).sum(-1), f32(4, 300))
     text = Plan(program.opened.jaxpr, 1).uncompiled_source
@@ -369,6 +387,41 @@ def test_kernels_get_hot_in_all_programs_together(tiering, monkeypatch):
                                    rtol=1e-4, atol=1e-5)
         assert debug.statistics(jitted).state == "compiled"
     assert len(requested) <= 3      # those that ran before the kernel was there
+
+
+def test_a_program_that_waits_for_the_pack_runs_native_once_it_is_there(tiering, monkeypatch):
+    class LatePack:
+        is_there, asked = False, []
+
+        def address(self, name):
+            return mojo_programs.pack().address(name) if self.is_there else None
+
+        def request(self, done, priority, functions):
+            self.asked.append(done)
+
+        def request_once(self):
+            pass
+
+        def __getattr__(self, name):
+            return getattr(mojo_programs.pack(), name)
+
+    tiering.mojo.pack = pack = LatePack()
+    monkeypatch.setattr(Tiering, "HOT_NANOSECONDS", 0)
+    monkeypatch.setattr(Tiering, "LOOKUP_NANOSECONDS", 0)
+    monkeypatch.setattr(tiering.mojo, "DISPATCH_NANOSECONDS", 0)
+    jitted, x = maxjax.jit(lambda x: jnp.tanh(x * 7.5) - jnp.cos(x)), f32(1000, 30)
+    for _ in range(3):
+        expected = jitted(x)
+    assert debug.statistics(jitted).state == "queued" and pack.asked
+    assert debug.statistics(jitted).compiled_calls == 0
+    pack.is_there = True
+    until(lambda: jitted(x) is not None and debug.statistics(jitted).compiled_calls > 0)
+    assert debug.statistics(jitted).state == "queued"
+    np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-6)
+    for done in pack.asked:
+        done(None)
+    until(lambda: debug.statistics(jitted).state == "compiled")
+    np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_hottest_kernels_are_built_first():

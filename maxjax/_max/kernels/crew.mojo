@@ -3,7 +3,8 @@
 A helper that has just worked looks for more for some tens of microseconds before it sleeps: the
 calls of a program follow one another sooner than a sleeping thread wakes. The caller takes tasks
 like a helper, and waits only for those that others have begun: a helper that finds no free
-processor costs nothing.
+processor costs nothing. One that loses its processor amid a task costs as long as the other
+process has it, so for a while after that callers do without helpers.
 
 The crew's memory is the process's (`maxjax/_max/mojo/crew.py`): int64 words, those that change on
 cache lines of their own.
@@ -16,6 +17,7 @@ from std.atomic import Atomic
 from std.ffi import _get_global_or_null, _get_kgen_string, external_call
 from std.sys import is_defined, llvm_intrinsic
 from std.sys.info import CompilationTarget
+from std.time import perf_counter_ns
 
 comptime State = Pointer[UInt8, ImmutAnyOrigin]
 comptime Call = def (State, Int) thin -> None
@@ -27,6 +29,7 @@ comptime DONE = 16  # tasks that are done
 comptime HELD = 32  # whether a caller has the crew
 comptime ASLEEP = 48  # helpers
 comptime CALL = 64  # the function, its state, how many tasks
+comptime PAUSE = 72  # until when callers do without helpers, and for how long
 comptime MUTEX = 80  # what helpers sleep on
 comptime CONDITION = 96
 
@@ -34,6 +37,11 @@ comptime TASK_BITS = 20
 comptime CLOSED = (1 << TASK_BITS) - 1  # in place of a task: the call is not ready
 comptime LOOKS = 2000  # for work, before a helper sleeps: about 50 us
 comptime NAME = "maxjax_crew"
+
+# In nanoseconds. Shorter waits have many reasons; a pause after a pause is twice as long.
+comptime SHORT_WAIT = 200_000
+comptime SHORTEST_PAUSE = 8_000_000
+comptime LONGEST_PAUSE = 256_000_000
 
 
 @always_inline
@@ -137,6 +145,18 @@ def announce(cell: Pointer[UInt8, MutAnyOrigin]):
     external_call["KGEN_CompilerRT_InsertGlobal", NoneType](StringSlice(NAME), cell)
 
 
+def pause_after(words: Words, worked: Int, waited: Int):
+    """Does without helpers for a while if the caller waited longer than it worked itself."""
+    if waited <= max(worked, SHORT_WAIT):
+        return
+    var now = Int(perf_counter_ns())
+    var length = load(words, PAUSE + 1)
+    var again = now - load(words, PAUSE) < length
+    length = min(2 * length, LONGEST_PAUSE) if again else SHORTEST_PAUSE
+    store(words, PAUSE + 1, length)
+    store(words, PAUSE, now + length)
+
+
 @no_inline
 def launch(call: Call, state: State, tasks: Int):
     """Does `call(state, task)` for all tasks, on as many threads as are free."""
@@ -146,7 +166,9 @@ def launch(call: Call, state: State, tasks: Int):
             call(state, task)
         return
     var words = Pointer(to=crew).unsafe_bitcast[Words]()[]
-    if not exchange(words, HELD, 0, 1):  # another thread's call, or one that this is a part of
+    var begin = Int(perf_counter_ns())
+    # Another thread's call may have the crew, or one that this is a part of.
+    if begin < load(words, PAUSE) or not exchange(words, HELD, 0, 1):
         for task in range(tasks):
             call(state, task)
         return
@@ -165,12 +187,16 @@ def launch(call: Call, state: State, tasks: Int):
         _ = external_call["pthread_mutex_unlock", Int32](words.unsafe_offset(MUTEX))
     while is_open(words):
         _ = work(words)
-    var looks = 0
-    while load(words, DONE) < tasks:
-        pause()
-        looks += 1
-        if looks > LOOKS:  # its helper is without a processor
-            _ = external_call["sched_yield", Int32]()
+    if load(words, DONE) < tasks:
+        var since = Int(perf_counter_ns())
+        var looks = 0
+        while load(words, DONE) < tasks:
+            pause()
+            looks += 1
+            if looks > LOOKS:  # its helper is without a processor
+                _ = external_call["sched_yield", Int32]()
+        if looks > LOOKS:
+            pause_after(words, since - begin, Int(perf_counter_ns()) - since)
     store(words, HELD, 0)
 
 

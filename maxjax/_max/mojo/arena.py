@@ -137,4 +137,4 @@ class FreeSpace:
         self._chunks[number:number + 1] = parts
         self._begins[number:number + 1] = [part[0][0] if part else 0 for part in parts]
         self._largest[number:number + 1] = [
-            max((end - begin for begin, end in part), default=0) for part in parts]
+            max([end - begin for begin, end in part]) if part else 0 for part in parts]

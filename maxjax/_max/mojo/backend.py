@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import functools
 import math
 import time
@@ -13,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import native, threads
+from maxjax._base.blas import blas_threads
 from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max import backend
 from maxjax._max.backend import Done, Progress, Runs, nothing_compiled
-from maxjax._max.mojo import crew
+from maxjax._max.mojo import crew, detached
 from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
@@ -71,7 +74,16 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
 
     @threads.cached
     def store(self) -> KernelStore:
-        return KernelStore(header=HEADER)
+        store = KernelStore(header=HEADER)
+        atexit.register(self._hand_over)
+        return store
+
+    def _hand_over(self) -> None:
+        """Leaves to a detached builder what this process has requested, and had no time for."""
+        # A program must not end with a traceback of ours.
+        with contextlib.suppress(Exception):
+            if self.broken is None:
+                detached.hand_over(self.store, self.pack.is_unfinished)
 
     @threads.cached
     def pack(self) -> Pack:
@@ -112,7 +124,7 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                 for number, plan in prepared.plans.items()}
 
     def find_uncompiled(self, prepared: Prepared) -> Runs | None:
-        """The pieces, the vector machine in the place of kernels that are not known yet."""
+        """The pieces, the vector machine in the place of kernels that `find` has not found."""
         needed = [plan.functions_without_kernels() for plan in prepared.plans.values()]
         for functions in needed:
             if functions is None or any(
@@ -127,8 +139,8 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                    for plan in prepared.plans.values())
 
     def link(self, jaxpr: Jaxpr, plan: Plan, functions: Iterable[str]) -> Executable:
-        """A piece with the kernels that are known, and functions of the pack."""
-        addresses: dict[Any, int] = dict(self.store.find(plan.kernels))
+        """A piece with the kernels that were found, and functions of the pack."""
+        addresses: dict[Any, int] = dict(self.store.loaded(plan.kernels))
         for name in (_DRIVER, *functions):
             address = self.pack.address(name)
             if address is None:
@@ -203,9 +215,9 @@ class _Compile:
         # Where somebody waits for them all, together is sooner.
         parts = [missing] if priority == math.inf else _by_heat(missing) or [[]]
         self._left = {*range(len(parts)), *(["pack"] if needs_pack else [])}
-        if needs_pack:
-            backend.pack.request(
-                functools.partial(self._part, "pack"), _PACK_PRIORITY, functions)
+        self._pack_job = backend.pack.request(
+            functools.partial(self._part, "pack"), _PACK_PRIORITY, functions) \
+            if needs_pack else None
         self._jobs = [
             backend.store.request(part, functools.partial(self._built, number, part),
                                   min(priority, sum(form.heat for form in part) or priority))
@@ -237,8 +249,12 @@ class _Compile:
             self.ready.set()
 
     def wait(self, progress: Progress | None) -> None:
+        if self._pack_job is not None:
+            self.backend.pack.hasten(self._pack_job)
         for job in self._jobs:
             self.backend.store.wait(job, progress)
+        if self._pack_job is not None:
+            self.backend.pack.wait(self._pack_job, progress)
         started = time.monotonic()
         while not self.ready.is_set():
             time.sleep(0.02)        # as in `Queue.wait`: an interrupt must leave no lock behind
@@ -275,6 +291,7 @@ class MojoPiece:
             crew.start(self.backend.pack)
             self.process = threads.process.forks
         if self.calls_blas:
+            blas_threads.look()
             with threads.unforked:
                 return self.executable(arrays)
         return self.executable(arrays)

@@ -57,7 +57,7 @@ _MOST_DIMENSIONS = 16                       # of an odometer
 _STACK_BYTES = 16384                        # for groups of single elements
 # What a block of columns may be as long as (`plan._BLOCK`, and what its parts are rounded to).
 _COLUMNS = 512 + 128
-_MOST_REGISTERS = 64
+_MOST_REGISTERS = 256
 _MOST_CODES = 64     # kept of a kernel, for calls of different sizes
 
 
@@ -445,7 +445,8 @@ class _Assembler:
         """From where to where each register is in use, in all instructions one after the other.
 
         A part is run again for each tile: what it has from before, it needs to its end, and what
-        it gathers it has from its beginning.
+        it gathers it has from its beginning. What is computed once a call and read by a later part
+        is needed to the end.
         """
         code = self.code
         lives: dict[int, tuple[int, int]] = {}
@@ -456,7 +457,9 @@ class _Assembler:
             for x in part:
                 for register in _registers(x):
                     first, last = lives.get(register, (position, position))
-                    if part is code.call and code.phases:
+                    if part is code.call:
+                        last = position
+                    elif first < len(code.call):
                         last = total
                     elif register in self.fixed:
                         first, last = min(first, begin), max(last, end)

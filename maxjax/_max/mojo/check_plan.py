@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from maxjax._base.errors import InternalError
@@ -21,8 +21,19 @@ from maxjax._max.mojo.emit_loop import numbers_of
 from maxjax._max.mojo.fusion import Group
 from maxjax._max.mojo.gather import Kernel, Operand
 from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
-from maxjax._max.mojo.nodes import Call, Constant, Empty, Input, Iota, Node
-from maxjax._max.mojo.plan import Part, Place, Plan, Step, Tape
+from maxjax._max.mojo.nodes import (
+    Call,
+    Constant,
+    Empty,
+    Input,
+    Iota,
+    Loop,
+    Node,
+    Result,
+    base_of,
+)
+from maxjax._max.mojo.plan import Part, Plan, Step, Tape
+from maxjax._max.mojo.reuse import reads
 from maxjax._max.mojo.scalar_code import MACHINE, LoopCode
 
 
@@ -33,13 +44,14 @@ class CheckedPlan(Plan):
         super().__init__(*arguments)
         check_plan(self)
 
-    def part(self, wanted: Sequence[Node], inputs: dict[int, Place], outputs: dict[Node, Place],
-             arena_slot: int) -> Part:
+    def part(self, wanted: Sequence[Node], carried: Mapping[Node, Node]) -> Part:
         check_nodes(wanted)
-        part = super().part(wanted, inputs, outputs, arena_slot)
+        part = super().part(wanted, carried)
         check_groups(part.fusion)
-        check_part(part)
         return part
+
+    def finished(self, part: Part) -> None:
+        check_part(part)
 
 
 def check_plan(plan: Plan) -> None:
@@ -145,20 +157,24 @@ def _check_blocks(blocks: Sequence[Sequence[int]], size: int) -> None:
 
 
 def _check_places(part: Part, lives: dict[Node, tuple[int, int]]) -> None:
-    """Each value has its own location; in the arena, for as long as it lives."""
+    """Each value has its own location; in the arena, for as long as it lives.
+
+    It may be that of another value whose last reader overwrites it, and that of an input whose
+    memory an output takes.
+    """
+    end = len(part.units)
     blocks: dict[int, list[Sequence[int]]] = {}
     for block in part.arena.blocks:
         blocks.setdefault(block[0], []).append(block)
-    elsewhere: dict[Place, Node] = {}
-    tenants: dict[int, list[tuple[int, int, Node]]] = {}
+    tenants: dict[Any, list[tuple[int, int, Node]]] = {}
     for node, (first, last) in lives.items():
         require(node in part.places, node, "it has no place")
         slot, offset = part.places[node]
         require(0 <= slot < part.plan.slots and offset >= 0, node,
                 f"its place is slot {slot}, byte {offset}")
         if slot != part.arena_slot:
-            other = elsewhere.setdefault((slot, offset), node)
-            require(other is node, node, f"its place is that of {other!r}")
+            tenants.setdefault((slot, offset), []).append(
+                (first, end if node in part.outputs else last, node))
             continue
         holding = [block for block in blocks.get(offset, ())
                    if block[2] <= first and last <= block[3]
@@ -166,11 +182,39 @@ def _check_places(part: Part, lives: dict[Node, tuple[int, int]]) -> None:
         require(len(holding) == 1, node,
                 f"it lives in units {first} to {last}, and has no block of the arena there")
         tenants.setdefault(id(holding[0]), []).append((first, last, node))
+    for node, source in part.reuse.of.items():
+        require(part.place(node) == part.place(source), node,
+                f"it takes the memory of {source!r}, and is elsewhere")
+    for output, source in part.reuse.inputs.items():
+        readers = [number for number, (unit, detail) in enumerate(part.units)
+                   if source in map(part.owner, part.reads(unit, detail))]
+        tenants[part.places[output]].append((-1, max(readers, default=-1), source))
     for held in tenants.values():
         held.sort(key=lambda life: life[:2])
         for (_, last, before), (first, _, node) in zip(held, held[1:], strict=False):
-            require(last < first or (last == first and part.in_place.get(node) is before), node,
-                    f"it lies where {before!r} still lives")
+            require(last < first or (last == first and _overwrites(
+                part, part.units[first][0], node, before)), node,
+                f"it lies where {before!r} still lives")
+
+
+def _overwrites(part: Part, unit: Any, node: Node, before: Node) -> bool:
+    """Whether a unit may write a value where it reads another: once, and no element before it has
+    read that one."""
+    if reads(part, unit).count(before) != 1 or node.nbytes != before.nbytes:
+        return False
+    if isinstance(unit, Group):
+        kernel = part.kernels[unit]
+        accesses = {x.access for x in kernel.operands if x.node in (before, node)}
+        return kernel.kind == "map" and len(accesses) == 1
+    if isinstance(unit, Call):
+        return unit.function.startswith("scatter_rows_") and base_of(unit.inputs[0]) is before
+    assert isinstance(unit, Loop) and isinstance(node, Result)
+    if unit.flow.is_loop:
+        return base_of(unit.inputs[unit.flow.carries[node.number]]) is before
+    return all(
+        node.number in draft.in_place
+        and base_of(unit.inputs[body.takes[draft.carried[node.number]]]) is before
+        for draft, body in zip(part.choices[unit], unit.flow.bodies, strict=True))
 
 
 # --- the calls of generated kernels ---
@@ -236,8 +280,7 @@ def _counts(part: Part) -> dict[str, set[tuple[int, int]]]:
     counts: dict[str, set[tuple[int, int]]] = {}
     for unit, _ in part.units:
         if isinstance(unit, Call) and not unit.strided:
-            results = max(node.number for node in part.results_of(unit)) + 1
-            places = len(unit.inputs) + results
+            places = len(unit.inputs) + len(unit.result_bytes)
             counts.setdefault(unit.function, set()).add(
                 (places, 2 * places + len(unit.integers)))
     return counts

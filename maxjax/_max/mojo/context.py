@@ -19,6 +19,7 @@ from maxjax._max.mojo.nodes import (
     Computed,
     Constant,
     Empty,
+    IndexMap,
     Input,
     Iota,
     Loop,
@@ -40,6 +41,12 @@ from maxjax._max.mojo.nodes import (
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
 _BOOL = np.dtype(bool)
+# Stacks of dots of so few terms, and of so many dots, are reductions.
+_MOST_TERMS, _LEAST_DOTS = 32, 32
+# An operand that is read so many times, by operations of at least so many elements, is copied where
+# its elements are not next to one another.
+_READ_AGAIN = 8
+_LEAST_GATHERED = 4096
 # Of a convolution whose windows are multiplied block by block: a row of windows of the result is a
 # small part of a block, all of them do not stay in the cache anyway, and the weights do.
 _MOST_LINE_BYTES = 1 << 17
@@ -107,9 +114,25 @@ class MojoContext(Lowering):
 
     # --- elementwise ---
     def apply(self, name: str, *xs: Node, dtype: Any = None) -> Node:
-        operands = self.aligned(xs)
+        operands = tuple(map(self._gathered, self.aligned(xs)))
         return self.shared(Apply(
             operands[0].shape, xs[0].dtype if dtype is None else np.dtype(dtype), operands, name))
+
+    def _gathered(self, x: Node) -> Node:
+        """An operand that is read many times along a dimension where its elements lie apart: a
+        copy in which they do not."""
+        if not isinstance(x, View) or isinstance(x.inputs[0], (Iota, Movement)) \
+                or x.size < max(_LEAST_GATHERED, _READ_AGAIN * x.inputs[0].size):
+            return x
+        inner = max(dim for dim, size in enumerate(x.shape) if size != 1)
+        if abs(strided(x).strides[inner]) <= 1:
+            return x
+        dims = sorted(dim for _, _, dim in x.index_map if dim >= 0)
+        part = self.view(x.inputs[0], [x.shape[dim] for dim in dims], [
+            (start, step, dims.index(dim) if dim >= 0 else -1) for start, step, dim in x.index_map])
+        copied, = self.call(f"copy_{8 * x.dtype.itemsize}", [part], (), [(part.shape, x.dtype)],
+                            strided=True)
+        return self.broadcast(copied, x.shape, dims)
 
     def native(self, name: str, *xs: Node) -> Node:
         if xs[0].dtype == _BOOL:
@@ -135,9 +158,13 @@ class MojoContext(Lowering):
         return self.apply("multiply_add", x, y, z)
 
     def aligned(self, xs: Sequence[Node]) -> tuple[Node, ...]:
-        shape = np.broadcast_shapes(*[x.shape for x in xs])
-        return tuple([self._in_order(x if x.shape == shape else self._spread(x, shape))
-                      for x in xs])
+        shape = xs[0].shape
+        for x in xs:
+            if x.shape != shape:
+                shape = np.broadcast_shapes(*[x.shape for x in xs])
+                xs = [x if x.shape == shape else self._spread(x, shape) for x in xs]
+                break
+        return tuple([self._in_order(x) if isinstance(x, View) else x for x in xs])
 
     def _in_order(self, x: Node) -> Node:
         """Copies a transposed value: a loop that reads it element by element would be slower."""
@@ -214,6 +241,10 @@ class MojoContext(Lowering):
         if isinstance(x, View):
             index_map = compose(x.index_map, index_map)
             x = x.inputs[0]
+        if isinstance(x, Assemble):
+            piece = _piece_within(x, shape, index_map)
+            if piece is not None:
+                return self.view(piece[0], shape, piece[1])
         if x.shape == shape and index_map == identity_map(shape):
             return x
         return self.shared(View(shape, x.dtype, (x,), index_map))
@@ -369,9 +400,24 @@ class MojoContext(Lowering):
         shape = (*a.shape[:-1], b.shape[-1])
         if 0 in (*a.shape, *b.shape):
             return self.full(shape, 0, a.dtype)
+        if a.dtype.kind == "f" and a.dtype.itemsize > 2 and (
+                a.shape[-1] == 1 or _is_stack_of_dots(a.shape, b.shape)):
+            return self._few_terms(a, b, shape)
         a, b = self._matrices(a), self._matrices(b)
         return self.call(f"matmul_{dtypes.name_of(a.dtype)}", [a, b], (), [(shape, a.dtype)],
                          strided=True)[0]
+
+    def _few_terms(self, a: Node, b: Node, shape: Sequence[int]) -> Node:
+        """A product of matrices whose elements are sums of few terms: what computes them is fused
+        with other operations."""
+        rank = len(a.shape)
+        if a.shape[-1] == 1:
+            dims = range(rank)
+            return self.native("mul", self.broadcast(a, shape, dims),
+                               self.broadcast(b, shape, dims))
+        lines = (*a.shape[:-2], a.shape[-1])
+        terms = self.native("mul", self.reshape(a, lines), self.reshape(b, lines))
+        return self.reshape(self.reduce("sum", terms, (rank - 2,)), shape)
 
     def _matrices(self, x: Node) -> Node:
         """Matrices whose leading dimensions have a single stride."""
@@ -474,8 +520,34 @@ class MojoContext(Lowering):
                 for number, aval in enumerate(flow.out_avals())]
 
 
+def _is_stack_of_dots(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether products of matrices are many dots of short vectors."""
+    return (len(a) > 2 and a[-2] == 1 and b[-1] == 1 and a[-1] <= _MOST_TERMS
+            and math.prod(a[:-2]) >= _LEAST_DOTS)
+
+
 def sizes(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(map(int, shape))
+
+
+# Pieces of an assembled array that are looked through for what a view shows.
+_MOST_PIECES = 32
+
+
+def _piece_within(x: Assemble, shape: tuple[int, ...], index_map: IndexMap
+                  ) -> tuple[Node, IndexMap] | None:
+    """The piece that a view of an assembled array lies in, and the view's map of it."""
+    ranges = []
+    for start, step, dim in index_map:
+        last = start if dim < 0 else start + step * (shape[dim] - 1)
+        ranges.append((min(start, last), max(start, last)))
+    for source, piece in zip(x.sources[:_MOST_PIECES], x.pieces, strict=False):
+        if all(step == 1 for step in piece.steps) and all(
+                begin <= low and high < begin + size for (low, high), begin, size in zip(
+                    ranges, piece.starts, source.shape, strict=True)):
+            return source, tuple((start - begin, step, dim) for (start, step, dim), begin in zip(
+                index_map, piece.starts, strict=True))
+    return None
 
 
 def _uniform(value: np.ndarray) -> bool:

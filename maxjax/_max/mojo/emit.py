@@ -20,7 +20,7 @@ from maxjax._max.mojo.emitter import Emitter, Value
 from maxjax._max.mojo.structure import KernelStructure
 
 # Forms are few, and small: programs repeat them.
-_MOST_FORMS = 16384
+_MOST_FORMS = 4096
 
 
 class MapEmitter(Emitter):

@@ -14,7 +14,8 @@ from __future__ import annotations
 import bisect
 import heapq
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import types
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from maxjax._max.elementwise_kernels import CHEAP
@@ -115,9 +116,14 @@ class Fusion:
       units: groups and nodes (calls, loops, assembles) in an order to run them in.
       home: the group that stores an elementwise or reduction node.
       outputs: the requested nodes.
+
+    Args:
+      overwrites: nodes that are to be written to the memory of an input, if all others have read
+        that before.
     """
 
-    def __init__(self, outputs: Sequence[Node]):
+    def __init__(self, outputs: Sequence[Node],
+                 overwrites: Mapping[Node, Node] = types.MappingProxyType({})):
         self.outputs = outputs
         self.order = ordered(outputs)
         self.users: dict[Node, list[tuple[Node, int]]] = {node: [] for node in self.order}
@@ -132,7 +138,8 @@ class Fusion:
         self.operations: dict[Node, int] = {}       # of an expression, with repetitions
         for node in self.order:
             if isinstance(node, Apply):
-                self.leaves[node] = self._leaves(node)
+                if node.name in CHEAP:
+                    self.leaves[node] = self._leaves(node)
                 self.operations[node] = min(1 + sum(
                     [self.operations.get(operand, 0) for operand in node.inputs]), _LARGE)
         for output in outputs:
@@ -140,6 +147,8 @@ class Fusion:
         for node in reversed(self.order):
             self._visit(node)
         self._merge_siblings()
+        for node, source in overwrites.items():
+            self._read_before(node, source)
         self.units = self._schedule()
 
     # --- groups beside one another ---
@@ -169,8 +178,8 @@ class Fusion:
         of its space: they iterate over the same space in the same way."""
         size = math.prod(group.space)
         bases = dict.fromkeys(base for node in group.maps for base in map(base_of, node.inputs)
-                              if base.size == size and base not in group.maps
-                              and not isinstance(base, Iota))
+                              if (base.shape == group.space or base.size == size)
+                              and base not in group.maps and not isinstance(base, Iota))
         axes = None if group.axes is None else tuple(group.wide(group.axes))
         return [(group.space, axes, base) for base in bases]
 
@@ -393,6 +402,14 @@ class Fusion:
             group.homes.append(node)
 
     # --- the order ---
+    def _read_before(self, node: Node, source: Node) -> None:
+        """Has others read an input before a node is written, where they do not need that node."""
+        writer = node.inputs[0] if isinstance(node, Result) else self.home.get(node)
+        if writer is not None and source in self.users:
+            for reader in self._units_using(source):
+                if reader is not writer:
+                    self.graph.joins(reader, [writer])
+
     def _schedule(self) -> list[Any]:
         first: dict[Any, int] = {}
         for number, node in enumerate(self.order):

@@ -1,8 +1,10 @@
 """Control flow as calls of the driver: loops whose bodies are tapes of their own.
 
-A carried value has two buffers, each behind a slot: the body reads one and writes the other, and
-the driver exchanges the slots after each iteration. A scanned input has a slot that advances. The
-body's temporaries are in a part of the arena, which also has a slot.
+A carried value that the body can update in place (``reuse.py``) has one buffer. Any other has two,
+each behind a slot: the body reads one and writes the other, and the driver exchanges the slots
+after each iteration. The first is the memory of the loop's result, and where that is also the
+memory of the value before the loop, nothing is copied. A scanned input has a slot that advances.
+The body's temporaries are in a part of the arena, which also has a slot.
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ from maxjax._ir.control_flow import Body, Role, Structure
 from maxjax._ir.types import ShapedArray
 from maxjax._max.mojo.emit_loop import loop_form, numbers_of
 from maxjax._max.mojo.nodes import Loop
+from maxjax._max.mojo.reuse import draft_branches
 from maxjax._max.mojo.scalar_code import MACHINE
 from maxjax._max.mojo.small_loops import SmallLoop, small_loop
 
 if TYPE_CHECKING:
-    from maxjax._max.mojo.plan import Part, Place, Tape
+    from maxjax._max.mojo.plan import Draft, Part, Place, Tape
 
 _SMALL = "a loop over few elements"
 
@@ -33,7 +36,7 @@ def emit_loop(part: Part, unit: Loop, number: int) -> None:
     if small is not None:
         calls.small(small, slot)
     elif not flow.is_loop:
-        calls.switch(flow)
+        calls.switch(flow, unit)
     elif flow.predicate is not None:
         calls.while_loop(flow, flow.predicate)
     else:
@@ -61,18 +64,37 @@ class _LoopCalls:
         self.settings += [slot, *place, 0]
         return slot
 
-    def body(self, body: Body, inside: Mapping[int, Place] | Sequence[Place],
-             outputs: list[Place | None]) -> Tape:
+    def body(self, draft: Draft, body: Body, inside: Mapping[int, Place] | Sequence[Place],
+             outputs: Mapping[int, Place]) -> Tape:
         """A body's tape, with its temporaries in the arena.
 
         Args:
           inside: for each operand, its place in the body.
+          outputs: for positions of results, their places.
         """
         slot, = self.part.plan.new_slots(1)
-        inner = self.part.subpart(
-            body.jaxpr, [inside[number] for number in body.takes], outputs, slot)
+        inner = draft.finish([inside[number] for number in body.takes], outputs, slot)
         self.settings += [slot, *self.temporary(inner.arena.size), 0]
         return inner.tape
+
+    def carried(self, body: Body, flow: Structure, fixed: set[int]) -> dict[int, int]:
+        """The input of a body for each carried value that changes, by positions."""
+        inputs = {number: position for position, number in enumerate(body.takes)}
+        return {position: inputs[number] for position, number in enumerate(flow.carries)
+                if position not in fixed}
+
+    def buffers(self, position: int, aval: ShapedArray, draft: Draft, odd: bool = False
+                ) -> tuple[Place, Place]:
+        """Where a carried value is read and written in the first iteration.
+
+        Args:
+          odd: the last iteration is an odd one: then that is where its next value is to be.
+        """
+        first = self.result(position, aval)
+        if position in draft.in_place:
+            return first, first
+        second = self.temporary(nbytes_of(aval))
+        return (second, first) if odd else (first, second)
 
     def set_slots(self) -> None:
         if self.settings:
@@ -81,7 +103,7 @@ class _LoopCalls:
                            f"sets {len(self.settings) // 4} slots")
 
     def copy(self, source: Place, target: Place, nbytes: int) -> None:
-        if nbytes:
+        if nbytes and source != target:
             self.part.call("tape_copy_bytes", [*source, *target, nbytes], f"{nbytes} bytes")
 
     def result(self, position: int, aval: ShapedArray) -> Place:
@@ -106,25 +128,19 @@ class _LoopCalls:
         body, = flow.producers
         avals, length = body.jaxpr.out_avals, flow.length or 0
         inside = dict(enumerate(self.operands))
-        outputs: list[Place | None] = []
-        exchanges: list[int] = []
         fixed = unchanged(body, flow)
+        draft = self.part.draft(body.jaxpr, fixed, self.carried(body, flow, fixed))
+        outputs: dict[int, Place] = {}
+        exchanges: list[int] = []
         for position, number in enumerate(flow.carries):
             init, aval = self.operands[number], avals[position]
-            size = nbytes_of(aval)
             if position in fixed:
                 if position in self.results:
-                    self.copy(init, self.results[position], size)
-                outputs.append(None)
+                    self.copy(init, self.results[position], nbytes_of(aval))
                 continue
-            buffers = self.result(position, aval), self.temporary(size)
-            # After this many exchanges the last value is in the result's memory.
-            first, second = buffers if length % 2 == 0 else buffers[::-1]
-            self.copy(init, first, size)
-            a, b = self.slot_at(first), self.slot_at(second)
-            inside[number] = a, 0
-            outputs.append((b, 0))
-            exchanges += (a, b)
+            buffers = self.buffers(position, aval, draft, length % 2 == 1)
+            self.copy(init, buffers[0], nbytes_of(aval))
+            exchanges += self.carry(number, position, buffers, inside, outputs)
         moves: list[int] = []
         for number, aval in zip(body.takes, body.jaxpr.in_avals, strict=True):
             if flow.roles[number] is Role.SCANNED:
@@ -134,52 +150,62 @@ class _LoopCalls:
         for position in range(len(flow.carries), len(avals)):
             if position not in self.results:
                 # It is never read: each iteration writes the same memory.
-                outputs.append((self.slot_at(self.temporary(nbytes_of(avals[position]))), 0))
+                outputs[position] = self.slot_at(self.temporary(nbytes_of(avals[position]))), 0
                 continue
             slot, = self.part.plan.new_slots(1)
             moves += [slot, *self.results[position], nbytes_of(avals[position])]
-            outputs.append((slot, 0))
-        tape = self.body(body, inside, outputs)
+            outputs[position] = slot, 0
+        tape = self.body(draft, body, inside, outputs)
         self.set_slots()
         self.part.call("tape_scan", [
             length, int(flow.reverse), -1, len(moves) // 4, *moves, len(exchanges) // 2,
             *exchanges, tape], f"{length} times")
+
+    def carry(self, number: int, position: int, buffers: tuple[Place, Place],
+              inside: dict[int, Place], outputs: dict[int, Place]) -> list[int]:
+        """Puts slots before a carried value's buffers; returns those to exchange."""
+        a = b = self.slot_at(buffers[0])
+        if buffers[1] != buffers[0]:
+            b = self.slot_at(buffers[1])
+        inside[number] = a, 0
+        outputs[position] = b, 0
+        return [a, b] if a != b else []
 
     def while_loop(self, flow: Structure, condition: Body) -> None:
         body, = flow.producers
         avals = body.jaxpr.out_avals
         inside = dict(enumerate(self.operands))
         fixed = unchanged(body, flow)
-        outputs: list[Place | None] = []
+        draft = self.part.draft(body.jaxpr, fixed, self.carried(body, flow, fixed))
+        outputs: dict[int, Place] = {}
         exchanges: list[int] = []
         for position, number in enumerate(flow.carries):
-            size = nbytes_of(avals[position])
             if position in fixed:
-                outputs.append(None)
                 continue
-            first, second = self.temporary(size), self.temporary(size)
-            self.copy(self.operands[number], first, size)
-            a, b = self.slot_at(first), self.slot_at(second)
-            inside[number] = a, 0
-            outputs.append((b, 0))
-            exchanges += (a, b)
+            buffers = self.buffers(position, avals[position], draft)
+            self.copy(self.operands[number], buffers[0], nbytes_of(avals[position]))
+            exchanges += self.carry(number, position, buffers, inside, outputs)
         predicate = self.slot_at(self.temporary(1)), 0
-        cond_tape = self.body(condition, inside, [predicate])
-        body_tape = self.body(body, inside, outputs)
+        cond_tape = self.body(self.part.draft(condition.jaxpr), condition, inside, {0: predicate})
+        body_tape = self.body(draft, body, inside, outputs)
         self.set_slots()
         self.part.call("tape_while", [
             cond_tape, body_tape, *predicate, len(exchanges) // 2, *exchanges])
         for position, place in self.results.items():
-            self.copy(inside[flow.carries[position]], place, nbytes_of(avals[position]))
+            if position not in draft.in_place:
+                self.copy(inside[flow.carries[position]], place, nbytes_of(avals[position]))
 
-    def switch(self, flow: Structure) -> None:
+    def switch(self, flow: Structure, unit: Loop) -> None:
         index, = [self.operands[number] for number in flow.index]
-        tapes = []
-        for branch in flow.bodies:
-            outputs: list[Place | None] = [
-                self.result(position, aval)
-                for position, aval in enumerate(branch.jaxpr.out_avals)]
-            tapes.append(self.body(branch, self.operands, outputs))
+        reuse, drafts = self.part.reuse, self.part.choices[unit]
+        taken = {node.number for node in self.part.results_of(unit) if node in reuse.of}
+        if taken != set(drafts[0].carried):
+            # What one of them was to be in place of must not be written after all.
+            drafts = self.part.choices[unit] = draft_branches(self.part, unit, {
+                position: flow.bodies[0].takes[source]
+                for position, source in drafts[0].carried.items() if position in taken})
+        tapes = [self.body(draft, body, self.operands, self.results)
+                 for draft, body in zip(drafts, flow.bodies, strict=True)]
         self.set_slots()
         self.part.call("tape_switch", [*index, len(tapes), *tapes])
 

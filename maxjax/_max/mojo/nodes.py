@@ -10,6 +10,7 @@ An index map gives, for each dimension of the source, ``(start, step, dim)``: th
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -282,7 +283,8 @@ class Piece(NamedTuple):
     steps: tuple[int, ...]
 
 
-def identity_map(shape: Sequence[int]) -> IndexMap:
+@functools.lru_cache(maxsize=4096)
+def identity_map(shape: tuple[int, ...]) -> IndexMap:
     return tuple((0, 1, dim) if size != 1 else (0, 0, -1) for dim, size in enumerate(shape))
 
 
@@ -300,6 +302,11 @@ def compose(inner: IndexMap, outer: IndexMap) -> IndexMap:
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    return _row_major(tuple(shape))
+
+
+@functools.lru_cache(maxsize=4096)
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     strides = [1] * len(shape)
     for dim in range(len(shape) - 2, -1, -1):
         strides[dim] = strides[dim + 1] * shape[dim + 1]
@@ -313,6 +320,7 @@ class Access(NamedTuple):
     strides: tuple[int, ...]
 
 
+@functools.lru_cache(maxsize=4096)
 def map_access(access: Access, index_map: IndexMap, rank: int) -> Access:
     """The same memory through an index map, over a space of ``rank`` dimensions."""
     offset = access.offset
@@ -324,7 +332,8 @@ def map_access(access: Access, index_map: IndexMap, rank: int) -> Access:
     return Access(offset, tuple(strides))
 
 
-def reshape_access(access: Access, old: Sequence[int], new: Sequence[int]) -> Access | None:
+@functools.lru_cache(maxsize=4096)
+def reshape_access(access: Access, old: tuple[int, ...], new: tuple[int, ...]) -> Access | None:
     """The same memory in another shape, if strides can express it."""
     if 0 in old:
         return Access(access.offset, (0,) * len(new))
@@ -364,6 +373,8 @@ def base_of(node: Node) -> Node:
 
 def strided(node: Node) -> Access:
     """The access of a chain of views and reshapes to its base's memory."""
+    if not isinstance(node, Movement):
+        return _whole(node.shape)
     if isinstance(node, View):
         return map_access(strided(node.inputs[0]), node.index_map, len(node.shape))
     if isinstance(node, Reshape):
@@ -371,7 +382,12 @@ def strided(node: Node) -> Access:
         access = reshape_access(strided(source), source.shape, node.shape)
         assert access is not None, "a reshape that strides cannot say was not copied"
         return access
-    return Access(0, row_major(node.shape))
+    raise AssertionError(f"{node!r} moves nothing")
+
+
+@functools.lru_cache(maxsize=4096)
+def _whole(shape: tuple[int, ...]) -> Access:
+    return Access(0, row_major(shape))
 
 
 def is_row_major(strides: Sequence[int], shape: Sequence[int]) -> bool:

@@ -1,17 +1,19 @@
 """The pack: handwritten native kernels, built once per machine, in the background.
 
 Each file of ``pack/`` becomes one library, as do the vector machine's operations of each dtype;
-they are cached like a program's. A package may also contain prebuilt libraries (``python -m
-maxjax._max.mojo.pack_library DIRECTORY --target-cpu x86-64-v3``, to be put into ``prebuilt/``):
-they are used until this machine's own are built.
+they are cached like a program's. In the background they are built by a detached builder, which
+outlives this process, and where there is none, by this process. A package may also contain prebuilt
+libraries (see ``tools/build_wheel.py``), which serve where this machine's own are not built.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import ctypes
 import functools
 import hashlib
+import importlib.util
 import json
 import os
 import platform
@@ -19,6 +21,7 @@ import re
 import stat
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -28,9 +31,9 @@ from maxjax._base import threads
 from maxjax._max import kernel_digest
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.elementwise_kernels import pack_kernels
-from maxjax._max.mojo import toolchain, vector_operations
+from maxjax._max.mojo import crew, detached, toolchain, vector_operations
 from maxjax._max.mojo.store import Done, Job, Libraries, Queue, address, open_library
-from maxjax._max.mojo.toolchain import ToolchainError, build_library
+from maxjax._max.mojo.toolchain import Pace, ToolchainError, build_library
 from maxjax._max.versions import versions
 from maxjax._max.warning import warn_once
 
@@ -38,12 +41,13 @@ SOURCES = Path(__file__).resolve().parent / "pack"
 PREBUILT = Path(__file__).resolve().parent / "prebuilt"
 MANIFEST = "manifest.json"
 
-# The libraries that every program needs come first.
-_FIRST = ("tape", "vector", "scalars", "movement", "vector_float32", "vector_bool", "vector_int32",
-          "matmul")
+# The libraries that most programs need come first; of the first, products take the longest.
+_FIRST = ("tape", "vector", "vector_float32", "matmul", "scalars", "movement", "vector_bool",
+          "vector_int32", "random", "vector_uint32", "indexing", "elementwise")
 _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2
+_MOST_AT_ONCE = 4
 _FORMAT = 1
 # The C name is given by the decorator, or else by the function.
 _EXPORT = re.compile(
@@ -80,6 +84,11 @@ class _Unit:
         self.failure: str | None = None
 
     @property
+    def there(self) -> bool:
+        """Whether a library of it is loaded."""
+        return self.native is not None or self.prebuilt is not None
+
+    @threads.cached
     def key(self) -> bytes:
         return "\0".join((toolchain.identity(self.source), "pack", self.name, self.source)).encode()
 
@@ -95,6 +104,9 @@ class Pack:
       cache: where libraries are stored; by default the user's cache.
       sources: the folder of the Mojo files.
       prebuilt: the folder of prebuilt libraries, or None.
+
+    Attributes:
+      requested: whether this process has asked for what is missing.
     """
 
     def __init__(self, cache: ArtifactCache | None = None, sources: Path = SOURCES,
@@ -106,7 +118,7 @@ class Pack:
         self.libraries.compiler_threads = 1
         self._queue = Queue("maxjax-pack")
         self._addresses: dict[str, int] = {}
-        self._requested = False
+        self.requested = False
         self._looked = float("-inf")
         self.broken: str | None = None
 
@@ -134,7 +146,12 @@ class Pack:
     def ready(self) -> bool:
         """Whether every function has an address."""
         self._look()
-        return all(unit.native or unit.prebuilt for unit in self.units)
+        return all(unit.there for unit in self.units)
+
+    def missing(self) -> list[_Unit]:
+        """The libraries that are not there, neither built nor shipped with the package."""
+        self._look()
+        return [unit for unit in self.units if not unit.there]
 
     def address(self, name: str) -> int | None:
         """The function's address, or None while it is not built. Never raises."""
@@ -161,47 +178,97 @@ class Pack:
         return ctypes.CFUNCTYPE(result, *arguments)(place)
 
     def request(self, done: Done | None = None, priority: float = 0.0,
-                names: Iterable[str] | None = None) -> None:
-        """Builds missing libraries in the background, one at a time; never raises.
-
-        This machine's own libraries replace prebuilt ones for later requests.
+                names: Iterable[str] | None = None) -> Job:
+        """Has missing libraries built in the background; never raises.
 
         Args:
-          done: called on the building thread when the libraries of ``names`` are built or have
+          done: called on a building thread when the libraries of ``names`` are built or have
             failed: with None, or with why one is missing.
           names: the functions to wait for, whose libraries come first; by default all.
+
+        Returns:
+          what ``wait`` takes.
         """
+        self.requested = True
         wanted = None if names is None else {self.names.get(name) for name in names}
-        missing = [unit for unit in self.units if unit.native is None]
+        missing = self.missing()
         first = [unit for unit in missing if wanted is None or unit.name in wanted]
+        rest = [unit for unit in missing if unit not in first]
+        job = Job(functools.partial(self._work, first), done or _nothing, priority, "pack")
+        self._queue.submit(job)
+        if rest:
+            self._queue.submit(Job(functools.partial(self._work, rest), _nothing, priority - 1,
+                                   "the rest of the pack"))
+        return job
 
-        def submit(units: Iterable[_Unit], urgency: float) -> None:
-            for unit in units:
-                self._queue.submit(Job(functools.partial(self._build, unit), _nothing, urgency,
-                                       f"pack {unit.name}"))
+    def request_once(self, done: Done | None = None) -> bool:
+        """Has what is missing built in the background, if nobody has asked for that yet.
 
-        submit(first, priority)
-        self._queue.submit(Job(lambda: self._failure(first), done or _nothing, priority, "pack"))
-        submit((unit for unit in missing if unit not in first), priority - 1)
+        Returns:
+          whether it is being built now, and ``done`` will be called.
+        """
+        if self.requested:
+            return False
+        self.requested = True
+        if not self.missing():
+            return False
+        self.request(done)
+        return True
 
-    def request_once(self) -> None:
-        """Has what is missing built in the background, if nobody has asked for that yet."""
-        if not self._requested:
-            self._requested = True
-            self.request()
+    def hasten(self, job: Job) -> None:
+        """Has what was requested built at the usual priority."""
+        self._queue.hasten(job)
+
+    def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
+        """Hastens what was requested and waits for it; returns what its ``done`` received.
+
+        Args:
+          progress: called many times a second with the seconds since the request.
+        """
+        with self.libraries.waited_for():
+            return self._queue.wait(job, progress)
 
     def build(self, progress: Callable[[str, float], None] | None = None) -> str | None:
-        """Builds missing libraries in this thread; returns why one is missing, or None.
+        """Builds this machine's own libraries, as far as they are missing, and waits for them;
+        returns why one is missing, or None.
 
         Args:
           progress: called with the name of each library and the seconds it took.
         """
-        for unit in self.units:
+        with self.libraries.waited_for():
+            return self._build_side_by_side(self.units, Pace(urgent=True), progress)
+
+    def build_missing(self, pace: Pace) -> None:
+        """Builds what is not there, in this thread and for nobody who waits."""
+        self._build_side_by_side(self.missing(), pace)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether this process has requested libraries that are not there."""
+        return bool(self._queue.unfinished()) and self.broken is None and bool(self.missing())
+
+    def _work(self, units: Sequence[_Unit], pace: Pace) -> str | None:
+        """Has units built by the detached builder, or builds them here where there is none."""
+        deadline = time.monotonic() + self.libraries.foreign_seconds
+        if units and not pace.urgent and detached.start(self.libraries.cache):
+            while not (pace.urgent or pace.stopped) and time.monotonic() < deadline and any(
+                    not self._adopt(unit, self.libraries.load(unit.key)) for unit in units):
+                if not detached.works(self.libraries.cache):
+                    break
+                time.sleep(_LOOK_SECONDS / 2)
+        return self._build_side_by_side(units, pace)
+
+    def _build_side_by_side(self, units: Sequence[_Unit], pace: Pace,
+                            progress: Callable[[str, float], None] | None = None) -> str | None:
+        """Builds units, in their order, as many at once as the pace has room for."""
+        def build(unit: _Unit) -> None:
             start = time.monotonic()
-            self._build(unit)
+            self._build(unit, pace)
             if progress is not None:
                 progress(unit.name, time.monotonic() - start)
-        return self._failure()
+
+        _side_by_side(units, build, pace)
+        return self._failure(units)
 
     def failures(self) -> dict[str, str]:
         """The files that cannot be built, and why."""
@@ -235,9 +302,10 @@ class Pack:
             {name: place for name, place in places.items() if place is not None})
         return True
 
-    def _build(self, unit: _Unit) -> str | None:
+    def _build(self, unit: _Unit, pace: Pace) -> None:
         deadline = time.monotonic() + self.libraries.foreign_seconds
-        while unit.native is None and unit.failure is None and self.broken is None:
+        while unit.native is None and unit.failure is None and self.broken is None \
+                and not pace.stopped:
             if self._adopt(unit, self.libraries.load(unit.key)):
                 break
             with self.libraries.locked([unit.key]) as locked:
@@ -246,15 +314,17 @@ class Pack:
                     break
                 if locked or time.monotonic() >= deadline:
                     try:
-                        self._adopt(unit, self.libraries.build(unit.source, unit.key))
+                        self._adopt(unit, self.libraries.build(unit.source, unit.key, pace=pace))
                     except ToolchainError as error:
                         self._fail(unit, error)
                     break
+            pace.look()
             time.sleep(_LOCK_POLL_SECONDS)
-        return unit.failure or self.broken
 
     def _fail(self, unit: _Unit, error: ToolchainError) -> None:
-        if error.kind in ("missing", "ending"):
+        if error.kind == "stopped":
+            return
+        if error.kind in ("missing", "ending", "disk"):     # as for all others
             self.broken = str(error)
         else:
             unit.failure = str(error)
@@ -287,6 +357,31 @@ class Pack:
                     self._addresses.setdefault(name, place)
 
 
+def _side_by_side(units: Sequence[_Unit], build: Callable[[_Unit], None], pace: Pace) -> None:
+    """Builds units in their order, as many at once as the pace has room for."""
+    waiting = collections.deque(units)
+
+    def work(builds: int) -> None:
+        while waiting and not pace.stopped:
+            if builds and not pace.has_room(builds):
+                time.sleep(_LOCK_POLL_SECONDS)
+                continue
+            try:
+                unit = waiting.popleft()
+            except IndexError:
+                return
+            build(unit)
+
+    # Daemon threads, not a concurrent.futures pool: the interpreter must not wait for a build.
+    helpers = [threading.Thread(target=work, args=(builds,), name="maxjax-pack-build", daemon=True)
+               for builds in range(1, min(_MOST_AT_ONCE, crew.cores(), len(units)))]
+    for helper in helpers:
+        helper.start()
+    work(0)
+    for helper in helpers:
+        helper.join()
+
+
 def _nothing(error: str | None) -> None:
     pass
 
@@ -296,15 +391,18 @@ def _platform() -> str:
 
 
 def _is_trusted(path: Path) -> bool:
-    """Whether the file or folder belongs to the user or the administrator alone."""
+    """Whether only those may change the file or folder who may change the code that reads it."""
     try:
-        status = os.lstat(path)
+        status, ours = os.lstat(path), os.stat(__file__)
     except OSError:
         return False
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return False
-    return os.name == "nt" or (
-        status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022)
+    if os.name == "nt":
+        return True
+    shared = ours.st_mode & 0o020 if status.st_gid == ours.st_gid else 0
+    return status.st_uid in (os.geteuid(), 0, ours.st_uid) \
+        and not status.st_mode & 0o022 & ~shared
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -350,13 +448,21 @@ def _processor_flags() -> set[str]:
 
 def _preload(names: list[str]) -> None:
     """Loads MAX's libraries, for libraries that name them without a path."""
-    try:
-        folder = Path(toolchain.compiler_folder()) / "modular" / "lib"
-    except ToolchainError:
-        return
+    folders = {Path(location).parent / "modular" / "lib" for package in ("max", "mojo")
+               for location in _locations(package)}
     for name in names:
-        if Path(name).name == name and (folder / name).exists():
-            open_library(folder / name)
+        for folder in folders:
+            if Path(name).name == name and (folder / name).exists():
+                open_library(folder / name)
+
+
+def _locations(package: str) -> Sequence[str]:
+    """The folders of a package, which is not imported."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return ()
+    return () if spec is None else spec.submodule_search_locations or ()
 
 
 _SYSTEM = ("libc.", "libm.", "libdl.", "libpthread.", "ld-linux")
@@ -404,33 +510,40 @@ def make_portable(path: Path) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Builds the libraries of a package for other machines; returns an exit status."""
     parser = argparse.ArgumentParser(
-        prog="maxjax._max.mojo.pack_library",
         description="Builds the pack's libraries for other machines, with a manifest.")
     parser.add_argument("directory", type=Path, help="where to write them")
     parser.add_argument("--target-cpu", default="x86-64-v3", choices=list(_X86_LEVELS))
     chosen = parser.parse_args(arguments)
     chosen.directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-    libraries, needs = {}, set()
-    for unit in Pack(prebuilt=None).units:
+    libraries: dict[str, dict[str, str]] = {}
+    needs: set[str] = set()
+    failures = []
+    pace = Pace(urgent=True)
+
+    def build(unit: _Unit) -> None:
         start = time.monotonic()
         output = chosen.directory / f"{unit.name}.so"
         try:
-            build_library(unit.source, output, target=chosen.target_cpu, seconds=_BUILD_SECONDS)
+            build_library(unit.source, output, target=chosen.target_cpu, seconds=_BUILD_SECONDS,
+                          pace=pace)
         except ToolchainError as error:
-            print(f"{unit.name}: {error}", file=sys.stderr)
-            return 1
+            failures.append(f"{unit.name}: {error}")
+            pace.stopped = True
+            return
         needs.update(make_portable(output))
         content = output.read_bytes()
         libraries[unit.name] = {"digest": hashlib.sha256(content).hexdigest(),
                                 "source": unit.digest}
-        print(f"{unit.name}: {time.monotonic() - start:.1f} s, {len(content)} bytes")
+        print(f"{unit.name}: {time.monotonic() - start:.1f} s, {len(content)} bytes", flush=True)
+
+    _side_by_side(Pack(prebuilt=None).units, build, pace)
+    if failures:
+        print(failures[0], file=sys.stderr)
+        return 1
     manifest = {"format": _FORMAT, "platform": _platform(), "versions": versions(),
                 "kernels": kernel_digest.kernels(), "flags": list(toolchain.FLAGS),
                 "target_cpu": chosen.target_cpu, "needs": sorted(needs), "libraries": libraries}
     (chosen.directory / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

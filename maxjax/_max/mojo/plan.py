@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+import types
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
-from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.bytecode import GroupCode
 from maxjax._max.mojo.context import THREADS, MojoContext
@@ -25,7 +25,7 @@ from maxjax._max.mojo.cost import machine_nanoseconds, pack_nanoseconds, threads
 from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.fusion import Fusion, Group
 from maxjax._max.mojo.gather import Kernel, Operand, gather
-from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
+from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.loops import emit_loop
 from maxjax._max.mojo.nodes import (
     Access,
@@ -50,10 +50,12 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
+from maxjax._max.mojo.reuse import Reuse, first_update
 from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.short_dimensions import turn_short_dimensions
 from maxjax._max.mojo.small_loops import matmul_integers
-from maxjax._transforms.simplify import simplify
+from maxjax._max.mojo.walks import walks
+from maxjax._transforms.simplify import simplify_once
 
 # Columns of a reduction accumulated together: their partial results stay in L1.
 _BLOCK = 512
@@ -68,7 +70,22 @@ class Step(NamedTuple):
     kernel: Form | None
     integers: list[Any]     # integers, Tapes, which become their address and length, and
                             # GroupCodes and LoopCodes, their address
-    note: str = ""
+    note: object = ""       # for people to read, as text
+
+
+class Signature(NamedTuple):
+    """Types of a call's operands, which become text only when somebody reads them."""
+
+    inputs: list[tuple[np.dtype, tuple[int, ...]]]
+    outputs: list[tuple[np.dtype, tuple[int, ...]]]
+    threads: int = 1
+
+    def __str__(self) -> str:
+        before, after = (", ".join(f"{dtypes.name_of(dtype)}[{_sizes(shape)}]"
+                                   for dtype, shape in types)
+                         for types in (self.inputs, self.outputs))
+        text = f"{before} -> {after}" if before else after
+        return f"{text}, {self.threads} threads" if self.threads > 1 else text
 
 
 class Tape:
@@ -132,15 +149,18 @@ class Plan:
         self.slots = self.constant_slot + 1
         inputs = {number: (number, 0) for number in range(first)}
         outputs = {base_of(node): (first + number, 0) for number, node in enumerate(wanted)}
-        part = self.part(wanted, inputs, outputs, self.arena_slot)
+        part = self.part(wanted, {})
+        part.finish(inputs, outputs, self.arena_slot)
         self.tape = part.tape
         self.arena = part.arena.size
         self.constants = b"".join(self._constants)
 
-    def part(self, wanted: Sequence[Node], inputs: dict[int, Place], outputs: dict[Node, Place],
-             arena_slot: int) -> Part:
-        """The steps that compute nodes, of the program or of a loop's body."""
-        return Part(self, wanted, inputs, outputs, arena_slot)
+    def part(self, wanted: Sequence[Node], carried: Mapping[Node, Node]) -> Part:
+        """What computes nodes, of the program or of a loop's body; without places so far."""
+        return Part(self, wanted, carried)
+
+    def finished(self, part: Part) -> None:
+        """Called for each part when its calls are written."""
 
     @property
     def peak_bytes(self) -> int:
@@ -175,7 +195,7 @@ class Plan:
             for step in tape.steps:
                 name = step.function if step.kernel is None else numbers[step.kernel]
                 lines += textwrap.wrap(
-                    f"{name}: {step.note}" if step.note else name, 100, break_long_words=False,
+                    f"{name}: {step.note}" if str(step.note) else name, 100, break_long_words=False,
                     initial_indent="  " * depth, subsequent_indent="  " * (depth + 2))
                 lines += [textwrap.indent(str(x), "  " * (depth + 1)) for x in step.integers
                           if isinstance(x, LoopCode) and step.kernel is None]
@@ -220,9 +240,11 @@ def _writable(node: Node, context: MojoContext, written: dict[Node, int]) -> Nod
 
 
 class Part:
-    """The steps of a program, or of a loop's body.
+    """The steps of a program, or of a loop's body: ordered, then given places, then written.
 
     Attributes:
+      carried: outputs that are to take the memory of an input if they can, and that input.
+      outputs: what is computed here for others.
       tape: its calls.
       arena, arena_slot: the memory of its temporaries.
       places: the beginning of each buffer written here.
@@ -231,28 +253,44 @@ class Part:
         (its filler), a piece's number, or "done".
       first, last: the units that write a buffer first and read it last.
       kernels: of its groups.
-      in_place: buffers that reuse the memory of an operand that dies in the same unit.
+      choices: drafts of the branches of its choices.
+      reuse: which values take over the memory of others.
     """
 
-    def __init__(self, plan: Plan, wanted: Sequence[Node], inputs: dict[int, Place],
-                 outputs: dict[Node, Place], arena_slot: int):
+    def __init__(self, plan: Plan, wanted: Sequence[Node], carried: Mapping[Node, Node]):
         self.plan = plan
+        self.carried = carried
+        self.outputs = dict.fromkeys(map(base_of, wanted))
         self.tape = Tape()
         self.arena = Arena()
-        self.arena_slot = arena_slot
-        self.inputs = inputs
-        self.places: dict[Node, Place] = dict(outputs)
-        self.fusion = Fusion(wanted)
+        self.inputs: dict[int, Place] = {}
+        self.places: dict[Node, Place] = {}
+        self.fusion = Fusion(wanted, {
+            first_update(output): source for output, source in carried.items()})
         self.windows = self._windows()
         self.units = self._steps()
         self.first: dict[Node, int] = {}
         self.last: dict[Node, int] = {}
         self.kernels: dict[Group, Kernel] = {}
-        self.in_place: dict[Node, Node] = {}
+        self.choices: dict[Loop, list[Draft]] = {}
         self._live()
+        self.reuse = Reuse(self)
+
+    def finish(self, inputs: dict[int, Place], outputs: dict[Node, Place],
+               arena_slot: int) -> None:
+        """Gives all values places and writes the calls.
+
+        Args:
+          inputs, outputs: where the part's inputs and outputs are. An output that takes the memory
+            of an input (``reuse.inputs``) is where that one is.
+        """
+        self.inputs = inputs
+        self.arena_slot = arena_slot
+        self._place(outputs)
         self.arena.restart()        # calls have their own temporaries
         for number, (unit, detail) in enumerate(self.units):
             self._emit(number, unit, detail)
+        self.plan.finished(self)
 
     # --- which unit is done when ---
     def _windows(self) -> dict[Node, tuple[Assemble, Access]]:
@@ -267,7 +305,8 @@ class Part:
             for source, piece in zip(node.sources, node.pieces, strict=True):
                 dims = _one_to_one(source)
                 base = base_of(source)
-                if (dims is not None and isinstance(base, Apply) and base not in self.places
+                if (dims is not None and isinstance(base, Apply) and base not in self.outputs
+                        and base in (source, *source.inputs)
                         and all(len(self.fusion.users[x]) == 1 for x in (source, base))):
                     window = _window(node, piece)
                     windows[base] = (node, Access(window.offset, tuple(
@@ -327,7 +366,7 @@ class Part:
         return [user for user, _ in self.fusion.users[unit]]
 
     def _live(self) -> None:
-        """Determines each buffer's first and last step, then its place."""
+        """Determines each buffer's first and last step."""
         for unit, _ in self.units:
             if isinstance(unit, Group):
                 self.kernels[unit] = gather(unit, self.fusion, self._placement)
@@ -342,46 +381,26 @@ class Part:
                     owner, (Input, Constant, Empty)), (
                     f"{owner} is read before it is made")
                 self.last[owner] = max(number, self.last.get(owner, 0))
+
+    def _place(self, outputs: dict[Node, Place]) -> None:
+        """Gives each buffer a place: that of the value whose memory it takes, or its own."""
+        for output, place in outputs.items():
+            for node in self.reuse.chain(output):
+                if not isinstance(node, Input):
+                    self.places[node] = place
         for number, (unit, detail) in enumerate(self.units):
             for node in self.makes(unit, detail):
                 owner = self.owner(node)
                 if owner in self.places or self.first[owner] != number:
                     continue
-                if isinstance(unit, Group):
-                    dying = self._dying_operand(unit, node, number)
-                    if dying is not None:
-                        # The block's life is extended: it is its operand's memory.
-                        self.places[owner] = self.places[dying]
-                        self.arena.prolong(self.places[dying][1], self.last[owner])
-                        continue
+                source = self.reuse.of.get(owner)
+                if source is not None:
+                    # The block's life is extended: it is its operand's memory.
+                    self.places[owner] = self.places[source]
+                    self.arena.prolong(self.places[source][1], self.last[owner])
+                    continue
                 offset = self.arena.allocate(owner.nbytes, number, self.last[owner])
                 self.places[owner] = (self.arena_slot, offset)
-
-    def _dying_operand(self, group: Group, node: Node, number: int) -> Node | None:
-        """A temporary that an elementwise kernel reads last, at the same index as it writes."""
-        kernel = self.kernels[group]
-        if kernel.kind != "map" or self.owner(node) is not node:
-            return None
-        output = next(x for x in kernel.operands if x.is_output and x.node is node)
-        taken = {self.in_place.get(home) for home in group.homes}
-        for operand in kernel.operands:
-            owner = operand.node
-            if (not operand.is_output and owner not in taken
-                    and not isinstance(owner, (Input, Constant, Iota, Empty))
-                    and operand.access == output.access
-                    and owner.dtype.itemsize == node.dtype.itemsize
-                    and self._dies_with(owner, kernel, number)):
-                self.in_place[node] = owner
-                return owner
-        return None
-
-    def _dies_with(self, owner: Node, kernel: Kernel, number: int) -> bool:
-        """Whether a unit's kernel is the last reader of a temporary, and reads it once."""
-        if self.owner(owner) is not owner or self.last[owner] != number \
-                or self.places.get(owner, (None,))[0] != self.arena_slot:
-            return False
-        return sum(self.owner(x.node) is owner for x in kernel.operands
-                   if not isinstance(x.node, Iota)) == 1
 
     def _placement(self, node: Node) -> tuple[Node, Access]:
         return self.windows.get(node) or (node, Access(0, row_major(node.shape)))
@@ -408,11 +427,11 @@ class Part:
         return slot, offset + strided(x).offset * base.dtype.itemsize
 
     # --- the calls ---
-    def call(self, function: str, integers: Sequence[Any], note: str = "") -> None:
+    def call(self, function: str, integers: Sequence[Any], note: object = "") -> None:
         self.plan.functions.setdefault(function)
         self.tape.steps.append(Step(function, None, list(integers), note))
 
-    def kernel_call(self, form: Form, integers: list[Any], note: str, cost: float) -> None:
+    def kernel_call(self, form: Form, integers: list[Any], note: object, cost: float) -> None:
         """A call of a generated kernel.
 
         Args:
@@ -490,7 +509,7 @@ class Part:
     def _emit_group(self, group: Group) -> None:
         kernel = self.kernels[group]
         operands = kernel.operands
-        points, rows, inner = _walks(group, kernel)
+        points, rows, inner = walks(group, kernel)
         point_count = math.prod(dim[0] for dim in points)
         row_count = math.prod(dim[0] for dim in rows)
         n = inner[0]
@@ -504,9 +523,7 @@ class Part:
         elements = point_count * row_count * n
         integers.append(GroupCode(kernel.form, elements, n, bool(rows)))
         note = _signature([x.node for x in operands if not x.is_output],
-                          [x.node for x in operands if x.is_output])
-        if threads > 1:
-            note += f", {threads} threads"
+                          [x.node for x in operands if x.is_output], threads)
         self.kernel_call(kernel.form, integers, note,
                          machine_nanoseconds(group, elements, threads))
 
@@ -525,10 +542,15 @@ class Part:
     def empty_tape(self) -> Tape:
         return Tape()
 
-    def subpart(self, closed: ClosedJaxpr, inputs: Sequence[Place],
-                outputs: Sequence[Place | None], arena_slot: int) -> Part:
-        """The steps of a loop's body, whose results go to the given places, if any."""
-        closed = simplify(closed)
+    def draft(self, closed: ClosedJaxpr, unread: Collection[int] = (),
+              carried: Mapping[int, int] = types.MappingProxyType({})) -> Draft:
+        """A body of this part's: what computes its results, without places so far.
+
+        Args:
+          unread: positions of results that nobody needs.
+          carried: for positions of results, the inputs whose memory they are to take if they can.
+        """
+        closed = simplify_once(closed)
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
@@ -536,28 +558,56 @@ class Part:
         results = turn_short_dimensions(
             context, context.lower_jaxpr(closed.jaxpr, consts, nodes))
         written: dict[Node, int] = {}
-        places: dict[Node, Place] = {}
         wanted: list[Node] = []
-        for node, place in zip(results, outputs, strict=True):
-            if isinstance(node, Empty) or place is None:
+        sources: dict[Node, Node] = {}
+        kept: set[int] = set()
+        for position, node in enumerate(results):
+            source = nodes[carried[position]] if position in carried else None
+            if isinstance(node, Empty) or position in unread:
+                continue
+            if node is source:
+                kept.add(position)      # it is there already
                 continue
             final = _writable(node, context, written)
-            written[base_of(final)] = len(wanted)
+            written[base_of(final)] = position
             wanted.append(final)
-            places[base_of(final)] = place
-        return self.plan.part(wanted, dict(enumerate(inputs)), places, arena_slot)
+            if source is not None:
+                sources[base_of(final)] = source
+        part = self.plan.part(wanted, sources)
+        kept.update(written[output] for output in part.reuse.inputs)
+        return Draft(part, dict(carried), written, kept)
+
+
+class Draft(NamedTuple):
+    """A body of a loop or a choice before it has places.
+
+    Attributes:
+      part: what computes its results.
+      carried: for positions of results, the inputs whose memory they were to take.
+      written: the nodes that are written for results, and the results' positions.
+      in_place: the positions of results that are in the memory of their inputs.
+    """
+
+    part: Part
+    carried: dict[int, int]
+    written: dict[Node, int]
+    in_place: set[int]
+
+    def finish(self, inputs: Sequence[Place], outputs: Mapping[int, Place],
+               arena_slot: int) -> Part:
+        """Writes the body; ``outputs`` are where results are to be, by positions."""
+        self.part.finish(dict(enumerate(inputs)), {
+            node: outputs[position] for node, position in self.written.items()}, arena_slot)
+        return self.part
 
 
 def _sizes(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def _signature(inputs: Sequence[Node], outputs: Sequence[Node]) -> str:
-    """Types of a call's operands, for people to read."""
-    before, after = (
-        ", ".join(f"{dtypes.name_of(node.dtype)}[{_sizes(node.shape)}]" for node in nodes)
-        for nodes in (inputs, outputs))
-    return f"{before} -> {after}" if before else after
+def _signature(inputs: Sequence[Node], outputs: Sequence[Node], threads: int = 1) -> Signature:
+    return Signature([(node.dtype, node.shape) for node in inputs],
+                     [(node.dtype, node.shape) for node in outputs], threads)
 
 
 def _window(node: Node, piece: Piece) -> Access:
@@ -586,27 +636,6 @@ def _one_to_one(node: Node) -> list[int] | None:
     return dims if node.size == base.size else None
 
 
-def _walks(group: Group, kernel: Kernel) -> tuple[list[list[int]], list[list[int]], list[int]]:
-    """The dimensions of points and of rows, and the swept one: each a size, and operands' strides.
-
-    Raises:
-      LoweringError: there are more than kernels support.
-    """
-    def dimension(dim: int) -> list[int]:
-        return [group.space[dim], *[x.access.strides[dim] for x in kernel.operands]]
-
-    points, rows = (_collapsed([dimension(dim) for dim in dims])
-                    for dims in (kernel.points, kernel.rows))
-    inner = dimension(kernel.inner) if kernel.inner >= 0 else [1] + [0] * len(kernel.operands)
-    outer = rows if kernel.kind == "rows" else points
-    while outer and _follows(outer[-1], inner):
-        inner[0] *= outer.pop()[0]
-    if max(len(points), len(rows)) > MOST_DIMENSIONS:
-        raise LoweringError(f"a kernel goes through {len(group.space)} dimensions of which "
-                            f"more than {MOST_DIMENSIONS} cannot be one with another")
-    return points, rows, inner
-
-
 def _pieces(kind: str, points: int, n: int, threads: int) -> int:
     """The number of pieces into which a kernel cuts each point's sweep of ``n`` elements."""
     if kind == "map" and 1 < threads and points < 4 * threads:
@@ -618,22 +647,6 @@ def _pieces(kind: str, points: int, n: int, threads: int) -> int:
             blocks = max(blocks, min(-(-threads // points), n // 64))
         return max(1, blocks)
     return 1
-
-
-def _collapsed(dims: list[list[int]]) -> list[list[int]]:
-    """Merges neighbouring dimensions that are contiguous in all operands."""
-    result: list[list[int]] = []
-    for dim in dims:
-        if result and _follows(result[-1], dim):
-            size = result[-1][0] * dim[0]
-            result[-1] = [size, *dim[1:]]
-        else:
-            result.append(list(dim))
-    return result
-
-
-def _follows(outer: Sequence[int], inner: Sequence[int]) -> bool:
-    return all(a == inner[0] * b for a, b in zip(outer[1:], inner[1:], strict=True))
 
 
 def physical_types(jaxpr: Jaxpr) -> list[tuple[tuple[int, ...], np.dtype]]:

@@ -227,7 +227,7 @@ class _Turn:
             return context.shared(Assemble(node.shape, node.dtype, kept, node.pieces))
         if isinstance(node, Call):
             return context.shared(Call(node.shape, node.dtype, kept, node.function, node.integers,
-                                       node.strided))
+                                       node.strided, node.result_bytes))
         assert isinstance(node, Loop)
         return Loop(node.shape, node.dtype, kept, node.name, node.flow)
 

@@ -12,7 +12,7 @@ once if the value before it is not needed any more, and otherwise copied at the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,7 @@ from maxjax._max.mojo.bytecode import accumulated, operation, reduction
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.emitter import BOOL
 from maxjax._max.mojo.fusion import ordered
+from maxjax._max.mojo.loop_copies import without_copies
 from maxjax._max.mojo.nodes import (
     Access,
     Alias,
@@ -54,7 +55,7 @@ from maxjax._max.mojo.scalar_code import (
     every_instruction,
 )
 from maxjax._max.mojo.vector_operations import singles
-from maxjax._transforms.simplify import simplify
+from maxjax._transforms.simplify import simplify_once
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Plan
@@ -286,7 +287,7 @@ class _Builder:
     def lower(self, closed: ClosedJaxpr, inputs: Sequence[Register],
               wanted: Sequence[int]) -> list[Register]:
         """Adds what computes some results of a jaxpr to the block."""
-        closed = simplify(closed)
+        closed = simplify_once(closed)
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
@@ -366,7 +367,7 @@ class _Builder:
             Instruction(opcode, register, tuple(given), function, count, numbers, name=name))
         return register
 
-    def view(self, source: Register, access: Access, shape: Sequence[int]) -> Register:
+    def view(self, source: Register, access: Access, shape: tuple[int, ...]) -> Register:
         """Elements of a register in row-major order."""
         dims = _merged([(size, target, stride) for size, target, stride
                         in zip(shape, row_major(shape), access.strides, strict=True)])
@@ -421,7 +422,7 @@ class _Builder:
         strides = row_major(shape)
         order = [*kept, *node.axes]
         source = self.view(source, Access(0, tuple([strides[dim] for dim in order])),
-                           [shape[dim] for dim in order])
+                           tuple([shape[dim] for dim in order]))
         wide = accumulated(node.name, node.dtype)
         lines = node.size
         partial = self.computed(
@@ -450,9 +451,10 @@ class _Builder:
     def call(self, node: Call, given: Sequence[Register],
              read: Sequence[Result]) -> dict[int, Register]:
         made = {result.number: self.new(result.size, result.dtype) for result in read}
-        largest = max(made.values(), key=lambda register: register.nbytes)
-        results = [made[number] if number in made else self.new(largest.elements, largest.dtype)
-                   for number in range(max(made) + 1)]
+        # All are written, also those that nobody reads.
+        word = np.dtype(np.int64)
+        results = [made[number] if number in made else self.new(-(-size // word.itemsize), word)
+                   for number, size in enumerate(node.result_bytes)]
         if node.strided:
             a, b = node.inputs
             integers = matmul_integers(a.shape, row_major(a.shape), b.shape, row_major(b.shape), 1)
@@ -555,90 +557,3 @@ def _merged(dims: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
         else:
             merged.append((size, first, second))
     return merged
-
-
-def without_copies(block: list[Item]) -> None:
-    """Has a value computed where it would be copied to, if what is there is not needed any more.
-    """
-    kept = {x.target.root for x in block
-            if isinstance(x, Instruction) and x.opcode == "move" and x.target is not None}
-    position = 0
-    while position < len(block):
-        if not _computed_there(block, position, kept):
-            position += 1
-    # What is one of them for all, and is not read as a whole.
-    read = {x.root for item in block for x in _read(item)}
-    block[:] = [x for x in block if not isinstance(x, Instruction) or x.opcode != "spread"
-                or x.target in read]
-
-
-def _computed_there(block: list[Item], end: int, kept: set[Register]) -> bool:
-    """Removes the copy at ``end``, if it is one, where that can be."""
-    copy = block[end]
-    if not isinstance(copy, Instruction) or copy.opcode != "move" or copy.target is None:
-        return False
-    target, source = copy.target, copy.sources[0]
-    if not target.elements == source.elements == copy.elements or target.dtype != source.dtype \
-            or source.root in kept:
-        return False
-    made = [number for number, x in enumerate(block) if _writes(x, source)]
-    if len(made) != 1 or made[0] > end:
-        return False
-    begin = made[0]
-    first = block[begin]
-    if not isinstance(first, Instruction) or first.opcode != "apply" \
-            or first.target is not source \
-            or any(_writes(x, target) for x in (*block[begin + 1:end], *block[end + 1:])) \
-            or any(x.overlaps(source) and x is not source for item in block for x in _read(item)) \
-            or any(x.opcode == "aim" and (x.sources[0].overlaps(target)
-                                          or x.sources[0].overlaps(source))
-                   for x in every_instruction(block)):
-        return False
-    last = max((number for number in range(begin + 1, end)
-                if any(x.overlaps(target) for x in _read(block[number]))), default=begin)
-    between = block[begin + 1:last + 1]
-    if any(x.overlaps(source) for item in between for x in _read(item)) \
-            or any(_writes(item, x) for item in between for x in first.sources):
-        return False
-    del block[end]
-    block.insert(last, block.pop(begin))
-    block[last:] = [_renamed(x, source, target) for x in block[last:]]
-    return True
-
-
-def _read(item: Item) -> Iterator[Register]:
-    if isinstance(item, Repeat):
-        if item.predicate is not None:
-            yield item.predicate
-        for x in (*item.condition, *item.body):
-            yield from _read(x)
-    elif isinstance(item, Choice):
-        yield item.index
-        for branch in item.branches:
-            for x in branch:
-                yield from _read(x)
-    else:
-        yield from item.sources
-
-
-def _writes(item: Item, register: Register) -> bool:
-    return any(written.overlaps(register)
-               for x in every_instruction([item]) for written in x.written)
-
-
-def _renamed(item: Item, old: Register, new: Register) -> Item:
-    """The item with one register in the place of another."""
-    def renamed(x: Register | None) -> Register | None:
-        return new if x is old else x
-
-    if isinstance(item, Repeat):
-        item.body = [_renamed(x, old, new) for x in item.body]
-        item.condition = [_renamed(x, old, new) for x in item.condition]
-        item.predicate = renamed(item.predicate)
-        return item
-    if isinstance(item, Choice):
-        item.branches = [[_renamed(x, old, new) for x in branch] for branch in item.branches]
-        item.index = new if item.index is old else item.index
-        return item
-    return item._replace(target=renamed(item.target),
-                         sources=tuple([new if x is old else x for x in item.sources]))

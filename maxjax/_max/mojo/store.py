@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from maxjax._base import threads
 from maxjax._max.artifacts import ArtifactCache, KeyLock
 from maxjax._max.mojo import crew, toolchain
-from maxjax._max.mojo.toolchain import ToolchainError, build_library
+from maxjax._max.mojo.toolchain import Pace, ToolchainError, build_library
 from maxjax._max.warning import warn_once
 
 HEADER = "from kernels.calling import *\n"
@@ -93,18 +93,21 @@ class Job:
 
     Attributes:
       sources, priority, label: as requested.
+      pace: of its build: one that somebody waits for is urgent, one in its way stops and is begun
+        anew later.
       error: why a kernel is missing, once the job is done; None when all can be found.
       ready: set after ``done`` has been called.
       submitted, started: ``time.monotonic()``; ``started`` is None while the job waits.
     """
 
-    def __init__(self, work: Callable[[], str | None], done: Done, priority: float,
+    def __init__(self, work: Callable[[Pace], str | None], done: Done, priority: float,
                  label: str = "", sources: Sequence[Source] = ()):
         self.work = work
         self.done = done
         self.priority = priority
         self.label = label
         self.sources = tuple(sources)
+        self.pace = Pace()
         self.error: str | None = None
         self.ready = threads.Event()
         self.submitted = time.monotonic()
@@ -123,6 +126,7 @@ class Queue:
         self.name = name
         self._jobs: list[Job] = []
         self._inherited: list[Job] = []     # by a fork
+        self._running: Job | None = None
         self._thread: threading.Thread | None = None
         # Acquired directly, not through the condition, whose `with` an interrupt can leave locked.
         self._lock = threads.lock()
@@ -140,19 +144,34 @@ class Queue:
             self._jobs.remove(job)
         self._finish(job, problem)
 
-    def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
-        """Moves a job ahead of all that have not begun and waits for it; returns its error.
+    def unfinished(self) -> list[Job]:
+        """The jobs that are not done, the most urgent first."""
+        with self._lock:
+            jobs = [job for job in self._jobs if not job.ready.is_set()]
+        return sorted(jobs, key=lambda job: (-job.priority, job.submitted))
 
-        Args:
-          progress: called many times a second with the seconds since the job was submitted.
-        """
+    def hasten(self, job: Job) -> str | None:
+        """Moves a job ahead of all that nobody waits for; returns why it is not built, or None."""
         with self._lock:
             job.priority = float("inf")
+            job.pace.urgent = True
+            running = self._running
+            if running is not None and not running.pace.urgent and not job.ready.is_set():
+                running.pace.stopped = True
             if job in self._inherited:
                 self._inherited.remove(job)
                 self._jobs.append(job)
             problem = self._start() if job in self._jobs else None  # gone after a fork
             self._condition.notify_all()
+        return problem
+
+    def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
+        """Hastens a job and waits for it; returns its error.
+
+        Args:
+          progress: called many times a second with the seconds since the job was submitted.
+        """
+        problem = self.hasten(job)
         if problem is not None:
             return problem
         while not job.ready.is_set():
@@ -180,10 +199,17 @@ class Queue:
                     self._condition.wait()
                 job = max(self._jobs, key=lambda job: (job.priority, -job.submitted))
                 job.started = time.monotonic()
+                self._running = job
             try:
-                error = job.work()
+                error = job.work(job.pace)
             except Exception as problem:  # a bug in maxjax must not end the thread
                 error = f"{type(problem).__name__}: {problem}"
+            with self._lock:
+                self._running = None
+                if job.pace.stopped:
+                    job.pace = Pace(job.pace.urgent)
+                    job.started = None
+                    continue
             self._finish(job, error)
             # Last: a child forked before this line finds the job, and can run it.
             with self._lock:
@@ -199,12 +225,13 @@ class Queue:
 
     def _after_fork_in_child(self) -> None:
         """Pending jobs are the parent's: one that the child waits for is restarted."""
-        self._thread = None
+        self._thread = self._running = None
         self._inherited += self._jobs
         self._jobs = []
         for job in self._inherited:
             job.ready.clear()
             job.started = None
+            job.pace = Pace()
 
 
 class Libraries:
@@ -214,6 +241,7 @@ class Libraries:
       foreign_seconds: how long to wait for another process that builds a key.
       build_seconds: a build that takes longer is considered hung.
       compiler_threads: that a build may use.
+      keeps: whether the cache has taken all that was built.
     """
 
     foreign_seconds = 600.0
@@ -222,6 +250,7 @@ class Libraries:
 
     def __init__(self, cache: ArtifactCache | None = None):
         self._cache = cache
+        self.keeps = True
         self._held: list[KeyLock] = []
         self._loaded: dict[str, ctypes.CDLL] = {}
         threads.after_fork(self._after_fork_in_child)
@@ -248,7 +277,8 @@ class Libraries:
             self._loaded[path.name] = library
         return library
 
-    def build(self, source: str, key: bytes, also: Sequence[bytes] = ()) -> ctypes.CDLL:
+    def build(self, source: str, key: bytes, also: Sequence[bytes] = (),
+              pace: Pace | None = None) -> ctypes.CDLL:
         """Builds, stores and loads a library.
 
         Raises:
@@ -257,10 +287,11 @@ class Libraries:
         output = self.cache.incoming(".so")
         try:
             build_library(source, output, directory=self.cache.directory,
-                          seconds=self.build_seconds, threads=self.compiler_threads)
+                          seconds=self.build_seconds, threads=self.compiler_threads, pace=pace)
             # If the cache cannot store it, only this process uses it.
             stored = self.cache.store(key, output, also, suffix=".so")
             if stored is None:
+                self.keeps = False
                 warn_once("native code is not kept for other processes: "
                           f"{self.cache.directory} cannot take it (is the disk full?)")
             library = open_library(stored or output)
@@ -291,6 +322,20 @@ class Libraries:
                 lock.release()
                 with contextlib.suppress(ValueError):
                     self._held.remove(lock)
+
+    @contextlib.contextmanager
+    def waited_for(self) -> Any:
+        """While somebody waits, the folder's detached builder makes room."""
+        lock = self.cache.waiting_lock()
+        with threads.unforked:
+            if lock.acquire():
+                self._held.append(lock)
+        try:
+            yield
+        finally:
+            lock.release()
+            with contextlib.suppress(ValueError):
+                self._held.remove(lock)
 
     def _after_fork_in_child(self) -> None:
         for lock in self._held:
@@ -367,7 +412,7 @@ class KernelStore:
             it does not.
         """
         sources = tuple(dict.fromkeys(sources))
-        job = Job(lambda: self.build(sources), done, priority, label, sources)
+        job = Job(lambda pace: self._work(sources, pace), done, priority, label, sources)
         self._queue.submit(job)
         return job
 
@@ -377,15 +422,33 @@ class KernelStore:
         Args:
           progress: called many times a second with the seconds since the request.
         """
-        return self._queue.wait(job, progress)
+        with self.libraries.waited_for():
+            return self._queue.wait(job, progress)
 
-    def build(self, sources: Iterable[Source]) -> str | None:
-        """Builds missing kernels in this thread; returns why one is missing, or None."""
+    def unfinished(self) -> list[Source]:
+        """The kernels that are requested, not built and not known to fail, the most urgent first.
+        """
+        sources = (source for job in self._queue.unfinished() for source in job.sources)
+        return [source for source in dict.fromkeys(sources)
+                if source not in self._failed and source not in self._addresses]
+
+    def build(self, sources: Iterable[Source], pace: Pace | None = None) -> str | None:
+        """Builds missing kernels in this thread; returns why one is missing, or None.
+
+        Args:
+          pace: by default, that of a build that somebody waits for.
+        """
+        if pace is not None:
+            return self._work(sources, pace)
+        with self.libraries.waited_for():
+            return self._work(sources, Pace(urgent=True))
+
+    def _work(self, sources: Iterable[Source], pace: Pace) -> str | None:
         wanted = list(dict.fromkeys(sources))
         deadline = time.monotonic() + self.libraries.foreign_seconds
         while True:
             missing = self._missing(wanted)
-            if not missing or self.broken is not None:
+            if not missing or self.broken is not None or pace.stopped:
                 break
             keys = {self._key(source): source for source in missing}
             patient = time.monotonic() < deadline
@@ -393,8 +456,9 @@ class KernelStore:
                 mine = [source for key, source in keys.items() if key in locked or not patient]
                 # Another process may have stored some between the check and the lock.
                 mine = self._missing(mine)
-                self._build_side_by_side(mine)
+                self._build_side_by_side(mine, pace)
             if not mine and self._missing(wanted):
+                pace.look()
                 time.sleep(_LOCK_POLL_SECONDS)
         failed = [source for source in wanted if source in self._failed]
         if failed:
@@ -428,7 +492,7 @@ class KernelStore:
             self.libraries.cache.discard(key)
         return place
 
-    def _build_side_by_side(self, sources: Sequence[Source]) -> None:
+    def _build_side_by_side(self, sources: Sequence[Source], pace: Pace) -> None:
         """Builds kernels into as many libraries as there are processors, or more if necessary.
 
         A build is single-threaded most of the time, so two of half the size finish sooner.
@@ -445,7 +509,7 @@ class KernelStore:
 
         def work() -> None:
             while (library := next(waiting, None)) is not None:
-                self._build(library)
+                self._build(library, pace)
 
         # Daemon threads, not a concurrent.futures pool: the interpreter must not wait for a build.
         helpers = [threading.Thread(target=work, name="maxjax-kernels-build", daemon=True)
@@ -456,18 +520,19 @@ class KernelStore:
         for helper in helpers:
             helper.join()
 
-    def _build(self, sources: Sequence[Source], bisections: int = 0) -> None:
+    def _build(self, sources: Sequence[Source], pace: Pace, bisections: int = 0) -> None:
         """Builds kernels into one library or, if one of them is at fault, into several."""
-        if self.broken is not None or not sources:
+        if self.broken is not None or pace.stopped or not sources:
             return
         kernels = [Kernel(source) for source in sources]
         text, first_lines = self._assemble(kernels)
         keys = [self._key(source) for source in sources]
         own = "\0".join((toolchain.identity(text), "library", text)).encode()
         try:
-            library = self.libraries.build(text, own, keys)
+            library = self.libraries.build(text, own, keys, pace)
         except ToolchainError as error:
-            self._recover(error, sources, first_lines, bisections)
+            if error.kind != "stopped":
+                self._recover(error, sources, first_lines, pace, bisections)
             return
         for kernel in kernels:
             place = address(library, kernel.symbol)
@@ -477,7 +542,7 @@ class KernelStore:
                 self._addresses[kernel.of] = place
 
     def _recover(self, error: ToolchainError, sources: Sequence[Source],
-                 first_lines: Sequence[int], bisections: int) -> None:
+                 first_lines: Sequence[int], pace: Pace, bisections: int) -> None:
         """Salvages what it can after a failed build."""
         if error.kind in ("missing", "ending"):
             self.broken = str(error)
@@ -499,12 +564,12 @@ class KernelStore:
         if guilty:
             for source, said in guilty.items():
                 self._fail([source], said)
-            self._build([source for source in sources if source not in guilty], bisections)
+            self._build([source for source in sources if source not in guilty], pace, bisections)
         elif error.kind in ("rejected", "crashed") and len(sources) > 1 and (
                 bisections < _BISECTIONS):
             half = len(sources) // 2
-            self._build(sources[:half], bisections + 1)
-            self._build(sources[half:], bisections + 1)
+            self._build(sources[:half], pace, bisections + 1)
+            self._build(sources[half:], pace, bisections + 1)
         else:
             self._fail(sources, str(error))
 

@@ -1,8 +1,8 @@
-"""Runs the Mojo compiler: one source text into one shared library, in a process of low priority.
+"""Runs the Mojo compiler: one source text into one shared library, in a process of its own.
 
-A small launcher runs between this process and the compiler. It lowers the priority of both and
-ends the compiler when this process dies; all their children are in one process group, which is
-killed on a timeout or when the interpreter ends.
+A small launcher runs between this process and the compiler. It lowers the priority of both, unless
+somebody waits for the library, and ends the compiler when this process dies; all their children are
+in one process group, which is killed on a timeout or when the interpreter ends.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from maxjax._base import threads
 from maxjax._max import kernel_digest
-from maxjax._max.mojo import crew
+from maxjax._max.mojo import crew, load
 from maxjax._max.versions import cpu_target, versions
 
 KERNELS = Path(__file__).resolve().parent.parent  # where the package `kernels` is
@@ -63,14 +63,29 @@ _IMPORTS_KERNELS = re.compile(r"^from kernels\.", re.MULTILINE)
 
 _POLL_SECONDS = 0.1
 _MOST_OUTPUT = 1 << 18
-_NICENESS = 10
 
-# Arguments: the parent's process id, the folder of the package `mojo`, the compiler's arguments.
+# For programs of their own, before they import anything.
+LOWER_PRIORITY = """
+def lower_priority(niceness):
+    import os
+    try:
+        os.nice(niceness)
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    except (AttributeError, OSError):
+        pass
+    try:  # where Linux groups processes by their sessions, priorities count within a group alone
+        with open("/proc/self/autogroup", "w") as group:
+            group.write(str(niceness))
+    except OSError:
+        pass
+"""
+# Arguments: the parent's process id, by how much to lower the priority, the folder of the package
+# `mojo`, the compiler's arguments.
 # The compiler is its child, not its successor: when the parent dies the kernel signals only the
 # launcher, and where it does not, the launcher notices that its own parent has changed.
-_LAUNCHER = """
+_LAUNCHER = LOWER_PRIORITY + """
 import ctypes, os, signal, sys, threading, time
-parent, folder, *arguments = sys.argv[1:]
+parent, niceness, folder, *arguments = sys.argv[1:]
 def end_with_parent():
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -80,16 +95,8 @@ def watch():
     os.killpg(0, signal.SIGKILL)
 end_with_parent()
 threading.Thread(target=watch, daemon=True).start()
-try:
-    os.nice(%d)
-    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-except (AttributeError, OSError):
-    pass
-try:  # where Linux groups processes by their sessions, priorities count within a group alone
-    with open("/proc/self/autogroup", "w") as group:
-        group.write("%d")
-except OSError:
-    pass
+if int(niceness):
+    lower_priority(int(niceness))
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -123,8 +130,8 @@ class ToolchainError(Exception):
 
     Attributes:
       kind: ``"missing"`` (no Mojo or C compiler), ``"rejected"`` (an error in the source),
-        ``"crashed"``, ``"killed"`` (from outside, by SIGKILL), ``"timeout"``, ``"disk"`` or
-        ``"ending"`` (the interpreter).
+        ``"crashed"``, ``"killed"`` (from outside, by SIGKILL), ``"timeout"``, ``"disk"``,
+        ``"stopped"`` (by its ``Pace``) or ``"ending"`` (the interpreter).
       output: what the compiler printed.
     """
 
@@ -132,6 +139,31 @@ class ToolchainError(Exception):
         super().__init__(message)
         self.kind = kind
         self.output = output
+
+
+class Pace:
+    """How urgent a build is, and whether it goes on. Both may change while it runs.
+
+    Attributes:
+      urgent: somebody waits for it, so it runs at the usual priority. A build that began at a low
+        one begins anew, as priorities cannot be raised.
+      stopped: it is given up.
+      niceness: by how much its priority is lowered otherwise.
+    """
+
+    niceness = 10
+
+    def __init__(self, urgent: bool = False) -> None:
+        self.urgent = urgent
+        self.stopped = False
+
+    def look(self) -> None:
+        """Called some ten times a second during a build: decides whether it goes on."""
+
+    def has_room(self, builds: int) -> bool:
+        """Whether another build may run beside so many: bounded by the processors that are free of
+        others' work, unless somebody waits."""
+        return builds < crew.cores() if self.urgent else builds + 0.5 <= load.free_cores()
 
 
 def target_cpu() -> str | None:
@@ -151,7 +183,7 @@ def _whole(source: str) -> str:
 
 def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,), *,
                   directory: Path | None = None, target: str | None = None,
-                  seconds: float = 300.0, threads: int = 1) -> None:
+                  seconds: float = 300.0, threads: int = 1, pace: Pace | None = None) -> None:
     """Builds a shared library from the text of a Mojo module.
 
     Args:
@@ -162,12 +194,12 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
       target: the ``--target-cpu``; by default ``MAXJAX_CPU_TARGET``, or else this machine's.
       seconds: the time after which the compiler is killed.
       threads: for the compiler.
+      pace: its priority; by default a low one.
 
     Raises:
       ToolchainError: there is no library, and nothing is left behind.
     """
-    if not any(map(shutil.which, _LINKERS)):
-        raise _no_linker()
+    check_linker()
     folder = (directory or output.parent) / f"building-{os.urandom(12).hex()}"
     try:
         folder.mkdir(mode=0o700)
@@ -178,7 +210,7 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
                      *(["--target-cpu", target] if target else []),
                      *(part for path in include for part in ("-I", str(path))),
                      str(folder / SOURCE_NAME), "-o", str(built)]
-        _run(arguments, folder, seconds)
+        _run(arguments, folder, seconds, pace or Pace())
         if not built.is_file() or not built.stat().st_size:
             raise ToolchainError("crashed", "the Mojo compiler wrote no library")
         os.replace(built, output)
@@ -188,18 +220,52 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(arguments: list[str], folder: Path, seconds: float) -> None:
+def _run(arguments: list[str], folder: Path, seconds: float, pace: Pace) -> None:
     """Runs the compiler to its end.
 
     Raises:
       ToolchainError: it did not succeed.
     """
+    deadline = time.monotonic() + seconds
+    while True:
+        urgent = pace.urgent
+        process = _start(arguments, folder, 0 if urgent else pace.niceness)
+
+        def goes_on(urgent: bool = urgent) -> bool:
+            pace.look()
+            return not pace.stopped and pace.urgent <= urgent
+
+        try:
+            printed, in_time = _listen(process, deadline, goes_on)
+        finally:
+            _end(process)
+            with _lock:
+                _running.pop(process.pid, None)
+        output = printed.decode(errors="replace").strip()
+        if _ending:
+            raise ToolchainError("ending", "the interpreter is ending")
+        if in_time:
+            _judge(process.returncode, output)
+            return
+        if pace.stopped:
+            raise ToolchainError("stopped", "the build was given up for now")
+        if time.monotonic() >= deadline:
+            raise ToolchainError("timeout", f"the Mojo compiler took more than {seconds:g} s",
+                                 output)
+
+
+def _start(arguments: list[str], folder: Path, niceness: int) -> subprocess.Popen:
+    """Starts the compiler.
+
+    Raises:
+      ToolchainError: it cannot be.
+    """
     environment = {**os.environ, "TMPDIR": str(folder),
                    # Builds share nothing, and this cache is unbounded.
                    "MODULAR_CACHE_DIR": str(folder / "cache")}
     environment.setdefault("MODULAR_TELEMETRY_ENABLED", "0")
-    command = [sys.executable, "-I", "-S", "-c", _LAUNCHER % (_NICENESS, _NICENESS, _NO_COMPILER),
-               str(os.getpid()), compiler_folder(), *arguments]
+    command = [sys.executable, "-I", "-S", "-c", _LAUNCHER % _NO_COMPILER,
+               str(os.getpid()), str(niceness), compiler_folder(), *arguments]
     with _lock:
         if _ending:
             raise ToolchainError("ending", "the interpreter is ending")
@@ -211,18 +277,7 @@ def _run(arguments: list[str], folder: Path, seconds: float) -> None:
         except (OSError, ValueError, TypeError) as error:  # TypeError: sys.executable is None
             raise ToolchainError("missing", f"the Mojo compiler cannot be run: {error}") from error
         _running[process.pid] = process, folder
-    try:
-        printed, in_time = _listen(process, time.monotonic() + seconds)
-    finally:
-        _end(process)
-        with _lock:
-            _running.pop(process.pid, None)
-    output = printed.decode(errors="replace").strip()
-    if _ending:
-        raise ToolchainError("ending", "the interpreter is ending")
-    if not in_time:
-        raise ToolchainError("timeout", f"the Mojo compiler took more than {seconds:g} s", output)
-    _judge(process.returncode, output)
+    return process
 
 
 def _judge(code: int, output: str) -> None:
@@ -251,6 +306,12 @@ def _judge(code: int, output: str) -> None:
     raise ToolchainError("rejected", f"the Mojo compiler failed: {found[1]}", output)
 
 
+def check_linker() -> None:
+    """Raises a ToolchainError where there is no C compiler to link with."""
+    if not any(map(shutil.which, _LINKERS)):
+        raise _no_linker()
+
+
 def _no_linker(output: str = "") -> ToolchainError:
     return ToolchainError("missing", "no C compiler, which the Mojo compiler links with: PATH has "
                           f"none of {', '.join(_LINKERS)}", output)
@@ -268,8 +329,10 @@ def compiler_folder() -> str:
     raise ToolchainError("missing", "no Mojo compiler: the package mojo-compiler is not installed")
 
 
-def _listen(process: subprocess.Popen, deadline: float) -> tuple[bytes, bool]:
-    """What the process prints until it ends, and whether it does so before the deadline."""
+def _listen(process: subprocess.Popen, deadline: float,
+            goes_on: Callable[[], bool]) -> tuple[bytes, bool]:
+    """What the process prints until it ends, and whether it does: before the deadline, and while
+    ``goes_on`` says so."""
     assert process.stdout is not None
     stream = process.stdout.fileno()
     poll = select.poll()
@@ -290,7 +353,7 @@ def _listen(process: subprocess.Popen, deadline: float) -> tuple[bytes, bool]:
         elif ended:
             return bytes(printed), True
         ended = ended or process.poll() is not None
-        if not ended and time.monotonic() >= deadline:
+        if not ended and (time.monotonic() >= deadline or not goes_on()):
             return bytes(printed), False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,9 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False,
     c, lower = c_and_lower
     c, b = _inexact("cho_solve", c, b)
     first, second = (0, 2) if lower else (2, 0)
-    return solve_triangular(c, solve_triangular(c, b, trans=first, lower=lower), trans=second,
-                            lower=lower)
+    right = _as_matrices("cho_solve", "c_and_lower", c, b)
+    x = _triangular(c, _triangular(c, right, first, lower), second, lower)
+    return x if right is b else x[..., 0]
 
 
 # --- triangular and general systems ---------------------------------------------------------------
@@ -80,15 +82,32 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False,
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ValueError(f"Invalid 'trans' value {trans}")
     a, b = _inexact("solve_triangular", a, b)
-    vector = b.ndim < a.ndim
-    right = b[..., None] if vector else b
+    right = _as_matrices("solve_triangular", "a", a, b)
+    x = _triangular(a, right, trans, lower, unit_diagonal)
+    return x if right is b else x[..., 0]
+
+
+def _as_matrices(name: str, first: str, a: Array, b: Array) -> Array:
+    """Right sides as matrices: vectors get an axis, also batches of them (with a warning)."""
+    if b.ndim != 1 and (b.ndim != a.ndim - 1 or b.shape[-1] != a.shape[-1]):
+        return b
+    if b.ndim > 1:
+        warnings.warn(
+            f"jax.scipy.linalg.{name}: batched 1D solves with b.ndim > 1 are deprecated, and in "
+            "the future will be treated as a batched 2D solve. Use "
+            f"{name}({first}, b[..., None]).squeeze(-1) to avoid this warning.",
+            FutureWarning, stacklevel=3)
+    return b[..., None]
+
+
+def _triangular(a: Array, right: Array, trans: int | str, lower: bool,
+                unit_diagonal: bool = False) -> Array:
     batch = np.broadcast_shapes(a.shape[:-2], right.shape[:-2])
-    x = lax_linalg.triangular_solve(
+    return lax_linalg.triangular_solve(
         jnp.broadcast_to(a, (*batch, *a.shape[-2:])),
         jnp.broadcast_to(right, (*batch, *right.shape[-2:])), left_side=True, lower=lower,
         transpose_a=trans not in (0, "N"), conjugate_a=trans in (2, "C"),
         unit_diagonal=unit_diagonal)
-    return x[..., 0] if vector else x
 
 
 def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
@@ -287,13 +306,13 @@ def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: float | Non
            [0., 2.]], dtype=float32)
     """
     a, = _inexact("polar", a)
-    if a.ndim != 2:
+    if a.ndim < 2:
         raise ValueError("The input `a` must be a 2-D array.")
     if side not in ("left", "right"):
         raise ValueError(f"The argument `side` must be either 'right' or 'left', got {side!r}")
     if method not in ("qdwh", "svd"):
         raise ValueError(f"Unknown polar decomposition method {method}.")
-    m, n = a.shape
+    m, n = a.shape[-2:]
     if method == "qdwh" and ((side == "right" and m < n) or (side == "left" and m >= n)):
         raise NotImplementedError("method='qdwh' only supports mxn matrices where m < n where "
                                   "side='right' and m >= n side='left', got "
@@ -301,8 +320,8 @@ def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: float | Non
     u, s, vh = lax_linalg.svd(a, full_matrices=False)
     unitary = u @ vh
     if side == "right":
-        return unitary, (_adjoint(vh) * s[None, :].astype(vh.dtype)) @ vh
-    return unitary, (u * s[None, :].astype(u.dtype)) @ _adjoint(u)
+        return unitary, (_adjoint(vh) * s[..., None, :].astype(vh.dtype)) @ vh
+    return unitary, (u * s[..., None, :].astype(u.dtype)) @ _adjoint(u)
 
 
 # --- eigenvalues ----------------------------------------------------------------------------------
@@ -343,7 +362,7 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
         raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got {output=}.")
     a, = _inexact("schur", a)
     if output == "complex":
-        a = a.astype(jnp.result_type(a.dtype, dtypes.complex64))
+        a = a.astype(dtypes.complex_dtype(a.dtype))
     T, Z = lax_linalg.schur(a)
     return T, Z
 
@@ -387,7 +406,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
 
 
 def _complex_schur_form(T: Array, Z: Array) -> tuple[Array, Array]:
-    dtype = jnp.result_type(T, Z, dtypes.complex64)
+    dtype = dtypes.complex_dtype(jnp.result_type(T, Z))
     eps = float(np.finfo(dtypes.real_dtype(dtype)).eps)
     T, Z = T.astype(dtype), Z.astype(dtype)
     size = T.shape[0]

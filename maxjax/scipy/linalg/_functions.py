@@ -84,7 +84,7 @@ def _expm(A: Any, upper_triangular: bool, max_squarings: int) -> Any:
     last = bounds[-1][1]
     squarings = jnp.maximum(0, jnp.ceil(jnp.log2(norm / last)))
     squarings = jnp.where(jnp.isfinite(squarings), squarings, 0).astype(jnp.int32)
-    A = A / (2.0 ** squarings).astype(real)
+    A = A / jnp.ldexp(jnp.ones((), real), squarings).astype(A.dtype)
     choice = jnp.digitize(norm, jnp.array([bound for _, bound in bounds[:-1]], real))
     odd, even = lax.switch(choice, [lambda A, degree=degree: _fraction(A, degree)
                                     for degree, _ in bounds], A)

@@ -44,12 +44,19 @@ def block_diag(*arrs: Any) -> Array:
     return jnp.concatenate(rows, axis=0)
 
 
+# Elsewhere a scalar is a vector of one element.
+_SCALARS_REFUSED = ("hankel",)
+
+
 def _vectors(function: Callable[..., Array]) -> Callable[..., Array]:
     """Applies a function of vectors along the last axes of arrays."""
     @functools.wraps(function)
     def apply(*args: Any, **options: Any) -> Array:
         check_arraylike(function.__name__, *[x for x in args if x is not None])
-        arrays = [None if x is None else jnp.asarray(x) for x in args]
+        name = function.__name__
+        if name in _SCALARS_REFUSED and any(x is not None and not jnp.ndim(x) for x in args):
+            raise ValueError(f"{name}: c must be at least 1-dimensional, got a scalar.")
+        arrays = [None if x is None else jnp.atleast_1d(jnp.asarray(x)) for x in args]
         if all(x is None or x.ndim == 1 for x in arrays):
             return function(*arrays, **options)
         given = [x for x in arrays if x is not None]
@@ -114,7 +121,8 @@ def companion(a: Any) -> Array:
     """
     a, = promote_inexact("companion", a)
     if a.shape[0] < 2:
-        raise ValueError("The length of `a` must be at least 2.")
+        raise ValueError("The length of `a` along the last axis must be at least 2; got shape "
+                         f"{a.shape}.")
     row = -a[1:] / a[0]
     return jnp.concatenate([row[None], jnp.eye(a.shape[0] - 2, a.shape[0] - 1, dtype=a.dtype)])
 
@@ -139,6 +147,9 @@ def fiedler_companion(a: Any) -> Array:
            [ 1.,  0.]], dtype=float32)
     """
     a, = promote_inexact("fiedler_companion", a)
+    if not a.shape[0]:
+        raise ValueError("fiedler_companion requires the last axis of 'a' to have nonzero length, "
+                         f"but got an array of shape {a.shape}.")
     if a.shape[0] <= 1:
         return jnp.zeros((0, 0), a.dtype)
     if a.shape[0] == 2:
@@ -178,11 +189,18 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
     """
     a = jnp.asarray(a)
     if n <= 0:
-        raise ValueError("n must be a positive integer.")
-    if a.ndim != 1 or a.size == 0:
-        raise ValueError("convolution_matrix expects a one-dimensional array, not empty")
+        raise ValueError(f"n must be a positive integer; got {n}.")
+    if not a.ndim:
+        raise ValueError("convolution_matrix: a must be at least 1-dimensional, got a scalar.")
+    if not a.shape[-1]:
+        raise ValueError(f"len(a) must be at least 1; got shape {a.shape}.")
     if mode not in ("full", "valid", "same"):
-        raise ValueError("'mode' argument must be one of ('full', 'valid', 'same')")
+        raise ValueError(f"mode must be one of 'full', 'valid', 'same'; got {mode!r}.")
+    return _convolution_matrix(a, n=n, mode=mode)
+
+
+@_vectors
+def _convolution_matrix(a: Any, *, n: int, mode: str) -> Array:
     m = a.shape[0]
     column = jnp.pad(a, (0, n - 1))
     whole = toeplitz(column, jnp.pad(a[:1], (0, n - 1)))
@@ -202,6 +220,9 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     """
     if scale not in (None, "sqrtn", "n"):
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; {scale!r} is not valid.")
+    if dtype is not None and not dtypes.is_complex(dtypes.as_dtype(dtype)):
+        raise ValueError(
+            f"dtype must be a complex floating-point type; got {dtypes.as_dtype(dtype)}.")
     index = np.arange(n)
     matrix = np.exp(-2j * np.pi / n * ((index[:, None] * index) % n)) if n else np.zeros((0, 0))
     matrix = matrix / {None: 1, "sqrtn": math.sqrt(n), "n": n}[scale]
@@ -216,7 +237,7 @@ def hadamard(n: int, dtype: Any = int) -> Array:
            [ 1, -1]], dtype=int32)
     """
     if n < 1 or n & (n - 1):
-        raise ValueError("n must be an positive integer, and n must be a power of 2")
+        raise ValueError(f"n must be a positive power of 2; got {n}.")
     matrix = np.ones((1, 1), np.int64)
     while matrix.shape[0] < n:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
@@ -229,6 +250,8 @@ def helmert(n: int, full: bool = False) -> Array:
     >>> jax.scipy.linalg.helmert(2)
     Array([[ 0.70710677, -0.70710677]], dtype=float32)
     """
+    if n <= 0:
+        raise ValueError(f"n must be a positive integer; got {n}.")
     matrix = np.tril(np.ones((n, n)), -1) - np.diag(np.arange(n))
     index = np.arange(n)
     matrix[0] = 1
@@ -269,8 +292,8 @@ def pascal(n: int, kind: str | None = None) -> Array:
     if kind is None:
         kind = "symmetric"
     if kind not in ("symmetric", "lower", "upper"):
-        raise ValueError(f"Expected kind to be on of: {{'symmetric', 'lower', 'upper'}}, "
-                         f"got: {kind!r}.")
+        raise ValueError("Expected kind to be on of: ['symmetric', 'lower', 'upper']; "
+                         f"got {kind}")
     return _float(scipy_linalg.pascal(n, kind=kind, exact=True))
 
 
@@ -284,6 +307,6 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     if kind is None:
         kind = "symmetric"
     if kind not in ("symmetric", "lower", "upper"):
-        raise ValueError(f"Expected kind to be on of: {{'symmetric', 'lower', 'upper'}}, "
-                         f"got: {kind!r}.")
+        raise ValueError("Expected kind to be one of: ['symmetric', 'lower', 'upper']; "
+                         f"got {kind}")
     return _float(scipy_linalg.invpascal(n, kind=kind, exact=True))

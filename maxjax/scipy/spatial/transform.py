@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from maxjax import numpy as jnp
 from maxjax import random
 from maxjax._base.missing import explain_missing_names
@@ -198,7 +196,7 @@ class Rotation(NamedTuple):
 
     def inv(self) -> Rotation:
         """The inverse rotations."""
-        return Rotation(self.quat * np.array([-1, -1, -1, 1], self.quat.dtype))
+        return Rotation(jnp.concatenate([-self.quat[..., :3], self.quat[..., 3:]], -1))
 
     def magnitude(self) -> Array:
         """The angles, from 0 to pi."""
@@ -208,7 +206,7 @@ class Rotation(NamedTuple):
         """The rotation with the least mean square distance to all."""
         quat = self.quat if not self.single else self.quat[None]
         weights = jnp.ones(quat.shape[0], quat.dtype) if weights is None else _inexact(weights)
-        _, vectors = jnp.linalg.eigh((quat.T * weights) @ quat)
+        _, vectors = jnp.linalg.eigh((quat.T * weights[None]) @ quat)
         return Rotation(vectors[:, -1])
 
     # --- taking them apart ---

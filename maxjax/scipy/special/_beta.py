@@ -313,7 +313,7 @@ def _exact_poch(z: Any, m: Any, s: Any, s_low: Any) -> Array:
     """poch in float64, to the last places, for z > 0 and s = z + m > 0."""
     x, x_low, x_factor, x_slope = _shifted(z, 0.0)
     y, y_low, y_factor, y_slope = _shifted(s, s_low)
-    step, step_low = _sum(m, 8.0 * (s < 8) - 8.0 * (z < 8))
+    step, step_low = _sum(m, jnp.where(s < 8, 8.0, 0.0) - jnp.where(z < 8, 8.0, 0.0))
     h = _bend(x, step, y)
     v = jnp.abs(step / (x + y))
     bent = (v > 1 / 3) | (v * jnp.abs(step) >= _NEAR)

@@ -216,7 +216,7 @@ def multigammaln(a: Any, d: Any) -> Array:
     d = int(concrete(d, "d argument of multigammaln"))
     a, = operands("multigammaln", a)
     constant = 0.25 * d * (d - 1) * math.log(math.pi)
-    parts = jnp.expand_dims(a, -1) - jnp.arange(d) / 2
+    parts = jnp.expand_dims(a, -1) - (jnp.arange(d, dtype=a.dtype) / 2)[(None,) * a.ndim]
     return jnp.sum(gammaln(parts), axis=-1) + constant
 
 

@@ -80,7 +80,7 @@ def wofz(z: Any) -> Array:
     """
     z, = operands("wofz", z)
     if not dtypes.is_complex(z.dtype):
-        z = z.astype(jnp.result_type(z, dtypes.complex64))
+        z = z.astype(dtypes.complex_dtype(z.dtype))
     return _wofz(z)
 
 

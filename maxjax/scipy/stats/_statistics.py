@@ -85,7 +85,7 @@ def _ranks(x: Any, method: str) -> Any:
     if method == "min":
         return lowest + 1
     if method == "average":
-        return 0.5 * (highest + lowest + 1)
+        return 0.5 * (highest + lowest + 1).astype(jnp.result_type(float))
     raise ValueError(f"unknown method '{method}'")
 
 

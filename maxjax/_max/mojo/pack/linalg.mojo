@@ -462,8 +462,9 @@ def substitute[
                 some[1](j * x_column)
 
 
-# Up to this size the loops above are faster than BLAS.
-comptime SMALL = 16
+# Up to this size the loops above are faster than BLAS, which begins to use threads of its own; where
+# columns are not contiguous, a quarter of it.
+comptime SMALL = 64
 
 
 struct Triangular[T: DType, words: Int, Own: DType](Routine):
@@ -491,7 +492,7 @@ struct Triangular[T: DType, words: Int, Own: DType](Routine):
         self.lower = call.integer(5) != 0
         self.form = call.integer(6)
         self.unit = call.integer(7) != 0
-        self.own = call.integer(9) != 0 and self.n <= SMALL
+        self.own = call.integer(9) != 0 and self.n <= (SMALL if self.left else SMALL // 4)
         self.work = Work(LINE)
         self.one = self.work.array(LINE)
         fill(self.one, LINE, 0)

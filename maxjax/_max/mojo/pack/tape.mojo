@@ -125,8 +125,10 @@ def tape_switch(slots: Slots, args: Args) abi("C"):
 
 @export("tape_copy_bytes")
 def tape_copy_bytes(slots: Slots, args: Args) abi("C"):
-    """Copies bytes. Operands: from, to. Integers: how many."""
-    unsafe_memcpy(dest=address(slots, args, 1), src=address(slots, args, 0), count=integer(args, 4))
+    """Copies bytes, unless they are there. Operands: from, to. Integers: how many."""
+    var source, target = address(slots, args, 0), address(slots, args, 1)
+    if source != target:
+        unsafe_memcpy(dest=target, src=source, count=integer(args, 4))
 
 
 @export("crew_open")

@@ -1,0 +1,66 @@
+"""Layouts of arrays in memory, and the pairs of a layout and a sharding."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+from maxjax._base.shardings import Sharding
+
+
+class _Auto:
+    def __repr__(self) -> str:
+        return "AUTO"
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """The order of an array's axes in memory, from the outermost to the innermost.
+
+    Args:
+      major_to_minor: a permutation of the axes.
+
+    >>> Layout((1, 0))
+    Layout(major_to_minor=(1, 0), tiling=None, sub_byte_element_size_in_bits=0)
+    """
+
+    major_to_minor: tuple[int, ...]
+    tiling: tuple[tuple[int, ...], ...] | None = None
+    sub_byte_element_size_in_bits: int = 0
+    AUTO: ClassVar[Any] = _Auto()
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """A layout together with a sharding.
+
+    Raises:
+      TypeError: ``layout`` is not a layout.
+      ValueError: there is a layout but no sharding.
+
+    >>> Format(jax.experimental.layout.Layout.AUTO)
+    Format(layout=AUTO, sharding=None)
+    """
+
+    layout: Any = None
+    sharding: Any = None
+
+    def __post_init__(self) -> None:
+        if not (self.layout is None or self.layout is Layout.AUTO
+                or isinstance(self.layout, Layout)):
+            raise TypeError(
+                "Invalid value received for the layout argument. Expected values are `None`, "
+                f"`Layout.AUTO` or an instance of `Layout`. Got {self.layout} of type "
+                f"{type(self.layout)}")
+        if isinstance(self.layout, Layout) and self.sharding is None:
+            raise ValueError(
+                f"Sharding has to be concrete when layout is of type {Layout}. Please pass a "
+                "`jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the "
+                f"sharding argument. Got sharding {self.sharding}")
+
+
+def row_major(rank: int, sharding: Sharding | None) -> Format:
+    """How an array of maxjax lies in memory; without a sharding it is not known where."""
+    if sharding is None:
+        return Format()
+    return Format(Layout(tuple(range(rank)), ()), sharding)

@@ -1,0 +1,583 @@
+"""Jaxprs as StableHLO text: the operations that lowerings call, each a line or a few.
+
+What StableHLO has an operation for is said in it (``rules.py``); every other primitive by what it
+is lowered to for the compilers, or else as a call of ``maxjax.<primitive>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.control_flow import Role, Structure
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.primitive import Primitive
+from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
+from maxjax._primitives.random_bits import PARITY, ROTATIONS
+from maxjax._stablehlo.text import boolean, dense, element_type, integers, listed, tensor_type
+
+BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "rem": "remainder",
+    "max": "maximum", "min": "minimum", "pow": "power", "atan2": "atan2", "and": "and", "or": "or",
+    "xor": "xor", "shift_left": "shift_left",
+    "shift_right_arithmetic": "shift_right_arithmetic",
+    "shift_right_logical": "shift_right_logical",
+}
+UNARY = {
+    "neg": "negate", "abs": "abs", "sign": "sign", "ceil": "ceil", "floor": "floor",
+    "round_half_even": "round_nearest_even", "round": "round_nearest_even",
+    "round_half_away": "round_nearest_afz", "exp": "exponential",
+    "expm1": "exponential_minus_one", "log": "log", "log1p": "log_plus_one", "sqrt": "sqrt",
+    "rsqrt": "rsqrt", "cbrt": "cbrt", "logistic": "logistic", "sin": "sine", "cos": "cosine",
+    "tan": "tan", "tanh": "tanh", "not": "not", "population_count": "popcnt",
+    "clz": "count_leading_zeros",
+}
+# Of the dialect that XLA expands: JAX uses it as well.
+CLIENT = {
+    "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan",
+    "atanh": "atanh", "bessel_i1e": "bessel_i1e", "cosh": "cosh", "digamma": "digamma",
+    "erf": "erf", "erf_inv": "erf_inv", "erfc": "erfc", "lgamma": "lgamma", "sinh": "sinh",
+    "nextafter": "next_after", "zeta": "zeta", "polygamma": "polygamma",
+}
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_SHORT = frozenset([f"stablehlo.{name}" for name in (*BINARY.values(), *UNARY.values())])
+_COMBINERS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "and": "and",
+              "or": "or", "xor": "xor", "add": "add", "mul": "multiply"}
+
+
+class Value(NamedTuple):
+    """A value of the text."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def type(self) -> str:
+        return tensor_type(self.shape, self.dtype)
+
+
+Rule = Callable[..., Any]
+
+
+class Emitter(Lowering):
+    """Writes one function.
+
+    Args:
+      rules: primitives that are written otherwise than they are lowered.
+    """
+
+    def __init__(self, rules: dict[Primitive, Rule]):
+        self.rules = rules
+        self.lines: list[str] = []
+        self.depth = 0
+        self._count = 0
+
+    # --- lines ---
+    def rule_of(self, primitive: Primitive) -> Any:
+        rule: Any = self.rules.get(primitive, primitive.lower)
+
+        def written(_: Emitter, *xs: Value, **params: Any) -> Any:
+            """By its rule, or as a call of maxjax where that cannot say it."""
+            lines, count, avals = len(self.lines), self._count, (self.in_avals, self.out_avals)
+            try:
+                if rule is not None:
+                    return rule(self, *xs, **params)
+            except LoweringError:
+                del self.lines[lines:]
+                self._count = count
+                self.in_avals, self.out_avals = avals
+            results = self.emit_all(
+                "stablehlo.custom_call", xs, [
+                    (aval.shape, dtypes.physical(aval.dtype)) for aval in self.out_avals],
+                f'call_target_name = "maxjax.{primitive.name}"')
+            return results if primitive.multiple_results else results[0]
+
+        return written
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " * self.depth + text)
+
+    def value(self, shape: Sequence[int], dtype: Any) -> Value:
+        name = f"%{self._count}"
+        self._count += 1
+        return Value(name, tuple(map(int, shape)), np.dtype(dtype))
+
+    def emit(self, operation: str, operands: Sequence[Value], shape: Sequence[int], dtype: Any,
+             attributes: str = "") -> Value:
+        """One operation with one result; elementwise ones in their short form."""
+        if operation in _SHORT and {x.type for x in operands} == {tensor_type(shape, dtype)}:
+            result = self.value(shape, dtype)
+            self.line(f"{result.name} = {operation} {', '.join([x.name for x in operands])} : "
+                      f"{result.type}")
+            return result
+        result, = self.emit_all(operation, operands, [(shape, dtype)], attributes)
+        return result
+
+    def emit_all(self, operation: str, operands: Sequence[Value],
+                 results: Sequence[tuple[Sequence[int], Any]], attributes: str = "",
+                 regions: Sequence[Callable[[], None]] = ()) -> list[Value]:
+        """One operation, with regions that functions write."""
+        names = ", ".join([x.name for x in operands])
+        count = self._count
+        self._count += 1
+        made = [Value(f"%{count}" if len(results) == 1 else f"%{count}#{number}",
+                      tuple(map(int, shape)), np.dtype(dtype))
+                for number, (shape, dtype) in enumerate(results)]
+        name = f"%{count}" if len(results) == 1 else f"%{count}:{len(results)}"
+        types = (f"({', '.join([x.type for x in operands])}) -> "
+                 f"({', '.join([x.type for x in made])})")
+        properties = f" <{{{attributes}}}>" if attributes else ""
+        head = (f"{name} = " if made else "") + f'"{operation}"({names}){properties}'
+        if not regions:
+            self.line(f"{head} : {types}")
+            return made
+        self.line(f"{head} ({{")
+        for number, region in enumerate(regions):
+            if number:
+                self.line("}, {")
+            self.depth += 1
+            region()
+            self.depth -= 1
+        self.line(f"}}) : {types}")
+        return made
+
+    def region(self, arguments: Sequence[tuple[Sequence[int], Any]],
+               body: Callable[..., Sequence[Value]]) -> Callable[[], None]:
+        """A block with arguments, which returns what ``body`` of them gives."""
+        def write() -> None:
+            values = [self.value(shape, dtype) for shape, dtype in arguments]
+            if values:
+                listed_arguments = ", ".join([f"{x.name}: {x.type}" for x in values])
+                self.line(f"^bb0({listed_arguments}):")
+            self.returned(body(*values))
+        return write
+
+    def returned(self, results: Sequence[Value], operation: str = "stablehlo.return") -> None:
+        names, types = ", ".join([x.name for x in results]), ", ".join([x.type for x in results])
+        self.line(f'"{operation}"({names}) : ({types}) -> ()')
+
+    # --- what is known of a value ---
+    def shape(self, x: Value) -> tuple[int, ...]:
+        return x.shape
+
+    def dtype(self, x: Value) -> np.dtype:
+        return x.dtype
+
+    def is_float(self, x: Value) -> bool:
+        return dtypes.is_floating(x.dtype)
+
+    # --- constants ---
+    def constant(self, value: Any) -> Value:
+        value = np.asarray(value)
+        value = value.astype(dtypes.physical(value.dtype), copy=False)
+        result = self.value(value.shape, value.dtype)
+        self.line(f"{result.name} = stablehlo.constant {dense(value)} : {result.type}")
+        return result
+
+    def scalar(self, value: Any, like: Value) -> Value:
+        return self.constant(np.asarray(value, like.dtype))
+
+    def full(self, shape: Sequence[int], value: Any, dtype: Any) -> Value:
+        return self.broadcast(self.constant(np.asarray(value, dtypes.physical(dtype))), shape, ())
+
+    def full_like(self, x: Value, value: Any) -> Value:
+        return self.full(x.shape, value, x.dtype)
+
+    def iota(self, dtype: Any, shape: Sequence[int], dimension: int) -> Value:
+        kind = dtypes.physical(dtype)
+        if kind == np.bool_:
+            return self.convert(self.iota(np.int32, shape, dimension), kind)
+        return self.emit("stablehlo.iota", (), shape, kind, f"iota_dimension = {dimension} : i64")
+
+    # --- elementwise ---
+    def aligned(self, xs: Sequence[Value]) -> list[Value]:
+        """The operands, broadcast to their common shape as NumPy does."""
+        shape = np.broadcast_shapes(*[x.shape for x in xs])
+        return [self.spread(x, shape) for x in xs]
+
+    def spread(self, x: Value, shape: Sequence[int]) -> Value:
+        if x.shape == tuple(shape):
+            return x
+        ahead = len(shape) - len(x.shape)
+        kept = [dim for dim, size in enumerate(x.shape) if size == shape[dim + ahead]]
+        if len(kept) < len(x.shape):
+            x = self.reshape(x, [x.shape[dim] for dim in kept])
+        return self.broadcast(x, shape, [dim + ahead for dim in kept])
+
+    def native(self, name: str, *xs: Value) -> Value:
+        return self.kernel(name, *xs)
+
+    def kernel(self, name: str, *xs: Value, out_dtype: Any = None) -> Value:
+        operands = self.aligned(xs)
+        shape, dtype = operands[0].shape, operands[0].dtype
+        if name in COMPARISONS:
+            return self.compare(name, *operands)
+        if name == "is_finite":
+            return self.emit("stablehlo.is_finite", operands, shape, np.bool_)
+        if name in ("convert", "bitcast"):
+            return getattr(self, name)(operands[0], out_dtype)
+        if name == "exp2":
+            return self.kernel("exp", self.kernel("mul", operands[0],
+                                                  self.scalar(np.log(2), operands[0])))
+        if name in BINARY or name in UNARY:
+            return self.emit(f"stablehlo.{BINARY.get(name) or UNARY[name]}", operands, shape, dtype)
+        if name in CLIENT:
+            return self.emit(f"chlo.{CLIENT[name]}", operands, shape, dtype)
+        raise LoweringError(f"StableHLO has no operation {name}")
+
+    def compare(self, direction: str, x: Value, y: Value, *, total: bool = False) -> Value:
+        """Elementwise; ``total``: of floats, in IEEE's total order."""
+        if dtypes.is_floating(x.dtype) or x.dtype.kind == "c":
+            kind = "TOTALORDER" if total else "FLOAT"
+        else:
+            kind = "UNSIGNED" if element_type(x.dtype).startswith(("u", "i1>")) \
+                or x.dtype == np.bool_ else "SIGNED"
+        return self.emit(
+            "stablehlo.compare", [x, y], x.shape, np.bool_,
+            f"compare_type = #stablehlo<comparison_type {kind}>, "
+            f"comparison_direction = #stablehlo<comparison_direction {direction.upper()}>")
+
+    def select(self, which: Value, cases: Sequence[Value]) -> Value:
+        if len(cases) == 1:
+            return cases[0]
+        if which.dtype == np.bool_:
+            no, yes = self.aligned(cases)
+            which = self.spread(which, yes.shape)
+            return self.emit("stablehlo.select", [which, yes, no], yes.shape, yes.dtype)
+        result = cases[-1]
+        for number in range(len(cases) - 2, -1, -1):
+            chosen = self.native("le", which, self.scalar(number, which))
+            result = self.select(chosen, [result, cases[number]])
+        return result
+
+    def convert(self, x: Value, dtype: Any) -> Value:
+        kind = dtypes.physical(np.dtype(dtype))
+        if x.dtype == kind:
+            return x
+        if kind == np.bool_:
+            return self.native("ne", x, self.scalar(0, x))
+        if x.dtype.kind == "c" and kind.kind != "c":
+            x = self.emit("stablehlo.real", [x], x.shape, np.empty(0, x.dtype).real.dtype)
+        return x if x.dtype == kind else self.emit("stablehlo.convert", [x], x.shape, kind)
+
+    def bitcast(self, x: Value, dtype: Any) -> Value:
+        """The same bits; a narrower dtype adds a last dimension, a wider one removes it."""
+        kind = dtypes.physical(dtype)
+        if x.dtype == kind:
+            return x
+        shape = x.shape
+        if kind.itemsize < x.dtype.itemsize:
+            shape = (*shape, x.dtype.itemsize // kind.itemsize)
+        elif kind.itemsize > x.dtype.itemsize:
+            shape = shape[:-1]
+        return self.emit("stablehlo.bitcast_convert", [x], shape, kind)
+
+    # --- shapes ---
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        return x if x.shape == tuple(shape) else self.emit(
+            "stablehlo.reshape", [x], shape, x.dtype)
+
+    def broadcast(self, x: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
+        if x.shape == tuple(shape) and list(dims) == list(range(len(shape))):
+            return x
+        return self.emit("stablehlo.broadcast_in_dim", [x], shape, x.dtype,
+                         f"broadcast_dimensions = {integers(dims)}")
+
+    def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
+        if list(permutation) == list(range(len(x.shape))):
+            return x
+        return self.emit("stablehlo.transpose", [x], [x.shape[dim] for dim in permutation],
+                         x.dtype, f"permutation = {integers(permutation)}")
+
+    def concatenate(self, xs: Sequence[Value], axis: int) -> Value:
+        shape = list(xs[0].shape)
+        shape[axis] = sum([x.shape[axis] for x in xs])
+        return self.emit("stablehlo.concatenate", xs, shape, xs[0].dtype,
+                         f"dimension = {axis} : i64")
+
+    def slice(self, x: Value, starts: Sequence[int], limits: Sequence[int],
+              strides: Sequence[int] | None) -> Value:
+        strides = strides or (1,) * len(starts)
+        shape = [max(0, -(-(limit - start) // step))
+                 for start, limit, step in zip(starts, limits, strides, strict=True)]
+        return self.emit("stablehlo.slice", [x], shape, x.dtype,
+                         f"start_indices = {integers(starts)}, limit_indices = {integers(limits)}, "
+                         f"strides = {integers(strides)}")
+
+    def pad(self, x: Value, value: Value, config: Sequence[Any]) -> Value:
+        shape = [low + high + size + max(0, size - 1) * interior
+                 for size, (low, high, interior) in zip(x.shape, config, strict=True)]
+        low, high, interior = zip(*config, strict=True) if config else ((), (), ())
+        return self.emit("stablehlo.pad", [x, value], shape, x.dtype,
+                         f"edge_padding_low = {integers(low)}, "
+                         f"edge_padding_high = {integers(high)}, "
+                         f"interior_padding = {integers(interior)}")
+
+    def reverse(self, x: Value, dimensions: Sequence[int]) -> Value:
+        return self.emit("stablehlo.reverse", [x], x.shape, x.dtype,
+                         f"dimensions = {integers(dimensions)}")
+
+    # --- reductions and products ---
+    def combiner(self, kind: str, dtype: Any) -> Callable[[], None]:
+        """The region that combines two elements."""
+        return self.region([((), dtype)] * 2, lambda x, y: [
+            self.emit(f"stablehlo.{_COMBINERS[kind]}", [x, y], (), dtype)])
+
+    def identity(self, kind: str, dtype: Any) -> Value:
+        return self.constant(np.asarray(reduction_identity(kind, dtype), dtype))
+
+    def reduce(self, kind: str, x: Value, axes: Sequence[int]) -> Value:
+        shape = [size for dim, size in enumerate(x.shape) if dim not in axes]
+        result, = self.emit_all(
+            "stablehlo.reduce", [x, self.identity(kind, x.dtype)], [(shape, x.dtype)],
+            f"dimensions = {integers(axes)}", [self.combiner(kind, x.dtype)])
+        return result
+
+    def argreduce(self, kind: str, x: Value, axis: int, dtype: Any) -> Value:
+        """The first index of the extreme, or of a NaN."""
+        index = np.dtype(dtype)
+        places = self.iota(index, x.shape, axis)
+        shape = [size for dim, size in enumerate(x.shape) if dim != axis]
+
+        def better(x0: Value, i0: Value, x1: Value, i1: Value) -> Sequence[Value]:
+            wins = self.compare("gt" if kind == "max" else "lt", x0, x1)
+            if dtypes.is_floating(x0.dtype):
+                wins = self.kernel("or", wins, self.compare("ne", x0, x0))
+            ties = self.kernel("and", self.compare("eq", x0, x1), self.compare("lt", i0, i1))
+            first = self.kernel("or", wins, ties)
+            return [self.select(wins, [x1, x0]), self.select(first, [i1, i0])]
+
+        start = [self.identity(kind, x.dtype), self.constant(np.asarray(0, index))]
+        scalars = [((), x.dtype), ((), index)]
+        return self.emit_all(
+            "stablehlo.reduce", [x, places, *start], [(shape, x.dtype), (shape, index)],
+            f"dimensions = {integers([axis])}", [self.region(scalars * 2, better)])[1]
+
+    def windows(self, kind: str, x: Value, shape: Sequence[int], window: Sequence[int],
+                strides: Sequence[int], padding: Sequence[Sequence[int]],
+                base_dilation: Sequence[int], window_dilation: Sequence[int]) -> Value:
+        """A reduction over windows."""
+        pads = ", ".join([listed(pair) for pair in padding])
+        result, = self.emit_all(
+            "stablehlo.reduce_window", [x, self.identity(kind, x.dtype)], [(shape, x.dtype)],
+            f"window_dimensions = {integers(window)}, window_strides = {integers(strides)}, "
+            f"base_dilations = {integers(base_dilation)}, "
+            f"window_dilations = {integers(window_dilation)}, "
+            f"padding = dense<[{pads}]> : tensor<{len(window)}x2xi64>",
+            [self.combiner(kind, x.dtype)])
+        return result
+
+    def cumulative(self, kind: str, x: Value, axis: int, reverse: bool) -> Value:
+        size = x.shape[axis]
+        if not size:
+            return x
+        rank = len(x.shape)
+        window, padding = [1] * rank, [(0, 0)] * rank
+        window[axis] = size
+        padding[axis] = (0, size - 1) if reverse else (size - 1, 0)
+        return self.windows(kind, x, x.shape, window, [1] * rank, padding, [1] * rank, [1] * rank)
+
+    def dot(self, a: Value, b: Value, contracting: Sequence[Sequence[int]],
+            batching: Sequence[Sequence[int]], dtype: Any) -> Value:
+        shape = [a.shape[dim] for dim in batching[0]]
+        for x, used in ((a, (*contracting[0], *batching[0])), (b, (*contracting[1], *batching[1]))):
+            shape += [size for dim, size in enumerate(x.shape) if dim not in used]
+        return self.emit(
+            "stablehlo.dot_general", [a, b], shape, dtype,
+            f"dot_dimension_numbers = #stablehlo.dot<"
+            f"lhs_batching_dimensions = {listed(batching[0])}, "
+            f"rhs_batching_dimensions = {listed(batching[1])}, "
+            f"lhs_contracting_dimensions = {listed(contracting[0])}, "
+            f"rhs_contracting_dimensions = {listed(contracting[1])}>")
+
+    def matmul(self, a: Value, b: Value, transpose_a: bool = False,
+               transpose_b: bool = False) -> Value:
+        rank = len(a.shape)
+        batch = range(rank - 2)
+        return self.dot(a, b, ([rank - 2 if transpose_a else rank - 1],
+                               [rank - 1 if transpose_b else rank - 2]), (batch, batch), a.dtype)
+
+    # --- indexing ---
+    def gather_rows(self, x: Value, indices: Any, axis: int) -> Value:
+        if isinstance(indices, np.ndarray):
+            indices = self.constant(indices)
+        rank, ahead = len(indices.shape), axis
+        shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])
+        offsets = [*range(ahead), *range(ahead + rank, len(shape))]
+        sizes = [1 if dim == axis else size for dim, size in enumerate(x.shape)]
+        return self.emit(
+            "stablehlo.gather", [x, indices], shape, x.dtype,
+            f"dimension_numbers = #stablehlo.gather<offset_dims = {listed(offsets)}, "
+            f"collapsed_slice_dims = [{axis}], start_index_map = [{axis}], "
+            f"index_vector_dim = {rank}>, slice_sizes = {integers(sizes)}, "
+            "indices_are_sorted = false")
+
+    def scatter(self, kind: str, x: Value, indices: Value, updates: Value, numbers: str,
+                is_sorted: bool = False, unique: bool = False) -> Value:
+        def combine(old: Value, new: Value) -> Sequence[Value]:
+            return [new] if kind == "set" else [
+                self.emit(f"stablehlo.{_COMBINERS[kind]}", [old, new], (), x.dtype)]
+
+        result, = self.emit_all(
+            "stablehlo.scatter", [x, indices, updates], [(x.shape, x.dtype)],
+            f"scatter_dimension_numbers = #stablehlo.scatter<{numbers}>, "
+            f"indices_are_sorted = {boolean(is_sorted)}, unique_indices = {boolean(unique)}",
+            [self.region([((), x.dtype)] * 2, combine)])
+        return result
+
+    def scatter_rows(self, kind: str, x: Value, rows: Value, updates: Value) -> Value:
+        """``x`` (rows, width), updates (count, width) combined in at positions (count,)."""
+        if kind == "sub":
+            kind, updates = "add", self.native("neg", updates)
+        return self.scatter(
+            kind, x, rows, updates,
+            "update_window_dims = [1], inserted_window_dims = [0], "
+            "scatter_dims_to_operand_dims = [0], index_vector_dim = 1")
+
+    # --- sorting ---
+    def sort(self, xs: Sequence[Value], dimension: int, num_keys: int, is_stable: bool = True
+             ) -> list[Value]:
+        """Sorts along a dimension by the first operands; NaN last, zeros equal."""
+        def canonical(x: Value) -> Value:
+            if not dtypes.is_floating(x.dtype):
+                return x
+            x = self.select(self.compare("eq", x, self.scalar(0, x)), [x, self.scalar(0, x)])
+            return self.select(self.compare("ne", x, x), [x, self.scalar(np.nan, x)])
+
+        def keys_of(x: Value) -> list[Value]:
+            if x.dtype.kind != "c":
+                return [canonical(x)]
+            part = np.empty(0, x.dtype).real.dtype
+            return [canonical(self.emit(f"stablehlo.{name}", [x], (), part))
+                    for name in ("real", "imag")]
+
+        def before(*pairs: Value) -> Sequence[Value]:
+            result = None
+            for number in reversed(range(num_keys)):
+                left, right = keys_of(pairs[2 * number]), keys_of(pairs[2 * number + 1])
+                for x, y in reversed([*zip(left, right, strict=True)]):
+                    less = self.compare("lt", x, y, total=True)
+                    if result is not None:
+                        equal = self.compare("eq", x, y, total=True)
+                        less = self.kernel("or", less, self.kernel("and", equal, result))
+                    result = less
+            assert result is not None
+            return [result]
+
+        scalars = [((), x.dtype) for x in xs for _ in range(2)]
+        return self.emit_all(
+            "stablehlo.sort", xs, [(x.shape, x.dtype) for x in xs],
+            f"dimension = {dimension} : i64, is_stable = {boolean(is_stable)}",
+            [self.region(scalars, before)])
+
+    def sort_permutation(self, x: Value) -> Value:
+        return self.sort([x, self.iota(np.int32, x.shape, 1)], 1, 1)[1]
+
+    def threefry(self, key0: Value, key1: Value, counter0: Value, counter1: Value) -> list[Value]:
+        """Twenty rounds, a key word added after every four."""
+        first, second = (self.spread(x, counter0.shape) for x in (key0, key1))
+        last = self.kernel("xor", self.kernel("xor", first, second), self.scalar(PARITY, first))
+        keys = (first, second, last)
+        x, y = self.kernel("add", counter0, first), self.kernel("add", counter1, second)
+        for step in range(5):
+            for rotation in ROTATIONS[step % 2]:
+                x = self.kernel("add", x, y)
+                turned = self.kernel(
+                    "or", self.kernel("shift_left", y, self.scalar(rotation, y)),
+                    self.kernel("shift_right_logical", y, self.scalar(32 - rotation, y)))
+                y = self.kernel("xor", x, turned)
+            x = self.kernel("add", x, keys[(step + 1) % 3])
+            y = self.kernel("add", self.kernel("add", y, keys[(step + 2) % 3]),
+                            self.scalar(step + 1, y))
+        return [x, y]
+
+    # --- control flow ---
+    def inside(self, closed: ClosedJaxpr, values: Sequence[Value]) -> list[Value]:
+        return self.lower_closed(closed, values)
+
+    def control_flow(self, name: str, flow: Structure, operands: Sequence[Value]) -> list[Value]:
+        if not flow.is_loop:
+            return self._choice(flow, operands)
+        if flow.predicate is not None:
+            return self._while(flow, operands)
+        return self._scan(flow, operands)
+
+    def _choice(self, flow: Structure, operands: Sequence[Value]) -> list[Value]:
+        index = self.convert(operands[flow.index[0]], np.int32)
+        results = [(aval.shape, dtypes.physical(aval.dtype)) for aval in flow.out_avals()]
+
+        def region(body: Any) -> Callable[[], None]:
+            return self.region([], lambda: self.inside(
+                body.jaxpr, [operands[number] for number in body.takes]))
+
+        return self.emit_all("stablehlo.case", [index], results,
+                             regions=[region(body) for body in flow.bodies])
+
+    def _while(self, flow: Structure, operands: Sequence[Value]) -> list[Value]:
+        body, = flow.producers
+        predicate = flow.predicate
+        assert predicate is not None
+        types = [(x.shape, x.dtype) for x in operands]
+
+        def condition(*values: Value) -> Sequence[Value]:
+            return self.inside(predicate.jaxpr, [values[number] for number in predicate.takes])
+
+        def step(*values: Value) -> Sequence[Value]:
+            new = self.inside(body.jaxpr, [values[number] for number in body.takes])
+            after = dict(zip(flow.carries, new, strict=True))
+            return [after.get(number, x) for number, x in enumerate(values)]
+
+        results = self.emit_all("stablehlo.while", operands, types, regions=[
+            self.region(types, condition), self.region(types, step)])
+        return [results[number] for number in flow.carries]
+
+    def _scan(self, flow: Structure, operands: Sequence[Value]) -> list[Value]:
+        body, = flow.producers
+        count = len(flow.carries)
+        length = flow.length or 0
+        stacked = [self.full(aval.shape, 0, aval.dtype) for aval in flow.out_avals()[count:]]
+        start = [*operands, *stacked, self.constant(np.int32(0))]
+        types = [(x.shape, x.dtype) for x in start]
+
+        def condition(*values: Value) -> Sequence[Value]:
+            return [self.native("lt", values[-1], self.constant(np.int32(length)))]
+
+        def step(*values: Value) -> Sequence[Value]:
+            counter = values[-1]
+            place = counter if not flow.reverse else self.native(
+                "sub", self.constant(np.int32(length - 1)), counter)
+            given = []
+            for number in body.takes:
+                x = values[number]
+                if flow.roles[number] is Role.SCANNED:
+                    x = self.at(x, place)
+                given.append(x)
+            new = self.inside(body.jaxpr, given)
+            after = dict(zip(flow.carries, new[:count], strict=True))
+            kept = [after.get(number, x) for number, x in enumerate(values[:len(operands)])]
+            filled = [self.put(old, x, place) for old, x in zip(
+                values[len(operands):-1], new[count:], strict=True)]
+            return [*kept, *filled, self.native("add", counter, self.constant(np.int32(1)))]
+
+        results = self.emit_all("stablehlo.while", start, types, regions=[
+            self.region(types, condition), self.region(types, step)])
+        return [*[results[number] for number in flow.carries], *results[len(operands):-1]]
+
+    def at(self, x: Value, place: Value) -> Value:
+        """The slice at an index of the first dimension."""
+        zeros = [self.constant(np.int32(0))] * (len(x.shape) - 1)
+        sizes = (1, *x.shape[1:])
+        row = self.emit("stablehlo.dynamic_slice", [x, place, *zeros], sizes, x.dtype,
+                        f"slice_sizes = {integers(sizes)}")
+        return self.reshape(row, x.shape[1:])
+
+    def put(self, x: Value, row: Value, place: Value) -> Value:
+        """With a slice written at an index of the first dimension."""
+        zeros = [self.constant(np.int32(0))] * (len(x.shape) - 1)
+        return self.emit("stablehlo.dynamic_update_slice",
+                         [x, self.reshape(row, (1, *row.shape)), place, *zeros], x.shape, x.dtype)
+

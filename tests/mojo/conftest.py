@@ -1,0 +1,42 @@
+"""Fixtures of the tests that build libraries."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.mojo.pack_library import Pack
+from maxjax._max.mojo.store import KernelStore
+from tests.mojo.fake_compiler import SOURCES, Compiler, apply
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory) -> Path:
+    """A real library of all kernels, built once."""
+    fresh = KernelStore(cache=ArtifactCache(tmp_path_factory.mktemp("real") / "cache"))
+    fresh.workers = 1
+    assert fresh.build(SOURCES) is None
+    assert apply(fresh.find(SOURCES)[SOURCES[3]]) == [3.0] * 4
+    return next(fresh.libraries.cache.directory.glob("*.so"))
+
+
+@pytest.fixture
+def compiler(tmp_path, prepared, monkeypatch) -> Compiler:
+    return Compiler(tmp_path, prepared, monkeypatch)
+
+
+@pytest.fixture
+def cache(tmp_path) -> ArtifactCache:
+    return ArtifactCache(tmp_path / "cache")
+
+
+@pytest.fixture
+def nearly_complete(cache, prepared) -> None:
+    """All of the pack but three libraries is in the cache: something stands for it."""
+    for unit in Pack(cache, prebuilt=None).units[3:]:
+        output = cache.incoming(".so")
+        shutil.copy(prepared, output)
+        assert cache.store(unit.key, output, suffix=".so") is not None

@@ -1,0 +1,104 @@
+"""Updates of some examples of a batch: in another form, with the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import maxjax
+import maxjax.numpy as jnp
+from maxjax import lax
+from maxjax._ir.control_flow import bodies_of
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._transforms.simplify import inline_calls, simplify
+
+RNG = np.random.default_rng(0)
+
+
+def f32(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def same(new: ClosedJaxpr, function, args) -> None:
+    """A jaxpr gives the bits that the function's own equations give."""
+    plain = interpreter(inline_calls(maxjax.make_jaxpr(function)(*args)))
+    values = [np.asarray(x) for x in args]
+    for ours, theirs in zip(interpreter(new)(*values), plain(*values), strict=True):
+        assert np.asarray(ours).dtype == np.asarray(theirs).dtype
+        np.testing.assert_array_equal(ours, theirs)
+
+
+N = np.array([3, 7, 0, 9], np.int32)
+X = f32(4, 10)
+
+
+def until(step):
+    """A loop over a batch: each example its own number of times."""
+    def one(n, x):
+        return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, step(*c)), (0, x))[1]
+    return maxjax.vmap(one)
+
+
+UPDATES = {
+    "set": lambda i, x: x.at[i].set(x[i - 1] + 1),
+    "add": lambda i, x: x.at[i].add(x[0]),
+    "multiply": lambda i, x: x.at[i].multiply(-0.0),
+    "minimum": lambda i, x: x.at[i].min(0.5),
+    "out of bounds": lambda i, x: x.at[2 * i - 3].set(7., mode="drop"),
+    "clipped": lambda i, x: x.at[3 * i].set(i * 1., mode="clip"),
+    "clipped below": lambda i, x: lax.dynamic_update_slice(x, x[:3] + 1, (i * 2 - 4,)),
+    "promised": lambda i, x: x.at[i].set(7., mode="promise_in_bounds"),
+    "int8 index": lambda i, x: x.at[i.astype(jnp.int8)].set(3.),
+    "uint32 index": lambda i, x: x.at[i.astype(jnp.uint32)].set(3.),
+    "several": lambda i, x: x.at[jnp.array([1, 1, 2]) + i // 4].set(x[:3]),
+}
+
+
+def choices(closed: ClosedJaxpr, shape) -> int:
+    """Choices between whole arrays in loops."""
+    return sum(eqn.primitive.name == "select_n" and eqn.outvars[0].aval.shape == shape
+               for outer in closed.eqns for body in bodies_of(outer) for eqn in body.eqns)
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_updates_of_some_examples(name):
+    function = until(UPDATES[name])
+    simplified = simplify(maxjax.make_jaxpr(function)(N, X))
+    same(simplified, function, (N, X))
+    # -1 is no index that is dropped where indices are unsigned.
+    assert choices(simplified, X.shape) == (name == "uint32 index")
+
+
+def test_a_slice_at_one_place_in_all_examples():
+    """The examples share the counter, and what they write depends on the example."""
+    def one(limit, x):
+        def body(i, x):
+            new = lax.dynamic_update_slice(x, jnp.tanh(x[:2]) + 1, (i,))
+            return jnp.where(x[0] < limit, new, x)
+        return lax.fori_loop(0, 6, body, x)
+
+    function = maxjax.vmap(one)
+    simplified = simplify(maxjax.make_jaxpr(function)(f32(4), X))
+    same(simplified, function, (f32(4), X))
+    assert choices(simplified, X.shape) == 0
+
+
+def test_batches_of_batches():
+    function = maxjax.vmap(until(UPDATES["set"]))
+    args = N.reshape(2, 2), X.reshape(2, 2, 10)
+    same(simplify(maxjax.make_jaxpr(function)(*args)), function, args)
+
+
+def test_choices_that_stay():
+    """Between other arrays, by elements, or where the update is read as well."""
+    def others(i, x):
+        return jnp.where(x > 0, x.at[i].set(3.), x)
+
+    def read(i, x):
+        new = x.at[i].set(3.)
+        return jnp.where(x[0] > i, new, x) + new.sum()
+
+    for step in (others, read):
+        function = until(step)
+        same(simplify(maxjax.make_jaxpr(function)(N, X)), function, (N, X))

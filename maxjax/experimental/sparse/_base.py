@@ -13,46 +13,20 @@ import numpy as np
 from maxjax._ir.trace import Array, Tracer
 
 
-class Stored:
-    """The number of stored elements beside a tree's structure; trees that differ in it are equal.
-
-    A mapped axis that is none of the batch dimensions shows by it.
-    """
-
-    __slots__ = ("nse",)
-
-    def __init__(self, nse: Any):
-        self.nse = nse
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stored)
-
-    def __hash__(self) -> int:
-        return hash(Stored)
-
-    def __repr__(self) -> str:
-        return "*"
-
-
-def shape_of_rank(kind: str, shape: tuple[int, ...], before: int, now: int, nse: int,
-                  stored: Stored, children: Sequence[Any]) -> tuple[int, ...]:
+def shape_of_rank(kind: str, shape: tuple[int, ...], before: int, now: int,
+                  children: Sequence[Any]) -> tuple[int, ...]:
     """The shape of an array whose buffers have lost, or gained, a batch axis, as under ``vmap``.
 
     Args:
       before, now: the numbers of batch dimensions.
-      nse: how many elements the children store.
 
     Raises:
-      ValueError: it was another axis.
+      ValueError: there is no batch axis.
     """
-    if now < before and (now < 0 or nse != stored.nse):
+    if now < 0:
         raise ValueError(f"Cannot map in_axis={before} for {kind} array with n_batch={before}. "
                          f"in_axes for batched {kind} operations must correspond to a batch "
                          "dimension.")
-    if nse != stored.nse:
-        raise ValueError(f"{kind}: cannot add out_axis={now} for {kind} array with "
-                         f"n_batch={before}. {kind} batch axes must be a contiguous block of "
-                         "leading dimensions.")
     sizes = np.broadcast_shapes(*[child.shape[:now] for child in children])
     old, rest = shape[:before], shape[before:]
     if now == before - 1:     # the axis that is gone; a size of 1 may stand for more

@@ -18,7 +18,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array, Tracer
-from maxjax.experimental.sparse._base import JAXSparse, Stored, shape_of_rank
+from maxjax.experimental.sparse._base import JAXSparse, shape_of_rank
 from maxjax.experimental.sparse._primitives import sparse_primitive
 from maxjax.experimental.sparse.util import (
     SparseEfficiencyError,
@@ -97,7 +97,7 @@ class BCOO(JAXSparse):
     n_sparse = property(lambda self: self.indices.shape[-1])
     n_dense = property(lambda self: self.data.ndim - 1 - self.n_batch)
     _info = property(lambda self: SparseInfo(self.shape, self.indices_sorted, self.unique_indices))
-    _batch: tuple[int, Stored] = (0, Stored(0))
+    _batch = 0
 
     def __init__(self, args: tuple[Any, Any], *, shape: Sequence[int],
                  indices_sorted: bool = False, unique_indices: bool = False):
@@ -121,21 +121,19 @@ class BCOO(JAXSparse):
                     unique_indices=self.unique_indices)
 
     def tree_flatten(self) -> tuple[Any, Any]:
-        known = hasattr(self.indices, "ndim")
-        batch, stored = (self.n_batch, Stored(self.nse)) if known else self._batch
-        return (self.data, self.indices), (*self._info, batch, stored)
+        batch = self.n_batch if hasattr(self.indices, "ndim") else self._batch
+        return (self.data, self.indices), (*self._info, batch)
 
     @classmethod
     def tree_unflatten(cls, aux_data: Any, children: Any) -> BCOO:
         made = object.__new__(cls)
         made.data, made.indices = children
-        shape, made.indices_sorted, made.unique_indices, batch, stored = aux_data
+        shape, made.indices_sorted, made.unique_indices, batch = aux_data
         now = getattr(made.indices, "ndim", None)
         if now is not None and now - 2 != batch and hasattr(made.data, "ndim"):
-            shape = shape_of_rank("BCOO", shape, batch, now - 2,
-                                  made.indices.shape[-2] if now > 1 else -1, stored, children)
+            shape = shape_of_rank("BCOO", shape, batch, now - 2, children)
         made.shape = shape
-        made._batch = batch, stored     # for children that are not arrays
+        made._batch = batch     # for children that are not arrays
         return made
 
     # --- making them ---

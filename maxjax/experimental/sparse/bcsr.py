@@ -12,7 +12,7 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.experimental.sparse import _bcoo_array, _bcoo_products, _bcoo_shape
-from maxjax.experimental.sparse._base import JAXSparse, Stored, shape_of_rank
+from maxjax.experimental.sparse._base import JAXSparse, shape_of_rank
 from maxjax.experimental.sparse._bcoo_array import BCOO
 from maxjax.experimental.sparse._primitives import sparse_primitive
 from maxjax.experimental.sparse.util import (
@@ -89,7 +89,7 @@ class BCSR(JAXSparse):
     n_sparse = property(lambda self: 2)
     n_dense = property(lambda self: self.data.ndim - 1 - self.n_batch)
     _info = property(lambda self: SparseInfo(self.shape, self.indices_sorted, self.unique_indices))
-    _batch: tuple[int, Stored] = (0, Stored(0))
+    _batch = 0
 
     def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int],
                  indices_sorted: bool = False, unique_indices: bool = False):
@@ -105,21 +105,19 @@ class BCSR(JAXSparse):
         return text + (f", n_dense={self.n_dense}" if self.n_dense else "")
 
     def tree_flatten(self) -> tuple[Any, Any]:
-        known = hasattr(self.indices, "ndim")
-        batch, stored = (self.n_batch, Stored(self.nse)) if known else self._batch
-        return (self.data, self.indices, self.indptr), (*self._info, batch, stored)
+        batch = self.n_batch if hasattr(self.indices, "ndim") else self._batch
+        return (self.data, self.indices, self.indptr), (*self._info, batch)
 
     @classmethod
     def tree_unflatten(cls, aux_data: Any, children: Any) -> BCSR:
         made = object.__new__(cls)
         made.data, made.indices, made.indptr = children
-        shape, made.indices_sorted, made.unique_indices, batch, stored = aux_data
+        shape, made.indices_sorted, made.unique_indices, batch = aux_data
         now = getattr(made.indices, "ndim", None)
         if now is not None and now - 1 != batch and hasattr(made.data, "ndim"):
-            shape = shape_of_rank("BCSR", shape, batch, now - 1,
-                                  made.indices.shape[-1] if now else -1, stored, children)
+            shape = shape_of_rank("BCSR", shape, batch, now - 1, children)
         made.shape = shape
-        made._batch = batch, stored     # for children that are not arrays
+        made._batch = batch     # for children that are not arrays
         return made
 
     # --- making them ---

@@ -10,6 +10,7 @@ import numpy as np
 import maxjax
 from maxjax import lax
 from maxjax import numpy as jnp
+from maxjax._base import caches
 from maxjax._base import config as options
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._ir.trace import Array, Tracer
@@ -142,6 +143,7 @@ def _csr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
     return _coo_extract(*_csr_to_coo(indices, indptr), mat)
 
 
+@caches.memoized
 def _dot_general_validated_shape(lhs_shape: tuple[int, ...], rhs_shape: tuple[int, ...],
                                  dimension_numbers: Any) -> tuple[int, ...]:
     """The shape of ``lax.dot_general`` of arrays of two shapes.

@@ -6,6 +6,7 @@ is lowered to for the compilers, or else as a call of ``maxjax.<primitive>``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -222,7 +223,7 @@ class Emitter(Lowering):
             return getattr(self, name)(operands[0], out_dtype)
         if name == "exp2":
             return self.kernel("exp", self.kernel("mul", operands[0],
-                                                  self.scalar(np.log(2), operands[0])))
+                                                  self.scalar(math.log(2), operands[0])))
         if name in BINARY or name in UNARY:
             return self.emit(f"stablehlo.{BINARY.get(name) or UNARY[name]}", operands, shape, dtype)
         if name in CLIENT:

@@ -323,14 +323,24 @@ def _of_one(function: Callable[[Any, Series], list[Any]]) -> Rule:
 
 def zero_prop(prim: Any, primals_in: Series, series_in: Sequence[Series],
               **params: Any) -> tuple[Any, Any]:
-    """The rule of a function that is constant almost everywhere."""
+    """The rule of a function that is constant almost everywhere.
+
+    >>> from maxjax.experimental import jet
+    >>> jet.zero_prop(jax.lax.floor_p, (1.5,), ([1., 0.],))[0]
+    Array(1., dtype=float32, weak_type=True)
+    """
     out = prim.bind(*primals_in, **params)
     return out, [zero_series] * len(out) if prim.multiple_results else zero_series
 
 
 def linear_prop(prim: Any, primals_in: Series, series_in: Sequence[Series],
                 **params: Any) -> tuple[Any, Any]:
-    """The rule of a linear function of all its operands."""
+    """The rule of a linear function of all its operands.
+
+    >>> from maxjax.experimental import jet
+    >>> jet.linear_prop(jax.lax.neg_p, (1.5,), ([1.],))
+    (Array(-1.5, dtype=float32, weak_type=True), [Array(-1., dtype=float32, weak_type=True)])
+    """
     out = prim.bind(*primals_in, **params)
     terms = [prim.bind(*column, **params) for column in zip(*series_in, strict=True)]
     if not prim.multiple_results:
@@ -340,7 +350,12 @@ def linear_prop(prim: Any, primals_in: Series, series_in: Sequence[Series],
 
 def deriv_prop(prim: Any, deriv: Callable[[Any], Any], primals_in: Series,
                series_in: Sequence[Series]) -> tuple[Any, list[Any]]:
-    """The rule of a function of one operand whose derivative is known."""
+    """The rule of a function of one operand whose derivative is known.
+
+    >>> from maxjax.experimental import jet
+    >>> jet.deriv_prop(jax.lax.sin_p, jnp.cos, (0.,), ([1., 0.],))[1][0]
+    Array(1., dtype=float32, weak_type=True)
+    """
     (u,), (terms,) = primals_in, series_in
     slope = power.coefficients(*jet(deriv, (u,), (list(terms[:-1]),))) if terms else []
     return power.result(
@@ -348,12 +363,22 @@ def deriv_prop(prim: Any, deriv: Callable[[Any], Any], primals_in: Series,
 
 
 def defzero(prim: Any) -> None:
-    """Gives a primitive the rule ``zero_prop``."""
+    """Gives a primitive the rule ``zero_prop``.
+
+    >>> from maxjax.experimental import jet
+    >>> mine = jax.extend.core.Primitive('mine')
+    >>> jet.defzero(mine)
+    """
     jet_rules[prim] = functools.partial(zero_prop, prim)
 
 
 def deflinear(prim: Any) -> None:
-    """Gives a primitive the rule ``linear_prop``."""
+    """Gives a primitive the rule ``linear_prop``.
+
+    >>> from maxjax.experimental import jet
+    >>> mine = jax.extend.core.Primitive('mine')
+    >>> jet.deflinear(mine)
+    """
     jet_rules[prim] = functools.partial(linear_prop, prim)
 
 
@@ -362,13 +387,22 @@ def def_deriv(prim: Any, deriv: Callable[[Any], Any]) -> None:
 
     Args:
       deriv: a function of the operand, itself of primitives that have rules.
+
+    >>> from maxjax.experimental import jet
+    >>> mine = jax.extend.core.Primitive('mine')
+    >>> jet.def_deriv(mine, jnp.cos)
     """
     jet_rules[prim] = lambda primals_in, series_in, **_: deriv_prop(
         prim, deriv, primals_in, series_in)
 
 
 def def_comp(prim: Any, comp: Callable[..., Any], **kwargs: Any) -> None:
-    """Gives a primitive the rule of a function that computes the same by others."""
+    """Gives a primitive the rule of a function that computes the same by others.
+
+    >>> from maxjax.experimental import jet
+    >>> mine = jax.extend.core.Primitive('mine')
+    >>> jet.def_comp(mine, lambda x: jnp.exp(x) - 1)
+    """
     jet_rules[prim] = lambda primals_in, series_in, **params: jet(
         functools.partial(comp, **kwargs, **params), primals_in, series_in)
 

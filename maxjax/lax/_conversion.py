@@ -91,6 +91,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
         return convert.convert_element_type(operand, target)
     if operand.__class__ in dtypes.PYTHON_SCALARS and not dtypes.is_key(target):
         own, _ = dtypes.python_scalar(type(operand))
+        if own.kind == "c" and target.kind not in "bc":
+            # Python's own error.
+            operand = (int if dtypes.is_integer(target) else float)(operand)  # type: ignore
         if operand.__class__ is int and -2**63 <= operand < 2**63:
             own = dtypes.int64      # wraps around, as an array does
         value = np.asarray(convert.convert(python_value(operand, own), target))

@@ -16,6 +16,9 @@ UNUSED = {
     "bcoo_reshape(sharding)": "sparse arrays lie on one device",
     "bcoo_broadcast_in_dim(sharding)": "sparse arrays lie on one device",
     "bcoo_dot_general(out_sharding)": "sparse arrays lie on one device",
+    "bcoo_conv_general_dilated(out_sharding)": "sparse arrays lie on one device",
+    "bcsr_broadcast_in_dim(sharding)": "sparse arrays lie on one device",
+    "bcsr_dot_general(out_sharding)": "sparse arrays lie on one device",
 }
 FILES = sorted(Path(maxjax.__file__).parent.rglob("*.py"))
 

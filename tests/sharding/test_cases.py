@@ -19,6 +19,7 @@ import maxjax._primitives.all  # every primitive is registered
 import maxjax.numpy as jnp
 from maxjax._base import dtypes, pytree
 from maxjax._ir.jaxpr import ClosedJaxpr, Var, subjaxprs
+from maxjax._ir.primitive import registry
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._primitives.rules import elementwise_factors
@@ -26,6 +27,7 @@ from maxjax._sharding.engine import partition
 from maxjax._sharding.graph import all_equations, normalize
 from maxjax._sharding.projection import rule_of
 from maxjax._sharding.specs import Spec
+from maxjax.experimental.sparse._primitives import SparsePrimitive
 from tests.sharding.sharded import check_equal, unsharded
 from tests.support import harness
 
@@ -51,6 +53,8 @@ NOT_RUN = {
     **dict.fromkeys(("jit", "custom_jvp_call", "custom_vjp_call", "remat2", "custom_vmap_call",
                      "linear_call", "custom_lin",
                      "remat_opt"), "inlined or transposed away before"),
+    **{name: "inlined before" for name, primitive in registry.items()
+       if isinstance(primitive, SparsePrimitive)},
 }
 
 NOT_SPLIT = {name for name, why in NOT_RUN.items() if why in (NEEDS_AN_AXIS, CALLS_PYTHON)}

@@ -504,6 +504,31 @@ def test_the_pack_is_built_in_order_and_found_again(cache, compiler, pack_source
     assert changed.address(symbols[1]) is not None
 
 
+def test_who_asks_while_a_thread_loads_the_pack_waits_for_it(
+        cache, compiler, pack_sources, monkeypatch):
+    Pack(cache, pack_sources, prebuilt=None).build()
+    pack = Pack(ArtifactCache(cache.directory), pack_sources, prebuilt=None)
+    load, loading, go_on = pack.libraries.load, threading.Event(), threading.Event()
+
+    def slowly(key):
+        loading.set()
+        go_on.wait(30)
+        return load(key)
+
+    monkeypatch.setattr(pack.libraries, "load", slowly)
+    name = next(iter(pack.names))
+    found = []
+    asking = [threading.Thread(target=lambda: found.append(pack.address(name))) for _ in range(2)]
+    asking[0].start()
+    assert loading.wait(30)
+    asking[1].start()
+    time.sleep(0.05)
+    go_on.set()
+    for thread in asking:
+        thread.join()
+    assert len(found) == 2 and None not in found
+
+
 def test_a_file_of_the_pack_that_fails_spares_the_others(cache, compiler, pack_sources, warned):
     compiler.does('grep -q ABI= "$source" && { echo "x: error: no ABI"; exit 1; }\n'
                   'cp "$library" "$out"')

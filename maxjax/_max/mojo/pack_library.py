@@ -120,6 +120,7 @@ class Pack:
         self._addresses: dict[str, int] = {}
         self.requested = False
         self._looked = float("-inf")
+        self._looking = threads.lock()
         self.broken: str | None = None
 
     @threads.cached
@@ -282,16 +283,18 @@ class Pack:
 
     def _look(self) -> None:
         """Loads libraries built in the meantime, by this process or another."""
-        now = time.monotonic()
-        if now - self._looked < _LOOK_SECONDS:
-            return
-        first = self._looked == float("-inf")
-        self._looked = now
-        for unit in self.units:
-            if unit.native is None:
-                self._adopt(unit, self.libraries.load(unit.key))
-        if first and self.prebuilt is not None:
-            self._look_at_prebuilt(self.prebuilt)
+        # Who asks while another thread loads them waits for that.
+        with self._looking:
+            now = time.monotonic()
+            if now - self._looked < _LOOK_SECONDS:
+                return
+            first = self._looked == float("-inf")
+            self._looked = now
+            for unit in self.units:
+                if unit.native is None:
+                    self._adopt(unit, self.libraries.load(unit.key))
+            if first and self.prebuilt is not None:
+                self._look_at_prebuilt(self.prebuilt)
 
     def _adopt(self, unit: _Unit, library: ctypes.CDLL | None) -> bool:
         if library is None:

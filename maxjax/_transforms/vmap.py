@@ -21,6 +21,10 @@ from maxjax._transforms.autodiff import check_callable, leaf_operand
 from maxjax._transforms.batching import batch_flat, mapped_entry, to_axis
 from maxjax._transforms.refs import Lent
 
+# Containers whose leaves are not mapped along any axis, with what refuses one:
+# ``check(container, axis, is_result)``.
+containers: dict[type, Callable[[Any, int, bool], None]] = {}
+
 
 def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: PyTree = 0,
          axis_name: Hashable | None = None, axis_size: int | None = None,
@@ -69,6 +73,8 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
                 "vmap wrapped function must be passed at least one argument containing an array or "
                 f"axis_size must be specified, got empty *args={args} and **kwargs={kwargs}")
         axes = flatten_axes("vmap in_axes", (in_axes, 0), (args, kwargs), tree)
+        if containers:
+            _check_containers("vmap in_axes", (in_axes, 0), (args, kwargs))
         # What is not mapped is passed on as it is: it need not be an array.
         values = [leaf if axis is None or leaf.__class__ is Ref else leaf_operand(leaf)
                   for leaf, axis in zip(leaves, axes, strict=True)]
@@ -87,7 +93,10 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
         def flat(*xs: Value) -> list[Any]:
             nonlocal out_tree, outputs
             call_args, call_kwargs = pytree.unflatten(tree, lent.given(xs) if lent else xs)
-            leaves, out_tree = pytree.flatten(fun(*call_args, **call_kwargs))
+            result = fun(*call_args, **call_kwargs)
+            leaves, out_tree = pytree.flatten(result)
+            if containers:
+                _check_containers("vmap out_axes", out_axes, result)
             # No tracer outlives the trace.
             outputs = [None if isinstance(x, Array) else x for x in leaves]
             results = [x if isinstance(x, Array) else vmap_output(x) for x in leaves]
@@ -174,6 +183,18 @@ def flatten_axes(what: str, axes: PyTree, value: PyTree, tree: PyTreeSpec) -> li
         raise ValueError(
             f"{what} specification must be a tree prefix of the corresponding value; \n"
             f"  Mismatch details ({len(errors)} found):\n  {details}") from None
+
+
+def _check_containers(what: str, axes: PyTree, value: PyTree) -> None:
+    """Raises where a container cannot be mapped along its axis."""
+    found, tree = pytree.flatten(value, lambda node: type(node) in containers)
+    if not any(type(node) in containers for node in found):
+        return
+    places = pytree.unflatten(tree, range(len(found)))
+    for node, axis in zip(found, flatten_axes(what, axes, places, tree), strict=True):
+        check = containers.get(type(node))
+        if check is not None and axis is not None:
+            check(node, axis, what == "vmap out_axes")
 
 
 def normalize_in_axis(axis: int, shape: tuple[int, ...]) -> int:

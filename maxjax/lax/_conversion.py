@@ -91,8 +91,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
         return convert.convert_element_type(operand, target)
     if operand.__class__ in dtypes.PYTHON_SCALARS and not dtypes.is_key(target):
         own, _ = dtypes.python_scalar(type(operand))
-        if own.kind == "c" and target.kind not in "bc":
-            # Python's own error.
+        if own.kind == "c" and target.kind not in "bc" and (
+                operand == operand or not dtypes.is_integer(target)):
+            # Python's own error; as in JAX, NaN is 0 among integers.
             operand = (int if dtypes.is_integer(target) else float)(operand)  # type: ignore
         if operand.__class__ is int and -2**63 <= operand < 2**63:
             own = dtypes.int64      # wraps around, as an array does

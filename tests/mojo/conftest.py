@@ -11,6 +11,7 @@ from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.store import KernelStore
 from tests.mojo.fake_compiler import SOURCES, Compiler, apply
+from tests.support import mojo_programs
 
 
 @pytest.fixture(scope="session")
@@ -23,8 +24,14 @@ def prepared(tmp_path_factory) -> Path:
     return next(fresh.libraries.cache.directory.glob("*.so"))
 
 
+@pytest.fixture(scope="session")
+def own_pack() -> None:
+    """Nothing is left to build for this process's own cache, where a false compiler must not."""
+    mojo_programs.pack()
+
+
 @pytest.fixture
-def compiler(tmp_path, prepared, monkeypatch) -> Compiler:
+def compiler(tmp_path, prepared, own_pack, monkeypatch) -> Compiler:
     return Compiler(tmp_path, prepared, monkeypatch)
 
 

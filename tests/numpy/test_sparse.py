@@ -290,3 +290,16 @@ def test_greatest_eigenvalues(spectrum):
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-5)
     np.testing.assert_allclose(matrix @ vectors, vectors * theta, atol=1e-3 * spectrum.max())
     assert 0 < steps < 100
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("kind", ["BCOO", "BCSR"])
+@pytest.mark.parametrize("place", ["in_axes", "out_axes"])
+def test_axes_of_vmap_that_are_no_batch_dimensions(place, kind, axis):
+    """The buffers have axes there, which mean something else."""
+    def call(j):
+        array = getattr(_sparse(j), kind).fromdense(j.numpy.arange(24.).reshape(2, 3, 4), n_batch=1)
+        return j.vmap(lambda x: x, **{place: axis})(array)
+
+    ours, theirs = errors_of(call)
+    assert (type(ours), str(ours)) == (type(theirs), str(theirs))

@@ -37,6 +37,24 @@ def shape_of_rank(kind: str, shape: tuple[int, ...], before: int, now: int,
     return (*sizes, *rest)
 
 
+def check_mapped_axis(array: Any, axis: int, is_result: bool) -> None:
+    """Refuses an axis of ``vmap`` that is no batch dimension of a BCOO or BCSR array.
+
+    Raises:
+      ValueError: it is none.
+    """
+    kind, count = type(array).__name__, array.n_batch
+    if is_result and not 0 <= axis <= count:
+        raise ValueError(f"{kind}: cannot add out_axis={axis} for {kind} array with "
+                         f"n_batch={count}. {kind} batch axes must be a contiguous block of "
+                         "leading dimensions.")
+    if not is_result and not 0 <= axis < count:
+        noun = "batched" if kind == "BCSR" else "batch"
+        raise ValueError(f"Cannot map in_axis={axis} for {kind} array with n_batch={count}. "
+                         f"in_axes for batched {kind} operations must correspond to a {noun} "
+                         "dimension.")
+
+
 class JAXSparse(abc.ABC):
     """The base class of sparse arrays.
 

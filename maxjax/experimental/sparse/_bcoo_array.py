@@ -18,7 +18,8 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array, Tracer
-from maxjax.experimental.sparse._base import JAXSparse, shape_of_rank
+from maxjax._transforms.vmap import containers
+from maxjax.experimental.sparse._base import JAXSparse, check_mapped_axis, shape_of_rank
 from maxjax.experimental.sparse._primitives import sparse_primitive
 from maxjax.experimental.sparse.util import (
     SparseEfficiencyError,
@@ -211,6 +212,9 @@ class BCOO(JAXSparse):
 
 
 # --- parts ----------------------------------------------------------------------------------------
+
+
+containers[BCOO] = check_mapped_axis
 
 def coordinates(indices: Any, shape: Sequence[int]) -> tuple[Any, ...]:
     """Index arrays, of shape ``batch + (nse,)``, of all batch and sparse dimensions."""

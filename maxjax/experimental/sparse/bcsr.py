@@ -11,8 +11,9 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
+from maxjax._transforms.vmap import containers
 from maxjax.experimental.sparse import _bcoo_array, _bcoo_products, _bcoo_shape
-from maxjax.experimental.sparse._base import JAXSparse, shape_of_rank
+from maxjax.experimental.sparse._base import JAXSparse, check_mapped_axis, shape_of_rank
 from maxjax.experimental.sparse._bcoo_array import BCOO
 from maxjax.experimental.sparse._primitives import sparse_primitive
 from maxjax.experimental.sparse.util import (
@@ -191,6 +192,9 @@ class BCSR(JAXSparse):
 
     def __rmatmul__(self, other: Any) -> Any:
         return _matmul(other, self)
+
+
+containers[BCSR] = check_mapped_axis
 
 
 def _matmul(lhs: Any, rhs: Any) -> Any:

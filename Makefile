@@ -9,10 +9,13 @@ PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup --durations=20
 LOWEST_VENV ?= .venv-lowest
 LOWEST_TESTS = tests/numpy/test_numpy.py tests/numpy/test_random.py \
   tests/transforms/test_transforms.py tests/api/test_tree.py
+# JAX's repository, for its tests, and which of its files; empty means all.
+JAX ?=
+FILES ?=
 # Where a wheel is put.
 WHEEL_DIR ?= dist
 
-.PHONY: demo test test-lowest compat bench wheel test-wheel lint clean
+.PHONY: demo test test-lowest compat jax-tests bench wheel test-wheel lint clean
 
 demo: $(DEMO_VENV)/.ready
 	$(DEMO_VENV)/bin/python examples/digits.py --wait
@@ -26,6 +29,13 @@ test-lowest: $(LOWEST_VENV)/.ready
 # maxjax against real JAX, all of it: about an hour on two cores, and it goes on where it was.
 compat: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m compat $(COMPAT_OPTIONS)
+
+# JAX's own tests on maxjax, from a checkout of JAX 0.10.2, and the examples of its docstrings:
+#   make jax-tests JAX=../jax
+jax-tests: $(TEST_VENV)/.ready
+	@test -n "$(JAX)" || { echo 'usage: make jax-tests JAX=CHECKOUT [FILES="api_test ..."]'; exit 2; }
+	$(TEST_VENV)/bin/python -m compat.jax_tests $(JAX) $(FILES) $(JAX_TESTS_OPTIONS)
+	$(if $(FILES),,$(TEST_VENV)/bin/python -m compat.jax_tests --docstrings)
 
 bench: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m benchmarks

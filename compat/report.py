@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compat import ROOT, chosen, differences, surface
+from compat.jax_tests import section
 from compat.spec import MODES
 from compat.state import State, Summary
 
@@ -191,8 +192,10 @@ def headline(matrix: Matrix) -> str:
 
 
 def write(matrix: Matrix, folder: Path = FOLDER) -> None:
-    (folder / "matrix.md").write_text(markdown(matrix))
-    (folder / "matrix.html").write_text(page(matrix))
+    """Writes both forms; what they say of JAX's own tests stays."""
+    for path, text in ((folder / "matrix.md", markdown(matrix)),
+                       (folder / "matrix.html", page(matrix))):
+        path.write_text(section.kept(path, text))
 
 
 # --- Markdown -------------------------------------------------------------------------------------

@@ -137,6 +137,7 @@ explain_cache_misses = _option("jax_explain_cache_misses")
 jax2tf_associative_scan_reductions = _option("jax2tf_associative_scan_reductions")
 legacy_prng_key = _option("jax_legacy_prng_key")
 no_execution = _option("jax_no_execution")
+make_user_context = _options.make_user_context
 remove_size_one_mesh_axis_from_type = _option("jax_remove_size_one_mesh_axis_from_type")
 softmax_custom_jvp = _option("jax_softmax_custom_jvp")
 thread_guard = _option("jax_thread_guard")
@@ -227,6 +228,7 @@ if TYPE_CHECKING:
     from maxjax import flatten_util as flatten_util
     from maxjax import image as image
     from maxjax import interpreters as interpreters
+    from maxjax import memory as memory
     from maxjax import monitoring as monitoring
     from maxjax import nn as nn
     from maxjax import ops as ops
@@ -252,6 +254,7 @@ if TYPE_CHECKING:
     )
     from maxjax._sharding.pmap import pmap as pmap
     from maxjax._sharding.shard_map_api import shard_map as shard_map
+    from maxjax._sharding.smap import smap as smap
     from maxjax.numpy._array_members import Shard as Shard
     from maxjax.numpy._refs import ds as ds
     from maxjax.ref import Ref as Ref
@@ -275,6 +278,7 @@ _LATE = {
     "pure_callback": "maxjax._higher_order.callback",
     "pmap": "maxjax._sharding.pmap",
     "shard_map": "maxjax._sharding.shard_map_api",
+    "smap": "maxjax._sharding.smap",
     "make_mesh": "maxjax.sharding",
     "set_mesh": "maxjax.sharding",
     "NamedSharding": "maxjax.sharding",
@@ -307,6 +311,11 @@ if not TYPE_CHECKING:
         value = found if module is None else getattr(found, name)
         globals()[name] = value
         return value
+
+    def __dir__() -> list[str]:
+        modules = {entry.removesuffix(".py") for entry in os.listdir(__path__[0])}
+        return sorted({*globals(), *_LATE, *(name for name in modules
+                                             if name.isidentifier() and name[0] != "_")})
 
 
 for _module in (numpy, lax, tree, tree_util, typing):

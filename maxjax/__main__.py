@@ -39,12 +39,13 @@ class _JaxModule(ModuleType):
     """The module ``jax``: maxjax's names, and the version that scripts check."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_src":
+            return importlib.import_module(f"{self.__name__}._src")
         try:
             return getattr(importlib.import_module("maxjax"), name)
         except AttributeError:
-            hint = "" if name.startswith("_") else f" {_NOT_YET}"
-            raise AttributeError(
-                f"module {self.__name__!r} has no attribute {name!r}{hint}") from None
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name,
+                                 obj=self) from None
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(importlib.import_module("maxjax")), *self.__dict__})

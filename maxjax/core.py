@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as _np
+
 from maxjax._base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
 )
@@ -56,5 +58,8 @@ def min_dim(d1: int, d2: int) -> int:
 
 Value = Any
 ParamDict = dict
+# Libraries register classes that act as arrays; here ``__jax_array__`` is what makes one.
+pytype_aval_mappings: dict[type, Any] = {
+    _np.ndarray: lambda value: ShapedArray(value.shape, value.dtype)}
 eval_context = ensure_compile_time_eval
 explain_missing_names(__name__)

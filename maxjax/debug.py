@@ -13,10 +13,10 @@ from maxjax._higher_order.debugger import breakpoint as breakpoint
 from maxjax._higher_order.debugging import debug_callback as callback
 from maxjax._higher_order.debugging import debug_print as print
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
-from maxjax._higher_order.stages import cost_of, flops_of
+from maxjax._ir.control_flow import iterations
 from maxjax._ir.effects import DebugEffect as DebugEffect
 from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
 from maxjax._ir.picture import dot
 from maxjax._runtime import on_mesh
 from maxjax._runtime.program import Program, program_of
@@ -25,6 +25,7 @@ from maxjax._runtime.sharding_pictures import visualize_array_sharding as visual
 from maxjax._runtime.sharding_pictures import visualize_sharding as visualize_sharding
 from maxjax._runtime.tiering import tiering
 from maxjax._transforms.partition import host_reason
+from maxjax._transforms.simplify import simplify
 
 __all__ = ["DebugEffect", "Explanation", "OrderedDebugEffect", "Statistics", "breakpoint",
            "callback", "explain", "graph", "inspect_array_sharding", "log", "print", "statistics",
@@ -79,6 +80,15 @@ def statistics(function: Callable[..., Any]) -> Statistics:
         busiest.state, busiest.reason, max(program.compile_seconds for program in programs))
 
 
+def _flops_of(eqn: JaxprEqn) -> float:
+    """The floating-point operations of an equation, those of all turns of a loop included."""
+    inner = [_flops_of(inner_eqn) for sub in subjaxprs(eqn.params) for inner_eqn in sub.eqns]
+    if inner:
+        return sum(inner) * float(iterations(eqn))
+    return eqn.primitive.flops_of([atom.aval for atom in eqn.invars],
+                                  [var.aval for var in eqn.outvars], eqn.params)
+
+
 class Explanation:
     """The result of ``explain``; ``print`` it.
 
@@ -104,8 +114,8 @@ class Explanation:
                  guards: list[list[str]]):
         self.name = name
         self.guards = guards
-        cost = cost_of(closed)
-        self.flops, self.bytes = cost["flops"], cost["bytes accessed"]
+        self.flops = float(sum(map(_flops_of, simplify(closed).jaxpr.eqns)))
+        self.bytes = sum(aval.nbytes for aval in (*closed.in_avals, *closed.out_avals))
         self.state = program.state
         self.reason = program.reason
         self.interpreted_calls = program.interpreted_calls
@@ -134,7 +144,7 @@ class Explanation:
              Counter(eqn.primitive.name for eqn in piece.jaxpr.eqns), piece.reasons)
             for piece in prepared.pieces]
         self.piece_costs = [
-            (sum(map(flops_of, piece.jaxpr.eqns)),
+            (sum(map(_flops_of, piece.jaxpr.eqns)),
              sum(var.aval.nbytes for var in (*piece.inputs, *piece.outputs)))
             for piece in prepared.pieces]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,32 +22,39 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     leaves, spec = _trees.flatten(pytree)
     arrays = [jnp.asarray(leaf) for leaf in leaves]
     if not arrays:
-        return jnp.zeros(0), lambda vector: _trees.unflatten(spec, [])
+        return jnp.zeros(0), _Unravel(spec, jnp.zeros(0).dtype, (), ())
     dtype = jnp.result_type(*arrays)
-    shapes = [array.shape for array in arrays]
-    kinds = [array.dtype for array in arrays]
-    ends = [0]
-    for array in arrays:
-        ends.append(ends[-1] + array.size)
     flat_arrays = [array.reshape(-1) for array in arrays]
     # A single leaf is unchanged, weakly typed or not.
     vector = flat_arrays[0] if len(arrays) == 1 else jnp.concatenate(
         [array.astype(dtype) for array in flat_arrays])
+    return vector, _Unravel(spec, dtype, tuple([array.shape for array in arrays]),
+                            tuple([array.dtype for array in arrays]))
 
-    def unravel(flat: Any) -> Any:
+
+@dataclasses.dataclass(frozen=True)
+class _Unravel:
+    """Rebuilds a pytree from a vector; equal for pytrees of equal structure, shapes and dtypes."""
+
+    spec: Any
+    dtype: Any
+    shapes: tuple[tuple[int, ...], ...]
+    kinds: tuple[Any, ...]
+
+    def __call__(self, flat: Any) -> Any:
         flat = jnp.asarray(flat)
+        ends = list(itertools.accumulate(map(math.prod, self.shapes), initial=0))
+        mixed = any(kind != self.dtype for kind in self.kinds)
         if flat.shape != (ends[-1],):
             raise ValueError("unravel function expected a vector of shape "
                              f"{(ends[-1],)}, got shape {flat.shape}")
-        if flat.dtype != dtype and any(kind != dtype for kind in kinds):
+        if flat.dtype != self.dtype and mixed:
             raise TypeError(f"unravel function given array of dtype {flat.dtype}, but expected "
-                            f"dtype {dtype}")
+                            f"dtype {self.dtype}")
         parts = [flat[start:end].reshape(shape) for start, end, shape in zip(
-            ends, ends[1:], shapes, strict=False)]
-        if any(kind != dtype for kind in kinds):
+            ends, ends[1:], self.shapes, strict=False)]
+        if mixed:
             parts = [part.real.astype(kind) if dtypes.is_complex(part.dtype)
                      and not dtypes.is_complex(kind) else part.astype(kind)
-                     for part, kind in zip(parts, kinds, strict=True)]
-        return _trees.unflatten(spec, parts)
-
-    return vector, unravel
+                     for part, kind in zip(parts, self.kinds, strict=True)]
+        return _trees.unflatten(self.spec, parts)

@@ -15,7 +15,7 @@ from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax.lax import Precision
-from maxjax.numpy._promotion import canonical_axis
+from maxjax.numpy._promotion import canonical_axis, canonical_shape
 
 explain_missing_names(__name__)
 
@@ -54,7 +54,8 @@ _NAMES = {
     "trilinear": ResizeMethod.LINEAR, "triangle": ResizeMethod.LINEAR,
     "lanczos3": ResizeMethod.LANCZOS3, "lanczos5": ResizeMethod.LANCZOS5,
     "cubic": ResizeMethod.CUBIC, "bicubic": ResizeMethod.CUBIC, "tricubic": ResizeMethod.CUBIC,
-    "cubic-pytorch": ResizeMethod.CUBIC_PYTORCH, "area": ResizeMethod.AREA,
+    "cubic-pytorch": ResizeMethod.CUBIC_PYTORCH, "bicubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    "area": ResizeMethod.AREA,
 }
 
 
@@ -241,7 +242,7 @@ def resize(image: Any, shape: Sequence[int], method: str | ResizeMethod, antiali
     >>> jax.image.resize(jnp.array([1, 2, 3]), (5,), "nearest")
     Array([1, 1, 2, 3, 3], dtype=int32)
     """
-    return _resize(image, tuple(shape), _method(method), antialias, precision)
+    return _resize(image, canonical_shape(shape), _method(method), antialias, precision)
 
 
 def _resize_traced(image: Any, shape: tuple[int, ...], method: ResizeMethod, antialias: bool,

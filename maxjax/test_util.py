@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,18 @@ EPS = 1e-4
 # Relative and absolute tolerances between derivatives and finite differences, by dtype.
 _TOLERANCE = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-5,
               "complex64": 1e-3, "complex128": 1e-5}
+Tolerance = float | Mapping[Any, float] | None
 
 
 def check_grads(f: Callable[..., Any], args: Sequence[Any], order: int,
-                modes: str | Sequence[str] = ("fwd", "rev"), atol: float | None = None,
-                rtol: float | None = None, eps: float | None = None) -> None:
+                modes: str | Sequence[str] = ("fwd", "rev"), atol: Tolerance = None,
+                rtol: Tolerance = None, eps: float | None = None) -> None:
     """Checks derivatives of ``f`` at ``args`` up to ``order`` against finite differences.
 
     Args:
       args: a tuple of arrays or pytrees.
       modes: "fwd", "rev" or both, in all combinations where the order is above one.
-      atol, rtol: tolerances; by default they depend on the dtypes.
+      atol, rtol: tolerances, of all dtypes or by dtype; by default they depend on the dtypes.
       eps: the step of the differences; by default the cube root of the dtypes' precision, which
         balances rounding and curvature errors.
 
@@ -50,7 +51,7 @@ def _step(args: tuple[Any, ...]) -> float:
 
 
 def _check(f: Callable[..., Any], args: tuple[Any, ...], order: int, modes: Sequence[str],
-           atol: float | None, rtol: float | None, eps: float, path: str) -> None:
+           atol: Tolerance, rtol: Tolerance, eps: float, path: str) -> None:
     rng = np.random.default_rng(0)
     if "fwd" in modes:
         forward = functools.partial(jvp, f)
@@ -74,7 +75,7 @@ def _pulled_back(f: Callable[..., Any], args: tuple[Any, ...], cotangents: Any) 
 
 
 def check_jvp(f: Callable[..., Any], f_jvp: Callable[..., Any], args: Sequence[Any],
-              atol: float | None = None, rtol: float | None = None, eps: float = EPS,
+              atol: Tolerance = None, rtol: Tolerance = None, eps: float = EPS,
               err_msg: str = "") -> None:
     """Checks a forward-mode derivative, ``f_jvp(args, tangents)``, against finite differences.
 
@@ -91,7 +92,7 @@ def check_jvp(f: Callable[..., Any], f_jvp: Callable[..., Any], args: Sequence[A
 
 
 def check_vjp(f: Callable[..., Any], f_vjp: Callable[..., Any], args: Sequence[Any],
-              atol: float | None = None, rtol: float | None = None, eps: float = EPS,
+              atol: Tolerance = None, rtol: Tolerance = None, eps: float = EPS,
               err_msg: str = "") -> None:
     """Checks a reverse-mode derivative, ``f_vjp(*args)``, against finite differences.
 
@@ -165,11 +166,16 @@ def _inner(left: Any, right: Any) -> np.ndarray:
     return np.asarray(total, dtypes.real_dtype(dtype))
 
 
-def _tolerance(dtype: Any) -> float:
-    return _TOLERANCE.get(np.dtype(dtype).name, 0.0)
+def _tolerance(dtype: Any, given: Tolerance = None) -> float:
+    """That of a dtype: as given, by default of its precision."""
+    if given is not None and not isinstance(given, Mapping):
+        return given
+    chosen = {np.dtype(kind): value for kind, value in (given or {}).items()}
+    dtype = np.dtype(dtype)
+    return chosen.get(dtype, _TOLERANCE.get(dtype.name, 0.0))
 
 
-def _assert_close(expected: Any, actual: Any, atol: float | None, rtol: float | None,
+def _assert_close(expected: Any, actual: Any, atol: Tolerance, rtol: Tolerance,
                   what: str) -> None:
     assert tree_structure(expected) == tree_structure(actual), (
         f"{what}: {tree_structure(actual)}, not {tree_structure(expected)}")
@@ -177,11 +183,11 @@ def _assert_close(expected: Any, actual: Any, atol: float | None, rtol: float | 
         assert np.shape(e) == np.shape(a), f"{what}: shape {np.shape(a)}, not {np.shape(e)}"
         if dtypes.float0 in (_dtype(e), _dtype(a)):
             continue
-        bound = max(_tolerance(_dtype(a)), _tolerance(_dtype(e)))
+        relative, absolute = (max(_tolerance(_dtype(a), given), _tolerance(_dtype(e), given))
+                              for given in (rtol, atol))
         np.testing.assert_allclose(
             np.asarray(a).astype(_wide(_dtype(a))), np.asarray(e).astype(_wide(_dtype(e))),
-            rtol=bound if rtol is None else rtol, atol=bound if atol is None else atol,
-            err_msg=what)
+            rtol=relative, atol=absolute, err_msg=what)
 
 
 explain_missing_names(__name__)

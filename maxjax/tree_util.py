@@ -208,7 +208,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
     """Turns a tree with the outer structure outermost into one with the inner structure outermost.
 
     Raises:
-      TypeError: the tree is not ``outer_treedef`` with ``inner_treedef`` at each leaf.
+      TypeError: the tree has other leaves than ``outer_treedef`` with ``inner_treedef`` at each.
 
     >>> outer, inner = jax.tree_util.tree_structure([0, 0]), jax.tree_util.tree_structure({'a': 0})
     >>> jax.tree_util.tree_transpose(outer, inner, [{'a': 1}, {'a': 2}])
@@ -220,10 +220,11 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
         inner_treedef = tree_structure(subtrees[0])
     if not outer_treedef.num_leaves:
         raise ValueError("a tree without leaves has no transpose")
-    expected = outer_treedef.compose(inner_treedef)
-    if treedef != expected:
-        raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
     width = inner_treedef.num_leaves
+    # The metadata of a node may be about what is below it: only the numbers of leaves can be told.
+    if treedef.num_leaves != width * outer_treedef.num_leaves:
+        expected = outer_treedef.compose(inner_treedef)
+        raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
     return inner_treedef.unflatten(
         [outer_treedef.unflatten(leaves[column::width]) for column in range(width)])
 

@@ -49,6 +49,7 @@ LATE_IMPORTS: Mapping[str, str] = {
     "maxjax/_max/graph/session.py": (
         "`import max` takes 0.4 s: it waits until something first compiles"),
     "maxjax/_ir/serialize.py": "a stored program names the classes of its parameters",
+    "maxjax/_base/absl_flags.py": "absl is for who has flags of it: no dependency",
     "maxjax/_base/lazy.py": "SciPy is brought in by the first operation that needs it",
     "maxjax/__main__.py": "the script's own modules are imported when it runs",
 }
@@ -56,6 +57,8 @@ LATE_IMPORTS: Mapping[str, str] = {
 # What pyproject.toml names; `mojo`, the compiler, comes with `max`.
 DEPENDENCIES = {"max", "ml_dtypes", "mojo", "numpy", "opt_einsum", "optree", "rich", "scipy",
                 "threadpoolctl"}
+# Extras of pyproject.toml, and the one module that needs them.
+EXTRAS = {"tensorstore": "maxjax/experimental/array_serialization/serialization.py"}
 FORBIDDEN = {"jax": "maxjax stands on its own", "jaxlib": "maxjax stands on its own"}
 ONLY_IN = {"max": "_max", "mojo": "_max"}
 # What would slow `import maxjax` down; `maxjax._base.lazy` brings it in at first use.
@@ -210,6 +213,8 @@ def check_outside(path: str, room: str, found: Import) -> Iterator[Problem]:
         return
     if top in FORBIDDEN:
         yield Problem(path, found.line, f"imports {found.target}: {FORBIDDEN[top]}")
+    elif EXTRAS.get(top) == path:
+        return
     elif top not in DEPENDENCIES:
         yield Problem(path, found.line, f"imports {top}, which pyproject.toml does not depend on")
     elif ONLY_IN.get(top, room) != room:

@@ -10,7 +10,8 @@ CLASS = "jax.image.ResizeMethod"
 
 TABLE["jax.image.ResizeMethod"] = check(
     "list(f)", "f.LINEAR.value", *(f"f.from_string({name!r})" for name in (
-        *METHODS, "bilinear", "trilinear", "triangle", "bicubic", "tricubic"))) + check(
+        *METHODS, "bilinear", "trilinear", "triangle", "bicubic", "tricubic",
+        "cubic-pytorch", "bicubic-pytorch"))) + check(
     "f.from_string('a')", raises=True)
 TABLE["jax.image.resize"] = (
     [row for method in METHODS for row in cases(

@@ -16,6 +16,11 @@ TABLE = {
     # A comparison, for rounding hides what is below the least normal number.
     "jax.numpy.multiply": case("f(x, 0.25) > 0", x=array([1.2e-38, -1.2e-38], "float32"),
                                modes="eager jit"),
+    "jax.jvp": check("type(f(lambda x: x, (4.0,), (1.0,))[0]).__name__"),
+    "jax.vjp": check("type(f(lambda x: x, 1.0)[1](1.0)[0]).__name__"),
+    "jax.print_environment_info": check("'jaxlib' in f(return_string=True)"),
+    "jax.scipy.linalg.polar": check("abs(f(jnp.ones((4, 4)))[0] @ f(jnp.ones((4, 4)))[0].T "
+                                    "- jnp.eye(4)).max() < 1e-5"),
     "jax.numpy.maximum": case("jnp.signbit(f(x, y))", modes="eager jit", **ZEROS),
     "jax.numpy.minimum": case("jnp.signbit(f(x, y))", modes="eager jit", **ZEROS),
     "jax.numpy.max": case("f(x)", x=array([1.0, NAN, 2.0], "float32"), modes="grad"),
@@ -36,6 +41,13 @@ TABLE = {
     "jax.numpy.where": check("str(jax.make_jaxpr(lambda x: f(x > 0, x, 0.0))(1.0))"),
     "jax.new_ref": check("str(jax.make_jaxpr(lambda r: r[...] + 1)(f(jnp.ones(3))))"),
     "jax.grad": check("f(jax.jit(lambda x, n: x ** n))(0.0, 0).weak_type"),
-    "jax.jit": check("f(lambda x: x + 1).lower(1.0).as_text()",
+    "jax.memory": check(
+        "str(jax.typeof(jax.device_put(jnp.ones(3), f.Space.Host)))",
+        "x = jnp.ones(3); "
+        "jax.jit(lambda x: jax.device_put(x, f.Space.Host))(x).sharding.memory_kind"),
+    "jax.jit": check("(lambda x: f(lambda y: y)(x).unsafe_buffer_pointer() == "
+                     "x.unsafe_buffer_pointer())(jnp.arange(3))",
+                     "type(f(lambda x: x)(np.zeros(2, jax.dtypes.float0))).__name__",
+                     "f(lambda x: x + 1).lower(1.0).as_text()",
                      "f(lambda x: x * 2).lower(1.0).compile().out_info"),
 }

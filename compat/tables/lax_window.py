@@ -103,9 +103,14 @@ _CONV = (
             x=floats(2, 3, 5), w=floats(2, 3, 3), raises=True)
 )
 _WINDOW = (
-    cases("f(x, 0., lax.add, (2, 2))", "f(x, 0., lax.add, (2, 3), (1, 2), 'SAME')",
-          "f(x, -jnp.inf, lax.max, (2, 2), (2, 1), [(1, 0), (0, 1)])",
-          "f(x, jnp.inf, lax.min, (1, 3), (1, 1), 'SAME')", x=shaped(5, 6, distinct=True), **SUM)
+    # Weakly typed arrays.
+    check("f(jnp.broadcast_to(1, (4,)), 1, lax.add, (2,))",
+          "f(jnp.broadcast_to(1, (4,)), 1, lambda a, b: a + b + 1, (2,))",
+          "f(jnp.broadcast_to(1, (4,)), jnp.ones((), int), lax.add, (2,))",
+          "f(jnp.broadcast_to(1, (4,)), jnp.ones((), int), lambda a, b: a + b + 1, (2,))")
+    + cases("f(x, 0., lax.add, (2, 2))", "f(x, 0., lax.add, (2, 3), (1, 2), 'SAME')",
+            "f(x, -jnp.inf, lax.max, (2, 2), (2, 1), [(1, 0), (0, 1)])",
+            "f(x, jnp.inf, lax.min, (1, 3), (1, 1), 'SAME')", x=shaped(5, 6, distinct=True), **SUM)
     + case("f(x, 0., lax.add, (2, 2), (1, 1), 'VALID', (2, 1), (1, 2))", x=shaped(4, 5), **SUM)
     + cases("f(x, 1., lax.add, (2, 2), (2, 2), [(1, -1), (-1, 2)])",
             "f(x, 2., lax.max, (2, 2), (1, 1), padding='SAME_LOWER')",
@@ -138,7 +143,12 @@ _WINDOW = (
            x=array([1., float("nan"), 2., 2., 3.], "float32"), modes="eager jit")
 )
 _REDUCE = (
-    cases("f(x, 0., lax.add, (0,))", "f(x, 1., lax.mul, (0, 1))", "f(x, -jnp.inf, lax.max, (1,))",
+    # Weakly typed arrays.
+    check("f(jnp.broadcast_to(1, (4,)), 1, lax.add, (0,))",
+          "f(jnp.broadcast_to(1, (4,)), 1, lambda a, b: a + b + 1, (0,))",
+          "f(jnp.broadcast_to(1, (4,)), jnp.ones((), int), lax.add, (0,))",
+          "f(jnp.broadcast_to(1, (4,)), jnp.ones((), int), lambda a, b: a + b + 1, (0,))")
+    + cases("f(x, 0., lax.add, (0,))", "f(x, 1., lax.mul, (0, 1))", "f(x, -jnp.inf, lax.max, (1,))",
           "f(x, jnp.inf, lax.min, [0])", "f(x, 2., lax.add, ())",
           "f(x, 0., lambda a, b: a + b, (0, 2))", x=shaped(2, 3, 2, distinct=True), **SUM)
     + cases("f(x, 1., lambda a, b: a * b, dimensions=(0,))", "f(x, 0., lax.max, (1,))",

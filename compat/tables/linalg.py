@@ -312,10 +312,15 @@ POLYNOMIALS: dict[str, list[Case]] = {
     "polyadd": cases("f(x, y)", "f(y, x)", x=shaped(4), y=shaped(2),
                      dtypes="float32 complex64 int32 bool", raises=None)
     + case("f(x, y)", x=floats(3, 2), y=floats(1, 2))
-    + case("f(x, y)", x=floats(3), y=shaped(2, dtype="int32")) + check("f([1], [2])", raises=True),
+    + case("f(x, y)", x=floats(3), y=shaped(2, dtype="int32")) + check("f([1], [2])", raises=True)
+    + case("f(x, y)", x=floats(3, 3), y=floats(3))
+    + cases("f(x, y)", "f(y, x)", x=floats(3, 3), y=floats(2), raises=True)
+    + check("f(jnp.zeros(0), jnp.ones(2))", "f(jnp.ones(()), jnp.ones(2))", raises=True),
     "polysub": cases("f(x, y)", "f(y, x)", x=shaped(4), y=shaped(2),
                      dtypes="float32 complex64 int32 bool", raises=None)
-    + check("f([1], [2])", raises=True),
+    + check("f([1], [2])", raises=True)
+    + check("jnp.signbit(f(jnp.ones(1), jnp.zeros(2)))")
+    + cases("f(x, y)", "f(y, x)", x=floats(3, 3), y=floats(2), raises=True),
     "polymul": (
         case("f(x, y)", x=shaped(4), y=shaped(2), dtypes="float32 complex64", **PRODUCT)
         + case("f(x, y)", x=shaped(4), y=shaped(2), dtypes="int32 float16 bool float64", **EAGER,

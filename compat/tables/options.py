@@ -34,6 +34,7 @@ for name in (
     "jax_threefry_partitionable",
 ):
     TABLE[f"jax.config.{name}"] = check("f", f"jax.config.{name} == f")
+TABLE["jax.make_user_context"] = check("f(3).value")
 TABLE["jax.enable_x64"] = check(
     "with f(True):\n    x = jnp.arange(2)\nx.dtype",
     "with f():\n    x = jnp.ones(2)\nx.dtype",

@@ -66,6 +66,15 @@ TABLE["jax.random.PRNGKey"] = (
     + case("f(s)", s=array(5, "uint8"), grad=False)
     + check("f(1.0)", "f(jnp.arange(2))", "f('a')", "f(0, impl='nothing')", "f()", raises=True)
 )
+COUNTING = (
+    "i = f(key_shape=(2,), name='counting', tag='cnt', seed=lambda n: jnp.stack([n, n])"
+    ".astype('uint32'), split=lambda k, shape: k + jnp.ones((*shape, 2), 'uint32'), "
+    "random_bits=lambda k, width, shape: jnp.full(shape, k.sum()).astype(f'uint{width}'), "
+    "fold_in=lambda k, n: k + n); k = jax.random.key(3, impl=i)\n")
+TABLE["jax.extend.random.define_prng_impl"] = check(*(COUNTING + text for text in (
+    "k", "k.dtype", "i", "jax.random.split(k)", "jax.random.fold_in(k, 2)",
+    "jax.random.bits(k, (2,))", "jax.random.PRNGKey(1, impl=i)", "jax.random.key_impl(k) == i",
+    "jax.vmap(lambda k: jax.random.bits(k, (2,)))(jax.random.split(k, 3))")))
 TABLE["jax.random.key"] = (
     check(
         *(f"jax.random.key_data(f({seed}))" for seed in SEEDS),

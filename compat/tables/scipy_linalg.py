@@ -34,12 +34,19 @@ put("solve_triangular", cases(
     + case("f(x, b, trans=3)", x=A, b=floats(4), raises=True))
 put("solve", cases("f(x, b)", "f(x, b, assume_a='pos')",
                    "f(x, b[:, 0], lower=True, assume_a='pos')", x=P, b=floats(4, 2), **SOLVED)
+    + cases("f(x, b, assume_a='pos')", "f(x, b[..., 0], assume_a='pos')",
+            x=positive_definite(2, 4, 4), b=floats(2, 4, 3), modes="eager jit", **SOLVED)
+    + case("f(x, b, assume_a='pos')", x=positive_definite(2, 4, 4), b=floats(4), raises=True)
     + case("f(x, x, assume_a='a')", x=A, raises=True))
 put("inv det", case("f(x)", x=A, **SOLVED))
 put("lu", cases("f(x)", "f(x, permute_l=True)", x=A, modes="eager jit", **SOLVED))
 put("lu_factor", case("f(x)", x=A, modes="eager jit", **SOLVED))
 put("lu_solve", cases(*(f"f(jax.scipy.linalg.lu_factor(x), b, {trans})" for trans in (0, 1, 2)),
-                      x=A, b=floats(4, 2), **SOLVED))
+                      x=A, b=floats(4, 2), **SOLVED)
+    + cases(*(f"f(jax.scipy.linalg.lu_factor(x), b{part}, {trans})"
+              for part in ("", "[:1]", "[0]", "[..., 0]") for trans in (0, 2)),
+            x=positive_definite(2, 4, 4), b=floats(2, 4, 3), modes="eager jit", **SOLVED)
+    + case("f(jax.scipy.linalg.lu_factor(x), x[:2])", x=A, raises=True))
 put("qr", cases("q, r = f(x); q @ r", "jnp.abs(f(x, mode='r')[0])",
                 "q, r = f(x, mode='economic'); q @ r", x=A, modes="eager jit", **SOLVED)
     + case("f(x, mode='a')", x=A, raises=True))
@@ -64,7 +71,11 @@ put("expm_frechet", cases("f(x, y)", "f(x, y, compute_expm=False)", x=A, y=float
 put("sqrtm", case("f(x).real", x=P, modes="eager jit", **SOLVED))
 put("funm", case("f(x, jnp.exp).real", x=P, modes="eager", **SOLVED))
 put("solve_sylvester", case("f(x, y, x)", x=P, y=positive_definite(4, 4), modes="eager",
-                            **SOLVED))
+                            **SOLVED)
+    + cases("f(x, y, z)", "f(x, y, z[0])", "f(x[0], y, z)", "f(x, y, z, method='eigen')",
+            "f(x, y[:, :2, :2], z[..., :2])", x=positive_definite(2, 4, 4),
+            y=positive_definite(2, 4, 4), z=floats(3, 2, 4, 4), modes="eager", **SOLVED)
+    + cases("f(x, x, x[0])", "f(x, x, x, method='a')", x=floats(3, 3), raises=True))
 put("toeplitz hankel", cases("f(x)", "f(x, y)", x=floats(3), y=floats(4)))
 put("circulant companion fiedler fiedler_companion", case("f(x)", x=floats(5, low=0.5),
                                                           tol="loose"))

@@ -233,6 +233,23 @@ BAD = (
 TABLE["jax.shard_map"] = cases(*(AUTO + t for t in SHARD), x=floats(2, 3), vmap=False) + meshed(
     *BAD, raises=None
 )
+SET = AUTO + "with jax.set_mesh(m): y = "
+TABLE["jax.smap"] = cases(*(SET + text + "\ny" for text in (
+    "f(lambda x: x * 2, in_axes=0, out_axes=0, axis_name='x')(x)",
+    "f(lambda x: lax.psum(x, 'x'), in_axes=1, out_axes=None, axis_name='x')(x)",
+    "jax.jit(f(lambda x, y: x.sum() * y, in_axes=(1, None), out_axes=0, axis_name='x'))(x, x[0])",
+    "f(in_axes=({'a': 0},), out_axes={'b': 1}, axis_name='x')(lambda d: {'b': d['a']})({'a': x})",
+)), x=floats(2, 3), modes="eager") + check(*(SET + text + "\ny" for text in (
+    "f(lambda x: x, in_axes=0, out_axes=0, axis_name='z')(jnp.ones(4))",
+    "f(lambda x: x, in_axes=0, out_axes=0, axis_name=('x',))(jnp.ones(4))",
+    "f(lambda x: x, in_axes=0, out_axes=None, axis_name='x')(jnp.ones(4))",
+    "f(lambda x: x, in_axes=3, out_axes=0, axis_name='x')(jnp.ones(4))",
+    "f(lambda x: x, in_axes='a', out_axes=0, axis_name='x')(jnp.ones(4))",
+    "f(lambda x: x, in_axes=0, out_axes='a', axis_name='x')(jnp.ones(4))",
+    "f(lambda x: x, in_axes=(0.5,), out_axes=0, axis_name='x')(jnp.ones(4))",
+    "f(lambda x: x, out_axes=0, axis_name='x')(jnp.ones(4))",
+    "f(3, in_axes=0, out_axes=0, axis_name='x')(jnp.ones(4))")), raises=True) + check(
+        "f(lambda x: x, in_axes=0, out_axes=0, axis_name='x')(jnp.ones(4))", raises=True)
 TABLE["jax.experimental.shard_map.shard_map"] = cases(
     *(AUTO + t for t in SHARD[:4]), x=floats(2, 3), vmap=False, modes="eager"
 ) + meshed(*BAD[:3], raises=None)

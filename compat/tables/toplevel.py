@@ -308,7 +308,20 @@ TABLE["jax.Device"] = check(
     "d = jax.devices()[0]; d.local_hardware_id",
     "d = jax.devices()[0]; isinstance(d.device_kind, str)",
     "d = jax.devices()[0]; d.client.platform",
-)
+    "d = jax.devices()[0]; [repr(m) for m in d.addressable_memories()]",
+    "d = jax.devices()[0]; [str(m) for m in d.addressable_memories()]",
+    "m = jax.devices()[0].default_memory(); m.kind, m.platform, m.process_index",
+    "d = jax.devices()[0]; d.memory('device') == d.default_memory() != d.memory('pinned_host')",
+    "d = jax.devices()[0]; d.memory('pinned_host').addressable_by_devices() == [d]",
+) + refused("jax.devices()[0].memory('nothing')")
+TABLE["jax.memory"] = check("list(f.Space)", "f.Space.Host.name") + cases(
+    "y = jax.device_put(x, f.Space.Host); y.sharding.memory_kind, y * 2",
+    "y = jax.device_put(x, f.Space.Host); jax.device_put(y, f.Space.Device).sharding.memory_kind",
+    "jax.jit(lambda x: jax.device_put(x, f.Space.Host) + 1)(x)",
+    x=floats(3), modes="eager")
+TABLE["jax.experimental.topologies.get_topology_desc"] = refused("f(platform='cpu')", "f()")
+TABLE["jax.Array.format"] = check(*(
+    f"str(jnp.ones({shape}).format)" for shape in ("()", "(2, 3)", "(2, 3, 4)")))
 D = "d = jax.devices()[0]\n"
 TABLE["jax.device_put"] = (
     cases(

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from maxjax._base import option_kinds, spans, threads
+from maxjax._base import absl_flags, option_kinds, spans, threads
 from maxjax._base.errors import InternalError
 from maxjax._base.option_kinds import Kind, one_of
 
@@ -241,6 +241,22 @@ class Config:
                 f"`config.{name}` rather than `config.FLAGS.{name}`.")
         return self._known(name).value
 
+    def config_with_absl(self) -> None:
+        """Makes absl flags of JAX's options; ``absl.app.run`` then sets those that are given.
+
+        Raises:
+          ModuleNotFoundError: absl-py is not installed.
+        """
+        absl_flags.define(self._options.values())
+
+    def parse_flags_with_absl(self) -> None:
+        """Sets the options that the command line has as ``--jax_...``; later calls do nothing.
+
+        Raises:
+          ModuleNotFoundError: absl-py is not installed.
+        """
+        absl_flags.parse(self._options.values())
+
     @property
     def values(self) -> dict[str, Any]:
         return {name: option.value for name, option in self._options.items()}
@@ -451,10 +467,10 @@ for _option in (debug_nans, debug_infs, no_execution, default_device):
     _option.on_change.append(_decide_checks_values)
 _decide_checks_values()
 
-_TRACE_OPTIONS = (enable_x64, rank_promotion, dtype_promotion, threefry_partitionable,
+_TRACE_OPTIONS = [enable_x64, rank_promotion, dtype_promotion, threefry_partitionable,
                   default_prng_impl, disable_jit, default_matmul_precision, default_device,
                   random_seed_offset, explicit_x64_dtypes, check_static_indices,
-                  high_dynamic_range_gumbel, softmax_custom_jvp)
+                  high_dynamic_range_gumbel, softmax_custom_jvp]
 
 
 class _TraceState(threading.local):
@@ -497,3 +513,43 @@ def _advance_generation() -> None:
 
 for _option in _TRACE_OPTIONS:
     _option.on_change.append(_advance_generation)
+
+
+class UserConfig:
+    """A value of a program's own that traced functions depend on. Made by ``make_user_context``."""
+
+    __slots__ = ("_option",)
+
+    def __init__(self, option: Option):
+        self._option = option
+
+    @property
+    def value(self) -> Any:
+        return self._option.value
+
+    def __call__(self, value: object) -> OptionContext:
+        """Has this value for a block of code in one thread."""
+        return OptionContext(self._option, value)
+
+
+def make_user_context(default_value: object = None) -> UserConfig:
+    """A value that is set by ``with context(value):`` and read as ``context.value``; a function
+    under jit is traced anew where it differs.
+
+    Args:
+      default_value: what it is outside such blocks; hashable, as are the others.
+
+    >>> scale = jax.make_user_context(1)
+    >>> scaled = jax.jit(lambda x: x * scale.value)
+    >>> with scale(3):
+    ...     print(scaled(2))
+    6
+    >>> print(scaled(2))
+    2
+    """
+    option = Option(f"user_context_{len(_TRACE_OPTIONS)}", default_value, "A program's own.",
+                    option_kinds.ANYTHING, None)
+    option.on_change.append(_advance_generation)
+    _TRACE_OPTIONS.append(option)
+    _advance_generation()
+    return UserConfig(option)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from typing import TYPE_CHECKING, Any, Protocol, final
 
@@ -56,16 +57,18 @@ class KeyDType:
     that moves elements about (reshape, indexing, select, ...) works on keys as it stands.
     """
 
-    __slots__ = ("impl", "itemsize", "words", "tag", "physical")
+    __slots__ = ("impl", "itemsize", "key_shape", "words", "tag", "physical")
     kind = "V"
 
-    def __init__(self, impl: str, tag: str, words: int):
+    def __init__(self, impl: str, tag: str, key_shape: tuple[int, ...],
+                 physical: np.dtype | None = None):
         self.impl = impl
         self.tag = tag
-        self.words = words
-        self.itemsize = 4 * words
+        self.key_shape = key_shape
+        self.words = math.prod(key_shape)
+        self.itemsize = 4 * self.words
         # A record of one field, so that each generator's keys differ from the others'.
-        self.physical: np.dtype = np.dtype(np.uint64) if words == 2 else np.dtype([(impl, "V16")])
+        self.physical: np.dtype = physical or np.dtype([(impl, f"V{self.itemsize}")])
 
     @property
     def name(self) -> str:
@@ -101,9 +104,12 @@ if TYPE_CHECKING:
     DTypeLike = str | type[Any] | DType | _HasDType | None
 
 _KEY_DTYPES = {
-    "threefry2x32": KeyDType("threefry2x32", "fry", 2),
-    "rbg": KeyDType("rbg", "rbg", 4),
-    "unsafe_rbg": KeyDType("unsafe_rbg", "urbg", 4),
+    "threefry2x32": KeyDType("threefry2x32", "fry", (2,), np.dtype(np.uint64)),
+    "rbg": KeyDType("rbg", "rbg", (4,)),
+    "unsafe_rbg": KeyDType("unsafe_rbg", "urbg", (4,)),
+    "philox2x32": KeyDType("philox2x32", "phx2", (1,)),
+    "philox4x32": KeyDType("philox4x32", "phx4", (2,)),
+    "threefry4x32": KeyDType("threefry4x32", "fry4", (4,)),
 }
 
 
@@ -327,6 +333,9 @@ def _weak_node(dtype: DType) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def _join(nodes: frozenset[DType | str]) -> Any:
+    for node in nodes:
+        if node not in _BOUNDS:
+            raise ValueError(f"dtype={node!r} is not a valid dtype for JAX type promotion.")
     common = frozenset.intersection(*(_BOUNDS[node] for node in nodes))
     least = [node for node in common if common <= _BOUNDS[node]]
     if len(least) == 1:
@@ -352,9 +361,9 @@ def _promote(operands: tuple[tuple[DType, bool], ...], strict: bool, x64: bool) 
     if len(operands) == 1 or len(set(operands)) == 1:
         return operands[0]
     if any(type(dtype) is KeyDType for dtype, _ in operands):
-        names = tuple(sorted({str(dtype) for dtype, _ in operands}))
-        if len(names) == 1:
+        if len({dtype for dtype, _ in operands}) == 1:
             return operands[0]
+        names = tuple(sorted(str(dtype) for dtype, _ in operands))
         raise TypePromotionError(
             f"Input dtypes {names} have no available implicit dtype promotion path.")
     nodes = frozenset(_weak_node(dtype) if weak else dtype for dtype, weak in operands)

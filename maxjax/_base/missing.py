@@ -1,4 +1,4 @@
-"""The error for a name of JAX's that maxjax does not have."""
+"""The error for a name that a module does not have."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 
 def attribute_error(module: str, name: str) -> AttributeError:
-    """The error of a module without an attribute; tells a gap in maxjax from Python's own names."""
-    hint = "" if name.startswith("_") else " (maxjax does not have it yet)"
-    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
+    """The error of a module without an attribute, to which Python adds similar names."""
+    return AttributeError(f"module {module!r} has no attribute {name!r}", name=name,
+                          obj=sys.modules.get(module))
 
 
 def explain_missing_names(module: str, reasons: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Has a module's error for names that it lacks tell of the gap; for some, in words of its own.
+    """Has a module raise ``attribute_error`` for names that it lacks; for some, with a reason.
 
     The module's source holds no ``__getattr__`` then, behind which a type checker would take every
     misspelt name for one of the module's.

@@ -12,6 +12,7 @@ import dataclasses
 import difflib
 import functools
 import textwrap
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -77,6 +78,24 @@ def structure(tree: PyTree, is_leaf: IsLeaf | None = None) -> PyTreeSpec:
 
 def unflatten(spec: PyTreeSpec, tree_leaves: Iterable[object]) -> Any:
     return canonical(spec).unflatten(tree_leaves)
+
+
+def numbered(spec: PyTreeSpec) -> Any:
+    """The tree with the numbers of its leaves, in order.
+
+    Classes of the user's that check their leaves may refuse numbers. Their nodes are tuples then.
+    """
+    numbers = range(spec.num_leaves)
+    try:
+        return unflatten(spec, numbers)
+    except Exception:      # whatever the user's class raises
+        return unflatten(spec.transform(_without_classes, None), numbers)
+
+
+def _without_classes(node: PyTreeSpec) -> PyTreeSpec:
+    if node.type in registered:
+        return optree.treespec_tuple(node.children(), namespace=NAMESPACE)
+    return node
 
 
 _canonical: dict[PyTreeSpec, PyTreeSpec] = {}
@@ -235,8 +254,10 @@ def register(cls: type, flatten_function: Flatten,
             f"{flatten_function!r} and {unflatten_function!r}")
     if cls in node_types:
         raise ValueError(f"Duplicate custom PyTreeDef type registration for {cls}.")
-    optree.register_pytree_node(
-        cls, flatten_function, unflatten_function, namespace=NAMESPACE)
+    with warnings.catch_warnings():     # of classes derived from namedtuples
+        warnings.simplefilter("ignore", UserWarning)
+        optree.register_pytree_node(
+            cls, flatten_function, unflatten_function, namespace=NAMESPACE)
     _leaf_types.discard(cls)
     registered[cls] = Registration(flatten_function, unflatten_function, flatten_with_keys)
 
@@ -382,6 +403,21 @@ def structure_error(prefix: PyTree, full: PyTree, name: str,
     """The error for a ``prefix`` that is no prefix of ``full``: names the first place."""
     message = next(_differences(prefix, full, name, (), is_leaf), None)
     return ValueError(message or f"{name} is no prefix of the other tree")
+
+
+def prefix_error(prefix: PyTree, full: PyTree, what: str, is_leaf: IsLeaf | None = None,
+                 specification: str = "") -> ValueError:
+    """The error for an argument that is no prefix of a value: names all places.
+
+    Args:
+      what: the function and the argument.
+      specification: the same, as the message begins, if other than that.
+    """
+    errors = structure_errors(prefix, full, what, is_leaf)
+    details = "\n  ".join(map(str, errors))
+    return ValueError(
+        f"{specification or what} specification must be a tree prefix of the corresponding value; "
+        f"\n  Mismatch details ({len(errors)} found):\n  {details}")
 
 
 def structure_errors(prefix: PyTree, full: PyTree, name: str,

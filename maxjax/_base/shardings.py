@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,25 @@ if TYPE_CHECKING:
 Shape = Sequence[int]
 Index = tuple[slice, ...]
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+class MemorySpace(enum.Enum):
+    """A memory by its place: ``device_put(x, jax.memory.Space.Host)``.
+
+    >>> jax.memory.Space.Device
+    MemorySpace.Device
+    """
+
+    Device = enum.auto()
+    Host = enum.auto()
+    Any = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"MemorySpace.{self.name}"
+
+    @property
+    def kind(self) -> str:
+        return "pinned_host" if self is MemorySpace.Host else "device"
 
 
 def is_device(value: object) -> bool:
@@ -75,6 +95,11 @@ class Sharding:
     def _devices(self) -> tuple[Any, ...]:
         """The devices, in order."""
         raise NotImplementedError
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[Any, ...]:
+        """The same; Orbax asks by this name."""
+        return self._devices()
 
     def _tiling(self, ndim: int) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
         """Parts by dimension, and each device's position among them."""
@@ -131,9 +156,12 @@ class Sharding:
 
 def _check_memory(kind: str | None) -> None:
     if kind is not None and kind not in MEMORY_KINDS:
-        raise ValueError(
-            "Could not find memory addressable by device cpu. Device cpu can address the "
-            f"following memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {kind}")
+        raise ValueError(unknown_memory(kind, "cpu"))
+
+
+def unknown_memory(kind: str, device: str) -> str:
+    return (f"Could not find memory addressable by device {device}. Device {device} can address "
+            f"the following memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {kind}")
 
 
 class SingleDeviceSharding(Sharding):

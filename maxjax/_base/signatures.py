@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,6 +31,20 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
     except TypeError:
         pass
     return signature
+
+
+def wraps(function: Callable[..., Any], names: Sequence[str] = functools.WRAPPER_ASSIGNMENTS
+          ) -> Callable[..., Any]:
+    """``functools.wraps`` with those of the names that the callable has.
+
+    One that is no text is no name; a partial is called as its function is.
+    """
+    if isinstance(function, functools.partial):
+        return wraps(function.func, names)
+    kept = [name for name in names if hasattr(function, name)
+            and (isinstance(getattr(function, name), str)
+                 or name not in ("__name__", "__qualname__"))]
+    return functools.wraps(function, assigned=kept)
 
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:
@@ -79,11 +95,36 @@ def leaf_names(tree: Any, positional: Callable[[int], str],
       positional: names the argument at a position of ``args``.
       keyword: names the argument of a key of ``kwargs``.
     """
-    args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
+    places = [_Place(number) for number in range(tree.num_leaves)]
+    try:
+        with warnings.catch_warnings():     # a constructor's, which the user has not called
+            warnings.simplefilter("ignore")
+            args, kwargs = pytree.unflatten(tree, places)
+    except Exception:      # a class of the user's that takes nothing but arrays
+        return _leaf_names_by_position(tree, positional, keyword)
     result: list[str] = [""] * tree.num_leaves
     named = [*((positional(number), value) for number, value in enumerate(args)),
              *((keyword(name), value) for name, value in kwargs.items())]
     for name, value in named:
         for path, leaf in zip(*pytree.flatten_with_path(value)[:2], strict=True):
-            result[leaf] = name + pytree.path_string(path)
+            result[leaf.number] = name + pytree.path_string(path)
+    return result
+
+
+class _Place:
+    """Stands for a leaf in a pytree; no number, which a class might not take for an array."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int):
+        self.number = number
+
+
+def _leaf_names_by_position(tree: Any, positional: Callable[[int], str],
+                            keyword: Callable[[str], str]) -> list[str]:
+    """The same, with what the structure itself says of paths."""
+    result = []
+    for group, name, *rest in pytree.canonical(tree).paths():
+        start = keyword(name) if group else positional(name)
+        result.append(start + "".join(f"[{entry!r}]" for entry in rest))
     return result

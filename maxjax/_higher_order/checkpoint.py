@@ -14,6 +14,7 @@ from typing import Any
 from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.signatures import wraps
 from maxjax._higher_order import refs
 from maxjax._higher_order.calls import call_primitive, without_dead_code
 from maxjax._higher_order.checkpoint_policies import Policy, saves
@@ -177,8 +178,7 @@ def checkpoint(fun: Callable[..., PyTree], *, prevent_cse: bool | Sequence[bool]
             f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}")
     numbers: Any = (static_argnums,) if type(static_argnums) is int else static_argnums
 
-    @functools.wraps(fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
-                                    if hasattr(fun, name)])
+    @wraps(fun)
     def fun_remat(*args: PyTree, **kwargs: PyTree) -> Any:
         static = _static_positions(numbers, len(args))
         dynamic = tuple(arg for n, arg in enumerate(args) if n not in static)

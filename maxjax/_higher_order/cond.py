@@ -18,6 +18,7 @@ from maxjax._higher_order.control import (
     check_branches,
     chosen,
     either,
+    forwarded,
     merged,
     operands_of,
     rearranged,
@@ -30,7 +31,7 @@ from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, derived
+from maxjax._ir.jaxpr import ClosedJaxpr, Var, derived
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, aval_of, context
@@ -40,7 +41,7 @@ from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import clamp_p, eq_p, ne_p, select_n_p
 from maxjax._primitives.convert import convert_element_type, stop_gradient_p
 from maxjax._primitives.creation import full
-from maxjax._primitives.random_bits import Generator, random_wrap_p
+from maxjax._primitives.random_bits import generator_of_keys, random_wrap_p
 from maxjax._primitives.rules import is_linear, scalar_like
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.batching import batch_jaxpr, to_axis
@@ -163,7 +164,7 @@ def _with_places(forward: ClosedJaxpr, count: int, places: tuple[ShapedArray, ..
 def _zeros(aval: ShapedArray) -> Any:
     if dtypes.is_key(aval.dtype):
         words = full((*aval.shape, aval.dtype.words), 0, dtypes.uint32)
-        return random_wrap_p.bind(words, impl=Generator(aval.dtype.impl))
+        return random_wrap_p.bind(words, impl=generator_of_keys(aval.dtype))
     return convert_element_type(full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)
 
 
@@ -327,7 +328,9 @@ def _index_of(pred: ArrayLike) -> Any:
     if pred is None:
         raise TypeError("cond predicate is None")
     if not isinstance(pred, (Array, np.ndarray, np.generic, bool, int, float, complex)):
-        raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}")
+        if isinstance(pred, (list, tuple, str)):
+            raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}")
+        raise TypeError(f"Pred type must be either boolean or number, got {pred}.")
     if np.shape(pred):
         raise TypeError(f"Pred must be a scalar, got {pred} of shape {np.shape(pred)}.")
     value, = operands_of([pred])
@@ -363,6 +366,8 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *operand
         operands = (operand,)
     if np.shape(index):
         raise TypeError(f"Branch index must be scalar, got {index} of shape {np.shape(index)}.")
+    if not isinstance(index, (Array, np.ndarray, np.generic, bool, int, float, complex)):
+        raise TypeError(f"Index type must be an integer, got {index}.")
     value, = operands_of([index])
     if not dtypes.is_integer(value.aval.dtype):
         raise TypeError(
@@ -423,8 +428,25 @@ def _choose(index: Array, branches: Sequence[Traced], operands: Sequence[Array])
         start = len(branch.consts)
         closed.append(rearranged(
             branch.closed, (*inputs, *range(start, start + len(operands)))))
-    results = cond_p.bind(index, *values, *operands, branches=tuple(closed))
-    return pytree.unflatten(branches[0].tree, results)
+    # An operand that is the same result of all branches does not depend on the index.
+    given = [*values, *operands]
+    same = [found[0] if all(value is found[0] for value in found) else None
+            for found in zip(*(_given_back(branch, given) for branch in closed), strict=True)]
+    chosen_outputs = tuple(n for n, value in enumerate(same) if value is None)
+    if len(chosen_outputs) < len(same):
+        closed = [rearranged(branch, tuple(range(len(given))), chosen_outputs)
+                  for branch in closed]
+    results = iter(cond_p.bind(index, *given, branches=tuple(closed)))
+    return pytree.unflatten(branches[0].tree, [
+        next(results) if value is None else value for value in same])
+
+
+def _given_back(branch: ClosedJaxpr, operands: Sequence[Value]) -> list[Any]:
+    """For each result the operand, or the value that the branch closes over, which it is."""
+    held = dict(zip(branch.jaxpr.constvars, branch.consts, strict=True))
+    return [held.get(var) if isinstance(var, Var) and number is None
+            else None if number is None else operands[number]
+            for var, number in zip(branch.jaxpr.outvars, forwarded(branch), strict=True)]
 
 
 def platform_dependent(*args: PyTree, default: Callable[..., PyTree] | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,9 @@ from maxjax._base.meshes import PartitionSpec, spec_axes
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
 from maxjax._higher_order.unreduced_out_sharding import check_unreduced_out_sharding
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import Value
 from maxjax._primitives.sharding import freed, reshard_p, sharding_constraint_p
 
@@ -67,6 +69,7 @@ def constrained(value: Any, sharding: Any) -> Any:
                 "The spec of NamedSharding passed to with_sharding_constraint can only refer to "
                 f"Auto axes of the mesh. Got spec={spec} and mesh={mesh}. You probably meant to "
                 "use `reshard` API?")
+        sharding = _applicable(sharding, value)
     check_shape(sharding, value.shape, "with_sharding_constraint arguments")
     meshes.use.ever_set = True
     unconstrained = frozenset(
@@ -75,6 +78,25 @@ def constrained(value: Any, sharding: Any) -> Any:
     return sharding_constraint_p.bind(
         value, sharding=sharding, layout=None, context_mesh=meshes.around().concrete,
         unconstrained_dims=unconstrained)
+
+
+def _applicable(sharding: NamedSharding, value: Array) -> NamedSharding:
+    """The sharding as it can be followed: that of a concrete array over the devices of the mesh
+    that is set, and inside a program without what does not divide a dimension."""
+    mesh, spec = sharding.mesh, sharding.spec
+    if not isinstance(value, Tracer):
+        concrete = meshes.around().concrete
+        return NamedSharding(concrete, spec) if (
+            isinstance(mesh, meshes.AbstractMesh) and not concrete.empty
+            and concrete.abstract_mesh == mesh) else sharding
+    if len(spec) > len(value.shape):
+        return sharding
+    entries = [
+        entry if entry is PartitionSpec.UNCONSTRAINED or is_dimension(size)
+        or not size % math.prod([mesh.shape[axis] for axis in meshes.entry_axes(entry)]) else None
+        for entry, size in zip(spec, value.shape, strict=False)]
+    return sharding if entries == list(spec) else NamedSharding(
+        mesh, spec.update(partitions=tuple(entries)))
 
 
 def _assert_type(value: Array, sharding: NamedSharding) -> None:

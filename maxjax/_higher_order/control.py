@@ -171,7 +171,7 @@ def check_carry(what: str, name: str, in_tree: PyTreeSpec, in_avals: Sequence[Sh
             "carry input.")
     if all(map(match_up_to_weak_type, in_avals, out_avals)):
         return
-    paths = pytree.flatten_with_path(pytree.unflatten(in_tree, range(len(in_avals))))[0]
+    paths = pytree.flatten_with_path(pytree.numbered(in_tree))[0]
     lines, casts = [], []
     for path, mine, other in zip(paths, in_avals, out_avals, strict=True):
         if match_up_to_weak_type(mine, other):
@@ -309,6 +309,21 @@ def rearranged(closed: ClosedJaxpr, inputs: tuple[int | ShapedArray, ...],
     invars = [jaxpr.invars[item] if isinstance(item, int) else Var(item) for item in inputs]
     outvars = jaxpr.outvars if outputs is None else [jaxpr.outvars[item] for item in outputs]
     return ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars), closed.consts)
+
+
+def forwarded(closed: ClosedJaxpr) -> tuple[int | None, ...]:
+    """For each output the number of the input that it is; None for what is computed."""
+    numbers: dict[Any, int] = {var: number for number, var in enumerate(closed.jaxpr.invars)}
+    return tuple(numbers.get(var) if isinstance(var, Var) else None
+                 for var in closed.jaxpr.outvars)
+
+
+def used_inputs(closed: ClosedJaxpr) -> list[bool]:
+    """Which inputs an equation takes, or are outputs."""
+    jaxpr = closed.jaxpr
+    taken = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
+    taken.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
+    return [var in taken for var in jaxpr.invars]
 
 
 class Split:

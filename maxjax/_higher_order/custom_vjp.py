@@ -438,7 +438,7 @@ class _FlatCall:
         """A cotangent of each leaf of the arguments; None where it is zero."""
         assert self.bwd is not None
         result = self.bwd(*self.fixed.values(), residuals, cotangents)
-        marks = pytree.unflatten(self.tree, range(self.tree.num_leaves))
+        marks = pytree.numbered(self.tree)
         if isinstance(result, list) and len(result) == len(marks):
             result = tuple(result)
         found: list[Any] = []
@@ -504,6 +504,6 @@ class _FlatCall:
         return like_type(operand, expected)
 
     def path(self, number: int) -> str:
-        tree = pytree.unflatten(self.tree, range(self.tree.num_leaves))
+        tree = pytree.numbered(self.tree)
         places = [n for n in range(self.tree.num_leaves) if n not in self.refs]
         return pytree.path_string(pytree.flatten_with_path(tree)[0][places[number]])

@@ -83,7 +83,7 @@ class DynamicDims:
     def leaf_dims(self, tree: PyTreeSpec, positions: list[int]) -> list[dict[int, str]]:
         """For each leaf of the dynamic arguments its symbols by dimension."""
         result: list[dict[int, str]] = [{} for _ in range(tree.num_leaves)]
-        args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
+        args, kwargs = pytree.numbered(tree)
         for position, value in zip(positions, args, strict=True):
             spec = self.by_position.get(position)
             for leaf, dims in _spread(spec, value, f"argument {position}"):

@@ -120,7 +120,7 @@ class Exported:
         Raises:
           NotImplementedError: a size is symbolic.
         """
-        paths, _, _ = pytree.flatten_with_path(self.out_tree.unflatten(range(len(self.out_avals))))
+        paths, _, _ = pytree.flatten_with_path(pytree.numbered(self.out_tree.spec))
         names = ["".join(["result", *map(str, path)]) for path, aval in zip(
             paths, self.out_avals, strict=True) if aval.dtype != dtypes.float0]
         return installed.runtime.stablehlo(self.fun_name, self.program, names)

@@ -246,7 +246,8 @@ def custom_root(f: Callable[[PyTree], PyTree], initial_guess: PyTree,
       has_aux: ``solve`` returns a pair ``(x, auxiliary data)``.
 
     Raises:
-      TypeError: ``f`` or ``solve`` gives another structure than ``initial_guess`` has.
+      TypeError: ``f``, ``solve`` or ``tangent_solve`` gives another structure than
+        ``initial_guess`` has.
 
     >>> def solve(f, x):
     ...     return lax.fori_loop(0, 30, lambda _, x: x - f(x) / 4, x)
@@ -271,16 +272,26 @@ def custom_root(f: Callable[[PyTree], PyTree], initial_guess: PyTree,
     _check_tree("solve", pytree.canonical(solved), pytree.canonical(tree))
     count = len(guess)
 
+    def linearize_and_solve(x: PyTree, y: PyTree) -> Any:
+        _, linear = linearize(f, x)
+        return tangent_solve(linear, y)
+
+    # Traced here, where the tracers that the functions close over are known: they are operands.
+    linear_solver = traced(linearize_and_solve, "custom_root tangent_solve",
+                           pytree.structure((initial_guess, initial_guess)), [*avals, *avals])
+    _check_tree("tangent_solve", linear_solver.tree, pytree.canonical(tree), "x")
+
     @custom_jvp
-    def _custom_root(consts: list[Value], solver_consts: list[Value], start: list[Value]
-                     ) -> list[Any]:
+    def _custom_root(consts: list[Value], solver_consts: list[Value],
+                     linear_solver_consts: list[Value], start: list[Value]) -> list[Any]:
         closed = solver.closed
         return eval_jaxpr(closed.jaxpr, closed.consts, *solver_consts, *start)
 
     @_custom_root.defjvp
-    def _root_jvp(primals: tuple[list[Value], list[Value], list[Value]],
-                  tangents: tuple[list[Value], list[Value], list[Value]]) -> Any:
-        consts, solution = primals[0], _custom_root(*primals)
+    def _root_jvp(primals: tuple[list[Value], list[Value], list[Value], list[Value]],
+                  tangents: tuple[list[Value], list[Value], list[Value], list[Value]]) -> Any:
+        consts, _, linear_solver_consts, _ = primals
+        solution = _custom_root(*primals)
         root = solution[:count]
         closed = function.closed
 
@@ -290,18 +301,18 @@ def custom_root(f: Callable[[PyTree], PyTree], initial_guess: PyTree,
         directions = [None if t.dtype == dtypes.float0 else t for t in tangents[0]]
         _, changes = jvp_flat(lambda *xs: at(*xs, *root), consts, directions)
         right = [instantiate(change, aval_of(x)) for change, x in zip(changes, root, strict=True)]
-        _, linear = linearize(lambda x: pytree.unflatten(
-            tree, at(*consts, *pytree.leaves(x))), pytree.unflatten(tree, root))
-        moved = operands_of(pytree.leaves(tangent_solve(linear, pytree.unflatten(tree, right))))
+        solving = linear_solver.closed
+        moved = eval_jaxpr(solving.jaxpr, solving.consts, *linear_solver_consts, *root, *right)
         rest = [instantiate(None, aval_of(x)) if dtypes.is_inexact(x.dtype)
                 else np.zeros(x.shape, dtypes.float0) for x in solution[count:]]
         return solution, [*(neg_p.bind(x) for x in moved), *rest]
 
-    results = _custom_root(function.consts, solver.consts, guess)
+    results = _custom_root(function.consts, solver.consts, linear_solver.consts, guess)
     return pytree.unflatten(solver.tree, results)
 
 
-def _check_tree(name: str, found: PyTreeSpec, expected: PyTreeSpec) -> None:
+def _check_tree(name: str, found: PyTreeSpec, expected: PyTreeSpec,
+                like: str = "initial_guess") -> None:
     if found != expected:
-        raise TypeError(f"{name}() output pytree structure must match initial_guess, got "
+        raise TypeError(f"{name}() output pytree structure must match {like}, got "
                         f"{PyTreeDef(found)} and {PyTreeDef(expected)}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree
+from maxjax._base.signatures import wraps
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import installed
@@ -35,11 +35,6 @@ from maxjax._transforms.autodiff import (
     value_and_pullback,
 )
 from maxjax._transforms.vmap import vmap, vmap_output
-
-
-def _wraps(fun: Callable[..., PyTree]) -> Callable[..., Any]:
-    return functools.wraps(
-        fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(fun, name)])
 
 
 def _partial(fun: Callable[..., PyTree], argnums: int | Sequence[int], args: tuple[PyTree, ...],
@@ -165,7 +160,7 @@ def jacfwd(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
     """
     check_callable(fun)
 
-    @_wraps(fun)
+    @wraps(fun)
     def jacfun(*args: PyTree, **kwargs: PyTree) -> Any:
         chosen, values = _partial(fun, argnums, args, kwargs)
         for dtype in _dtypes(values):
@@ -208,7 +203,7 @@ def jacrev(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
     """
     check_callable(fun)
 
-    @_wraps(fun)
+    @wraps(fun)
     def jacfun(*args: PyTree, **kwargs: PyTree) -> Any:
         chosen, values = _partial(fun, argnums, args, kwargs)
         for leaf in pytree.leaves(values):

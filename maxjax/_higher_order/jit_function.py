@@ -37,17 +37,27 @@ from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import Ref, RefsTouched, RefUse, read, write_back
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.symbolic import scope_of
 from maxjax._ir.trace import Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Function, Value
+from maxjax._transforms.autodiff import check_callable
 
 logger = logging.getLogger("maxjax")
 
 
+class _Signature:
+    """The signature of the function inside, for ``inspect``."""
+
+    def __get__(self, instance: PjitFunction | None, owner: type | None = None) -> Any:
+        return None if instance is None else signature_of(instance._function)
+
+
 class PjitFunction:
     """A function under jit. Made by ``maxjax.jit``."""
+
+    __signature__ = _Signature()
 
     def __init__(self, function: Callable[..., PyTree], static: Selection, donated: Selection,
                  inline: bool, keep_unused: bool, dynamic: DynamicDims | None,
@@ -110,13 +120,14 @@ class PjitFunction:
     def trace(self, *args: PyTree, **kwargs: PyTree) -> Traced:
         """Traces the function for arguments of which only the types matter."""
         entry, leaves, tree, static = self._trace_abstract(args, kwargs)
-        if entry.closed.refs:
-            raise RefsTouched("jit, ahead of time,", entry.closed.refs)
+        if entry.closed.refs and self._shardings is not None:
+            raise RefsTouched("jit with shardings", entry.closed.refs)
         given: Chosen = ([None] * len(leaves) if self._shardings is None
                          else self._shardings.of_arguments(tree, static))
         return Traced(self, entry, tree, static, [
             argument_place(leaf) if sharding is None else sharding
-            for leaf, sharding in zip(leaves, given, strict=True)])
+            for leaf, sharding in zip(leaves, given, strict=True)],
+            [abstract_leaf(leaf) for leaf in leaves])
 
     def lower(self, *args: PyTree, **kwargs: PyTree) -> Lowered:
         """Traces and lowers the function."""
@@ -169,7 +180,7 @@ class PjitFunction:
         entry = self._entry(avals, tree, static)
         if entry.closed.refs or any(x.__class__ is Ref for x in operands):
             return self._call_with_refs(entry, operands, tree, static)
-        if self._inline and context.trace is not installed.runtime:
+        if self._inline and isinstance(context.trace, StagingTrace):
             results: Sequence[Any] = eval_jaxpr(
                 entry.closed.jaxpr, entry.closed.consts, *entry.captured, *operands)
         elif context.trace is installed.runtime and not any(
@@ -190,7 +201,7 @@ class PjitFunction:
         refs = used_refs(closed.refs, operands, lambda: (
             self._argument_names(tree, static), function_location(self._function)))
         arguments = [*(x for x in operands if x.__class__ is not Ref), *map(read, refs)]
-        if self._inline and not at_base:
+        if self._inline and isinstance(context.trace, StagingTrace):
             results: Sequence[Any] = eval_jaxpr(
                 closed.jaxpr, closed.consts, *entry.captured, *arguments)
         elif at_base and not any(isinstance(x, Tracer) for x in (*entry.captured, *arguments)):
@@ -291,7 +302,8 @@ class PjitFunction:
             closed, out_tree = known
             return self._made_entry(closed, out_tree, [], avals, tree, static)
         if config.explain_cache_misses.value:
-            explain(self._function, key, traces, self._argument_names(tree, static))
+            # A copy: other threads add to the traces.
+            explain(self._function, key, tuple(traces), self._argument_names(tree, static))
         entry = self._trace(avals, tree, static)
         if not entry.captured and not entry.closed.refs:
             traces[key] = entry.traced, entry.out_tree
@@ -391,8 +403,7 @@ def make_jit(function: Callable[..., PyTree], static_argnums: int | Sequence[int
              dynamic_dims: Mapping[int | str, PyTree] | None = None,
              target: Target | None = None, shardings: Shardings | None = None) -> PjitFunction:
     """A jitted function; static arguments given by number are known by name, and the reverse."""
-    if not callable(function):
-        raise TypeError(f"Expected a callable value, got {function}")
+    check_callable(function)
     if inspect.isgeneratorfunction(function):
         raise TypeError(f"Expected a function, got a generator function: {function}")
     static = select(function, static_argnums, static_argnames, "static")

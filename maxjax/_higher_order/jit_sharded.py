@@ -117,7 +117,9 @@ class Shardings:
         key = ("out", entry, config.trace_state())
         known = self._chosen.get(key)
         if known is None:
-            whole = pytree.unflatten(entry.out_tree, range(entry.out_tree.num_leaves))
+            if self._out_shardings is None or self._out_shardings is UNSPECIFIED:
+                return [None] * entry.out_tree.num_leaves
+            whole = pytree.numbered(entry.out_tree)
             known = _resolved(_prefix(self._out_shardings, whole, "pjit out_shardings"),
                               self.caller, "out_shardings")
             paths = pytree.flatten_with_path(whole)[0]
@@ -169,13 +171,13 @@ def _constrained(value: Value, sharding: Sharding | None) -> Any:
 
 
 def _argument_shardings(given: PyTree, tree: PyTreeSpec, static: Static | None) -> list[Any]:
-    args, _ = pytree.unflatten(tree, range(tree.num_leaves))
+    if _is_leaf(given):
+        return [given] * pytree.canonical(tree).children()[0].num_leaves
+    args, _ = pytree.numbered(tree)
     start = ("pjit in_shardings specification must be a tree prefix of the positional arguments "
              "tuple. In particular, pjit in_shardings must either be a Sharding, a PartitionSpec, "
              "or a tuple of length equal to the number of positional arguments. But pjit "
              "in_shardings is ")
-    if _is_leaf(given):
-        return _prefix(given, args, "pjit in_shardings")
     if not isinstance(given, (tuple, list)):
         raise ValueError(
             f"{start}not a tuple: got {type(given)} instead. Given the corresponding argument "

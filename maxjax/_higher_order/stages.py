@@ -12,15 +12,24 @@ from maxjax._base import config, pytree
 from maxjax._base.layouts import row_major
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._base.source import function_location
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.cache_misses import tree_differences
 from maxjax._higher_order.constraints import named
+from maxjax._higher_order.cost_analysis import (
+    argument_bytes,
+    compiled_cost,
+    lowered_cost,
+    result_bytes,
+    temporary_bytes,
+)
 from maxjax._higher_order.entries import Entry
+from maxjax._higher_order.jit_refs import used_refs
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct, shape_structs
 from maxjax._higher_order.static_arguments import Static
 from maxjax._higher_order.target import check_options
-from maxjax._ir.control_flow import iterations
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.refs import AbstractRef, Ref, RefUse, read, write_back
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Tracer
 from maxjax._ir.types import ShapedArray
@@ -45,12 +54,14 @@ class Stage:
     """What all stages say of the function and its signature."""
 
     def __init__(self, jitted: PjitFunction, entry: Entry, tree: PyTreeSpec,
-                 static: Static | None, places: Sequence[Any]):
+                 static: Static | None, places: Sequence[Any],
+                 types: Sequence[ShapedArray | AbstractRef]):
         self._jitted = jitted
         self._entry = entry
         self._tree = tree
         self._static = static
         self._places = places      # the shardings of the arguments, where they are known
+        self._types = types        # those of the arguments, references among them
 
     @property
     def in_tree(self) -> PyTreeDef:
@@ -79,7 +90,7 @@ class Stage:
         """Shapes and dtypes of the results, as a pytree, and their shardings as far as they are
         known: from a type, as asked for, or as found by the compiler."""
         return self._structs(
-            [aval.strip_weak_type() for aval in self._entry.closed.out_avals])
+            [aval.strip_weak_type() for aval in self._own_results()])
 
     def _structs(self, avals: Sequence[ShapedArray]) -> Any:
         structs = shape_structs(avals)
@@ -89,14 +100,19 @@ class Stage:
 
     def _result_shardings(self) -> Sequence[Any]:
         asked = self._jitted._result_shardings(self._entry)
-        return [None] * len(self._entry.closed.out_avals) if asked is None else asked
+        return [None] * len(self._own_results()) if asked is None else asked
+
+    def _own_results(self) -> list[ShapedArray]:
+        """The types of the function's results, without the new values of references."""
+        closed = self._entry.closed
+        return closed.out_avals[:self._entry.out_tree.num_leaves]
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         return self._entry.donated
 
     def _argument_avals(self) -> list[ShapedArray]:
-        return self._entry.closed.in_avals[len(self._entry.captured):]
+        return [aval.inner_aval if isinstance(aval, AbstractRef) else aval for aval in self._types]
 
 
 class Traced(Stage):
@@ -109,7 +125,7 @@ class Traced(Stage):
     @property
     def out_info(self) -> Any:
         """Shapes, dtypes, weak types and known shardings of the results, as a pytree."""
-        return self._structs(self._entry.closed.out_avals)
+        return self._structs(self._own_results())
 
     @property
     def fun_name(self) -> str:
@@ -119,7 +135,8 @@ class Traced(Stage):
               _private_parameters: object = None) -> Lowered:
         """The program that would be compiled."""
         self._entry.warn_of_donations()
-        return Lowered(self._jitted, self._entry, self._tree, self._static, self._places)
+        return Lowered(self._jitted, self._entry, self._tree, self._static, self._places,
+                       self._types)
 
 
 class Lowered(Stage):
@@ -133,7 +150,7 @@ class Lowered(Stage):
         return [NamedSharding(mesh, aval.mesh_spec[1])
                 if sharding is None and mesh is not None and aval.mesh_spec is not None
                 else sharding
-                for sharding, aval in zip(asked, self._entry.closed.out_avals, strict=True)]
+                for sharding, aval in zip(asked, self._own_results(), strict=True)]
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as StableHLO.
@@ -160,8 +177,9 @@ class Lowered(Stage):
         return simplify(self._entry.closed)
 
     def cost_analysis(self) -> dict[str, float]:
-        """Floating-point operations and bytes of arguments and results."""
-        return cost_of(self._entry.closed)
+        """Operations ("flops", "transcendentals") and bytes ("bytes accessed") of the program, as
+        XLA counts them."""
+        return lowered_cost(self._entry.closed)
 
     def compile(self, compiler_options: Mapping[str, object] | None = None) -> Compiled:
         """Compiles the program and waits for it.
@@ -175,9 +193,18 @@ class Lowered(Stage):
         """
         check_options(compiler_options or {})
         outs = self._jitted._result_shardings(self._entry)
-        shardings = installed.runtime.compile(
-            self._entry.closed, [*[None] * len(self._entry.captured), *self._places], outs)
-        return Compiled(self, outs, *shardings)
+        # The values of references follow the arguments, and their new ones the results.
+        arrays = [n for n, aval in enumerate(self._types) if not isinstance(aval, AbstractRef)]
+        uses = self._entry.closed.refs
+        ahead = len(self._entry.captured)
+        ins, found = installed.runtime.compile(
+            self._entry.closed, [*[None] * ahead, *(self._places[n] for n in arrays),
+                                 *[None] * len(uses)], outs)
+        positions = [*arrays, *(None if use.ref._argument is None else use.ref._argument.position
+                                for use in uses)]
+        places = dict(zip(positions, ins[ahead:], strict=True))
+        return Compiled(self, outs, [places.get(n) for n in range(len(self._types))],
+                        found[:len(self._own_results())])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,9 +228,9 @@ class Compiled(Stage):
     for."""
 
     def __init__(self, lowered: Lowered, outs: Sequence[Sharding | None] | None,
-                 ins: Sequence[Sharding], found: Sequence[Sharding]):
-        super().__init__(lowered._jitted, lowered._entry, lowered._tree, lowered._static,
-                         ins[len(lowered._entry.captured):])
+                 ins: Sequence[Sharding | None], found: Sequence[Sharding]):
+        super().__init__(lowered._jitted, lowered._entry, lowered._tree, lowered._static, ins,
+                         lowered._types)
         self._asked = outs
         self._out_shardings = found
 
@@ -232,7 +259,7 @@ class Compiled(Stage):
         """The layout and sharding of each result, as a pytree."""
         return pytree.unflatten(self._entry.out_tree, [
             row_major(len(aval.shape), place) for aval, place in zip(
-                self._entry.closed.out_avals, self._out_shardings, strict=True)])
+                self._own_results(), self._out_shardings, strict=True)])
 
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Runs the program.
@@ -247,6 +274,8 @@ class Compiled(Stage):
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != self._tree:
             raise TypeError(tree_message(self._tree, tree))
+        if self._entry.closed.refs or any(isinstance(aval, AbstractRef) for aval in self._types):
+            return self._call_with_refs(leaves)
         runtime = installed.runtime
         avals = runtime.signature(leaves)
         if avals is None:
@@ -257,19 +286,36 @@ class Compiled(Stage):
                         "a particular signature. Detected argument of Tracer type "
                         f"{type(leaf)}.")
             avals = tuple(runtime.operand(leaf).aval for leaf in leaves)
-        expected = self._argument_avals()
-        if any(a.shape != b.shape or a.dtype != b.dtype
-               for a, b in zip(avals, expected, strict=True)):
-            raise TypeError(self._type_message(avals, expected))
+        self._check_types(avals)
         results = runtime.call(self._entry.closed, self._placed(leaves), self._entry.donated,
                             out_shardings=self._asked)
         return pytree.unflatten(self._entry.out_tree, results)
 
     call = __call__
 
+    def _call_with_refs(self, leaves: Sequence[Any]) -> Any:
+        """Calls with the values of references as further arguments, and writes the new ones."""
+        closed = self._entry.closed
+        self._check_types([leaf.aval if isinstance(leaf, Ref)
+                           else installed.runtime.operand(leaf).aval for leaf in leaves])
+        refs = used_refs(closed.refs, leaves, lambda: (
+            self._jitted._argument_names(self._tree, self._static),
+            function_location(self._jitted._function)))
+        arguments = [*(x for x in self._placed(leaves) if not isinstance(x, Ref)),
+                     *map(read, refs)]
+        results = installed.runtime.call(closed, arguments, self._entry.donated)
+        uses = [RefUse(ref, use.operation) for ref, use in zip(refs, closed.refs, strict=True)]
+        return pytree.unflatten(self._entry.out_tree, write_back(uses, results))
+
+    def _check_types(self, avals: Sequence[ShapedArray | AbstractRef]) -> None:
+        if any(isinstance(a, AbstractRef) != isinstance(b, AbstractRef)
+               or a.shape != b.shape or a.dtype != b.dtype
+               for a, b in zip(avals, self._types, strict=True)):
+            raise TypeError(self._type_message(avals))
+
     def _placed(self, leaves: Sequence[Any]) -> Sequence[Any]:
         wrong = [number for number, (leaf, place) in enumerate(zip(
-            leaves, self._places, strict=True)) if getattr(leaf, "committed", False)
+            leaves, self._places, strict=True)) if _is_committed(leaf)
             and not leaf.sharding.is_equivalent_to(place, leaf.ndim)]
         if wrong:
             names = self._jitted._argument_names(self._tree, self._static)
@@ -281,15 +327,15 @@ class Compiled(Stage):
                 f"arguments passed to it. Here are the {len(wrong)} mismatches:\n"
                 + "\n".join(lines))
         return [installed.runtime.put(leaf, place) if isinstance(place, NamedSharding)
-                and not getattr(leaf, "committed", False) else leaf
+                and not _is_committed(leaf) else leaf
                 for leaf, place in zip(leaves, self._places, strict=True)]
 
-    def _type_message(self, avals: Sequence[ShapedArray], expected: list[ShapedArray]) -> str:
+    def _type_message(self, avals: Sequence[ShapedArray | AbstractRef]) -> str:
         names = self._jitted._argument_names(self._tree, self._static)
         lines = [
             f"Argument '{name}' compiled with {want.str_short()} and called with {got.str_short()}"
-            for name, want, got in zip(names, expected, avals, strict=True)
-            if want.shape != got.shape or want.dtype != got.dtype]
+            for name, want, got in zip(names, self._types, avals, strict=True)
+            if want.str_short() != got.str_short()]
         return ("Argument types differ from the types for which this computation was compiled. "
                 "Perhaps you are calling the compiled executable with a different enable_x64 mode "
                 "than when it was AOT compiled? The mismatches are:\n" + "\n".join(lines))
@@ -299,14 +345,19 @@ class Compiled(Stage):
         return module_text(self._jitted._name, simplify(self._entry.closed))
 
     def cost_analysis(self) -> dict[str, float]:
-        """Floating-point operations and bytes of arguments and results."""
-        return cost_of(self._entry.closed)
+        """Operations ("flops", "transcendentals") and bytes ("bytes accessed") of the program, as
+        XLA counts them, with operations fused."""
+        return compiled_cost(simplify(self._entry.closed))
 
     def memory_analysis(self) -> CompiledMemoryStats:
-        """Bytes of arguments and results."""
+        """Bytes of arguments, of results, of values in between, and of donated arguments."""
+        avals = self._argument_avals()
+        program = simplify(self._entry.closed)
         return CompiledMemoryStats(
-            argument_size_in_bytes=sum(aval.nbytes for aval in self._argument_avals()),
-            output_size_in_bytes=sum(aval.nbytes for aval in self._entry.closed.out_avals))
+            argument_size_in_bytes=argument_bytes(program),
+            output_size_in_bytes=result_bytes(self._entry.closed.out_avals),
+            alias_size_in_bytes=sum(avals[number].nbytes for number in self._entry.donated),
+            temp_size_in_bytes=temporary_bytes(program))
 
     def runtime_executable(self) -> Any:
         return None
@@ -316,10 +367,15 @@ def argument_place(leaf: Any) -> Any:
     """Where an argument was put, or is going to be."""
     if isinstance(leaf, ShapeDtypeStruct):
         return None if leaf.sharding is None else named(leaf.sharding, "jit", "in_shardings")
-    return leaf.sharding if getattr(leaf, "committed", False) else None
+    return leaf.sharding if _is_committed(leaf) else None
 
 
-# --- text and cost --------------------------------------------------------------------------------
+def _is_committed(leaf: Any) -> bool:
+    """Whether an argument has been put somewhere; nothing is known of a traced one."""
+    return not isinstance(leaf, Tracer) and getattr(leaf, "committed", False)
+
+
+# --- text -----------------------------------------------------------------------------------------
 
 def module_text(name: str, closed: ClosedJaxpr) -> str:
     symbol = re.sub(r"[^\w.-]", "_", name).rstrip("_")
@@ -334,23 +390,6 @@ def stablehlo_of(name: str, closed: ClosedJaxpr, out_tree: PyTreeSpec) -> str:
     # References' new values follow the function's own results.
     names += [f"result[{number}]" for number in range(count, len(closed.out_avals))]
     return installed.runtime.stablehlo(name, closed, names)
-
-
-def cost_of(closed: ClosedJaxpr) -> dict[str, float]:
-    simplified = simplify(closed)
-    moved = sum(aval.nbytes for aval in (*closed.in_avals, *closed.out_avals))
-    return {"flops": float(sum(map(flops_of, simplified.jaxpr.eqns))),
-            "bytes accessed": float(moved)}
-
-
-def flops_of(eqn: JaxprEqn) -> float:
-    """The floating-point operations of an equation, those of its jaxprs included."""
-    inner = [flops_of(inner_eqn) for sub in subjaxprs(eqn.params)
-             for inner_eqn in sub.eqns]
-    if inner:
-        return sum(inner) * float(iterations(eqn))
-    return eqn.primitive.flops_of([atom.aval for atom in eqn.invars],
-                                  [var.aval for var in eqn.outvars], eqn.params)
 
 
 # --- structures that differ -----------------------------------------------------------------------

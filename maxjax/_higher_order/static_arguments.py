@@ -38,15 +38,17 @@ class Selection(NamedTuple):
 
     def leaves(self, tree: PyTreeSpec, static: Static | None) -> tuple[int, ...]:
         """The numbers of the selected leaves of ``tree``, that of the dynamic arguments."""
-        args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
+        # From the structure alone: classes of the user's may take nothing but arrays.
+        args, kwargs = pytree.canonical(tree).children()
+        positions = self.among(args.num_children if static is None else static.num_positional)
+        selected = [*(position in positions for position in dynamic_positions(tree, static)),
+                    *(name in self.names for name in kwargs.entries())]
         chosen: list[int] = []
-        positions = self.among(len(args) if static is None else static.num_positional)
-        for position, value in zip(dynamic_positions(tree, static), args, strict=True):
-            if position in positions:
-                chosen.extend(pytree.leaves(value))
-        for name, value in kwargs.items():
-            if name in self.names:
-                chosen.extend(pytree.leaves(value))
+        start = 0
+        for value, flag in zip([*args.children(), *kwargs.children()], selected, strict=True):
+            if flag:
+                chosen.extend(range(start, start + value.num_leaves))
+            start += value.num_leaves
         return tuple(chosen)
 
 
@@ -90,7 +92,7 @@ def check_hashable(value: object) -> Any:
 def dynamic_positions(tree: PyTreeSpec, static: Static | None) -> list[int]:
     """The original positions of the positional arguments in ``tree``, of ``(args, kwargs)``."""
     if static is None:
-        return list(range(len(pytree.unflatten(tree, range(tree.num_leaves))[0])))
+        return list(range(pytree.canonical(tree).children()[0].num_children))
     fixed = {position for position, _, _ in static.values}
     return [position for position in range(static.num_positional) if position not in fixed]
 

@@ -19,10 +19,13 @@ from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
     Traced,
     check_carry,
+    forwarded,
     operands_of,
     promote_weak,
+    rearranged,
     scalars,
     traced,
+    used_inputs,
 )
 from maxjax._higher_order.scan import scan_for
 from maxjax._higher_order.structured import Batched, Differentiated, bind_jvp, structured
@@ -239,8 +242,29 @@ def _while(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree], Py
                         f"[{predicate!r}].")
     check_carry("while_loop body", name or first_parameter(body_fun), pytree.canonical(tree),
                 [x.aval for x in carry], body.tree, body.closed.out_avals)
-    results = bind(cond.consts, body.consts, carry, cond.closed, body.closed)
+    results = _bind_with_constants(cond, body, carry)
     return pytree.unflatten(body.tree, results)
+
+
+def _bind_with_constants(cond: Traced, body: Traced, carry: list[Array]) -> list[Any]:
+    """Binds the loop; what the body gives back as it is, and the condition does not look at, is no
+    carry but a constant of the body: ``vmap`` need not repeat it for the elements."""
+    cond_count, body_count = len(cond.consts), len(body.consts)
+    looked_at = used_inputs(cond.closed)[cond_count:]
+    constant = [number == body_count + n and not looked_at[n]
+                for n, number in enumerate(forwarded(body.closed))]
+    if not any(constant):
+        return bind(cond.consts, body.consts, carry, cond.closed, body.closed)
+    fixed = [n for n, flag in enumerate(constant) if flag]
+    kept = [n for n, flag in enumerate(constant) if not flag]
+    cond_jaxpr = rearranged(cond.closed, (
+        *range(cond_count), *(cond_count + n for n in kept)))
+    body_jaxpr = rearranged(body.closed, (
+        *(body_count + n for n in fixed), *range(body_count), *(body_count + n for n in kept)),
+        tuple(kept))
+    results = iter(bind(cond.consts, [*(carry[n] for n in fixed), *body.consts],
+                        [carry[n] for n in kept], cond_jaxpr, body_jaxpr))
+    return [carry[n] if flag else next(results) for n, flag in enumerate(constant)]
 
 
 def _while_references(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree], PyTree],

@@ -307,10 +307,18 @@ class Dimension:
         return terms
 
     # --- arithmetic ---
+    def _with_array(self, operation: Callable[[Any, Any], Any], left: object, right: object) -> Any:
+        """An operation with a number that is no integer, or with a NumPy array: as a scalar
+        array."""
+        numbers = (float, complex, np.generic, np.ndarray)
+        if not (isinstance(left, numbers) or isinstance(right, numbers)):
+            return NotImplemented
+        return operation(*(_array(x) if x is self else x for x in (left, right)))
+
     def __add__(self, other: object) -> Any:
         terms = self._operand(other)
         if terms is None:
-            return NotImplemented
+            return self._with_array(operator.add, self, other)
         return self._make(_sum(self.terms, terms))
 
     __radd__ = __add__
@@ -327,19 +335,19 @@ class Dimension:
     def __sub__(self, other: object) -> Any:
         terms = self._operand(other)
         if terms is None:
-            return NotImplemented
+            return self._with_array(operator.sub, self, other)
         return self._make(_sum(self.terms, terms, -1))
 
     def __rsub__(self, other: object) -> Any:
         terms = self._operand(other)
         if terms is None:
-            return NotImplemented
+            return self._with_array(operator.sub, other, self)
         return self._make(_sum(terms, self.terms, -1))
 
     def __mul__(self, other: object) -> Any:
         terms = self._operand(other)
         if terms is None:
-            return NotImplemented
+            return self._with_array(operator.mul, self, other)
         product: dict[Monomial, int] = {}
         for left, a in self.terms.items():
             for right, b in terms.items():
@@ -368,21 +376,23 @@ class Dimension:
 
     def __floordiv__(self, other: object) -> Any:
         if self._operand(other) is None:
-            return NotImplemented
+            return self._with_array(operator.floordiv, self, other)
         return _quotient(self.scope, self, other)
 
     def __rfloordiv__(self, other: object) -> Any:
         if self._operand(other) is None:
-            return NotImplemented
+            return self._with_array(operator.floordiv, other, self)
         return _quotient(self.scope, other, self)
 
     def __mod__(self, other: object) -> Any:
-        quotient = self.__floordiv__(other)
-        return quotient if quotient is NotImplemented else self - quotient * other
+        if self._operand(other) is None:
+            return self._with_array(operator.mod, self, other)
+        return self - self.__floordiv__(other) * other
 
     def __rmod__(self, other: object) -> Any:
-        quotient = self.__rfloordiv__(other)
-        return quotient if quotient is NotImplemented else other - quotient * self
+        if self._operand(other) is None:
+            return self._with_array(operator.mod, other, self)
+        return other - self.__rfloordiv__(other) * self
 
     def __divmod__(self, other: object) -> Any:
         return self // other, self % other

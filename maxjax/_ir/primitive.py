@@ -107,6 +107,8 @@ their signatures for type checkers):
 ``calls_blas``
     True where NumPy calls BLAS, whose number of threads follows what else runs. It does not survive
     a fork during a call that uses them: forks wait for it.
+``uses_one_thread(in_avals, out_avals, **params)``
+    Whether BLAS uses no threads for operands of these types.
 
 Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, and 1 equals 1.0.
 """
@@ -191,6 +193,7 @@ class Primitive:
                  no_derivative: str | None = None,
                  cacheable: bool = True,
                  calls_blas: bool = False,
+                 uses_one_thread: rules.UsesOneThread | None = None,
                  joins_scalars: bool = False,
                  keeps_zero: bool = False,
                  may_give_nan: bool = False,
@@ -239,6 +242,7 @@ class Primitive:
         self.stepwise = stepwise
         self.flops = flops
         self.calls_blas = calls_blas
+        self.uses_one_thread = uses_one_thread
         self.accepts = accepts                # dtypes of the operands, for the operations to check
         self.multiple_results = multiple_results
         self.no_derivative = no_derivative    # why there is no jvp, as the error says it
@@ -324,7 +328,8 @@ def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: Par
         return run
     sizes = [aval.size for aval in in_avals]
     if len(sizes) > 1 and all(type(size) is int for size in sizes) and (
-            math.prod(sizes) <= _SMALL_PRODUCT):
+            math.prod(sizes) <= _SMALL_PRODUCT or primitive.uses_one_thread is not None
+            and primitive.uses_one_thread(in_avals, out_avals, **params)):
         return run
 
     def run_with_blas(*arrays: np.ndarray) -> HostValue | Sequence[HostValue]:

@@ -117,6 +117,11 @@ class Flops(Protocol):
                  *args: Any, **params: Any) -> float: ...
 
 
+class UsesOneThread(Protocol):
+    def __call__(self, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], /,
+                 *args: Any, **params: Any) -> bool: ...
+
+
 class Effects(Protocol):
     def __call__(self, *args: Any, **params: Any) -> frozenset[Effect]: ...
 

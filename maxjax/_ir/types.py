@@ -43,6 +43,7 @@ class ShapedArray:
       mesh_spec: the mesh and the spec along its Explicit axes; None: nothing is said.
       vma: the manual mesh axes that the value varies along.
       plain: whether neither says anything.
+      sharding: the mesh and the spec as one, which may be given in place of ``mesh_spec``.
 
     >>> jax.core.ShapedArray((2, 3), jnp.float32)
     ShapedArray(float32[2,3])
@@ -60,8 +61,12 @@ class ShapedArray:
     plain: bool
 
     def __new__(cls, shape: Iterable[int], dtype: DTypeLike | KeyDType, weak_type: bool = False,
-                mesh_spec: MeshSpec | None = None, vma: frozenset[Hashable] = NO_AXES
-                ) -> ShapedArray:
+                mesh_spec: MeshSpec | None = None, vma: frozenset[Hashable] = NO_AXES, *,
+                sharding: NamedSharding | None = None) -> ShapedArray:
+        if sharding is not None and not sharding.mesh.empty:
+            mesh = sharding.mesh
+            mesh_spec = (mesh if isinstance(mesh, AbstractMesh) else mesh.abstract_mesh,
+                         sharding.spec)
         try:
             if mesh_spec is None and not vma:
                 return _recent[shape, dtype, weak_type]

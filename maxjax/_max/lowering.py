@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
-from maxjax._ir.evaluate import eval_jaxpr
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
-from maxjax._ir.primitive import Primitive
+from maxjax._base import caches, config, dtypes
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import simplify
@@ -20,11 +19,20 @@ class Lowering:
     """Lowers equations with a backend's operations, which a subclass defines.
 
     Attributes:
-      in_avals, out_avals: the types of the equation that is being lowered.
+      eqn: the equation that is being lowered, if any.
     """
 
-    in_avals: Sequence[ShapedArray] = ()
-    out_avals: Sequence[ShapedArray] = ()
+    eqn: JaxprEqn | None = None
+
+    @property
+    def in_avals(self) -> Sequence[ShapedArray]:
+        """The types of the operands of the equation that is being lowered."""
+        return () if self.eqn is None else [atom.aval for atom in self.eqn.invars]
+
+    @property
+    def out_avals(self) -> Sequence[ShapedArray]:
+        """The types of its results."""
+        return () if self.eqn is None else [var.aval for var in self.eqn.outvars]
 
     def __getattr__(self, name: str) -> Any:
         raise LoweringError(f"the {type(self).__name__} has no operation {name}")
@@ -58,17 +66,26 @@ class Lowering:
         return self.native("add", self.native("mul", x, y), z)
 
     def decompose(self, function: Callable[..., Any], *xs: Any) -> Any:
-        """Lowers the primitives that ``function`` applies to ``xs``."""
-        avals = [ShapedArray(self.shape(x), self.dtype(x)) for x in xs]
-        single = True
+        """Lowers the primitives that ``function`` applies to ``xs``.
 
-        def flat(*tracers: Any) -> Sequence[Any]:
-            nonlocal single
-            result = function(*tracers)
-            single = not isinstance(result, (tuple, list))
-            return [result] if single else result
-
-        closed = simplify(trace_to_jaxpr(flat, avals, "a lowering"))
+        An equation's types and parameters say all that its rule's functions depend on: each is
+        traced once for equal ones.
+        """
+        avals = tuple([ShapedArray(self.shape(x), self.dtype(x)) for x in xs])
+        key: Any = None
+        if self.eqn is not None:
+            # Alive with the key, so that no other function has its identity.
+            code = getattr(function, "func", function).__code__
+            key = (op_spec(self.eqn.primitive, tuple(self.in_avals), self.eqn.params), code, avals,
+                   config.trace_state())
+        known = _decompositions.get(key)
+        if known is None:
+            known = _decomposed(function, avals)
+            if key is not None:
+                if len(_decompositions) >= _MOST_DECOMPOSITIONS:
+                    _decompositions.clear()
+                _decompositions[key] = known
+        closed, single = known
         results = self.lower_closed(closed, xs)
         return results[0] if single else results
 
@@ -79,30 +96,51 @@ class Lowering:
     def lower_jaxpr(self, jaxpr: Jaxpr, consts: Sequence[Any],
                     xs: Sequence[Any]) -> list[Any]:
         """The outputs of a jaxpr for given values of its inputs."""
-        def lowered(eqn: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
-            self.in_avals = [atom.aval for atom in eqn.invars]
-            self.out_avals = [var.aval for var in eqn.outvars]
+        values: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+        values.update(zip(jaxpr.invars, xs, strict=True))
+
+        def value_of(atom: Atom) -> Any:
+            return self.constant(np.asarray(atom.val)) if isinstance(atom, Literal) \
+                else values[atom]
+
+        outer = self.eqn
+        for eqn in jaxpr.eqns:
+            self.eqn, primitive = eqn, eqn.primitive
+            operands = [value_of(atom) for atom in eqn.invars]
             try:
-                result = self.rule_of(eqn.primitive)(self, *operands, **eqn.params)
+                result = self.rule_of(primitive)(self, *operands, **eqn.params)
             except Exception as error:
                 raise LoweringError(
-                    f"lowering {eqn.primitive.name} of "
-                    f"{', '.join(aval.str_short() for aval in self.in_avals)} failed: "
+                    f"lowering {primitive.name} of "
+                    f"{', '.join(atom.aval.str_short() for atom in eqn.invars)} failed: "
                     f"{type(error).__name__}: {error}") from error
-            results = result if eqn.primitive.multiple_results else [result]
+            results = result if primitive.multiple_results else (result,)
             for var, value in zip(eqn.outvars, results, strict=True):
                 shape, dtype = self.shape(value), self.dtype(value)
                 if shape != var.aval.shape or dtype != dtypes.physical(var.aval.dtype):
-                    raise LoweringError(f"{eqn.primitive.name} lowered to {dtype}{shape}, not "
+                    raise LoweringError(f"{primitive.name} lowered to {dtype}{shape}, not "
                                         f"{var.aval.str_short()}")
-            return results
+                values[var] = value
+        self.eqn = outer
+        return [value_of(atom) for atom in jaxpr.outvars]
 
-        outer = self.in_avals, self.out_avals
-        results = eval_jaxpr(
-            jaxpr, consts, *xs, rule=lowered,
-            literal=lambda literal: self.constant(np.asarray(literal.val)))
-        self.in_avals, self.out_avals = outer
-        return results
+
+# What functions that lower equations trace to, and whether they return one array.
+_decompositions: dict[Any, tuple[ClosedJaxpr, bool]] = caches.cache()
+_MOST_DECOMPOSITIONS = 4096
+
+
+def _decomposed(function: Callable[..., Any], avals: Sequence[ShapedArray]
+                ) -> tuple[ClosedJaxpr, bool]:
+    single = True
+
+    def flat(*tracers: Any) -> Sequence[Any]:
+        nonlocal single
+        result = function(*tracers)
+        single = not isinstance(result, (tuple, list))
+        return [result] if single else result
+
+    return simplify(trace_to_jaxpr(flat, avals, "a lowering")), single
 
 
 class LoweringError(Exception):

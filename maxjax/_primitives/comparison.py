@@ -45,7 +45,8 @@ def _compare_records(function: np.ufunc) -> Any:
     """For keys, which are records of words: NumPy has no loop for them."""
     def words(x: np.ndarray) -> Any:
         x = np.asarray(x)
-        return np.ascontiguousarray(x).reshape(-1).view(np.uint64).reshape(*x.shape, 2)
+        return np.ascontiguousarray(x).reshape(-1).view(np.uint32).reshape(
+            *x.shape, x.dtype.itemsize // 4)
 
     join = np.all if function is np.equal else np.any
     return lambda x, y: join(function(words(x), words(y)), -1)
@@ -55,7 +56,7 @@ def _comparison(name: str, function: np.ufunc, accepts: Accepted) -> Primitive:
     def specialize(in_avals: tuple[ShapedArray, ...], params: Params,
                    out_avals: tuple[ShapedArray, ...]) -> np.ufunc:
         dtype = in_avals[0].dtype
-        if dtypes.is_key(dtype) and dtype.words > 2:
+        if dtypes.is_key(dtype) and dtype.physical.names:
             return _compare_records(function)
         return function
 

@@ -210,7 +210,7 @@ def _magnitude(x: np.ndarray) -> int:
 def _matrix_product(lhs: ShapedArray, rhs: ShapedArray, left: int, right: int
                     ) -> Callable[..., Any]:
     """The product of matrices and vectors that contract dimensions ``left`` and ``right``."""
-    dot = np.dot
+    dot = np.ndarray.dot    # what np.dot calls, without what that looks for first
     if left == lhs.ndim - 1:
         # np.dot contracts the last dimension of the left with the last but one of the right.
         if right == 0:
@@ -377,6 +377,17 @@ def _flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
     return 2.0 * out_avals[0].size * math.prod(in_avals[0].shape[dim] for dim in lhs_contract)
 
 
+# Multiplications for which BLAS uses no threads, of matrices that are none of them one vector.
+_FEW_PRODUCTS = 1 << 16
+
+
+def _uses_one_thread(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+                     **params: Any) -> bool:
+    return all(aval.ndim == 2 and min(aval.shape) > 1 and aval.dtype.kind == "f"
+               for aval in (*in_avals, *out_avals)) and (
+                   _flops(in_avals, out_avals, **params) <= 2 * _FEW_PRODUCTS)
+
+
 def _shown(params: Params) -> Any:
     shown = {name: value for name, value in params.items()
              if value is not None or name not in (
@@ -401,6 +412,7 @@ dot_general_p = Primitive(
     factors=_factors,
     flops=_flops,
     calls_blas=True,
+    uses_one_thread=_uses_one_thread,
     may_give_nan=True,
 )
 

@@ -22,6 +22,7 @@ from maxjax._ir.typing import Params, Shape, Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.contraction import compute_dtype, result_type
 from maxjax._primitives.convolution_numpy import convolution
+from maxjax._primitives.creation import full
 from maxjax._primitives.layout import move_axis, reshape, rev_p
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear
 
@@ -202,7 +203,7 @@ def _transpose(cotangent: Array, lhs: Array | Linear, rhs: Any, **params: Any
 
 def _batch(size: int, operands: Sequence[Array], axes: Sequence[Any], *,
            dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
-           batch_group_count: int, **params: object) -> tuple[Array, int]:
+           batch_group_count: int, **params: Any) -> tuple[Array, int]:
     """The batch joins the batch dimension, or the features as further groups."""
     (lhs, rhs), (lhs_axis, rhs_axis) = operands, axes
     lhs_spec, rhs_spec, out_spec = dimension_numbers
@@ -212,6 +213,14 @@ def _batch(size: int, operands: Sequence[Array], axes: Sequence[Any], *,
             lhs, rhs, dimension_numbers=dimension_numbers, feature_group_count=features,
             batch_group_count=batches, **params)
 
+    if not size:        # an axis of no elements cannot be split off again
+        types = [operand.aval if axis is None else operand.aval.update(shape=tuple(
+            length for i, length in enumerate(operand.aval.shape) if i != axis))
+            for operand, axis in zip(operands, axes, strict=True)]
+        out_type = _abstract(*types, dimension_numbers=dimension_numbers,
+                             feature_group_count=feature_group_count,
+                             batch_group_count=batch_group_count, **params)
+        return full((0, *out_type.shape), 0, out_type.dtype), 0
     if lhs_axis is not None and rhs_axis is not None:
         rhs = merge_axis(rhs, rhs_axis, rhs_spec[0])
         if batch_group_count > 1:
@@ -430,10 +439,26 @@ def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], 
 
 
 def _flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
-           dimension_numbers: ConvDimensionNumbers, **params: object) -> float:
-    rhs = in_avals[1]
-    features = rhs.shape[dimension_numbers.rhs_spec[0]]
-    return 2.0 * out_avals[0].size * rhs.size / max(features, 1)
+           dimension_numbers: ConvDimensionNumbers, window_strides: Sequence[int],
+           padding: Sequence[tuple[int, int]], lhs_dilation: Sequence[int],
+           rhs_dilation: Sequence[int], **params: object) -> float:
+    """Two for each product; those with padding and holes are left out."""
+    lhs, rhs = in_avals
+    _, channels, *kernel_dims = dimension_numbers.rhs_spec
+    products = float(out_avals[0].size * rhs.shape[channels])
+    for axis, (lhs_dim, rhs_dim, out_dim) in enumerate(zip(
+            dimension_numbers.lhs_spec[2:], kernel_dims, dimension_numbers.out_spec[2:],
+            strict=True)):
+        size, places = lhs.shape[lhs_dim], out_avals[0].shape[out_dim]
+        if not all(type(n) is int for n in (size, places, rhs.shape[rhs_dim])):
+            products *= rhs.shape[rhs_dim]
+            continue
+        at = (np.arange(places)[:, None] * window_strides[axis] - padding[axis][0]
+              + np.arange(rhs.shape[rhs_dim]) * rhs_dilation[axis])
+        dilation = lhs_dilation[axis]
+        inside = (at >= 0) & (at <= (size - 1) * dilation) & (at % dilation == 0)
+        products = products * int(inside.sum()) / max(places, 1)
+    return 2.0 * products
 
 
 conv_general_dilated_p = Primitive(

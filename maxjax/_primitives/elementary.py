@@ -25,25 +25,42 @@ Function = Callable[..., Any]
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
 # From here on NumPy converts block by block: no temporary arrays of the whole size.
-_LARGE = 1 << 16
+LARGE = 1 << 16
 
 
-def _unary(ufunc: Function, double: Function) -> Function:
-    def evaluate(x: np.ndarray) -> Any:
+class Unary:
+    """A function of one operand.
+
+    Args:
+      ufunc: NumPy's.
+      double: what it is for float64.
+    """
+
+    __slots__ = ("double", "ufunc")
+
+    def __init__(self, ufunc: Function, double: Function):
+        self.ufunc = ufunc
+        self.double = double
+
+    def __call__(self, x: np.ndarray) -> Any:
         if x.dtype != _SINGLE:
-            return double(x)
-        if x.size < _LARGE:
-            return ufunc(x, dtype=_DOUBLE).astype(_SINGLE)
-        return ufunc(x, out=np.empty_like(x), dtype=_DOUBLE, casting="same_kind")
+            return self.double(x)
+        if x.size < LARGE:
+            return self.ufunc(x, dtype=_DOUBLE).astype(_SINGLE)
+        return self.ufunc(x, out=np.empty_like(x), dtype=_DOUBLE, casting="same_kind")
 
-    return evaluate
+    def for_few(self, x: np.ndarray) -> Any:
+        """The same for an array of fewer than ``LARGE`` elements of float32."""
+        wide = x.astype(_DOUBLE)
+        self.ufunc(wide, wide)
+        return wide.astype(_SINGLE)
 
 
 def _binary(ufunc: Function, double: Function) -> Function:
     def evaluate(x: np.ndarray, y: np.ndarray) -> Any:
         if x.dtype != _SINGLE:
             return double(x, y)
-        if x.size < _LARGE and y.size < _LARGE:
+        if x.size < LARGE and y.size < LARGE:
             return ufunc(x, y, dtype=_DOUBLE).astype(_SINGLE)
         out = np.empty(np.broadcast_shapes(x.shape, y.shape), _SINGLE)
         return ufunc(x, y, out=out, dtype=_DOUBLE, casting="same_kind")
@@ -127,25 +144,25 @@ def _cbrt(x: np.ndarray) -> Any:
 #
 # Where NumPy's function is on the right too, it has no other routine of float64 for AVX-512.
 
-exp = _unary(np.exp, _exp)
-exp2 = _unary(np.exp2, _exp2)
-expm1 = _unary(np.expm1, _of_complex(np.expm1))
-log = _unary(np.log, _log)
-log1p = _unary(np.log1p, _log1p)
-sin = _unary(np.sin, np.sin)
-cos = _unary(np.cos, np.cos)
-tan = _unary(np.tan, _extended(np.tan))
-asin = _unary(np.arcsin, _extended(np.arcsin))
-acos = _unary(np.arccos, _extended(np.arccos))
-atan = _unary(np.arctan, _atan)
+exp = Unary(np.exp, _exp)
+exp2 = Unary(np.exp2, _exp2)
+expm1 = Unary(np.expm1, _of_complex(np.expm1))
+log = Unary(np.log, _log)
+log1p = Unary(np.log1p, _log1p)
+sin = Unary(np.sin, np.sin)
+cos = Unary(np.cos, np.cos)
+tan = Unary(np.tan, _extended(np.tan))
+asin = Unary(np.arcsin, _extended(np.arcsin))
+acos = Unary(np.arccos, _extended(np.arccos))
+atan = Unary(np.arctan, _atan)
 atan2 = _binary(np.arctan2, _atan2)
-sinh = _unary(np.sinh, _of_complex(np.sinh))
-cosh = _unary(np.cosh, _of_complex(np.cosh))
-tanh = _unary(np.tanh, np.tanh)
-asinh = _unary(np.arcsinh, _asinh)
-acosh = _unary(np.arccosh, _acosh)
-atanh = _unary(np.arctanh, _atanh)
-cbrt = _unary(np.cbrt, _cbrt)
+sinh = Unary(np.sinh, _of_complex(np.sinh))
+cosh = Unary(np.cosh, _of_complex(np.cosh))
+tanh = Unary(np.tanh, np.tanh)
+asinh = Unary(np.arcsinh, _asinh)
+acosh = Unary(np.arccosh, _acosh)
+atanh = Unary(np.arctanh, _atanh)
+cbrt = Unary(np.cbrt, _cbrt)
 power = _binary(np.power, np.float_power)
 
 

@@ -59,11 +59,61 @@ class Generator(NamedTuple):
         return self.dtype.tag
 
 
+class OpaqueKeys:
+    """Keys of a generator as records of their words."""
+
+    def __init__(self, dtype: dtypes.KeyDType):
+        self.physical = dtype.physical
+        self._words = dtype.words
+
+    def keys_of(self, words: np.ndarray) -> np.ndarray:
+        """Keys from (..., words) words."""
+        words = np.ascontiguousarray(words, np.uint32)
+        return words.view(self.physical).reshape(words.shape[:-1])
+
+    def words_of(self, keys: np.ndarray) -> np.ndarray:
+        keys = np.asarray(keys, self.physical)
+        return np.ascontiguousarray(keys).view(np.uint32).reshape(*keys.shape, self._words)
+
+
+class DefinedGenerator:
+    """A generator given by functions of one key's words, uint32 arrays of shape ``key_shape``.
+
+    Its keys are made and used by these functions, which are traced like the caller's own.
+    """
+
+    def __init__(self, dtype: dtypes.KeyDType, *, seed: Callable[..., Any],
+                 split: Callable[..., Any], random_bits: Callable[..., Any],
+                 fold_in: Callable[..., Any]):
+        self.dtype = dtype
+        self.name = dtype.impl
+        self.seed = seed
+        self.split = split
+        self.random_bits = random_bits
+        self.fold_in = fold_in
+        defined_generators[dtype] = self
+        other_generators[dtype.physical] = OpaqueKeys(dtype)
+
+    def __repr__(self) -> str:
+        return f"PRNGSpec({self.name!r})"
+
+    def __str__(self) -> str:
+        return self.dtype.tag
+
+
 THREEFRY = Generator("threefry2x32")
-generators = {THREEFRY.name: THREEFRY}
+AnyGenerator = Generator | DefinedGenerator
+generators: dict[str, AnyGenerator] = {THREEFRY.name: THREEFRY}
+# Those of the dtypes of keys that functions define.
+defined_generators: dict[dtypes.KeyDType, DefinedGenerator] = {}
 # What draws bits from keys that are not threefry's, by their dtype on the host.
 other_generators: dict[np.dtype, Any] = {}
 _THREEFRY_KEYS = np.dtype(np.uint64)
+
+
+def generator_of_keys(dtype: dtypes.KeyDType) -> AnyGenerator:
+    """The generator whose keys have that dtype."""
+    return defined_generators.get(dtype) or Generator(dtype.impl)
 
 
 def _other(keys: np.ndarray) -> Any:
@@ -398,7 +448,7 @@ def _seed_evaluate(seeds: np.ndarray, *, impl: Generator) -> np.ndarray:
     return keys_of(high, low) if other is None else other.seed(np.stack([high, low], -1))
 
 
-def _wrap_evaluate(words: np.ndarray, *, impl: Generator) -> np.ndarray:
+def _wrap_evaluate(words: np.ndarray, *, impl: AnyGenerator) -> np.ndarray:
     other = other_generators.get(impl.dtype.physical)
     return keys_of(words[..., 0], words[..., 1]) if other is None else other.keys_of(words)
 

@@ -17,21 +17,12 @@ from maxjax._primitives.bit_generator import _philox_bits
 _STRIDE = 10
 
 
-class Rbg:
+class Rbg(threefry.OpaqueKeys):
     """A generator of NumPy arrays of keys; the safe one."""
 
     def __init__(self, name: str):
         self.generator = threefry.Generator(name)
-        self.physical = self.generator.dtype.physical
-
-    def keys_of(self, words: np.ndarray) -> np.ndarray:
-        """Keys from (..., 4) words."""
-        words = np.ascontiguousarray(words, np.uint32)
-        return words.view(self.physical).reshape(words.shape[:-1])
-
-    def words_of(self, keys: np.ndarray) -> np.ndarray:
-        keys = np.asarray(keys, self.physical)
-        return np.ascontiguousarray(keys).view(np.uint32).reshape(*keys.shape, 4)
+        super().__init__(self.generator.dtype)
 
     def seed(self, words: np.ndarray) -> np.ndarray:
         """Keys from (..., 2) words of threefry."""

@@ -16,10 +16,11 @@ import numpy as np
 from maxjax._base import dtypes, native
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params
+from maxjax._primitives import elementary
 
 KINDS: dict[str, tuple[Any, ...]] = {
     "bool": (dtypes.bool_,),
-    "signedinteger": (*dtypes.SIGNED, dtypes.int2, dtypes.int4),
+    "signedinteger": dtypes.SIGNED,
     "integer": (*dtypes.INTS, *dtypes.SMALL_INTS),
     "floating": (*dtypes.FLOATS, *dtypes.SMALL_FLOATS),
     "complexfloating": dtypes.COMPLEX,
@@ -42,6 +43,34 @@ def accepted(kinds: str) -> Accepted:
     result = Accepted(dtype for name in names for dtype in KINDS[name])
     result.kinds = names
     return result
+
+
+def refusal(name: str, dtype: Any, where: str, accepts: Accepted) -> TypeError:
+    """The error for an operand of a dtype that a primitive does not accept.
+
+    Args:
+      where: which operand, " at position 1", if there are several.
+    """
+    refuse_float0(name, dtype)
+    broad = {"integer", "signedinteger"} if dtypes.is_signed(dtype) else {"integer"}
+    if dtype in dtypes.SMALL_INTS and broad.intersection(accepts.kinds):
+        return TypeError(
+            f"{name} does not accept dtype {dtype}{where}. Support for narrow-width integers is "
+            "platform-dependent and limited to a few specific operations, e.g. basic arithmetic "
+            "and type casting.")
+    return TypeError(f"{name} does not accept dtype {dtype}{where}. Accepted dtypes{where} are "
+                     f"subtypes of {', '.join(accepts.kinds)}.")
+
+
+def refuse_float0(name: str, *kinds: Any) -> None:
+    """Raises TypeError for an operand of the dtype of what has no derivative."""
+    if dtypes.float0 in kinds:
+        raise TypeError(
+            f"Called {name} with a float0 array. float0s do not support any operations by design "
+            "because they are not compatible with non-trivial vector spaces. No implicit dtype "
+            "conversion is done. You can use np.zeros_like(arr, dtype=np.float) to cast a float0 "
+            "array to a regular zeros array. \nIf you didn't expect to get a float0 you might have "
+            "accidentally taken a gradient with respect to an integer argument.")
 
 
 NUMBERS = accepted("integer floating complexfloating")
@@ -83,20 +112,28 @@ def widened(function: Callable[..., np.ndarray]) -> Callable[..., Any]:
 _USUAL = 16_384
 
 
-def vectorized(name: str, function: Callable[[Any], Any],
-               least: int = _USUAL) -> Callable[[Any], Any]:
+class Vectorized:
     """A NumPy function of one float operand, replaced by the pack's kernel of that name for float32
-    from ``least`` elements on."""
-    native.offer(name, dtypes.float32, least)
+    from so many elements on."""
 
-    def evaluate(x: np.ndarray) -> Any:
+    __slots__ = ("function", "name")
+
+    def __init__(self, name: str, function: Callable[[Any], Any]):
+        self.name = name
+        self.function = function
+
+    def __call__(self, x: np.ndarray) -> Any:
         if x.size >= native.FEWEST and x.dtype == dtypes.float32:
-            out = native_result(name, x)
+            out = native_result(self.name, x)
             if out is not None:
                 return out
-        return function(x)
+        return self.function(x)
 
-    return evaluate
+
+def vectorized(name: str, function: Callable[[Any], Any], least: int = _USUAL) -> Vectorized:
+    """The function, with the pack's kernel from ``least`` elements on."""
+    native.offer(name, dtypes.float32, least)
+    return Vectorized(name, function)
 
 
 def vectorized_pair(name: str, function: Callable[[Any, Any], Any],
@@ -154,7 +191,7 @@ def specialized(function: Callable[..., np.ndarray],
             return on_complex
         wide = WIDER.get(dtype)
         if wide is None:
-            return function
+            return _without_choices(function, in_avals[0])
         if out_avals[0].dtype != dtype or len(in_avals) > 2:
             return None
         if len(in_avals) == 1:
@@ -162,3 +199,14 @@ def specialized(function: Callable[..., np.ndarray],
         return lambda x, y: function(x.astype(wide), y.astype(wide)).astype(dtype)
 
     return specialize
+
+
+def _without_choices(function: Callable[..., Any], aval: ShapedArray) -> Callable[..., Any]:
+    """A function for operands of one type, without what it does for others."""
+    size = aval.size
+    if type(size) is int and size < native.FEWEST:
+        if isinstance(function, Vectorized):
+            function = function.function
+        if isinstance(function, elementary.Unary) and aval.dtype == dtypes.float32 and aval.ndim:
+            function = function.for_few
+    return function

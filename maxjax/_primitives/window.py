@@ -471,13 +471,19 @@ def _selection_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 
 def _gather_transpose(cotangent: Array, tangents: Linear, operand: Array, *,
                       base_dilation: tuple[int, ...], window_dilation: tuple[int, ...],
-                      **params: object) -> list[Array | None]:
-    if any(d != 1 for d in (*base_dilation, *window_dilation)):
+                      **params: Any) -> list[Array | None]:
+    if any(d != 1 for d in window_dilation):
         raise NotImplementedError(
             "The transpose of select_and_gather_add (reverse-mode differentiation of the extremes "
-            "of windows) needs base_dilation and window_dilation of 1, got "
-            f"{base_dilation} and {window_dilation}.")
-    return [select_and_scatter_add_p.bind(cotangent, operand, **params), None]
+            f"of windows) needs a window_dilation of 1, got {window_dilation}.")
+    if all(d == 1 for d in base_dilation):
+        return [select_and_scatter_add_p.bind(cotangent, operand, **params), None]
+    # No window selects what is between the elements.
+    least = _least(params["select_prim"], operand.aval.dtype)
+    spread = pad(operand, least, [(0, 0, d - 1) for d in base_dilation])
+    result = select_and_scatter_add_p.bind(cotangent, spread, **params)
+    return [slice_p.bind(result, start_indices=(0,) * len(base_dilation),
+                         limit_indices=result.aval.shape, strides=base_dilation), None]
 
 
 def _scatter_transpose(cotangent: Array, source: np.ndarray, operand: Array, **params: object

@@ -57,6 +57,14 @@ class ArrayImpl(Array):
             raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
         return value
 
+    def row_major(self) -> np.ndarray:
+        """The same, as it lies in memory for others: row by row, without gaps or repetitions, which
+        views of other arrays need not be. Some libraries read only the address."""
+        value = self.host()
+        if not value.flags.c_contiguous:
+            value = self._value = np.array(value, order="C")
+        return value
+
     def literal(self) -> Any:
         """The value of a scalar, to stand in a jaxpr; None for random keys."""
         if dtypes.is_key(self.aval.dtype):
@@ -133,7 +141,7 @@ class ArrayImpl(Array):
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         self._refuse_unreduced()
-        value = self.host()
+        value = self.row_major()
         if type(self.aval.dtype) is dtypes.KeyDType:
             raise TypeError(
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
@@ -197,9 +205,9 @@ class ArrayImpl(Array):
             raise BufferError(
                 "to_dlpack can only pack a dlpack tensor from an array on a singular device, but "
                 f"an array with a Sharding over {count} devices was provided.")
-        value = self.host()
-        if not value.flags.c_contiguous or copy:
-            value = np.array(value, order="C")
+        value = self.row_major()
+        if copy:
+            value = np.array(value)
         # Before DLPack 1.0 nothing tells the other library that it may not write.
         if max_version is None or tuple(max_version) < (1, 0):
             return value.copy().__dlpack__()

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import config
+from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.shardings import MEMORY_KINDS, unknown_memory
 
 logger = logging.getLogger("maxjax")
 
@@ -35,6 +37,10 @@ class Client:
     def platform_version(self) -> str:
         return self.platform
 
+    @property
+    def runtime_type(self) -> str:
+        return "max"
+
     def devices(self) -> list[Device]:
         return devices(self.platform)
 
@@ -47,6 +53,53 @@ class Client:
 
     def process_index(self) -> int:
         return 0
+
+
+class Memory:
+    """A memory of a device. On the CPU all of a device's are the same."""
+
+    __slots__ = ("_device", "_number")
+
+    def __init__(self, device: Device, number: int):
+        self._device = device
+        self._number = number
+
+    @property
+    def kind(self) -> str:
+        return MEMORY_KINDS[self._number]
+
+    @property
+    def platform(self) -> str:
+        return self._device.platform
+
+    @property
+    def process_index(self) -> int:
+        return self._device.process_index
+
+    def addressable_by_devices(self) -> list[Device]:
+        return [self._device]
+
+    @property
+    def _id(self) -> int:
+        return self._device.id * len(MEMORY_KINDS) + self._number
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Memory) and self._device is other._device
+                and self._number == other._number)
+
+    def __hash__(self) -> int:
+        return hash((self._device, self._number))
+
+    def __repr__(self) -> str:
+        kind = f"{self.platform}_device" if self.kind == "device" else self.kind
+        return f"{kind.upper()}_{self._id}"
+
+    def __str__(self) -> str:
+        name = {"device": f"{self.platform.capitalize()}DeviceMemory",
+                "pinned_host": "PinnedHostMemory",
+                "unpinned_host": "UnpinnedHostMemorySpace"}[self.kind]
+        return (f"{name}(id={self._id}, process_index={self.process_index}, "
+                f"client={self.platform})")
 
 
 class Device:
@@ -74,8 +127,29 @@ class Device:
     def client(self) -> Client:
         return Client(self.platform)
 
+    host_id = task_id = process_index
+
     def memory_stats(self) -> None:
         return None
+
+    def addressable_memories(self) -> list[Memory]:
+        """The memories in which arrays of the device can be, its own first."""
+        return [Memory(self, number) for number in range(len(MEMORY_KINDS))]
+
+    def default_memory(self) -> Memory:
+        """The memory of arrays that were put nowhere else."""
+        return Memory(self, 0)
+
+    def memory(self, kind: str) -> Memory:
+        """The memory of a kind: "device", "pinned_host" or "unpinned_host".
+
+        Raises:
+          JaxRuntimeError: there is no such kind.
+        """
+        if kind not in MEMORY_KINDS:
+            raise JaxRuntimeError(
+                f"INVALID_ARGUMENT: {unknown_memory(kind, self.device_kind)}")
+        return Memory(self, MEMORY_KINDS.index(kind))
 
     def __reduce__(self):
         return _device, (self.platform, self.id)

@@ -11,9 +11,11 @@ import numpy as np
 
 from maxjax._base import meshes, pytree
 from maxjax._base.dtypes import is_key
+from maxjax._base.layouts import Format, Layout
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import (
+    MemorySpace,
     NamedSharding,
     Sharding,
     check_shape,
@@ -27,15 +29,26 @@ from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
 
 
+def _for_leaves(given: PyTree, x: PyTree, count: int, what: str) -> list[Any]:
+    """One placement for each leaf of ``x``."""
+    if not isinstance(given, (tuple, list, dict)):
+        return [given] * count
+    try:
+        return pytree.broadcast_prefix(given, x, is_placement)
+    except ValueError:
+        raise pytree.prefix_error(given, x, what, is_placement) from None
+
+
 def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: PyTree = False,
                may_alias: bool | None = None) -> Any:
     """Copies the leaves of a pytree to a device.
 
     Args:
       x: a pytree of arrays and scalars; NumPy arrays are copied.
-      device: a device, a sharding, a ``PartitionSpec`` (of the mesh that is set), or a prefix
-        pytree of them. None: the default device, to which the arrays are not committed; arrays
-        stay where they are.
+      device: a device, a sharding, a ``PartitionSpec`` (of the mesh that is set), a
+        ``jax.memory.Space`` of where the values are, a row-major ``Format``, or a prefix pytree of
+        them. None: the default device, to which the arrays are not committed; arrays stay where
+        they are.
       src: where the leaves are, and so their cotangents go: a device, a sharding, or a prefix
         pytree of them. None: where they are found to be.
 
@@ -45,12 +58,9 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
       TypeError: a leaf is no array.
     """
     leaves, spec = pytree.flatten(x)
-    placements = [device] * len(leaves)
-    if isinstance(device, (tuple, list, dict)):
-        placements = pytree.broadcast_prefix(device, x, is_placement, "device_put device")
-    sources = [src] * len(leaves)
-    if isinstance(src, (tuple, list, dict)):
-        sources = pytree.broadcast_prefix(src, x, is_placement, "device_put src")
+    placements = _for_leaves(device, x, len(leaves), "device_put device")
+    sources = _for_leaves(src, x, len(leaves), "device_put source")
+    _for_leaves(donate, x, len(leaves), "device_put donate")
     values = [installed.runtime.operand(leaf) for leaf in leaves]
     placements = [_checked(value, placement)
                   for value, placement in zip(values, placements, strict=True)]
@@ -66,7 +76,7 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
 
 
 def is_placement(node: object) -> bool:
-    return node is None or isinstance(node, (Device, Sharding, PartitionSpec))
+    return node is None or isinstance(node, (Device, Sharding, PartitionSpec, MemorySpace, Format))
 
 
 def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) -> Any:
@@ -76,6 +86,12 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, "
             "`Format`, `jax.memory.Space` or a pytree of these values. Received invalid value: "
             f"{placement}")
+    if isinstance(placement, Format):
+        placement = _of_format(placement, value.ndim)
+    if isinstance(placement, MemorySpace):
+        # Under a transformation it is not known which devices have the value.
+        return (value.sharding.with_memory_kind(placement.kind) if isinstance(value, ArrayImpl)
+                else None)
     if isinstance(placement, PartitionSpec):
         mesh = meshes.around().concrete
         if mesh.empty:
@@ -89,6 +105,14 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
     if placement is not None and not value.aval.plain:
         refuse_unreduced(value.aval.sharding)
     return placement
+
+
+def _of_format(placement: Format, rank: int) -> Sharding | None:
+    """The sharding of a format, whose layout is row-major."""
+    layout = placement.layout
+    if isinstance(layout, Layout) and tuple(layout.major_to_minor) != tuple(range(rank)):
+        raise NotImplementedError(f"device_put: arrays of maxjax are row-major, got {layout}")
+    return placement.sharding
 
 
 def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding | None],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from maxjax._base.meshes import AxisName, Mesh, PartitionSpec, get_abstract_mesh
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.signatures import wraps
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.control import operands_of, traced
 from maxjax._ir.runtime import installed
@@ -65,15 +65,13 @@ def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyT
     mapped = _Mapped(fun, _NAME if axis_name is None else axis_name, in_axes, out_axes, static,
                      devices, backend, axis_size)
 
-    @functools.wraps(fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
-                                    if hasattr(fun, name)])
+    @wraps(fun)
     def call(*args: PyTree, **kwargs: PyTree) -> Any:
         jitted, leaves = mapped.prepare(args, kwargs)
         return jitted(*leaves)
 
     def lower(*args: PyTree, **kwargs: PyTree) -> Any:
-        jitted, leaves = mapped.prepare(args, kwargs)
-        return jitted.lower(*leaves)
+        return jit(call, static_argnums=static).lower(*args, **kwargs)
 
     call.lower = lower      # type: ignore[attr-defined]
     return call

@@ -20,7 +20,7 @@ from maxjax._base.meshes import (
 )
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
-from maxjax._base.signatures import argument_names
+from maxjax._base.signatures import argument_names, wraps
 from maxjax._base.source import function_location
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.outputs import check_outputs
@@ -105,8 +105,7 @@ def shard_map(f: Callable[..., PyTree] | None = None, /, *, out_specs: PyTree,
                         f"`set`. Got type: {type(axis_names)}")
     call = _Call(function, mesh, in_specs, out_specs, frozenset(axis_names), bool(check_vma))
 
-    @functools.wraps(function, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
-                                         if hasattr(function, name)])
+    @wraps(function)
     def wrapped(*args: PyTree) -> Any:
         return call(args)
 
@@ -413,7 +412,7 @@ def _spec_paths(specs: PyTree, value: PyTree, name: str) -> list[str]:
     is_leaf = _is_spec if name == "in_specs" else _is_leaf
     paths = pytree.flatten_with_path(specs, is_leaf=is_leaf)[0]
     tree = pytree.structure(specs, is_leaf)
-    numbered = pytree.unflatten(tree, range(len(paths)))
+    numbered = pytree.numbered(tree)
     return [name + pytree.path_string(paths[number])
             for number in pytree.broadcast_prefix(numbered, value)]
 

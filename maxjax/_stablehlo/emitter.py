@@ -83,14 +83,14 @@ class Emitter(Lowering):
 
         def written(_: Emitter, *xs: Value, **params: Any) -> Any:
             """By its rule, or as a call of maxjax where that cannot say it."""
-            lines, count, avals = len(self.lines), self._count, (self.in_avals, self.out_avals)
+            lines, count, eqn = len(self.lines), self._count, self.eqn
             try:
                 if rule is not None:
                     return rule(self, *xs, **params)
             except LoweringError:
                 del self.lines[lines:]
                 self._count = count
-                self.in_avals, self.out_avals = avals
+                self.eqn = eqn
             results = self.emit_all(
                 "stablehlo.custom_call", xs, [
                     (aval.shape, dtypes.physical(aval.dtype)) for aval in self.out_avals],

@@ -11,6 +11,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.signatures import wraps
 from maxjax._base.source import function_location
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.refs import Ref
@@ -290,8 +291,7 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
     check_callable(fun)
     numbers = argument_numbers(argnums)
 
-    @functools.wraps(fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
-                                    if hasattr(fun, name)])
+    @wraps(fun)
     def value_and_grad_f(*args: PyTree, **kwargs: PyTree) -> tuple[Any, Any]:
         if max(numbers) >= len(args):
             raise TypeError(
@@ -382,6 +382,8 @@ def grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: 
 
 
 def check_callable(fun: object) -> None:
+    if isinstance(fun, staticmethod):
+        raise TypeError(f"staticmethod arguments are not supported, got {fun}")
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
 

@@ -53,13 +53,20 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    """Applies each primitive's batching rule under the parent trace."""
+    """Applies each primitive's batching rule under the parent trace.
 
-    __slots__ = ("axis_name", "entry", "parent", "size", "spmd_axis")
+    Attributes:
+      within: the trace with the same elements that has handed a function with a rule over to its
+        parent; the function may close over tracers of it.
+    """
+
+    __slots__ = ("axis_name", "entry", "parent", "size", "spmd_axis", "within")
 
     def __init__(self, parent: Trace, size: int, axis_name: AxisName | None = None,
-                 spmd_axis: AxisName = None, entry: SpecEntry | None = None):
+                 spmd_axis: AxisName = None, entry: SpecEntry | None = None,
+                 within: BatchTrace | None = None):
         super().__init__()
+        self.within = within
         self.parent = parent
         self.size = size
         self.axis_name = axis_name
@@ -70,6 +77,8 @@ class BatchTrace(Trace):
         if type(value) is BatchTracer:
             if value._trace is self:
                 return value.value, value.axis
+            if self.within is not None:
+                return self.within.unbox(value)
             if not value._trace.live:
                 raise leaked_tracer_error(value)
         return value, None
@@ -118,8 +127,7 @@ class BatchTrace(Trace):
     def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:
         values, axes = zip(*map(self.unbox, args), strict=True) if args else ((), ())
-        if self.axis_name is None and all(axis is None for axis in axes):
-            return self.parent.apply_custom_jvp(function, jvp, list(values), **params)
+        # What is not mapped may still close over what is.
         out_axes = _OutAxes()
 
         def batched(*xs: Value) -> list[Any]:
@@ -163,8 +171,6 @@ class BatchTrace(Trace):
     def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
                          args: list[Value], **params: Any) -> list[Any]:
         values, axes = zip(*map(self.unbox, args), strict=True) if args else ((), ())
-        if self.axis_name is None and all(axis is None for axis in axes):
-            return self.parent.apply_custom_vjp(function, rule, list(values), **params)
         out_axes = _OutAxes()
 
         def batched(*xs: Value) -> list[Any]:
@@ -217,7 +223,8 @@ class BatchTrace(Trace):
 
     def batch(self, function: FlatFunction, operands: Sequence[Value],
               axes: Sequence[int | None]) -> tuple[list[Any], list[Any]]:
-        return batch_flat(function, self.size, operands, axes, self.axis_name, self.spmd_axis)
+        return batch_flat(
+            function, self.size, operands, axes, self.axis_name, self.spmd_axis, self)
 
 
 class _OutAxes:
@@ -271,11 +278,11 @@ def to_axis(value: Array, axis: int | None, target: int, size: int, entry: SpecE
 
 
 def batch_flat(function: FlatFunction, size: int, operands: Sequence[Value],
-               axes: Sequence[int | None], axis_name: AxisName = None, spmd_axis: AxisName = None
-               ) -> tuple[list[Any], list[Any]]:
+               axes: Sequence[int | None], axis_name: AxisName = None, spmd_axis: AxisName = None,
+               within: BatchTrace | None = None) -> tuple[list[Any], list[Any]]:
     """Results of ``function`` on each element, and their batch axes (None: the same for all)."""
     entry = mapped_entry(operands, axes) if mesh_use.ever_set else None
-    trace = BatchTrace(context.trace, size, axis_name, spmd_axis, entry)
+    trace = BatchTrace(context.trace, size, axis_name, spmd_axis, entry, within)
     try:
         with current_trace(trace), named_axes(() if axis_name is None else [(axis_name, size)]):
             boxed = [trace.box(x, axis) for x, axis in zip(operands, axes, strict=True)]

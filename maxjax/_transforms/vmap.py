@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from maxjax._base import pytree
 from maxjax._base.meshes import AxisName
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
-from maxjax._base.signatures import leaf_names, parameter_names
+from maxjax._base.signatures import leaf_names, parameter_names, wraps
 from maxjax._base.source import function_location
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
@@ -109,7 +108,9 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             lent.write([to_axis(out, dim, axes[n], size) for out, dim, n in zip(
                 outs[count:], dims[count:], lent.written, strict=True)])
             outs, dims = outs[:count], dims[:count]
-        dummy = pytree.unflatten(out_tree, range(len(outs)))
+        # One axis for all needs no pytree.
+        dummy = None if out_axes is None or isinstance(
+            out_axes, int) else pytree.numbered(out_tree)
         targets = flatten_axes("vmap out_axes", out_axes, dummy, out_tree)
         entry = mapped_entry(values, axes) if mesh_use.ever_set else None
         results = []
@@ -128,10 +129,9 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
                                    entry if outputs[number] is None else None))
         return pytree.unflatten(out_tree, results)
 
-    names = [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(fun, name)]
-    functools.update_wrapper(vmap_f, fun, names)
-    vmap_f.__doc__ = vmap_doc(fun)
-    typed: Any = vmap_f         # as ``fun``, of arrays with one dimension more
+    typed: Any = wraps(fun)(vmap_f)
+    typed.__doc__ = vmap_doc(fun)
+         # as ``fun``, of arrays with one dimension more
     return typed
 
 
@@ -178,11 +178,7 @@ def flatten_axes(what: str, axes: PyTree, value: PyTree, tree: PyTreeSpec) -> li
     except ValueError:
         if what == "vmap in_axes":
             axes, value = axes[0], value[0]
-        errors = pytree.structure_errors(axes, value, what, lambda node: node is None)
-        details = "\n  ".join(map(str, errors))
-        raise ValueError(
-            f"{what} specification must be a tree prefix of the corresponding value; \n"
-            f"  Mismatch details ({len(errors)} found):\n  {details}") from None
+        raise pytree.prefix_error(axes, value, what, lambda node: node is None) from None
 
 
 def _check_containers(what: str, axes: PyTree, value: PyTree) -> None:
@@ -190,7 +186,7 @@ def _check_containers(what: str, axes: PyTree, value: PyTree) -> None:
     found, tree = pytree.flatten(value, lambda node: type(node) in containers)
     if not any(type(node) in containers for node in found):
         return
-    places = pytree.unflatten(tree, range(len(found)))
+    places = pytree.numbered(tree)
     for node, axis in zip(found, flatten_axes(what, axes, places, tree), strict=True):
         check = containers.get(type(node))
         if check is not None and axis is not None:

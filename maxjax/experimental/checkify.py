@@ -16,6 +16,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes, pytree
+from maxjax._base.meshes import PartitionSpec
 from maxjax._base.source import function_location
 from maxjax._higher_order import custom_jvp as custom
 from maxjax._higher_order import scan as scan_module
@@ -52,6 +53,7 @@ from maxjax._primitives.indexing import (
     scatter_p,
 )
 from maxjax._primitives.rules import replicated_factors
+from maxjax._sharding.shard_map import inside, shard_map_p
 from maxjax._transforms.batching import to_axis
 from maxjax.experimental._checkify_errors import (
     BatchedError,
@@ -119,7 +121,8 @@ class Error:
         shapes = [np.shape(place.failed) for place in self._places.values()]
         if not any(shapes):
             return self._exception(())
-        found = ((index, self._exception(index)) for index in np.ndindex(*shapes[0]))
+        shape = np.broadcast_shapes(*shapes)
+        found = ((index, self._spread(shape)._exception(index)) for index in np.ndindex(*shape))
         failed = {index: exception for index, exception in found if exception is not None}
         return BatchedError(failed) if failed else None
 
@@ -138,6 +141,20 @@ class Error:
             return None
         code, place = min(failed, key=lambda pair: pair[0])
         return self._causes[code].build([x[index] if index else x for x in place.values])
+
+    def _spread(self, shape: tuple[int, ...]) -> Error:
+        """The same checks, in each element of a batch."""
+        def spread(kind: Kind, place: Place) -> Place:
+            rank = np.ndim(place.failed)
+            if rank == len(shape):
+                return place
+            failed, code = (jnp.broadcast_to(x, shape) for x in (place.failed, place.code))
+            return Place(failed, code, [
+                jnp.broadcast_to(x, (*shape, *aval.shape))
+                for x, aval in zip(place.values, kind.types, strict=True)])
+
+        return Error({kind: spread(kind, place) for kind, place in self._places.items()},
+                     self._causes)
 
     # --- as flat values ---
     def leaves(self) -> list[Any]:
@@ -160,7 +177,10 @@ class Error:
         known = self._places.get(kind)
         if known is not None:
             def chosen(before: Any, now: Any) -> Any:
-                return jnp.where(known.failed, before, now)
+                failed = known.failed
+                rank = max(np.ndim(before), np.ndim(now))
+                return jnp.where(jnp.reshape(failed, (*np.shape(failed), *[1] * (
+                    rank - np.ndim(failed)))), before, now)
 
             place = Place(known.failed | place.failed, chosen(known.code, place.code),
                           list(map(chosen, known.values, place.values)))
@@ -491,6 +511,33 @@ def _remat_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[An
         body = ClosedJaxpr(body)
     return _split(after, eqn.primitive.bind(
         *closed.consts, *error.leaves(), *operands, **{**eqn.params, "jaxpr": body}))
+
+
+@_rule(shard_map_p)
+def _shard_map_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
+    """Each device has checks of its own: its element of a batch of them."""
+    params = eqn.params
+    inner = params["jaxpr"]
+    names = tuple(name for name in params["mesh"].axis_names
+                  if name in params["newly_manual_axes"])
+
+    def on_shard(_: Error, *args: Any) -> Results:
+        found, outs = _interpret(inner.jaxpr, inner.consts, enabled, init_error, *args)
+        return Error.of(found.structure(), [jnp.expand_dims(x, 0) for x in found.leaves()]), outs
+
+    with inside(params["mesh"], params["newly_manual_axes"], params["check_vma"]):
+        closed, after = _staged(on_shard, init_error, inner.in_avals, inner.jaxpr.debug_info)
+    count = len(closed.out_avals) - len(inner.out_avals)
+    results = shard_map_p.bind(*operands, **{
+        **params, "jaxpr": closed,
+        "out_specs": (*[PartitionSpec(names)] * count, *params["out_specs"])})
+    found, outs = _split(after, results)
+    if not found._places:
+        return error, outs
+    error = error._spread(np.shape(next(iter(found._places.values())).failed))
+    for kind, place in found._places.items():
+        error = error.adding(kind, place, {})
+    return error.with_causes(found.structure()), outs
 
 
 @_rule(custom_vjp_call_p)

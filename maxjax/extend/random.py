@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -12,13 +14,15 @@ from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
 from maxjax._primitives.random_bits import THREEFRY as threefry_prng_impl
-from maxjax._primitives.random_bits import Generator
+from maxjax._primitives.random_bits import AnyGenerator, DefinedGenerator, generators
 from maxjax._primitives.random_bits import threefry2x32_p as threefry2x32_p
 from maxjax._transforms.autodiff import operands_of
 from maxjax.random import key as _key
 
-__all__ = ["define_prng_impl", "random_seed", "seed_with_impl", "threefry2x32_p",
-           "threefry_2x32", "threefry_prng_impl"]
+__all__ = ["define_prng_impl", "random_seed", "rbg_prng_impl", "seed_with_impl",
+           "threefry2x32_p", "threefry_2x32", "threefry_prng_impl", "unsafe_rbg_prng_impl"]
+
+rbg_prng_impl, unsafe_rbg_prng_impl = generators["rbg"], generators["unsafe_rbg"]
 
 
 def threefry_2x32(keypair: Any, count: Any) -> Array:
@@ -54,7 +58,7 @@ def threefry_2x32(keypair: Any, count: Any) -> Array:
     return lax.reshape(words[:count.size], count.shape)
 
 
-def random_seed(seeds: Any, impl: Generator) -> Array:
+def random_seed(seeds: Any, impl: AnyGenerator) -> Array:
     """A typed key from an integer.
 
     >>> jax.extend.random.random_seed(3, jax.extend.random.threefry_prng_impl)
@@ -64,7 +68,7 @@ def random_seed(seeds: Any, impl: Generator) -> Array:
     return _key(seeds, impl=impl)
 
 
-def seed_with_impl(impl: Generator, seed: Any) -> Array:
+def seed_with_impl(impl: AnyGenerator, seed: Any) -> Array:
     """The same with the arguments in another order.
 
     >>> jax.extend.random.seed_with_impl(jax.extend.random.threefry_prng_impl, 3)
@@ -74,24 +78,37 @@ def seed_with_impl(impl: Generator, seed: Any) -> Array:
     return _key(seed, impl=impl)
 
 
+_unique = itertools.count()
+
+
 def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[..., Any],
                      split: Callable[..., Any], random_bits: Callable[..., Any],
                      fold_in: Callable[..., Any], name: str = "<unnamed>",
                      tag: str = "?") -> Hashable:
-    """Not supported: maxjax's generators are its own.
+    """A generator of one's own, for ``jax.random.key(seed, impl=...)``.
 
-    Raises:
-      NotImplementedError: always.
+    Args:
+      key_shape: the shape of a key's words, of dtype uint32.
+      seed: ``seed(integer)`` makes a key's words.
+      split: ``split(words, shape)`` makes those of new keys: shape ``(*shape, *key_shape)``.
+      random_bits: ``random_bits(words, bit_width, shape)`` gives unsigned integers.
+      fold_in: ``fold_in(words, integer)`` makes the words of a new key.
+      name, tag: by which the generator, and the dtype of its keys, are shown.
 
-    >>> jax.extend.random.define_prng_impl(key_shape=(2,), seed=None, split=None,
-    ...                                    random_bits=None, fold_in=None)
-    Traceback (most recent call last):
-    NotImplementedError: maxjax has no generators of the user's
+    >>> counting = jax.extend.random.define_prng_impl(
+    ...     key_shape=(1,), tag="count", seed=lambda n: n.astype("uint32")[None],
+    ...     split=lambda k, shape: k + jnp.arange(2, dtype="uint32")[:, None],
+    ...     random_bits=lambda k, width, shape: jnp.full(shape, k[0]),
+    ...     fold_in=lambda k, n: k + n)
+    >>> jax.random.split(jax.random.key(3, impl=counting))
+    Array((2,), dtype=key<count>) overlaying:
+    [[3]
+     [4]]
     """
-    raise NotImplementedError(
-        f"maxjax has no generators of the user's, such as {name!r}: its keys are of its own "
-        "generators (jax.random.key(seed, impl=...)). Random bits of another generator are plain "
-        "arrays: compute them in a function of the generator's state")
+    shape = tuple(key_shape)
+    physical = np.dtype([(f"{name}{next(_unique)}", f"V{4 * math.prod(shape)}")])
+    return DefinedGenerator(dtypes.KeyDType(name, tag, shape, physical), seed=seed, split=split,
+                            random_bits=random_bits, fold_in=fold_in)
 
 
 explain_missing_names(__name__)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from maxjax._base.missing import explain_missing_names
 from maxjax._runtime.devices import Client as Backend
 from maxjax._transforms.autodiff import operands_of
 
-__all__ = ["Backend", "apply_primitive"]
+__all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
+
+# Libraries register classes that act as arrays; here ``__jax_array__`` is what makes one.
+canonicalize_dtype_handlers: dict[type, Callable[[Any], Any]] = {np.ndarray: np.asarray}
 
 
 def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:

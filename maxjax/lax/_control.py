@@ -93,7 +93,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     def cut(xs: list[Any], start: int, stop: int, stride: int = 1) -> list[Any]:
         results = []
         for x in xs:
-            starts, limits, strides = [0] * rank, list(x.aval.shape), [1] * rank
+            starts, limits, strides = [0] * x.aval.ndim, list(x.aval.shape), [1] * x.aval.ndim
             starts[axis], limits[axis], strides[axis] = start, stop, stride
             results.append(slice_p.bind(
                 x, start_indices=tuple(starts), limit_indices=tuple(limits),

@@ -17,7 +17,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Tree
 from maxjax._primitives import convert
 from maxjax._primitives.broadcasting import broadcast_in_dim
-from maxjax._primitives.random_bits import Generator, random_wrap_p
+from maxjax._primitives.random_bits import generator_of_keys, random_wrap_p
 from maxjax._primitives.varying import vary
 from maxjax._primitives.widths import bit_width
 from maxjax._runtime.array import ArrayImpl
@@ -33,20 +33,22 @@ __all__ = [
 # --- conversion -----------------------------------------------------------------------------------
 
 def dtype(x: Any) -> Any:
-    """The dtype of an array or scalar.
+    """The dtype of an array or scalar, or the one that a type, a dtype or a name stands for.
 
     Raises:
       TypeError: ``x`` has none.
       ValueError: ``x`` is None.
 
-    >>> lax.dtype(jnp.ones(2, jnp.int8))
-    dtype('int8')
+    >>> lax.dtype(jnp.ones(2, jnp.int8)), lax.dtype(float)
+    (dtype('int8'), dtype('float32'))
     """
     if isinstance(x, Array):
         return x.aval.dtype
     if x is None:
         raise ValueError("Invalid argument to dtype: None.")
-    aval = None if isinstance(x, (list, tuple, str)) else leaf_aval(x)
+    if isinstance(x, (type, str, np.dtype)):
+        return dtype_argument(x, "dtype")
+    aval = None if isinstance(x, (list, tuple)) else leaf_aval(x)
     if aval is None:
         raise TypeError(f"Cannot determine dtype of {x}")
     return aval.dtype
@@ -226,7 +228,7 @@ def filled_keys(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
     if value.__class__ is int:
         value = np.uint32(value & 0xFFFFFFFF)
     words = broadcast_in_dim(convert_element_type(value, dtypes.uint32), (*shape, dtype.words), ())
-    return random_wrap_p.bind(words, impl=Generator(dtype.impl))
+    return random_wrap_p.bind(words, impl=generator_of_keys(dtype))
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,

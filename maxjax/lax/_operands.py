@@ -11,6 +11,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.widths import refusal
 
 _ARRAYLIKE = (np.ndarray, np.generic, bool, int, float, complex)
 
@@ -37,9 +38,7 @@ def check_accepted(primitive: Primitive, avals: Sequence[ShapedArray]) -> None:
     for position, aval in enumerate(avals):
         if aval.dtype not in accepts:
             where = f" at position {position}" if len(avals) > 1 else ""
-            message = (f"{primitive.name} does not accept dtype {aval.dtype}{where}. Accepted "
-                       f"dtypes{where} are subtypes of {', '.join(accepts.kinds)}.")
-            raise TypeError(message)
+            raise refusal(primitive.name, aval.dtype, where, accepts)
 
 
 # The promoting function of jax.numpy, where JAX's message names it.

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.pytree import PyTreeSpec
+from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.composed import bind_composed, reduce_p
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.evaluate import eval_jaxpr
@@ -274,6 +276,14 @@ class Computation:
                 for out, axis in zip(outs, axes, strict=True)]
 
 
+def check_initial_structure(operands: PyTreeSpec, init_values: Any) -> None:
+    """Raises ValueError if the initial values are another pytree than the operands."""
+    found = pytree.structure(init_values)
+    if found != operands:
+        raise ValueError("Operands must have the same tree structure as init_values: "
+                         f"{PyTreeDef(operands)} vs. {PyTreeDef(found)}")
+
+
 def initial_values(name: str, operands: Sequence[Array], inits: Sequence[Any]) -> list[Any]:
     """The initial values, in their operands' dtypes."""
     if len(operands) != len(inits):
@@ -295,6 +305,13 @@ def initial_values(name: str, operands: Sequence[Array], inits: Sequence[Any]) -
             value = convert_element_type(value, x.dtype, False)
         result.append(value)
     return result
+
+
+def strongly_typed(x: Array) -> Array:
+    if x.weak_type and not x.ndim and not isinstance(x, Tracer):
+        # Known even while a function is traced, as ``is_identity`` asks.
+        return as_operand(np.asarray(x), "reduce")
+    return convert_element_type(x, x.dtype, False)
 
 
 def is_identity(value: Any, identity: Any) -> bool:
@@ -327,12 +344,16 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
             reduce, out_sharding, operands, init_values, computation, dimensions)
     leaves, tree = pytree.flatten(operands)
     arrays = [as_operand(x, "reduce", position) for position, x in enumerate(leaves)]
+    check_initial_structure(tree, init_values)
     inits = initial_values("reduce", arrays, pytree.leaves(init_values))
     if len({x.shape for x in arrays}) > 1:
         raise TypeError(f"reduce operands must have one shape, got {[x.shape for x in arrays]}.")
     axes = check_axes(arrays[0], dimensions)
     if not axes:      # as in JAX, the initial values are then ignored
         return pytree.unflatten(tree, arrays)
+    # A result is weakly typed where both its array and its initial value are.
+    arrays = [x if init.weak_type else strongly_typed(x)
+              for x, init in zip(arrays, inits, strict=True)]
     combine = Computation(computation, tree, [x.aval for x in arrays], "reduce")
     single = combine.primitive
     known = None if single is None else MONOIDS.get(single)
@@ -344,9 +365,11 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
             out = single.bind(inits[0], out)
         return pytree.unflatten(tree, [out])
     count = len(arrays)
-    return pytree.unflatten(tree, bind_composed(
+    outs = bind_composed(
         reduce_p, lambda *xs: _fold(xs[:count], xs[count:], combine, axes), [*arrays, *inits],
-        computation=computation, jaxpr=combine.closed.jaxpr, dimensions=axes))
+        computation=computation, jaxpr=combine.closed.jaxpr, dimensions=axes)
+    return pytree.unflatten(tree, [convert_element_type(out, out.dtype, x.weak_type)
+                                   for out, x in zip(outs, arrays, strict=True)])
 
 
 def _fold(arrays: Sequence[Array], inits: Sequence[Any], combine: Computation,

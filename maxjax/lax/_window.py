@@ -39,7 +39,13 @@ from maxjax._primitives.window import (
 from maxjax.lax._contraction import canonical_precision, check_not_narrower, dot_general
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._operands import same_dtypes_error
-from maxjax.lax._reductions import Computation, initial_values, is_identity
+from maxjax.lax._reductions import (
+    Computation,
+    check_initial_structure,
+    initial_values,
+    is_identity,
+    strongly_typed,
+)
 from maxjax.lax._shape import integers
 
 __all__ = [
@@ -580,7 +586,10 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any
     """
     leaves, tree = pytree.flatten(operand)
     arrays = [as_operand(x, "reduce_window", position) for position, x in enumerate(leaves)]
+    check_initial_structure(tree, init_value)
     inits = initial_values("reduce_window", arrays, pytree.leaves(init_value))
+    # Results are strongly typed, whatever the operands are.
+    arrays, inits = [list(map(strongly_typed, values)) for values in (arrays, inits)]
     shape = arrays[0].shape
     params = _window_parameters(shape, window_dimensions, window_strides, padding, base_dilation,
                                 window_dilation)

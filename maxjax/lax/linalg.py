@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import dtypes
+from maxjax._higher_order.function_stages import add_stages
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._primitives import linalg_rules as rules
@@ -543,3 +544,6 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *,
         raise TypeError("tridiagonal_solve requires that the leading dimensions of b equal those "
                         f"of the diagonals, got {b.shape} and {d.shape}.")
     return tridiagonal_solve_p.bind(dl, d, du, b, perturb_singular=bool(perturb_singular))
+
+
+add_stages(globals(), "qdwh")

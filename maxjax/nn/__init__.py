@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from maxjax._higher_order.function_stages import add_stages
 from maxjax.nn import initializers as initializers
 from maxjax.nn._activations import celu as celu
 from maxjax.nn._activations import elu as elu
@@ -38,3 +39,5 @@ from maxjax.nn._normalization import logsumexp as logsumexp
 from maxjax.nn._normalization import one_hot as one_hot
 from maxjax.nn._normalization import softmax as softmax
 from maxjax.nn._normalization import standardize as standardize
+
+add_stages(globals(), "glu log_softmax logmeanexp sigmoid standardize tanh")

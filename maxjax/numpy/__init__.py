@@ -1,6 +1,7 @@
 """jax.numpy: NumPy's functions on maxjax arrays, with JAX's dtypes."""
 
 from maxjax._base.missing import explain_missing_names as _explain_missing_names
+from maxjax._higher_order.function_stages import add_stages as _add_stages
 from maxjax._ir.trace import Array as ndarray
 from maxjax.numpy import _array_members as _array_members
 from maxjax.numpy import _array_methods as _array_methods
@@ -38,3 +39,21 @@ from maxjax.numpy._where import *  # noqa: F403
 
 _explain_missing_names(__name__, {
     "fix": "jax.numpy.fix was removed from JAX: use jax.numpy.trunc."})
+
+_add_stages(globals(), """
+    abs absolute acos acosh allclose angle append arccos arccosh arcsin arcsinh arctan arctan2
+    arctanh argpartition argsort around asin asinh atan atan2 atanh atleast_1d atleast_2d
+    atleast_3d bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_right_shift
+    block cbrt ceil clip conjugate convolve copysign corrcoef correlate cos cosh count_nonzero
+    cov cross cumprod cumsum deg2rad diagonal diff digitize divmod dot ediff1d equal exp exp2
+    expm1 fabs float_power floor floor_divide fmax fmin fmod frexp gcd gradient greater
+    greater_equal heaviside hypot i0 imag inner invert isclose iscomplex isfinite isinf isnan
+    isreal kron lcm ldexp left_shift less less_equal lexsort log log10 log1p log2 logical_not
+    matmul matvec median modf nan_to_num nancumprod nancumsum nanmax nanmean nanmedian nanmin
+    nanpercentile nanprod nanquantile nanstd nansum nanvar nextafter not_equal outer packbits
+    partition percentile poly polyadd polyder polyfit polyint polysub polyval positive
+    put_along_axis quantile rad2deg ravel real reciprocal remainder resize right_shift rint
+    rollaxis rot90 round searchsorted sign signbit sin sinc sinh sort sort_complex spacing sqrt
+    square swapaxes take_along_axis tan tanh trace trapezoid tril triu true_divide trunc
+    unpackbits unstack unwrap vander vdot vecmat
+""")

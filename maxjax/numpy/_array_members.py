@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from typing import Any
 
 import numpy as np
 
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.layouts import Format, row_major
 from maxjax._base.shardings import NamedSharding, Sharding, refuse_unreduced
 from maxjax._ir.trace import Array
 from maxjax._primitives import layout
@@ -94,7 +96,7 @@ def _on_device_size_in_bytes(self: ArrayImpl) -> int:
 
 def _unsafe_buffer_pointer(self: ArrayImpl) -> int:
     """The address of the data; valid as long as the array lives."""
-    return int(self.host().ctypes.data)
+    return int(self.row_major().ctypes.data)
 
 
 def _traceback(self: ArrayImpl) -> None:
@@ -102,10 +104,9 @@ def _traceback(self: ArrayImpl) -> None:
     self.host()
 
 
-def _format(self: ArrayImpl) -> Any:
-    raise NotImplementedError(
-        "jax.Array.format describes XLA's layouts of arrays on devices. Arrays of maxjax are "
-        "row-major; see .sharding for the device.")
+def _format(self: ArrayImpl) -> Format:
+    """The layout and sharding: arrays are row-major."""
+    return row_major(self.ndim, self.sharding)
 
 
 def _device_buffer(self: Any) -> Any:
@@ -143,7 +144,9 @@ def _flat(self: Any) -> Any:
 
 
 def _numpy_dtype(self: Any) -> Any:
-    """The dtype, for NumPy's dtype protocol."""
+    """The dtype, for NumPy's dtype protocol, with a warning."""
+    warnings.warn("Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr "
+                  "use dtype=arr.dtype.", DeprecationWarning, stacklevel=2)
     return self.dtype
 
 

@@ -35,8 +35,11 @@ from maxjax.numpy._promotion import as_array, canonical_dtype, is_arraylike
 _OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
 
 
-# With + and ==, Python would first try the list's own operation: an error is clearer.
-_REJECTED = {"add": "+", "mul": "*", "eq": "==", "ne": "!="}
+# With + and *, Python would try the sequence's own operation, with == give False: an error is
+# clearer. A class derived from these may have operators of its own.
+_REJECTED: dict[str, tuple[str, tuple[type, ...]]] = {
+    "add": ("+", (list, tuple)), "mul": ("*", (list, tuple)),
+    "eq": ("==", (list, tuple, dict, set)), "ne": ("!=", (list, tuple, dict, set))}
 
 
 def _accepted(other: Any) -> bool:
@@ -44,10 +47,10 @@ def _accepted(other: Any) -> bool:
 
 
 def _operator(function: Callable[[Any, Any], Any], name: str, reflected: bool = False) -> Any:
-    symbol = _REJECTED.get(name)
+    symbol, rejected = _REJECTED.get(name, ("", ()))
 
     def declined(left: Any, right: Any, other: Any) -> Any:
-        if symbol is not None and isinstance(other, (list, tuple)):
+        if type(other) in rejected:
             raise TypeError(f"unsupported operand type(s) for {symbol}: "
                             f"{type(left).__name__!r} and {type(right).__name__!r}")
         return NotImplemented

@@ -29,6 +29,7 @@ from maxjax.numpy._promotion import (
     check_arraylike,
     check_out,
     promote_dtypes,
+    resolve,
 )
 
 __all__ = [
@@ -407,6 +408,7 @@ def _parse(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, li
     if len(inputs) != len(operands):
         raise ValueError(f"Number of einsum subscripts, {len(inputs)}, must be equal to the number "
                          f"of operands, {len(operands)}.")
+    operands = resolve("einsum", operands)
     ranks = [len(x.shape) if hasattr(x, "shape") else np.ndim(x) for x in operands]
     if "..." in text:
         unused = [c for c in _LETTERS if c not in text]

@@ -37,6 +37,7 @@ from maxjax.numpy._promotion import (
     check_arraylike,
     constant,
     element,
+    resolve,
     shape_of,
     type_of,
 )
@@ -412,7 +413,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
 def _full_like(name: str, a: Any, fill_value: Any, dtype: Any, shape: Any, device: Any,
                out_sharding: Any) -> Array:
     a = _like(a, name)
-    check_arraylike(name, fill_value)
+    fill_value, = resolve(name, (fill_value,))
     weak = dtype is None and getattr(a, "weak_type", False)
     wanted = (canonical_dtype(dtype, name) if dtype is not None else
               a.dtype if isinstance(a, Array) else dtypes.canonical(a.dtype))

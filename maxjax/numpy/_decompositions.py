@@ -10,7 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
-from maxjax._ir.dimensions import broadcast_shapes
+from maxjax._ir.dimensions import broadcast_shapes, is_dimension
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.creation import iota_p
@@ -447,14 +447,22 @@ def _pinv_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
     p = _pinv(a, rtol, hermitian)
     if hermitian:
         tangent = (tangent + _adjoint(tangent)) / 2
-    multiply = contraction.matmul
     p_adjoint, adjoint = _adjoint(p), _adjoint(tangent)
-    first = multiply(multiply(p, tangent), p)
-    left = multiply(multiply(p, p_adjoint), adjoint)
-    left = left - multiply(multiply(left, a), p)
-    right = multiply(multiply(adjoint, p_adjoint), p)
-    right = right - multiply(p, multiply(a, right))
+    first = _product(p, tangent, p)
+    left = _product(p, p_adjoint, adjoint)
+    left = left - _product(left, a, p)
+    right = _product(adjoint, p_adjoint, p)
+    right = right - _product(p, a, right)
     return p, left + right - first
+
+
+def _product(x: Array, y: Array, z: Array) -> Array:
+    """Of three matrices: with the smaller matrix, that of two, in between."""
+    rows, middle, columns = x.shape[-2], y.shape[-2:], z.shape[-1]
+    if not any(map(is_dimension, (rows, *middle, columns))) and (
+            middle[0] * columns < rows * middle[1]):
+        return contraction.matmul(x, contraction.matmul(y, z))
+    return contraction.matmul(contraction.matmul(x, y), z)
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:

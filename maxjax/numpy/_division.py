@@ -22,7 +22,7 @@ from maxjax._primitives.comparison import (
 from maxjax._primitives.transcendental import pow_p
 from maxjax.lax._elementwise import RoundingMethod
 from maxjax.numpy import _whole_rules as rules
-from maxjax.numpy._elementwise import binary
+from maxjax.numpy._elementwise import alias, binary
 from maxjax.numpy._promotion import (
     as_array,
     bind,
@@ -116,7 +116,7 @@ def _remainder(x1: Any, x2: Any) -> Array:
     return where(lower, left + x2, left)
 
 
-mod = remainder
+mod = alias(remainder, "mod")
 
 
 def _nonzero(x: Any) -> Any:
@@ -178,7 +178,7 @@ def power(x1: Any, x2: Any, /) -> Array:
     return _pow(x1, x2)
 
 
-pow = power
+pow = alias(power, "pow")
 
 
 def _integer_power(x: Any, exponent: int) -> Array:

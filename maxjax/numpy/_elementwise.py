@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.widths import refuse_float0
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy._elementwise_docs import docstring
 from maxjax.numpy._promotion import (
@@ -27,6 +30,17 @@ from maxjax.numpy._promotion import (
 # A function may be called millions of times on a few types. The result of promotion for a pair of
 # types is cached for as long as the options it depends on are unchanged.
 _CACHE_LIMIT = 4096
+
+
+def alias(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The function under another name, as one of its own: it costs no further call."""
+    copy = types.FunctionType(function.__code__, function.__globals__, name, function.__defaults__,
+                              function.__closure__)
+    functools.update_wrapper(copy, function)
+    del copy.__wrapped__        # type: ignore[attr-defined]
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__name__ = copy.__qualname__ = name
+    return copy
 
 
 def unary(name: str, primitive: Primitive, *, inexact: bool = False,
@@ -49,6 +63,7 @@ def unary(name: str, primitive: Primitive, *, inexact: bool = False,
     def first(x: Any) -> Array:
         (x,) = resolve(name, (x,))
         dtype, weak = type_of(x)
+        refuse_float0(name, dtype)
         if integers is not None and (dtypes.is_integer(dtype) or dtype == dtypes.bool_):
             return integers(cast(x, dtype, weak))
         if inexact:
@@ -66,7 +81,8 @@ def unary(name: str, primitive: Primitive, *, inexact: bool = False,
 
 def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_int: bool = False,
            primitive_of_bool: Primitive | None = None, parameters: tuple[str, ...] = ("x", "y"),
-           composed: Callable[[Any, Any], Any] | None = None) -> Callable[[Any, Any], Array]:
+           composed: Callable[[Any, Any], Any] | None = None,
+           masked: Callable[[Any, Any], Any] | None = None) -> Callable[[Any, Any], Array]:
     """A function of two arrays that promotes them and binds one primitive.
 
     Args:
@@ -75,6 +91,7 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
       primitive_of_bool: the primitive for booleans.
       parameters: the names of the two in the signature.
       composed: a function of the promoted operands, called instead of binding a primitive.
+      masked: a function of the operands, called instead if one of the two is boolean.
     """
     # type -> the primitive, if operands of that type and dtype need no preparation
     ready: dict[ShapedArray, Primitive] = caches.cache()
@@ -127,11 +144,14 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
         else:
             x, y = resolve(name, (x, y))
             x_is_array, y_is_array = isinstance(x, Array), isinstance(y, Array)
-        types = type_of(x), type_of(y)
-        if dtypes.is_key(types[0][0]) != dtypes.is_key(types[1][0]):
+        given = type_of(x), type_of(y)
+        refuse_float0(name, given[0][0], given[1][0])
+        if masked is not None and (given[0][0] == dtypes.bool_) != (given[1][0] == dtypes.bool_):
+            return masked(x, y)
+        if dtypes.is_key(given[0][0]) != dtypes.is_key(given[1][0]):
             raise TypeError(f"{primitive.name} does not accept dtypes "
-                            f"{', '.join(str(kind) for kind, _ in types)}.")
-        dtype, weak = dtypes.promote(types)
+                            f"{', '.join(str(kind) for kind, _ in given)}.")
+        dtype, weak = dtypes.promote(given)
         chosen = primitive
         if dtype == dtypes.bool_:
             if bool_as_int:

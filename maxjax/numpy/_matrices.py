@@ -229,7 +229,7 @@ def _three(name: str, n: Any, k: Any, m: Any) -> list[Any]:
 
 
 def _matrix_shape(arr: Any) -> tuple[int, ...]:
-    shape = np.shape(arr) if not isinstance(arr, Array) else arr.shape
+    shape = shapes.shape(arr)
     if len(shape) != 2:
         raise ValueError("Only 2-D inputs are accepted")
     return shape

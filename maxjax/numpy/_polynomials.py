@@ -11,7 +11,6 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._primitives import creation as primitives
-from maxjax._primitives import slicing
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _matrices as matrices
@@ -58,37 +57,42 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     return result
 
 
-def _same_length(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:
+def _operands(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:
     a1, a2 = (as_array(v) for v in promote_dtypes(name, a1, a2))
     if a1.dtype == dtypes.bool_:
         raise TypeError(f"{name} does not accept dtype bool.")
-    size = max(a1.shape[0], a2.shape[0])
+    return a1, a2
 
-    def filled(x: Array) -> Array:
-        rest = ((0, 0, 0),) * (x.ndim - 1)
-        return slicing.pad(x, 0, ((size - x.shape[0], 0, 0), *rest))
 
-    return filled(a1), filled(a2)
+def _sum(a1: Array, a2: Array) -> Array:
+    longer, shorter = (a1, a2) if a2.shape[0] <= a1.shape[0] else (a2, a1)
+    # An empty operand meets the whole of the other, as `-0:` is the whole.
+    return longer.at[-shorter.shape[0]:].add(shorter)
 
 
 def polyadd(a1: Any, a2: Any) -> Array:
-    """The sum of two polynomials; the shorter one is padded with leading zeros.
+    """The sum of two polynomials; the shorter one is added to the end of the longer one.
+
+    Args:
+      a1, a2: (N, ...) and (M, ...); the rest of the shorter one broadcasts to that of the longer.
+
+    Raises:
+      ValueError: it does not.
 
     >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([10, 10]))
     Array([ 1, 12, 13], dtype=int32)
     """
-    a1, a2 = _same_length("polyadd", a1, a2)
-    return a1 + a2
+    return _sum(*_operands("polyadd", a1, a2))
 
 
 def polysub(a1: Any, a2: Any) -> Array:
-    """The difference of two polynomials; the shorter one is padded with leading zeros.
+    """The difference of two polynomials; shapes are as in ``polyadd``.
 
     >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([1, 1]))
     Array([1, 1, 2], dtype=int32)
     """
-    a1, a2 = _same_length("polysub", a1, a2)
-    return a1 - a2
+    a1, a2 = _operands("polysub", a1, a2)
+    return _sum(a1, -a2)
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:

@@ -31,12 +31,12 @@ _BITS = "u4"
 
 
 def key_words(x: ArrayImpl) -> np.ndarray:
-    """The words of random keys, along a new last axis."""
+    """The words of random keys, along new last axes."""
     host = np.ascontiguousarray(x.host()).reshape(x.shape)
     dtype = x.aval.dtype
-    if dtype.words == 2:      # one uint64 per key, with the first word in its low half
+    if host.dtype == np.uint64:      # one uint64 per key, with the first word in its low half
         return np.stack([host & np.uint64(0xFFFFFFFF), host >> np.uint64(32)], -1).astype(_BITS)
-    return host.reshape(-1).view(_BITS).reshape(*x.shape, dtype.words)
+    return host.reshape(-1).view(_BITS).reshape(*x.shape, *dtype.key_shape)
 
 
 def _keys_repr(x: ArrayImpl) -> str:

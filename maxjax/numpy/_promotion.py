@@ -24,6 +24,7 @@ from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import convert as convert_host
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.dimension import dimension_scalar
+from maxjax._primitives.widths import refusal
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.pending import leaf_aval, python_value
 
@@ -249,12 +250,12 @@ def check_accepts(primitive: Primitive, operands: Sequence[Any]) -> None:
         if operand.dtype in accepts:
             continue
         if dtypes.is_key(operand.dtype):
+            if any(map(dtypes.is_key, accepts)):      # keys of users' generators, too
+                continue
             names = ", ".join(str(other.dtype) for other in operands)
             raise TypeError(f"{primitive.name} does not accept dtypes {names}.")
         where = f" at position {position}" if len(operands) > 1 else ""
-        raise TypeError(
-            f"{primitive.name} does not accept dtype {operand.dtype}{where}. Accepted dtypes"
-            f"{where} are subtypes of {', '.join(accepts.kinds)}.")
+        raise refusal(primitive.name, operand.dtype, where, accepts)
 
 
 def bind(primitive: Primitive, *operands: Any, **params: Any) -> Any:
@@ -288,6 +289,8 @@ def canonical_axes(axis: Any, rank: int) -> tuple[int, ...]:
         if len(set(axes)) != len(axes):
             raise ValueError(f"duplicate value in 'axis': {tuple(axis)}")
         return tuple(sorted(axes))
+    if isinstance(axis, Tracer) and axis.concrete() is None:
+        raise ConcretizationTypeError(axis, "The axis argument must be known statically.")
     return (canonical_axis(axis, rank),)
 
 

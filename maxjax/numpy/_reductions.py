@@ -38,7 +38,7 @@ from maxjax._primitives.reduction import (
 )
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._elementwise import binary
+from maxjax.numpy._elementwise import alias, binary
 from maxjax.numpy._promotion import (
     NO_PARAMS,
     as_array,
@@ -236,7 +236,7 @@ def min(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initi
                    identity=lambda d: None, combine=ufuncs._minimum)
 
 
-amax, amin = max, min
+amax, amin = alias(max, "amax"), alias(min, "amin")
 
 
 def _truth(name: str, primitive: Primitive, neutral: bool, a: Any, axis: Any, out: Any,
@@ -279,10 +279,16 @@ def _less(count: Any, ddof: Any) -> Any:
     return count - int(ddof) if is_dimension(count) else float(count) - ddof
 
 
+def _number_of_elements(shape: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
+    """Those that are reduced, as a divisor: a float, as there may be more than an int32 counts."""
+    size = math.prod([shape[axis] for axis in axes])
+    return size if is_dimension(size) else float(size)
+
+
 def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: Any) -> Any:
     """The number of reduced elements: a number, or an array if a mask decides."""
     if mask is None:
-        return constant(math.prod(x.shape[axis] for axis in axes), dtype)
+        return constant(_number_of_elements(x.shape, axes), dtype)
     mask = as_bool(mask)
     mask = promote_shapes("", mask, x)[0] if mask.shape else mask
     ones = broadcast_in_dim(mask, x.shape, tuple(range(x.ndim)) if mask.shape else ())
@@ -328,7 +334,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
         axes = _counted_axes(axis, shape, None)
         if axes:
             total = reduce_sum_p.bind(a, axes=axes)
-            count = constant(math.prod([shape[i] for i in axes]), dtypes.float32)
+            count = constant(_number_of_elements(shape, axes), dtypes.float32)
             return context.trace.apply(div_p, (total, count), NO_PARAMS)
     check_out("mean", out)
     x = as_array(a, "mean")
@@ -361,7 +367,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         x = as_array(promote_inexact("average", a)[0])
         axes = canonical_axes(axis, x.ndim)
         result = mean(x, axes, keepdims=keepdims)
-        total = as_array(constant(math.prod(x.shape[i] for i in axes), result.dtype))
+        total = as_array(constant(_number_of_elements(x.shape, axes), result.dtype))
     else:
         x, w = (as_array(v) for v in promote_inexact("average", a, weights))
         axes = canonical_axes(axis, x.ndim)
@@ -420,7 +426,7 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
             "important to you.")
     axes = _counted_axes(axis, x.shape, boolean_mask(name, mask))
     x = cast(x, compute)
-    size = math.prod([x.shape[i] for i in axes])
+    size = _number_of_elements(x.shape, axes)
     if axes and mask is None and center is None and isinstance(ddof, (int, float)) and (
             size > ddof and not dtypes.is_complex(compute)):
         # The common case, with no more than its operations.

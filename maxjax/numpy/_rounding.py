@@ -12,6 +12,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import round_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._elementwise import RoundingMethod
+from maxjax.numpy._elementwise import alias
 from maxjax.numpy._promotion import as_array, check_out, resolve
 from maxjax.numpy._ufuncs import (
     _maximum,
@@ -94,7 +95,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Array:
     return convert_element_type(result, x.dtype, x.weak_type)
 
 
-around = round
+around = alias(round, "around")
 
 
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:

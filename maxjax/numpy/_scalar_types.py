@@ -222,7 +222,7 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     >>> jnp.promote_types("int32", "bfloat16")
     dtype(bfloat16)
     """
-    pair = tuple((PYTHON_SCALARS[t][1], True) if t in (int, float, complex)
+    pair = tuple((PYTHON_SCALARS[t][1], True) if isinstance(t, type) and t in (int, float, complex)
                  else (dtypes.as_dtype(t), False) for t in (a, b))
     # 64 bits only result from 64 bits and Python's types, unless the option is set.
     wide = any(dtypes.canonical(dtype) != dtype for dtype, _ in pair)

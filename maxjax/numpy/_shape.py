@@ -35,6 +35,7 @@ from maxjax.numpy._promotion import (
     check_arraylike,
     concrete,
     is_arraylike,
+    resolve,
     static,
 )
 
@@ -52,7 +53,8 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> jnp.shape(jnp.ones((2, 3)))
     (2, 3)
     """
-    return _sizes("shape", a)
+    own = None if isinstance(a, Array) else getattr(a, "shape", None)
+    return _sizes("shape", a) if own is None else own
 
 
 def _sizes(name: str, a: Any) -> tuple[int, ...]:
@@ -71,7 +73,8 @@ def ndim(a: Any) -> int:
     >>> jnp.ndim(jnp.ones((2, 3)))
     2
     """
-    return len(_sizes("ndim", a))
+    own = None if isinstance(a, Array) else getattr(a, "ndim", None)
+    return len(_sizes("ndim", a)) if own is None else own
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -248,7 +251,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
 
 
 def _sequence(value: Any) -> Sequence[Any]:
-    entries = value if isinstance(value, (tuple, list)) else (value,)
+    entries = value if isinstance(value, (tuple, list, range)) or (
+        isinstance(value, np.ndarray) and value.ndim) else (value,)
     return [concrete(entry, "expected a static index or sequence of indices.")
             if isinstance(entry, Tracer) else entry for entry in entries]
 
@@ -561,6 +565,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     Array([3, 4, 0, 1, 2], dtype=int32)
     """
     x = as_array(a, "roll")
+    shift, = resolve("roll", (shift,)) if hasattr(shift, "__jax_array__") else (shift,)
     if max(len(np.shape(shift)), 0 if axis is None else len(np.shape(axis))) > 1:
         raise ValueError("'shift' and 'axis' arguments to roll must be scalars or 1D arrays")
     if axis is None:

@@ -13,6 +13,7 @@ from maxjax._primitives import creation, layout, slicing
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.layout import rev_p
 from maxjax._primitives.sorting import sort_p
+from maxjax._primitives.varying import vary, vma_of
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
@@ -241,6 +242,8 @@ def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
         return where(before, count + step, count)
 
     count = as_array(broadcast_to(as_array(np.int32(0)), y.shape))
+    for operand in (x, y):      # a carry keeps its type
+        count = vary(count, vma_of(operand))
     count = lax.fori_loop(0, bits, next_bit, count)
     return convert_element_type(ufuncs._minimum(count, size), dtype)
 

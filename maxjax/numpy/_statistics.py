@@ -13,6 +13,7 @@ import numpy as np
 from maxjax._base import dtypes, meshes
 from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
 from maxjax._primitives import broadcasting, layout
 from maxjax._primitives import creation as primitives
@@ -181,7 +182,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         top = count - 1
     else:
         x = sorting.sort(where(reductions.any(missing, last, keepdims=True), np.nan, x), last)
-        top = as_array(constant(size - 1, compute))
+        top = as_array(constant(size - 1 if is_dimension(size) else float(size - 1), compute))
     # A fraction and an element may be of different widths.
     wide = dtypes.common(compute, fraction.dtype)
     x, fraction, top = (convert_element_type(v, wide) for v in (x, fraction, top))

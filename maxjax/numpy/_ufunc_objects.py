@@ -12,6 +12,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._higher_order.api import eval_shape
 from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._higher_order.jit_function import make_jit
 from maxjax._higher_order.scan import scan
 from maxjax._higher_order.while_loop import while_loop
 from maxjax._ir.primitive import (
@@ -88,7 +89,7 @@ class ufunc:
            [5, 5]], dtype=int32)
     """
 
-    __slots__ = ("__dict__", "__weakref__", "identity", "nargs", "nin", "nout")
+    __slots__ = ("__dict__", "__weakref__", "_counts", "_identity")
 
     def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *,
                  name: str | None = None, nargs: int | None = None, identity: Any = None,
@@ -99,13 +100,37 @@ class ufunc:
         self.__name__ = name or func.__name__
         self.__doc__ = func.__doc__
         self._call = call or logic.vectorize(func)
-        self.nin = operator.index(nin)
-        self.nout = operator.index(nout)
-        self.nargs = operator.index(nargs or nin)
-        self.identity = identity
+        self._func = func
+        self._counts = operator.index(nin), operator.index(nout), operator.index(nargs or nin)
+        self._identity = identity
         self._reduce = reduce
         self._accumulate = accumulate
         self._at = at
+
+    @property
+    def nin(self) -> int:
+        return self._counts[0]
+
+    @property
+    def nout(self) -> int:
+        return self._counts[1]
+
+    @property
+    def nargs(self) -> int:
+        return self._counts[2]
+
+    @property
+    def identity(self) -> Any:
+        return self._identity
+
+    def _key(self) -> tuple[Any, ...]:
+        return self._func, self.__name__, self._identity, self._counts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ufunc) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
     def __call__(self, *args: Any, out: Any = None, where: Any = None) -> Any:
         """The function of arrays."""
@@ -117,13 +142,6 @@ class ufunc:
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc {self.__name__!r}>"
-
-    def __hash__(self) -> int:
-        return hash((self._call, self.__name__))
-
-    def __eq__(self, other: Any) -> bool:
-        return (isinstance(other, ufunc)
-                and (self._call, self.__name__) == (other._call, other.__name__))
 
     def _check_two(self, method: str) -> None:
         if self.nin != 2:
@@ -279,6 +297,10 @@ class ufunc:
         index = canonical_axis(axis, x.ndim)
         x = shapes.moveaxis(self._converted(x, dtype, name), index, 0)
         length = x.shape[0]
+        if not length:
+            raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
+        if not starts.shape[0]:
+            return shapes.moveaxis(x[:0], 0, index)
         stops = joining.concatenate([starts[1:], creation.full((1,), length, starts.dtype)])
         column = (starts.shape[0],) + (1,) * (x.ndim - 1)
         starts, stops = shapes.reshape(starts, column), shapes.reshape(stops, column)
@@ -323,7 +345,10 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *,
 # The plain functions: operators call them directly, without the object.
 add_function = binary("add", add_p, primitive_of_bool=or_p)
 subtract_function = binary("subtract", sub_p)
-multiply_function = binary("multiply", mul_p, primitive_of_bool=and_p)
+# Compiled, a product with a boolean is a choice, which ``inf * False`` shows.
+multiply_function = binary(
+    "multiply", mul_p, primitive_of_bool=and_p,
+    masked=make_jit(binary("multiply", mul_p, primitive_of_bool=and_p), inline=True))
 negative_function = unary("negative", neg_p)
 bitwise_and_function = binary("bitwise_and", and_p)
 bitwise_or_function = binary("bitwise_or", or_p)

@@ -72,7 +72,7 @@ from maxjax._primitives.transcendental import (
     tanh_p,
 )
 from maxjax.numpy import _whole_rules as rules
-from maxjax.numpy._elementwise import binary, described, unary
+from maxjax.numpy._elementwise import alias, binary, described, unary
 from maxjax.numpy._promotion import (
     as_array,
     bind,
@@ -132,21 +132,22 @@ cbrt = unary("cbrt", cbrt_p, inexact=True)
 sign = unary("sign", sign_p)
 floor = unary("floor", floor_p, integers=_unchanged)
 ceil = unary("ceil", ceil_p, integers=_unchanged)
-acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctanh
+acos, acosh, asin = alias(arccos, "acos"), alias(arccosh, "acosh"), alias(arcsin, "asin")
+asinh, atan, atanh = alias(arcsinh, "asinh"), alias(arctan, "atan"), alias(arctanh, "atanh")
 
 bitwise_not = unary("bitwise_not", not_p)
 invert = unary("invert", not_p)
 bitwise_invert = unary("bitwise_invert", not_p)
 
 divide = binary("divide", div_p, inexact=True, parameters=("x1", "x2"))
-true_divide = divide
+true_divide = alias(divide, "true_divide")
 arctan2 = binary("arctan2", atan2_p, inexact=True, parameters=("x1", "x2"))
-atan2 = arctan2
+atan2 = alias(arctan2, "atan2")
 nextafter = binary("nextafter", nextafter_p, inexact=True)
 equal = binary("equal", eq_p)
 not_equal = binary("not_equal", ne_p)
 left_shift = binary("left_shift", shift_left_p, bool_as_int=True)
-bitwise_left_shift = left_shift
+bitwise_left_shift = alias(left_shift, "bitwise_left_shift")
 
 
 def _ordered(name: str, primitive: Primitive) -> Callable[[ArrayLike, ArrayLike], Array]:
@@ -285,7 +286,7 @@ def conjugate(x: Any, /) -> Array:
     return conj_p.bind(x, input_dtype=x.dtype)
 
 
-conj = conjugate
+conj = alias(conjugate, "conj")
 
 
 def real(val: Any, /) -> Array:

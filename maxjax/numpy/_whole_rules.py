@@ -73,11 +73,13 @@ def heaviside(x: Any, at_zero: Any) -> Any:
 
 
 def nan_to_num(x: Any, nan: Any, above: Any, below: Any) -> Any:
-    if nan.shape or above.shape or below.shape:
+    if not x.shape or nan.shape or above.shape or below.shape:
         return None
     finite = np.isfinite(x)
     if finite.all():
         return x
+    if not x.ndim:
+        return np.asarray(nan if np.isnan(x) else above if x > 0 else below)
     result = np.array(x)
     odd = np.nonzero(~finite)
     kind = x[odd]

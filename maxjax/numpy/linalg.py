@@ -13,6 +13,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.errors import TracerArrayConversionError
 from maxjax._base.lazy import opt_einsum
+from maxjax._higher_order.function_stages import add_stages
 from maxjax._ir.trace import Array, Tracer
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _matrices as matrices
@@ -377,3 +378,9 @@ def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Array:
         raise ValueError("Input arrays must have prod(a.shape[:b.ndim]) == prod(a.shape[b.ndim:]);"
                          f" got a.shape={a.shape}, b.ndim={b.ndim}.")
     return solve(a.reshape(b.size, -1), b.ravel()).reshape(shape)
+
+
+add_stages(globals(), """
+    cholesky cond det eigh eigvals eigvalsh inv matrix_power matrix_rank norm qr slogdet solve
+    svd
+""")

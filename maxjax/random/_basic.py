@@ -14,14 +14,15 @@ from maxjax._base import config, dtypes
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.layout import reshape, squeeze_p
-from maxjax._primitives.random_bits import multiply_add, random_bits_p
+from maxjax._primitives.random_bits import defined_generators, multiply_add, random_bits_p
 from maxjax._primitives.slicing import slice_in_dim, slice_p
 from maxjax.numpy._promotion import canonical_dtype, canonical_shape
+from maxjax.random import _defined
 from maxjax.random._keys import jitted, partitionable, single_key, split_typed
 
 
@@ -119,6 +120,9 @@ def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
 
 
 def _bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
+    generator = defined_generators.get(key.dtype)
+    if generator is not None:
+        return _defined.bits(generator, key, width, shape)
     return random_bits_p.bind(
         key, bit_width=width, shape=shape, partitionable=partitionable())
 
@@ -138,6 +142,9 @@ def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any 
         return with_out_sharding(uniform, out_sharding, key, shape, dtype, minval, maxval)
     typed = single_key("uniform", key)
     dtype = float_dtype(dtype, "uniform")
+    if (type(minval) is float and minval == 0.0 and type(maxval) is float and maxval == 1.0
+            and not isinstance(typed, Tracer)):
+        return _unit_uniform(typed, canonical_shape(shape), dtype)
     return _uniform(typed, canonical_shape(shape), dtype, minval, maxval,
                     _fused(minval, maxval, dtype))
 
@@ -152,12 +159,14 @@ def _fused(minval: Any, maxval: Any, dtype: Any) -> bool:
     return minval != 0 and abs(math.frexp(span)[0]) != 0.5
 
 
-@jitted("shape", "dtype", "fused")
-def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: Any,
-             fused: bool = False) -> Any:
-    low, high = as_float(minval, dtype), as_float(maxval, dtype)
-    rank = len(shape)
-    low, high = _wide(low, rank), _wide(high, rank)
+@jitted("shape", "dtype")
+def _unit_uniform(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """An eager call without bounds. A trace has JAX's equations, with bounds, instead."""
+    return _unit_floats(key, shape, dtype)
+
+
+def _unit_floats(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Uniform floats in ``[0, 1)``."""
     info = dtypes.finfo(dtype)
     mantissa, width = info.nmant, dtype.itemsize * 8
     # Random bits for the mantissa of a number in [1, 2).
@@ -169,8 +178,17 @@ def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: 
     one = np.ones((), dtype).view(unsigned)[()]
     mantissa_bits = lax.bitwise_or(
         lax.shift_right_logical(random, np.array(random_width - mantissa, unsigned)[()]), one)
-    floats = lax.sub(bitcast_convert_type_p.bind(mantissa_bits, new_dtype=dtype),
-                     np.ones((), dtype)[()])
+    return lax.sub(bitcast_convert_type_p.bind(mantissa_bits, new_dtype=dtype),
+                   np.ones((), dtype)[()])
+
+
+@jitted("shape", "dtype", "fused")
+def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: Any,
+             fused: bool = False) -> Any:
+    low, high = as_float(minval, dtype), as_float(maxval, dtype)
+    rank = len(shape)
+    low, high = _wide(low, rank), _wide(high, rank)
+    floats = _unit_floats(key, shape, dtype)
     span = lax.sub(high, low)
     scaled = (multiply_add(floats, span, low) if fused
               else lax.add(lax.mul(floats, span), low))
@@ -416,7 +434,8 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     """Gumbel floats, with density ``exp(-(x + exp(-x)))``.
 
     Args:
-      mode: "low" or "high"; the latter draws twice as many bits for the tail.
+      mode: "low"; "high", which draws twice as many bits for the tail; or "highest", which uses
+        all 64 of them (of float32; otherwise as "high").
 
     >>> jax.random.gumbel(jax.random.key(0), (2,))
     Array([2.9233725, 3.8326175], dtype=float32)
@@ -439,7 +458,7 @@ def _uniform_positive(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def gumbel_mode(mode: str | None) -> str:
     if mode is None:
         return "high" if config.high_dynamic_range_gumbel.value else "low"
-    if mode not in ("high", "low"):
+    if mode not in ("highest", "high", "low"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
     return mode
 
@@ -451,6 +470,8 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
     if mode == "low":
         values = _uniform_positive(key, shape, dtype)
         return lax.neg(lax.log(lax.neg(lax.log(values))))
+    if mode == "highest" and dtype == dtypes.float32:
+        return _gumbel_of_all_bits(_bits(key, 32, (2, *shape)))
     both = _uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0)
     high, low = (reshape(slice_in_dim(both, i, i + 1, 0), shape) for i in (0, 1))
     epsilon = np.array(info.eps, dtype)[()]
@@ -458,6 +479,33 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
     small = lax.add(multiply_add(low, epsilon, high), tiny)
     x = lax.select_n(lax.ge(high, half), small, high)
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
+
+
+def _gumbel_of_all_bits(bits: Any) -> Any:
+    """From 64 bits as two words, the higher one first, read as a fraction below 1.
+
+    The half above 1/2 is taken from the other end, so that both tails have every bit.
+    """
+    high, low = bits
+    below_half = high < np.uint32(1 << 31)
+    # 1 - fraction: the complement, plus one in the last place.
+    opposite_low = ~low + np.uint32(1)
+    opposite_high = ~high + (opposite_low == 0).astype(np.uint32)
+    x = _fraction_of_words(jnp.where(below_half, high, opposite_high),
+                           jnp.where(below_half, low, opposite_low))
+    return lax.neg(lax.log(lax.neg(jnp.where(below_half, lax.log1p(-x), lax.log(x)))))
+
+
+def _fraction_of_words(high: Any, low: Any) -> Any:
+    """(2**32 high + low) / 2**64 as float32, rounded towards zero."""
+    zeros_high, zeros_low = lax.clz(high), lax.clz(low)
+    no_high = high == 0
+    # The leading 24 bits, the first of which is left out of a float.
+    significant = (high << zeros_high) | jnp.where(
+        no_high, low << zeros_low, low >> (np.uint32(32) - zeros_high))
+    mantissa = (significant >> np.uint32(8)) & np.uint32((1 << 23) - 1)
+    exponent = np.uint32(126) - jnp.where(no_high, np.uint32(32) + zeros_low, zeros_high)
+    return lax.bitcast_convert_type((exponent << np.uint32(23)) | mantissa, np.float32)
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:

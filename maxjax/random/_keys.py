@@ -6,7 +6,7 @@ import contextlib
 import functools
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,18 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import random_rbg as _random_rbg  # noqa: F401  (it adds its generators)
 from maxjax._primitives.random_bits import (
+    AnyGenerator,
+    DefinedGenerator,
     Generator,
+    defined_generators,
+    generator_of_keys,
     generators,
     random_fold_in_p,
     random_seed_p,
     random_split_p,
-    random_unwrap_p,
     random_wrap_p,
 )
+from maxjax.random import _defined
 
 _KNOWN = ("philox2x32", "philox4x32", "threefry2x32", "rbg", "unsafe_rbg", "threefry4x32")
 
@@ -46,23 +50,21 @@ def jitted(*static: str) -> Callable[..., Any]:
     return decorate
 
 
-def generator_of(impl: Any) -> Generator:
+def generator_of(impl: Any) -> AnyGenerator:
     """The generator that ``impl`` names; the configured one if it is None.
 
     Raises:
       ValueError: the name is unknown.
-      NotImplementedError: JAX has it and maxjax does not.
     """
     if impl is None:
         impl = config.default_prng_impl.value
-    if isinstance(impl, Generator):
+    if isinstance(impl, (Generator, DefinedGenerator)):
         return impl
-    name = impl.impl if dtypes.is_key(impl) else getattr(impl, "_impl", impl)
+    if dtypes.is_key(impl):
+        return generator_of_keys(impl)
+    name = getattr(impl, "_impl", impl)
     if name in generators:
         return generators[name]
-    if name in _KNOWN:
-        raise NotImplementedError(
-            f"the generator {name!r} is not there; maxjax has {', '.join(map(repr, generators))}")
     known = ", ".join(f'"{name}"' for name in _KNOWN)
     raise ValueError(f'unrecognized PRNG implementation "{impl}". Did you mean one of: {known}?')
 
@@ -109,21 +111,24 @@ def _judge_raw_key(generator: str) -> None:
                       f"valid {generator} key for now.", FutureWarning, stacklevel=4)
 
 
-def wrap_words(words: Any, impl: Generator) -> Any:
+def wrap_words(words: Any, impl: AnyGenerator) -> Any:
     if not isinstance(words, (Array, np.ndarray)):
         raise TypeError("JAX encountered invalid PRNG key data: expected key_data to have ndim, "
                         f"shape, and dtype attributes. Got {words}")
-    if words.ndim < 1:
-        raise TypeError("JAX encountered invalid PRNG key data: expected key_data.ndim >= 1; "
-                        f"got ndim={words.ndim}")
-    shape = (impl.dtype.words,)
-    if words.shape[-1:] != shape:
+    shape = impl.dtype.key_shape
+    if words.ndim < len(shape):
+        raise TypeError("JAX encountered invalid PRNG key data: expected key_data.ndim >= "
+                        f"{len(shape)}; got ndim={words.ndim}")
+    batch = words.shape[:words.ndim - len(shape)]
+    if words.shape[len(batch):] != shape:
         raise TypeError("JAX encountered invalid PRNG key data: expected key_data.shape to end "
                         f"with {shape}; got shape={words.shape} for impl={impl.name}")
     if words.dtype != dtypes.uint32:
         raise TypeError("JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; "
                         f"got dtype={words.dtype}")
-    return random_wrap_p.bind(installed.runtime.operand(words), impl=impl)
+    operand = installed.runtime.operand(words)
+    return random_wrap_p.bind(
+        operand if len(shape) == 1 else operand.reshape(*batch, impl.dtype.words), impl=impl)
 
 
 def single_key(name: str, key: Any) -> Any:
@@ -146,7 +151,7 @@ def checked_key(name: str, key: Any) -> tuple[Any, bool]:
 
 
 def _like_given(key: Any, raw: bool) -> Any:
-    return random_unwrap_p.bind(key) if raw else key
+    return _defined.words_of(key) if raw else key
 
 
 # --- making keys ----------------------------------------------------------------------------------
@@ -175,7 +180,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     Array([0, 1], dtype=uint32)
     """
     typed = _seeded("PRNGKey", seed, impl)
-    return typed if config.enable_custom_prng.value else random_unwrap_p.bind(typed)
+    return typed if config.enable_custom_prng.value else _defined.words_of(typed)
 
 
 def _seeded(name: str, seed: Any, impl: Any) -> Any:
@@ -201,6 +206,8 @@ def _seeded(name: str, seed: Any, impl: Any) -> Any:
     offset = config.random_seed_offset.value
     if offset:
         operand = operand + np.asarray(offset, operand.dtype)[()]
+    if isinstance(generator, DefinedGenerator):
+        return _defined.seed(generator, operand)
     return random_seed_p.bind(operand, impl=generator)
 
 
@@ -221,17 +228,18 @@ def key_data(keys: Any) -> Array:
     Array([0, 1], dtype=uint32)
     """
     typed, raw = typed_key(keys)
-    return installed.runtime.operand(keys) if raw else random_unwrap_p.bind(typed)
+    return installed.runtime.operand(keys) if raw else _defined.words_of(typed)
 
 
-def key_impl(keys: Any) -> str:
-    """The name of the keys' generator.
+def key_impl(keys: Any) -> Hashable:
+    """The name of the keys' generator, or what ``define_prng_impl`` returned.
 
     >>> str(jax.random.key_impl(jax.random.key(1)))
     'threefry2x32'
     """
     typed, _ = typed_key(keys)
-    return typed.dtype.impl
+    generator = generator_of_keys(typed.dtype)
+    return generator.name if generator.name in generators else generator
 
 
 def key_dtype(impl_spec: Any = None) -> Any:
@@ -278,6 +286,9 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Array:
 
 
 def split_typed(key: Any, shape: tuple[int, ...] = (2,)) -> Any:
+    generator = defined_generators.get(key.dtype)
+    if generator is not None:
+        return _defined.split(generator, key, shape)
     return random_split_p.bind(key, shape=shape, partitionable=partitionable())
 
 
@@ -302,4 +313,7 @@ def fold_in(key: Any, data: Any) -> Array:
         data = np.asarray(int(data) & 0xFFFFFFFF, np.uint32)
     else:
         data = np.asarray(data).astype(np.uint32)
-    return _like_given(random_fold_in_p.bind(typed, installed.runtime.operand(data)), raw)
+    operand = installed.runtime.operand(data)
+    generator = defined_generators.get(typed.dtype)
+    return _like_given(random_fold_in_p.bind(typed, operand) if generator is None
+                       else _defined.fold_in(generator, typed, operand), raw)

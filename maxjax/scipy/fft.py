@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
@@ -24,8 +25,6 @@ def _prepared(name: str, x: Any, type: int, sizes: Any, axes: Any, norm: Any) ->
         raise ValueError(f"jax.scipy.fft.{name}: norm={norm!r} is not implemented")
     x, = promote_inexact(name, x)
     x = jnp.asarray(x)
-    if dtypes.is_complex(x.dtype):
-        raise NotImplementedError(f"{name} of complex arrays")
     axes = [canonical_axis(axis, x.ndim) for axis in axes]
     for axis, size in zip(axes, sizes or ()):
         if size is None:
@@ -77,6 +76,16 @@ def _idct(x: Any, axis: int, norm: Any) -> Any:
     return jnp.take(values, np.argsort(order), axis=axis).astype(x.dtype)
 
 
+def _along_axes(transform: Callable[..., Any], x: Any, axes: Sequence[int], norm: Any) -> Any:
+    """A transform of reals along axes; of complex numbers, part by part."""
+    if dtypes.is_complex(x.dtype):
+        return lax.complex(_along_axes(transform, x.real, axes, norm),
+                           _along_axes(transform, x.imag, axes, norm))
+    for axis in axes:
+        x = transform(x, axis, norm)
+    return x
+
+
 def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1,
         norm: str | None = None) -> Array:
     """The cosine transform of type 2 along an axis.
@@ -91,8 +100,7 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1,
     >>> jax.scipy.fft.dct(jnp.array([1., 1.]))
     Array([4., 0.], dtype=float32)
     """
-    x, axes = _prepared("dct", x, type, (n,), (axis,), norm)
-    return _dct(x, axes[0], norm)
+    return _along_axes(_dct, *_prepared("dct", x, type, (n,), (axis,), norm), norm)
 
 
 def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1,
@@ -102,8 +110,7 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1,
     >>> jax.scipy.fft.idct(jnp.array([4., 0.]))
     Array([1., 1.], dtype=float32)
     """
-    x, axes = _prepared("idct", x, type, (n,), (axis,), norm)
-    return _idct(x, axes[0], norm)
+    return _along_axes(_idct, *_prepared("idct", x, type, (n,), (axis,), norm), norm)
 
 
 def _axes(x: Any, s: Any, axes: Any) -> Any:
@@ -120,10 +127,7 @@ def dctn(x: Any, type: int = 2, s: Sequence[int] | None = None,
     >>> jax.scipy.fft.dctn(jnp.ones((1, 2)))
     Array([[8., 0.]], dtype=float32)
     """
-    x, axes = _prepared("dctn", x, type, s, _axes(x, s, axes), norm)
-    for axis in axes:
-        x = _dct(x, axis, norm)
-    return x
+    return _along_axes(_dct, *_prepared("dctn", x, type, s, _axes(x, s, axes), norm), norm)
 
 
 def idctn(x: Any, type: int = 2, s: Sequence[int] | None = None,
@@ -133,7 +137,4 @@ def idctn(x: Any, type: int = 2, s: Sequence[int] | None = None,
     >>> jax.scipy.fft.idctn(jnp.array([[8., 0.]]))
     Array([[1., 1.]], dtype=float32)
     """
-    x, axes = _prepared("idctn", x, type, s, _axes(x, s, axes), norm)
-    for axis in axes:
-        x = _idct(x, axis, norm)
-    return x
+    return _along_axes(_idct, *_prepared("idctn", x, type, s, _axes(x, s, axes), norm), norm)

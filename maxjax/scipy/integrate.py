@@ -6,6 +6,7 @@ from typing import Any
 
 from maxjax import numpy as jnp
 from maxjax._base.missing import explain_missing_names
+from maxjax._higher_order.function_stages import add_stages
 from maxjax._ir.trace import Array
 
 explain_missing_names(__name__)
@@ -21,3 +22,6 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     Array(4., dtype=float32)
     """
     return jnp.trapezoid(y, x, dx=dx, axis=axis)
+
+
+add_stages(globals(), "trapezoid")

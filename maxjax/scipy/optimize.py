@@ -127,7 +127,7 @@ def _line_search(fun: Any, x: Any, direction: Any, value: Any, gradient: Any, fi
     origin = _Point(zero, value, slope)
 
     def at(step: Any) -> tuple[_Point, Any]:
-        f, g = fun(x + step * direction)
+        f, g = fun(x + step.astype(x.dtype) * direction)
         return _Point(step, f.astype(value.dtype), jnp.real(g @ direction)), g
 
     def too_high(point: _Point) -> Any:
@@ -230,20 +230,104 @@ def _bfgs(fun: Any, x0: Any, maxiter: int, gtol: float, norm: Any, line_search: 
     return result._replace(status=status, success=result.success & ~failed)
 
 
+class _History(NamedTuple):
+    """The last steps and changes of the gradient (rows, the newest last), and 1 / (their products).
+
+    Rows that are not there yet are 0, and change nothing.
+    """
+
+    steps: Any
+    changes: Any
+    rho: Any
+
+    def after(self, *newest: Any) -> _History:
+        return _History(*(jnp.roll(rows, -1, axis=0).at[-1].set(row)
+                          for rows, row in zip(self, newest, strict=True)))
+
+
+def _limited_direction(gradient: Any, history: _History, gamma: Any) -> Any:
+    """-(inverse Hessian) @ conj(gradient), by the steps that are remembered.
+
+    J. Nocedal and S. Wright, "Numerical Optimization", algorithm 7.4.
+    """
+    def newest_first(q: Any, row: _History) -> Any:
+        weight = row.rho * jnp.real(jnp.conj(row.steps) @ q).astype(q.dtype)
+        return q - weight * jnp.conj(row.changes), weight
+
+    def oldest_first(q: Any, row: Any) -> Any:
+        (step, change, rho), weight = row
+        return q + (weight - rho * jnp.real(change @ q).astype(q.dtype)) * step, None
+
+    q, weights = lax.scan(newest_first, -jnp.conj(gradient), history, reverse=True)
+    return lax.scan(oldest_first, gamma * q, (history, weights))[0]
+
+
+def _lbfgs(fun: Any, x0: Any, *, maxiter: float | None = None, norm: Any = np.inf,
+           maxcor: int = 10, ftol: float = 2.220446049250313e-09, gtol: float = 1e-05,
+           maxfun: float | None = None, maxgrad: float | None = None, maxls: int = 20) -> Any:
+    """Nocedal and Wright, algorithm 7.5; complex variables as L. Sorber, M. Van Barel and
+    L. De Lathauwer (SIAM J. Optim. 22, 2012) have them."""
+    if maxiter is None and maxfun is None and maxgrad is None:
+        maxiter = x0.size * 200
+    limits = [np.inf if limit is None else limit for limit in (maxiter, maxfun, maxgrad)]
+    both = value_and_grad(fun)
+
+    def unfinished(state: Any) -> Any:
+        now, _, _ = state
+        return ~now.success & (now.status == 0)
+
+    def advance(state: Any) -> Any:
+        now, history, gamma = state
+        direction = _limited_direction(now.jac, history, gamma)
+        found = _line_search(both, now.x, direction, now.fun, now.jac,
+                             jnp.ones_like(now.fun), maxls)
+        step = found.step * direction
+        change = found.gradient - now.jac
+        product = jnp.real(change @ step)
+        gamma = product / jnp.real(jnp.conj(change) @ change)
+        converged = jnp.linalg.norm(found.gradient, ord=norm) < gtol
+        status = jnp.where(now.fun - found.value < ftol, 4, 0)
+        for number, (reached, limit) in enumerate(zip(
+                (now.nit, now.nfev, now.njev), limits, strict=True), 1):
+            # The first limit is the one that is told.
+            status = jnp.where((reached >= limit) & ((status == 0) | (status > number)),
+                               number, status)
+        status = jnp.where(found.failed, 5, status)
+        evaluations = now.nfev + found.evaluations
+        return (OptimizeResults(
+            now.x + step, converged, jnp.where(converged, 0, status), found.value, found.gradient,
+            None, evaluations, evaluations, now.nit + 1),
+            history.after(step, change, jnp.reciprocal(product).astype(x0.dtype)),
+            gamma.astype(x0.dtype))
+
+    value, gradient = both(x0)
+    one, none = jnp.array(1), jnp.array(0)
+    rows = jnp.zeros((maxcor, x0.size), x0.dtype)
+    start = OptimizeResults(x0, jnp.array(False), none, value, gradient, None, one, one, none)
+    return lax.while_loop(unfinished, advance, (
+        start, _History(rows, rows, jnp.zeros(maxcor, x0.dtype)), jnp.ones((), x0.dtype)))[0]
+
+
+_LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
+
+
 def minimize(fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str,
              tol: float | None = None, options: Mapping[str, Any] | None = None
              ) -> OptimizeResults:
-    """Minimizes a function of a vector by the BFGS method.
+    """Minimizes a function of a vector by a BFGS method.
 
     Args:
       fun: ``fun(x, *args)`` returns a scalar.
       x0: the starting point, shape ``(N,)``.
-      method: "BFGS".
+      method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this": the inverse of the Hessian by
+        the last few steps, for many variables. The latter takes complex ones too.
       tol: tolerance for the norm of the gradient; 1e-5 by default.
-      options: "gtol", "maxiter" (200 N), "norm" (inf), "line_search_maxiter" (10).
+      options: of BFGS: "gtol", "maxiter" (200 N), "norm" (inf), "line_search_maxiter" (10). Of
+        L-BFGS: "maxiter" (200 N), "norm" (inf), "maxcor" (10 steps are remembered), "ftol",
+        "gtol", "maxfun", "maxgrad", "maxls" (20).
 
     Raises:
-      TypeError: ``args`` is not a tuple.
+      TypeError: ``args`` is not a tuple, or the method has no such option.
       ValueError: there is no such method.
 
     >>> result = jax.scipy.optimize.minimize(lambda x: ((x - 3.) ** 2).sum(), jnp.zeros(2),
@@ -253,13 +337,15 @@ def minimize(fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, me
     """
     if not isinstance(args, tuple):
         raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")
-    if method.lower() != "bfgs":
+    if method.lower() not in ("bfgs", _LIMITED):
         raise ValueError(f"Method {method} not recognized")
     chosen = dict(options or {})
     x, = promote_inexact("minimize", x0)
     x = lax.convert_element_type(jnp.asarray(x), jnp.asarray(x).dtype)
     if x.ndim != 1:
         raise ValueError(f"x0 must be a vector, got the shape {x.shape}")
+    if method.lower() == _LIMITED:
+        return _lbfgs(lambda x: fun(x, *args), x, **chosen)
     gtol = chosen.get("gtol", 1e-5 if tol is None else tol)
     maxiter = chosen.get("maxiter")
     unknown = set(chosen) - {"gtol", "maxiter", "norm", "line_search_maxiter"}

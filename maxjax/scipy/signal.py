@@ -12,7 +12,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
-from maxjax.numpy._promotion import check_arraylike, promote_inexact
+from maxjax.numpy._promotion import canonical_axis, check_arraylike, promote_inexact
 from maxjax.scipy._spectral import csd as csd
 from maxjax.scipy._spectral import istft as istft
 from maxjax.scipy._spectral import stft as stft
@@ -114,7 +114,7 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill",
 
 
 def fftconvolve(in1: Any, in2: Any, mode: str = "full",
-                axes: Sequence[int] | None = None) -> Array:
+                axes: int | Sequence[int] | None = None) -> Array:
     """The convolution along axes, by Fourier transforms.
 
     >>> jax.scipy.signal.fftconvolve(jnp.array([1., 2.]), jnp.array([1., 3.])).round(4)
@@ -126,7 +126,11 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full",
         raise ValueError("in1 and in2 should have the same dimensionality")
     if mode not in ("full", "same", "valid"):
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
-    chosen = list(range(x.ndim)) if axes is None else [axis % x.ndim for axis in axes]
+    chosen = list(range(x.ndim)) if axes is None else [
+        canonical_axis(axis, x.ndim) for axis in ([axes] if isinstance(axes, int) else axes)]
+    if any(x.shape[i] != y.shape[i] for i in range(x.ndim) if i not in chosen):
+        raise ValueError("mapped axes must have same shape; got in1.shape="
+                         f"{x.shape} in2.shape={y.shape} axes={tuple(chosen)}")
     chosen = [a for a in chosen if x.shape[a] != 1 and y.shape[a] != 1] if axes is None else chosen
     if mode == "valid" and all(x.shape[a] <= y.shape[a] for a in chosen) and any(
             x.shape[a] < y.shape[a] for a in chosen):

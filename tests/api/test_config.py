@@ -102,6 +102,8 @@ def test_what_a_context_manager_makes_of_a_value(name):
         with option(value):
             return j.config.values[name]
 
+    for j in LIBRARIES:
+        j.devices()         # as above
     ours = [(kind, module_of_jax(text)) for kind, text in outcomes(maxjax, name, inside)]
     assert ours == outcomes(jax, name, inside)
 

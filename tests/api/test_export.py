@@ -25,7 +25,12 @@ from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Var
 from maxjax._ir.types import ShapedArray
 from maxjax.core import InconclusiveDimensionOperation
 from tests.support import harness
-from tests.support.against_jax import assert_same_error, errors_of, first_line
+from tests.support.against_jax import (
+    assert_same_error,
+    assert_tree_same,
+    errors_of,
+    first_line,
+)
 
 X = np.sin(np.arange(12, dtype=np.float32)).reshape(4, 3)
 W = np.linspace(-1, 1, 15, dtype=np.float32).reshape(3, 5)
@@ -625,3 +630,33 @@ def test_primitives_with_operands_that_share_a_dtype(name):
                 continue
             with pytest.raises(InternalError, match="operand"):
                 check_operands(jaxpr)
+
+
+# --- sizes in arithmetic with floats and NumPy arrays ---------------------------------------------
+
+SIZES = {
+    "float": lambda np_, n: n * 1.5,
+    "from a float": lambda np_, n: 1.0 - n,
+    "float quotient": lambda np_, n: (n + 1.0) // 2,
+    "quotient by a float": lambda np_, n: divmod(n, 1.5),
+    "quotient of a float": lambda np_, n: divmod(7.5, n),
+    "complex": lambda np_, n: n * 2j,
+    "array": lambda np_, n: np.ones(2) * n,
+    "array of integers": lambda np_, n: n - np.array([5, 3]),
+    "short integers": lambda np_, n: np.array([1, 2], np.int16) + n,
+    "quotient of an array": lambda np_, n: np.array([5, 3]) // n,
+    "remainder": lambda np_, n: n % np.array([2, 3]),
+    "booleans": lambda np_, n: np.array([True, False]) * n,
+    "NumPy scalars": lambda np_, n: (np.float32(2) * n, n * np.float16(2)),
+    "in an expression": lambda np_, n: np_.arange(3.) * (n // 2 * 0.5),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_symbolic_sizes_among_floats_and_arrays(name):
+    def answer(j, exports):
+        kind = j.ShapeDtypeStruct(exports.symbolic_shape("n"), np.float32)
+        exported = exports.export(j.jit(lambda x: SIZES[name](j.numpy, x.shape[0])))(kind)
+        return exported.call(np.zeros(5, np.float32))
+
+    assert_tree_same(answer(maxjax, export), answer(jax, jax_export))

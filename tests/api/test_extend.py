@@ -542,8 +542,6 @@ def test_keys_and_devices():
 
 @pytest.mark.parametrize("call", [
     lambda: maxjax.ffi.ffi_call("name", maxjax.ShapeDtypeStruct((), np.float32)),
-    lambda: maxjax.extend.random.define_prng_impl(
-        key_shape=(2,), seed=None, split=None, random_bits=None, fold_in=None),
     lambda: maxjax.extend.backend.register_backend_factory("name", None)])
 def test_what_is_absent_says_so(call):
     with pytest.raises(NotImplementedError, match="maxjax"):

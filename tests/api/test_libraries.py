@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 import maxjax
 import maxjax.core
+import maxjax.experimental.colocated_python
 import maxjax.experimental.hijax
 import maxjax.extend.core
 from tests.support.against_jax import agree, assert_same_error
@@ -156,3 +158,102 @@ def test_types_above_arrays_can_be_declared():
         NewPair("new_pair").bind(1.0)
     with pytest.raises(TypeError, match="val_cls must be a class"):
         hijax.register_hitype(1, None)
+
+
+def of_checked_classes(j):
+    """A class and a dataclass that refuse numbers as leaves, as those of typed libraries do."""
+    @j.tree_util.register_pytree_node_class
+    class Matrix:
+        def __init__(self, x):
+            if len(x.shape) < 1:
+                raise ValueError("rank at least 1")
+            self.x = x
+
+        def tree_flatten(self):
+            return (self.x,), None
+
+        @classmethod
+        def tree_unflatten(cls, _, children):
+            return cls(*children)
+
+    @j.tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Layer:
+        w: object
+
+        def __post_init__(self):
+            if isinstance(self.w, int):
+                raise TypeError("an int")
+
+    return Matrix(j.numpy.ones((2, 3))), Layer(j.numpy.ones((2, 3)))
+
+
+CHECKED = {
+    "jit": lambda j, x: j.jit(lambda x: x)(x),
+    "jit ahead of time": lambda j, x: j.jit(lambda x: x).lower(x).compile()(x),
+    "jit donates": lambda j, x: j.jit(lambda x: x, donate_argnums=0)(x),
+    "jit of another argument": lambda j, x: j.jit(lambda x, n: x, static_argnums=1)(x, 2),
+    "vmap": lambda j, x: j.vmap(lambda x: x)(x),
+    "scan": lambda j, x: j.lax.scan(lambda c, _: (c, None), x, None, length=2)[0],
+    "map": lambda j, x: j.lax.map(lambda x: x, x),
+    "switch": lambda j, x: j.lax.switch(1, [lambda x: x, lambda x: x], x),
+    "vjp": lambda j, x: j.vjp(lambda x: x, x)[1](x),
+    "linearize": lambda j, x: j.linearize(lambda x: x, x)[1](x),
+    "make_jaxpr": lambda j, x: str(j.make_jaxpr(lambda x: x)(x)).count(":f32"),
+}
+
+
+@pytest.mark.parametrize("transform", CHECKED)
+def test_classes_that_check_their_leaves(transform):
+    agree(lambda j: [j.tree_util.tree_leaves(CHECKED[transform](j, x))
+                     for x in of_checked_classes(j)])
+
+
+def test_what_libraries_import():
+    """Names that numpyro, blackjax, distrax, orbax and others look for."""
+    source = """
+import jax, jax.interpreters.xla
+from jax.extend.core.primitives import call_p, closed_call_p, jit_p
+from jax._src.flatten_util import ravel_pytree
+from jax._src.util import safe_map, safe_zip
+from jax._src.core import trace_state_clean
+from jax._src.lax import lax
+from jax._src import api, config, xla_bridge
+import numpy as np
+print(len({call_p, closed_call_p, jit_p}), ravel_pytree([jax.numpy.ones(2)])[0])
+print(safe_map(lambda x, y: x + y, [1, 2], [3, 4]), safe_zip([1], [2]))
+print(trace_state_clean(), jax.jit(lambda x: x + trace_state_clean())(1.))
+print(jax._src.distributed.global_state.process_id, jax._src.distributed.global_state.client)
+print(len(jax._src.tree_util.flatten_one_level([1, 2])[0]), xla_bridge.backends_are_initialized())
+print(lax.sin(0.), api.jit(lambda x: x)(1.), config.enable_x64.value)
+print(callable(jax.interpreters.xla.canonicalize_dtype_handlers[np.ndarray]))
+"""
+    outputs = [subprocess.run([sys.executable, *flags, "-c", source], capture_output=True,
+                              text=True, timeout=120, check=True).stdout
+               for flags in ((), ("-m", "maxjax"))]
+    assert outputs[0] == outputs[1]
+
+
+def test_python_beside_devices():
+    """JAX's does not come back on its CPU backend; see its documentation for what it gives."""
+    colocated = maxjax.experimental.colocated_python
+    add = colocated.colocated_python(lambda x: x + 1)
+    assert add(maxjax.numpy.ones(2)).tolist() == [2, 2]
+    five = colocated.colocated_python(lambda: 5)
+    with pytest.raises(ValueError, match="must be first specialized with devices"):
+        five()
+    assert five.specialize(devices=maxjax.devices())() == 5
+    with pytest.raises(ValueError, match="devices already specified"):
+        five.specialize(devices=maxjax.devices()).specialize(devices=maxjax.devices())
+
+    @colocated.colocated_python_class
+    class Count:
+        def __init__(self, start):
+            self.value = start
+
+        def add(self, x):
+            self.value = self.value + x
+            return self.value
+
+    count = Count(1)
+    assert (count.add(maxjax.numpy.int32(2)), count.add(3)) == (3, 6)

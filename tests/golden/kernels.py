@@ -83,7 +83,7 @@ def stored_while_summed(x, hidden):
 
 @program((64, 128), (64, 32), (64, 160))
 def windows(x, y, z):
-    """Each operand is written where concatenation wants it, the sum into the padded result."""
+    """The sum is computed by pieces, each of which is written into the padded result."""
     return jnp.pad(jnp.concatenate([jnp.sin(x), y], axis=1) + z, ((1, 1), (0, 2)))
 
 

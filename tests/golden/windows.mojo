@@ -1,31 +1,35 @@
-# Each operand is written where concatenation wants it, the sum into the padded result.
+# The sum is computed by pieces, each of which is written into the padded result.
 #
 #     def windows(x, y, z):
 #         return jnp.pad(jnp.concatenate([jnp.sin(x), y], axis=1) + z, ((1, 1), (0, 2)))
 
 def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
-    """map: sin
+    """map: sin, add
 
-    (float32[n]) -> (float32[n])
+    (float32[n], float32[n]) -> (float32[n])
     """
     var p0 = operand[DType.float32](slots, args, 0)
     var p1 = operand[DType.float32](slots, args, 1)
-    var n = integer(args, 6)
-    var points = args.unsafe_offset(11)
+    var p2 = operand[DType.float32](slots, args, 2)
+    var n = integer(args, 8)
+    var points = args.unsafe_offset(14)
     comptime W = 2 * simd_width_of[DType.float32]()
-    var pieces = integer(args, 7)
-    var walk = Walk[2](points, begin // pieces)
+    var pieces = integer(args, 9)
+    var walk = Walk[3](points, begin // pieces)
 
     for item in range(begin, end):
         var piece = item % pieces if pieces > 1 else 0
         var r0 = p0.unsafe_offset(walk.offsets[0])
         var r1 = p1.unsafe_offset(walk.offsets[1])
+        var r2 = p2.unsafe_offset(walk.offsets[2])
 
         @always_inline
-        def body[w: Int](i: Int) {var r0, var r1}:
+        def body[w: Int](i: Int) {var r0, var r1, var r2}:
             var v0 = load[DType.float32, w](r0, i)
             var v1 = Sin.elementwise[DType.float32, w](v0)
-            r1.unsafe_store(i, v1)
+            var v2 = load[DType.float32, w](r1, i)
+            var v3 = v1 + v2
+            r2.unsafe_store(i, v3)
 
         sweep[W](body, part_begin(n, piece, pieces), part_begin(n, piece + 1, pieces))
         if piece + 1 == pieces:
@@ -34,7 +38,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
 
 @export("kernel_0")
 def kernel_0(slots: Slots, args: Args) abi("C"):
-    launch(kernel_0_part, slots, args, 4)
+    launch(kernel_0_part, slots, args, 6)
 
 
 def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
@@ -75,7 +79,6 @@ def kernel_1(slots: Slots, args: Args) abi("C"):
 
 
 calls:
-  kernel_0: float32[64,128] -> float32[64,160]
-  copy_32: float32[64,32], strides [32,1] to [160,1]
   fill_32: float32[66,162]
-  kernel_1: float32[64,160], float32[64,160] -> float32[66,162]
+  kernel_0: float32[64,128], float32[64,160] -> float32[66,162]
+  kernel_1: float32[64,32], float32[64,160] -> float32[66,162]

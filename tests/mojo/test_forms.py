@@ -12,6 +12,7 @@ pytest.importorskip("max.engine")
 
 import maxjax
 import maxjax.numpy as jnp
+from maxjax._max.mojo import pieces
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.fusion import Group
 from maxjax._runtime.program import Program
@@ -42,6 +43,8 @@ def check(function, *args, tolerance=2e-5) -> KeptPlan:
     results = mojo_programs.without_kernels(plan, program.opened.jaxpr)(values)
     for ours, theirs in zip(results, program.tier0(*values), strict=True):
         assert ours.dtype == theirs.dtype
+        if tolerance == 0 and ours.dtype.kind == "f":
+            assert np.all((np.signbit(ours) == np.signbit(theirs)) | np.isnan(theirs))
         np.testing.assert_allclose(ours, theirs, tolerance, tolerance)
     return plan
 
@@ -71,6 +74,21 @@ def test_products_of_few_terms(dtype):
                 assert bool(products) == (first[-1] == 33 or first[0] == 2), (first, products)
 
 
+@pytest.mark.parametrize("columns", [1, 3, 8, 9])
+def test_a_row_by_a_stack_is_not_transposed(columns):
+    """What is contracted lies between the dimensions that are kept."""
+    row, stack, twice = f32(7), f32(50, 7, columns), f32(5, 6, 7, columns)
+    for function, x in ((lambda w, x: jnp.tensordot(w, x, ((0,), (1,))), stack),
+                        (lambda w, x: jnp.tensordot(x, w, ((1,), (0,))), stack),
+                        (lambda w, x: maxjax.vmap(lambda x: w @ x)(x) + 1, stack),
+                        (lambda w, x: jnp.tensordot(x[:, ::2], w, ((2,), (0,))), twice)):
+        plan = check(function, row, x, tolerance=1e-5)
+        copies = [name for name in plan.functions if name.startswith("copy")]
+        assert not copies or columns in (1, 9), copies
+    check(lambda w, x: jnp.tensordot(w, x[::-1], ((0,), (1,))), row, stack, tolerance=1e-5)
+    check(lambda w, x: jnp.tensordot(w, x[..., ::-1], ((0,), (1,))), row, stack, tolerance=1e-5)
+
+
 def test_products_of_infinities():
     a = np.array([[np.inf, -np.inf, np.nan, 0., -0., 1.]], np.float32).T
     check(lambda a, b: a @ b, a, a.T.copy())
@@ -98,3 +116,83 @@ def test_views_of_pieces():
         jnp.concatenate([x, x * 2])), f32(3, 4))
     check(lambda x: (lambda y: (y[1:3], y[0], y[3:, 2]))(
         jnp.pad(x, ((1, 1), (0, 2)), constant_values=3.)), f32(3, 4))
+
+
+# --- what reads assembled arrays ---
+def laplacian(x):
+    return (jnp.roll(x, 1, 0) + jnp.roll(x, -1, 0) + jnp.roll(x, 1, 1) + jnp.roll(x, -1, 1)
+            - 4 * x)
+
+
+def padded(mode, **options):
+    def function(x):
+        y = jnp.pad(x, 1, mode=mode, **options)
+        return (y[:-2, 1:-1] + y[2:, 1:-1]) * y[1:-1, :-2] - y[1:-1, 2:] * x
+    return function
+
+
+def wave(u, v):
+    """Two results, of which one is computed from the other."""
+    v = v + 0.1 * laplacian(u)
+    return u + 0.1 * v, v
+
+
+def corners(x):
+    return sum(jnp.roll(x, (down, right), (0, 1)) for down in (-1, 0, 2) for right in (-1, 0, 1))
+
+
+STENCILS = {
+    "laplacian": laplacian, "corners": corners,
+    "line": lambda x: jnp.sin(jnp.roll(x.reshape(-1), 3)) - x.reshape(-1),
+    "wrap": padded("wrap"), "edge": padded("edge"), "reflect": padded("reflect"),
+    "constant": padded("constant", constant_values=-0.), "nan": padded("constant",
+                                                                     constant_values=np.nan),
+    "padded": lambda x: jnp.pad(laplacian(x), 1),
+    "spaced": lambda x: maxjax.lax.pad(laplacian(x), 0., ((1, 1, 1), (2, -3, 0))) * 2,
+    "computed filler": lambda x: maxjax.lax.pad(
+        x, x[0, 9] * 2, ((0, 0, 0), (2, 0, 0)))[:, 1:-1] * x[:, :1],
+    "twice": lambda x: x + 0.5 * laplacian(x * 2 + 0.5 * laplacian(x)),
+    "two results": lambda x: wave(x, x * x),
+    "loop": lambda x: maxjax.lax.fori_loop(0, 5, lambda _, s: wave(*s), (x, x * 2)),
+    "differences": lambda x: jnp.concatenate([x[1:] - x[:-1], x[:1]]) * x,
+    "reversed": lambda x: (lambda y: y[::-1] - y)(jnp.concatenate([x[:3] * 2, x[3:], x[:2]])),
+    "strided": lambda x: (lambda y: y[1::3] - y[:-1:3])(jnp.concatenate([x, x[:2]], 0)),
+    "gradient": maxjax.grad(lambda x: jnp.sum(jnp.sin(x[1:] * x[:-1]) * x[:-1])),
+    "rows": lambda x: maxjax.nn.softmax(laplacian(x)), "stack": lambda x: jnp.stack(
+        [x * 2, x + 1, -x]) * 3,
+    "integers": lambda x: corners((x > 0).astype(np.int8)),
+}
+
+
+@pytest.mark.parametrize("name", STENCILS)
+def test_stencils(name):
+    """Neighbours are read where they are, whatever is at the boundary."""
+    x = f32(300, 310)
+    x[0, :3] = np.nan, np.inf, -0.
+    plan = check(STENCILS[name], x, tolerance=1e-6 if name in ("line", "rows", "gradient") else 0)
+    copied = [function for function in plan.functions if function.startswith(("copy", "fill"))]
+    assert not copied or name in ("rows", "stack", "reversed", "padded", "spaced"), (name, copied)
+    check(STENCILS[name], f32(7, 9), tolerance=1e-6)
+
+
+def test_many_rolls_of_rolls():
+    def function(x):
+        for number in range(600):
+            x = jnp.roll(x, (-1) ** number)
+        return x * 2
+
+    check(function, f32(40000), tolerance=0)
+
+
+def test_what_is_not_worth_cutting():
+    """Short pieces, few elements, and what is read whole elsewhere."""
+    def rotate(x):
+        return jnp.concatenate([-x[..., 2:], x[..., :2]], -1) * x
+
+    assert (10000, 4) in check(rotate, f32(10000, 4)).spaces
+    assert (8, 8) in check(laplacian, f32(8, 8)).spaces
+    plan = check(lambda x: (lambda y: (y * x, y))(jnp.roll(x, 1, 0)), f32(300, 300))
+    assert plan.spaces == [(300, 300)]
+    assert pieces._MOST_BOXES < 40
+    plan = check(lambda x: sum(jnp.roll(x, k) for k in range(40)), f32(40000))
+    assert plan.spaces == [(40000,)]

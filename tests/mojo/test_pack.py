@@ -360,6 +360,29 @@ def test_copy_large(bits: int) -> None:
 
 
 @pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("size", (2, 3, 4, 5, 8, 13, 16, 31, 33))
+def test_copy_lines(size: int, bits: int) -> None:
+    """Lines that fill no vector, to lines next to one another and apart."""
+    for lines in (1, 2, 3, 5, 40, 300):
+        x = values(f"uint{bits}", lines, size + 4)
+        close = np.lib.stride_tricks.as_strided(
+            x, (lines, size), (x.itemsize, x.itemsize), writeable=False)
+        spaced = values(f"uint{bits}", lines, 4 * size)
+        for base, view in (
+                (x, x[:, 4:]), (x, x[:, :size]), (x, x[::-1, 4:]), (x, x[:, 3:size + 3][:, ::-1]),
+                (x, close), (x, np.broadcast_to(x[:, 4:5], (lines, size))),
+                (x, np.broadcast_to(x[:, :1], (lines, size))[::-1]),
+                *((spaced, spaced[:, step - 1::step][:, :size]) for step in (2, 3, 4))):
+            for threads in THREADS:
+                out = empty(x.dtype, lines, size)
+                check_copy(base, view, out, out, threads)
+                out = empty(x.dtype, lines, 3 * size + 1)
+                check_copy(base, view, out, out[:, 1:size + 1], threads)
+                out = empty(x.dtype, lines, 3 * size)
+                check_copy(base, view, out, out[:, 2::3], threads)
+
+
+@pytest.mark.parametrize("bits", BITS)
 def test_fill(bits: int) -> None:
     value = values(f"uint{bits}", 1)
     for threads in THREADS:

@@ -168,6 +168,21 @@ def test_batches(threads: int) -> None:
         check(a, b, multiply(a, b, threads))
 
 
+@pytest.mark.parametrize("name", ("float32", "float64", "float16", "int32"))
+def test_batches_of_few_columns(name: str) -> None:
+    """One row by each matrix of a stack."""
+    rng = np.random.default_rng(5)
+    dtype = numpy_dtype(name)
+    for n in range(1, 10):
+        for batch, k, threads in ((1, 7, 1), (2, 1, 1), (3, 20, 1), (40, 7, 1), (6001, 7, 2)):
+            row = stored(random(rng, dtype, (1, 1, k)), PLAIN)
+            a = np.broadcast_to(row, (batch, 1, k))
+            for order in (PLAIN, ROWS_FIRST, TRANSPOSED):
+                b = stored(random(rng, dtype, (batch, k, n)), order)
+                check(a, b, multiply(a, b, threads, gap=k % 2))
+                check(a, b, multiply(a, b, threads))
+
+
 @pytest.mark.parametrize("name", FLOATS + INTEGERS)
 def test_strides(name: str) -> None:
     """Broadcast batches and rows, every other element, and backwards."""

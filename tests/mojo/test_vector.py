@@ -18,7 +18,7 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax import debug, lax
 from maxjax._base import config
-from maxjax._max.mojo import bytecode, short_dimensions
+from maxjax._max.mojo import bytecode, pieces, short_dimensions
 from maxjax._max.mojo import plan as plan_module
 from maxjax._max.mojo.backend import _by_heat
 from maxjax._max.mojo.check_code import check_code
@@ -81,13 +81,29 @@ def turns(monkeypatch):
     short_dimensions.trailing_count.cache_clear()
 
 
-@pytest.mark.parametrize("how", ["as it is", "on threads", "in the least blocks", "turned"])
+@pytest.fixture
+def cuts(monkeypatch):
+    """Every region that reads assembled arrays is computed by pieces; the shapes of those that are.
+    """
+    cut = []
+
+    def gain(self, number, arrays, boxes):
+        cut.append(self.members[number][0].shape)
+        return 1.
+
+    monkeypatch.setattr(pieces, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(pieces._Regions, "_gain", gain)
+    return cut
+
+
+@pytest.mark.parametrize("how", [
+    "as it is", "on threads", "in the least blocks", "turned", "by pieces"])
 def test_random_programs(how, monkeypatch, request):
     monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
-    if how == "turned":
-        turned = request.getfixturevalue("turns")
-        check_random(STRUCTURES)
-        assert len(set(turned)) > 5
+    if how in ("turned", "by pieces"):
+        shapes = request.getfixturevalue("turns" if how == "turned" else "cuts")
+        check_random(STRUCTURES if how == "turned" else range(48))
+        assert len(set(shapes)) > 5
         return
     if how == "on threads":
         monkeypatch.setattr(plan_module, "threads_for", lambda group, elements, cores: cores)
@@ -145,12 +161,17 @@ def f32(*shape):
 
 # Lines shorter and longer than blocks, points in odd numbers, several rows, columns and outputs.
 SHAPES = [(1,), (3,), (127,), (129,), (1025,), (3, 5), (700, 3), (3, 700), (2, 3000), (2, 9000),
-          (17, 1, 9), (4, 5, 6), (2, 3, 4, 5), (130, 129)]
+          (17, 1, 9), (4, 5, 6), (2, 3, 4, 5), (130, 129),
+          (500, 2), (90, 7, 4), (33, 3, 13), (3, 50, 7, 2), (1, 70, 1, 5)]
 OPERATIONS = {
     "map": lambda x: jnp.tanh(x * 2 + 1) - x,
     "spread": lambda x: x * x[..., :1] + x[:1],
     "reversed": lambda x: x[..., ::-1] * 2 + x,
     "transposed": lambda x: x.T * 2,
+    "apart": lambda x: (x[..., ::3] * x[..., :1], jnp.sqrt(abs(x[..., -1]))),
+    "outer": lambda x: (x + x[:1] * x[..., -1:] + jnp.arange(x.shape[0] * 1.0).reshape(
+        x.shape[:1] + (1,) * (x.ndim - 1)), (x[..., ::-1] > x.max(-1, keepdims=True) - 1)),
+    "pieces": lambda x: jnp.stack([x * 2, x[..., :1] - x, x + x[..., -1:]], -1),
     "several": lambda x: (x + 1, x * 2, x),
     "lines": lambda x: (x * x).sum(-1),
     "softmax": lambda x: maxjax.nn.softmax(x, -1),

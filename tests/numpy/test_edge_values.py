@@ -290,20 +290,35 @@ OBJECTIVES = {
 }
 
 
-@pytest.mark.parametrize("name, options", [
-    *((name, {}) for name in OBJECTIVES),
-    ("rosenbrock", {"maxiter": 2}), ("rosenbrock", {"line_search_maxiter": 3})], ids=str)
-def test_minimization(name: str, options: dict[str, Any]) -> None:
-    objective, start = OBJECTIVES[name]
+def minimum(j: Any, objective: Any, start: Any, method: str, options: dict[str, Any]) -> Any:
+    return j.scipy.optimize.minimize(
+        lambda x: objective(j.numpy, x), j.numpy.array(start), method=method, options=options)
 
-    def answer(j: Any) -> Any:
-        return j.scipy.optimize.minimize(
-            lambda x: objective(j.numpy, x), j.numpy.array(start), method="BFGS", options=options)
 
-    ours, theirs = answer(maxjax), answer(jax)
-    assert [x.dtype for x in ours] == [x.dtype for x in theirs]
+LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
+
+
+@pytest.mark.parametrize("method, name, options", [
+    *((method, name, {}) for method in ("BFGS", LIMITED) for name in OBJECTIVES),
+    *(("BFGS", "rosenbrock", options) for options in ({"maxiter": 2}, {"line_search_maxiter": 3})),
+    *((LIMITED, "rosenbrock", options) for options in (
+        {"maxiter": 2}, {"maxfun": 3}, {"maxgrad": 3}, {"maxls": 3}, {"maxcor": 1},
+        {"norm": 2, "gtol": 0.1}, {"ftol": 1.0}))], ids=str)
+def test_minimization(method: str, name: str, options: dict[str, Any]) -> None:
+    ours, theirs = (minimum(j, *OBJECTIVES[name], method, options) for j in (maxjax, jax))
+    assert [x if x is None else x.dtype for x in ours] == [
+        x if x is None else x.dtype for x in theirs]
     np.testing.assert_allclose(ours.x, theirs.x, rtol=1e-3, atol=1e-4)
     assert (int(ours.status), bool(ours.success)) == (int(theirs.status), bool(theirs.success))
+
+
+def test_minimization_of_complex_variables() -> None:
+    start = np.array([1j, 2], np.complex64)
+    ours, theirs = (minimum(
+        j, lambda np_, z: np_.sum(np_.abs(z - (1 + 2j)) ** 2) + np_.abs(z[0]) ** 4, start, LIMITED,
+        {"norm": 2, "gtol": 1e-2}) for j in (maxjax, jax))
+    np.testing.assert_allclose(ours.x, theirs.x, rtol=1e-3)
+    assert ours.x.dtype == theirs.x.dtype and int(ours.status) == int(theirs.status) == 0
 
 
 # --- a forward rule that is left out --------------------------------------------------------------

@@ -16,6 +16,7 @@ import pytest
 import maxjax
 import maxjax.numpy as jnp
 from maxjax._base import threads
+from maxjax._ir.primitive import op_spec
 from maxjax._max.graph import session
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import Tiering
@@ -48,6 +49,31 @@ def test_children_of_a_busy_process():
 @pytest.mark.parametrize("seed", range(2, 7))
 def test_children_of_a_busy_process_500(mode, seed):
     stress(50, seed, mode, 1200)
+
+
+@pytest.mark.parametrize("shapes, is_waited_for", [
+    (((8, 64), (64, 64)), False), (((40, 40), (40, 40)), False), (((2, 3), (3, 4)), False),
+    (((1, 200), (200, 200)), True), (((200, 200), (200,)), True), (((128, 128),) * 2, True),
+    (((2, 40, 40), (2, 40, 40)), True)])
+def test_forks_wait_for_products_that_may_use_threads(shapes, is_waited_for):
+    product = maxjax.make_jaxpr(maxjax.lax.dot_general, static_argnums=2)(
+        *[np.ones(shape, np.float32) for shape in shapes],
+        (((len(shapes[0]) - 1,), (len(shapes[0]) - 2,)), ((0,), (0,)) if len(shapes[0]) > 2
+         else ((), ())))
+    equation, = product.eqns
+    spec = op_spec(equation.primitive, tuple(x.aval for x in equation.invars), equation.params)
+    inside = []
+
+    class Operand(np.ndarray):
+        """Notes whether forks wait when it is asked for its memory."""
+
+        def __array_finalize__(self, obj):
+            inside.append(bool(threads.unforked._inside))
+
+    operands = [np.ones(shape, np.float32).view(Operand) for shape in shapes]
+    inside.clear()
+    spec.run(*operands)
+    assert set(inside) == {is_waited_for}
 
 
 # --- the registry ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 
-from maxjax._max.mojo.result_memory import ResultMemory
+from maxjax._max.mojo.result_memory import ArenaMemory, ResultMemory
 
 FLOAT = np.dtype(np.float32)
 
@@ -92,3 +92,34 @@ def test_a_fork_has_blocks_of_its_own():
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     assert (x == 1).all()
+
+
+# --- arenas ---------------------------------------------------------------------------------------
+
+def test_an_arena_serves_other_sizes():
+    arenas = ArenaMemory()
+    first = arenas.take(1 << 20)
+    place = address(first)
+    arenas.give_back(first)
+    again = arenas.take(1000)
+    assert address(again) == place and again.size >= 1 << 20
+    larger = arenas.take(3 << 20)
+    assert address(larger) != place and larger.size >= 3 << 20
+
+
+def test_arenas_of_calls_at_the_same_time_are_apart():
+    arenas = ArenaMemory()
+    taken = [arenas.take(4096) for _ in range(10)]
+    assert len({address(x) for x in taken}) == 10
+    for block in taken:
+        arenas.give_back(block)
+    kept = {address(arenas.take(4096)) for _ in range(ArenaMemory.KEPT_BLOCKS)}
+    assert kept == {address(x) for x in taken[:ArenaMemory.KEPT_BLOCKS]}
+
+
+def test_a_smaller_arena_is_replaced():
+    arenas = ArenaMemory()
+    arenas.give_back(arenas.take(4096))
+    large = arenas.take(1 << 20)
+    arenas.give_back(large)
+    assert arenas.take(4096) is large

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MAXJAX_COMPILE", "never")
@@ -14,6 +16,7 @@ from jax.experimental import checkify as jax_checkify
 
 import maxjax
 from maxjax.experimental import checkify as maxjax_checkify
+from tests import ROOT
 
 LIBRARIES = [(jax, jax_checkify), (maxjax, maxjax_checkify)]
 
@@ -183,3 +186,42 @@ def test_alone(name):
         except Exception as error:
             pair.append((type(error).__name__, str(error)))
     assert pair[1] == pair[0]
+
+
+# --- on several devices ---------------------------------------------------------------------------
+
+ON_DEVICES = """
+import importlib, sys
+
+J = importlib.import_module(sys.argv[1])
+C = importlib.import_module(sys.argv[1] + ".experimental.checkify")
+jnp, P = J.numpy, J.sharding.PartitionSpec
+mesh = J.make_mesh((4,), ("x",), axis_types=(J.sharding.AxisType.Auto,))
+
+def logarithm(x):
+    C.check(x > 0, "negative {x}", x=x)
+    return jnp.log(x + 3)
+
+def total(x):
+    C.check(jnp.all(x > 0), "bad {x}", x=x.sum())
+    return J.lax.psum(x, "x")
+
+mapped = J.pmap(logarithm)
+sharded = J.shard_map(total, mesh=mesh, in_specs=P("x"), out_specs=P())
+for function, x in ((mapped, [1., -1., 2., 3.]), (mapped, [1., 1., 2., 3.]),
+                    (sharded, list(range(8))), (sharded, list(range(1, 9))),
+                    (J.jit(sharded), [1.] * 5 + [-4.] * 3)):
+    error, result = C.checkify(function)(jnp.array(x, "float32"))
+    print(error.get(), [round(y, 4) for y in result.tolist()])
+error, _ = C.checkify(J.pmap(jnp.log), errors=C.nan_checks)(jnp.array([1., -1., 2., -3.]))
+print(error.get())
+"""
+
+
+def test_each_device_has_checks_of_its_own():
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4",
+                   "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    outcomes = [subprocess.run([sys.executable, "-c", ON_DEVICES, name], env=environment, cwd=ROOT,
+                               capture_output=True, text=True, check=True).stdout
+                for name in ("maxjax", "jax")]
+    assert outcomes[0] == outcomes[1] != ""

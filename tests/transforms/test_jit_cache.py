@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
+import time
 import warnings
 
 import jax
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import maxjax
+from maxjax._higher_order import cache_misses
 from maxjax._ir.jaxpr import derived
 from tests.support.against_jax import agree, assert_same_error, errors_of
 
@@ -311,3 +314,16 @@ def test_that_nothing_follows_from_a_jaxpr_is_kept_with_it():
     closed = maxjax.make_jaxpr(maxjax.numpy.sin)(1.0)
     assert [answer(closed), answer(closed), answer(closed, 1), answer(closed, 1)] == [None] * 4
     assert asked == [(), (1,)]
+
+
+def test_cache_misses_are_explained_while_others_trace(monkeypatch):
+    monkeypatch.setattr(cache_misses, "_changes", lambda *_: time.sleep(1e-4) or [])
+    f = maxjax.jit(lambda x: x)
+
+    def calls(start):
+        with maxjax.explain_cache_misses(True):
+            for size in range(start, 80, 4):
+                f(np.zeros(size))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(calls, range(4)))

@@ -54,6 +54,24 @@ PROGRAMS = {
             return r[i], r[jax.ds(i, 2)], r[jax.ds(i, 2, 3)], jax.ref.swap(
                 r, jax.ds(i, 2), jnp.zeros(2))
         out = [(f(i, r), r[...]) for i in (0, 2, 7, 20)]""",
+    "ahead of time": """
+        r, s = jax.new_ref(jnp.zeros(3)), jax.new_ref(jnp.ones(3))
+        def f(r, x):
+            r[...] += x
+            return r[...] * 2
+        lowered = jax.jit(f).lower(r, 1.)
+        compiled = lowered.compile()
+        out = [compiled(r, 1.), compiled(s, 2.), compiled(r, 3.), r, s,
+               [x.shape for x in jax.tree.leaves(lowered.in_avals)],
+               jax.jit(f).eval_shape(r, 1.).shape]""",
+    "ahead of time, from outside": """
+        r = jax.new_ref(jnp.zeros(3))
+        @jax.jit
+        def f(x):
+            r[...] += x
+            return x + 1
+        compiled = f.lower(1.).compile()
+        out = [compiled(1.), r[...], compiled(2.), f(4.), r]""",
     "integers of other widths": """
         r = jax.new_ref(jnp.zeros(3, int))
         r[0] = jnp.int8(3)
@@ -477,7 +495,6 @@ def test_more_than_jax():
 
 
 @pytest.mark.parametrize("text, message", [
-    ("r = jax.new_ref(1.); jax.jit(lambda r: r[...]).lower(r)", "ahead of time"),
     ("r = jax.new_ref(0)\n"
      "jax.lax.while_loop(lambda i: (r.addupdate(1), i < 3)[1], lambda i: i + 1, 0)",
      "while_loop cond"),

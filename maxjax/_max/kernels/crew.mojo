@@ -38,9 +38,11 @@ comptime CLOSED = (1 << TASK_BITS) - 1  # in place of a task: the call is not re
 comptime LOOKS = 2000  # for work, before a helper sleeps: about 50 us
 comptime NAME = "maxjax_crew"
 
-# In nanoseconds. Shorter waits have many reasons; a pause after a pause is twice as long.
+# In nanoseconds. Shorter waits have many reasons. A pause is as long as some waits, so that a
+# processor that is taken for a moment now and then costs little; one after a pause is twice as
+# long, for one that is taken for good.
 comptime SHORT_WAIT = 200_000
-comptime SHORTEST_PAUSE = 8_000_000
+comptime PAUSE_FOR_WAIT = 2
 comptime LONGEST_PAUSE = 256_000_000
 
 
@@ -152,7 +154,7 @@ def pause_after(words: Words, worked: Int, waited: Int):
     var now = Int(perf_counter_ns())
     var length = load(words, PAUSE + 1)
     var again = now - load(words, PAUSE) < length
-    length = min(2 * length, LONGEST_PAUSE) if again else SHORTEST_PAUSE
+    length = min(2 * length if again else PAUSE_FOR_WAIT * waited, LONGEST_PAUSE)
     store(words, PAUSE + 1, length)
     store(words, PAUSE, now + length)
 
@@ -180,11 +182,15 @@ def launch(call: Call, state: State, tasks: Int):
     store(words, CALL + 1, Pointer(to=place).unsafe_bitcast[Int]()[])
     store(words, CALL + 2, tasks)
     store(words, DONE, 0)
-    store(words, TICKET, number << TASK_BITS)
+    # The first task is the caller's: in the next call of the kind, what it has written is in the
+    # cache of the same core.
+    store(words, TICKET, (number << TASK_BITS) | 1)
     if load(words, ASLEEP) > 0:
         _ = external_call["pthread_mutex_lock", Int32](words.unsafe_offset(MUTEX))
         _ = external_call["pthread_cond_broadcast", Int32](words.unsafe_offset(CONDITION))
         _ = external_call["pthread_mutex_unlock", Int32](words.unsafe_offset(MUTEX))
+    call(state, 0)
+    _ = Atomic[Int64].fetch_add(words.unsafe_offset(DONE), Int64(1))
     while is_open(words):
         _ = work(words)
     if load(words, DONE) < tasks:

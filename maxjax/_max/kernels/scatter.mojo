@@ -81,6 +81,14 @@ struct Scatter[R: Reducer, dtype: DType](Tasks):
                 x.unsafe_offset(begin * self.width),
                 (end - begin) * self.width,
             )
+        if self.width == 1:
+            for item in range(self.count):
+                var place = Int(places.unsafe_load[width=1](item))
+                if place >= begin and place < end:
+                    update[Self.R, Self.dtype, 1](
+                        result.unsafe_offset(place), updates.unsafe_offset(item), 0
+                    )
+            return
         for item in range(self.count):
             var place = Int(places.unsafe_load[width=1](item))
             if place < begin or place >= end:

@@ -48,9 +48,10 @@ _SCOPES = {"call": CALL, "point": POINT, "row": ROW, "sweep": SWEEP}
 _LEVEL_OF = (ONCE, LINE, LINE, FULL)
 _LEVELS = {ONCE: "", LINE: " a line", FULL: " all"}
 
-# Registers together stay within the L1 cache; a block is of whole vectors. A line that is reduced
-# is rather one block, within the L2 cache, than computed again for each reduction.
-_REGISTER_MEMORY = 40 << 10
+# Registers together stay within the L2 cache: an instruction reads mostly what those just before it
+# have written, which is in L1, and longer blocks are fewer. A line that is reduced is rather one
+# block than computed again for each reduction.
+_REGISTER_MEMORY = 96 << 10
 _LINE_MEMORY = 256 << 10
 LEAST_BLOCK, _MOST_BLOCK = 128, 1024       # the least is as long as any vector
 _MOST_DIMENSIONS = 16                       # of an odometer
@@ -220,6 +221,7 @@ class _Assembler:
         self.fixed: set[int] = set()        # what outlives the part that it is written in
         self.movable: set[int] = set()      # whose place is an operand's memory at times
         self.sizes: dict[int, int] = {}     # of an element, by register
+        self.narrow: set[int] = set()       # those that hold one element of each line
 
     def new(self, size: int) -> int:
         self.names += 1
@@ -229,6 +231,8 @@ class _Assembler:
     def put(self, opcode: str, target: int, sources: Iterable[int] = (), function: str = "",
             size: int = 0, level: int = FULL) -> None:
         self.part.append(Instruction(opcode, target, tuple(sources), function, size, level))
+        if opcode == "reduce" or level == LINE and opcode in ("apply", "load", "ramp"):
+            self.narrow.add(target)
 
     def value(self, value: Value, scope: int) -> int:
         """The register that has a value for a scope that is no wider than its own."""
@@ -428,7 +432,10 @@ class _Assembler:
         for part in code.parts:
             part[:] = [_renumbered(x, numbers, self.movable) for x in part]
         code.registers = count
-        code.itemsize = max(self.sizes.values(), default=1)
+        code.itemsize = max((
+            # A tile has at most half as many lines as elements (`vector.mojo`).
+            -(-size // 2) if register in self.narrow else size
+            for register, size in self.sizes.items()), default=1)
         # Of whole vectors of the longest kind: an instruction on registers alone goes on to the
         # end of one.
         block = _REGISTER_MEMORY // max(1, count * code.itemsize) // LEAST_BLOCK * LEAST_BLOCK

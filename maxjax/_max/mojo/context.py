@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -33,6 +34,7 @@ from maxjax._max.mojo.nodes import (
     base_of,
     compose,
     identity_map,
+    is_copy,
     is_row_major,
     reshape_access,
     strided,
@@ -43,6 +45,8 @@ _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and"
 _BOOL = np.dtype(bool)
 # Stacks of dots of so few terms, and of so many dots, are reductions.
 _MOST_TERMS, _LEAST_DOTS = 32, 32
+# Matrices of so few columns are multiplied by a row as they lie in memory.
+_FEW_COLUMNS = 8
 # An operand that is read so many times, by operations of at least so many elements, is copied where
 # its elements are not next to one another.
 _READ_AGAIN = 8
@@ -56,10 +60,15 @@ THREADS = -1 << 62      # a placeholder in a call's integers for the number of t
 
 
 class MojoContext(Lowering):
-    """Builds the nodes of one program."""
+    """Builds the nodes of one program.
+
+    Attributes:
+      opaque: assembled arrays whose views are of their memory, also where they lie in one piece.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Any, Node] = {}
+        self.opaque: set[Node] = set()
 
     # --- nodes ---
     @property
@@ -121,7 +130,8 @@ class MojoContext(Lowering):
     def _gathered(self, x: Node) -> Node:
         """An operand that is read many times along a dimension where its elements lie apart: a
         copy in which they do not."""
-        if not isinstance(x, View) or isinstance(x.inputs[0], (Iota, Movement)) \
+        if not isinstance(x, View) or not x.index_map \
+                or isinstance(x.inputs[0], (Iota, Movement)) \
                 or x.size < max(_LEAST_GATHERED, _READ_AGAIN * x.inputs[0].size):
             return x
         inner = max(dim for dim, size in enumerate(x.shape) if size != 1)
@@ -161,7 +171,7 @@ class MojoContext(Lowering):
         shape = xs[0].shape
         for x in xs:
             if x.shape != shape:
-                shape = np.broadcast_shapes(*[x.shape for x in xs])
+                shape = _common_shape(tuple([x.shape for x in xs]))
                 xs = [x if x.shape == shape else self._spread(x, shape) for x in xs]
                 break
         return tuple([self._in_order(x) if isinstance(x, View) else x for x in xs])
@@ -178,6 +188,8 @@ class MojoContext(Lowering):
 
     def _spread(self, x: Node, shape: Sequence[int]) -> Node:
         """NumPy's broadcasting."""
+        if isinstance(x, Constant) and not x.shape and shape:
+            return self.shared(View(sizes(shape), x.dtype, (x,), ()))
         ahead = len(shape) - len(x.shape)
         return self.broadcast(x, shape, range(ahead, len(shape)))
 
@@ -238,13 +250,15 @@ class MojoContext(Lowering):
         shape = sizes(shape)
         index_map = tuple((start, 0, -1) if dim < 0 or shape[dim] == 1 else (start, step, dim)
                           for start, step, dim in index_map)
-        if isinstance(x, View):
-            index_map = compose(x.index_map, index_map)
-            x = x.inputs[0]
-        if isinstance(x, Assemble):
-            piece = _piece_within(x, shape, index_map)
-            if piece is not None:
-                return self.view(piece[0], shape, piece[1])
+        while True:
+            if isinstance(x, View):
+                index_map = compose(x.index_map, index_map)
+                x = x.inputs[0]
+            piece = _piece_within(x, shape, index_map) if isinstance(
+                x, Assemble) and x not in self.opaque else None
+            if piece is None:
+                break
+            x, index_map = piece
         if x.shape == shape and index_map == identity_map(shape):
             return x
         return self.shared(View(shape, x.dtype, (x,), index_map))
@@ -403,6 +417,14 @@ class MojoContext(Lowering):
         if a.dtype.kind == "f" and a.dtype.itemsize > 2 and (
                 a.shape[-1] == 1 or _is_stack_of_dots(a.shape, b.shape)):
             return self._few_terms(a, b, shape)
+        if a.shape[0] == 1 and rank == 2:
+            product = self._row_by_stack(a, b, 0)
+            if product is not None:
+                return self.reshape(product, shape)
+        elif b.shape[1] == 1 and rank == 2:
+            product = self._row_by_stack(self.transpose(b, swap), a, -1)
+            if product is not None:
+                return self.reshape(product, shape)
         a, b = self._matrices(a), self._matrices(b)
         return self.call(f"matmul_{dtypes.name_of(a.dtype)}", [a, b], (), [(shape, a.dtype)],
                          strided=True)[0]
@@ -418,6 +440,32 @@ class MojoContext(Lowering):
         lines = (*a.shape[:-2], a.shape[-1])
         terms = self.native("mul", self.reshape(a, lines), self.reshape(b, lines))
         return self.reshape(self.reduce("sum", terms, (rank - 2,)), shape)
+
+    def _row_by_stack(self, row: Node, x: Node, contracted: int) -> Node | None:
+        """A row by a matrix that is a copy of a stack of matrices of few columns, without the copy.
+
+        Args:
+          contracted: the dimension of the row, in the matrix and in what was copied.
+        """
+        copied = x.inputs[0] if isinstance(x, Reshape) else x
+        if not isinstance(copied, Result) or not is_copy(copied.inputs[0]) \
+                or row.dtype not in (np.float32, np.float64):
+            return None
+        view = copied.inputs[0].inputs[0]
+        dims = [*range(len(view.shape))]
+        middle = dims.pop(contracted)
+        size, columns = view.shape[middle], view.shape[dims[-1]]
+        if size != row.size or not 1 < columns <= _FEW_COLUMNS or len(dims) < 2:
+            return None
+        moved = self.transpose(view, (*dims[:-1], middle, dims[-1]))
+        shape = (x.size // (size * columns), size, columns)
+        access = reshape_access(strided(moved), moved.shape, shape)
+        if access is None or access.strides[-1] != 1:
+            return None
+        stack = self.reshape(moved, shape)
+        row = self.broadcast(row, (shape[0], 1, size), (1, 2))
+        return self.call(f"matmul_{dtypes.name_of(x.dtype)}", [row, stack], (),
+                         [((shape[0], 1, columns), x.dtype)], strided=True)[0]
 
     def _matrices(self, x: Node) -> Node:
         """Matrices whose leading dimensions have a single stride."""
@@ -481,7 +529,7 @@ class MojoContext(Lowering):
         if not x.size or not updates.size:
             return x
         return self.call(f"scatter_rows_{kind}_{x.dtype}", [x, rows, updates],
-                         (x.shape[0], x.shape[1], updates.shape[0], 1),
+                         (x.shape[0], x.shape[1], updates.shape[0], THREADS),
                          [(x.shape, x.dtype)])[0]
 
     def first_of_sorted(self, x: Node, count: int) -> Node:
@@ -520,6 +568,11 @@ class MojoContext(Lowering):
                 for number, aval in enumerate(flow.out_avals())]
 
 
+@functools.lru_cache(maxsize=4096)
+def _common_shape(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    return np.broadcast_shapes(*shapes)
+
+
 def _is_stack_of_dots(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether products of matrices are many dots of short vectors."""
     return (len(a) > 2 and a[-2] == 1 and b[-1] == 1 and a[-1] <= _MOST_TERMS
@@ -536,7 +589,8 @@ _MOST_PIECES = 32
 
 def _piece_within(x: Assemble, shape: tuple[int, ...], index_map: IndexMap
                   ) -> tuple[Node, IndexMap] | None:
-    """The piece that a view of an assembled array lies in, and the view's map of it."""
+    """The piece that a view of an assembled array lies in, or the filler, and the view's map of it.
+    """
     ranges = []
     for start, step, dim in index_map:
         last = start if dim < 0 else start + step * (shape[dim] - 1)
@@ -547,6 +601,12 @@ def _piece_within(x: Assemble, shape: tuple[int, ...], index_map: IndexMap
                     ranges, piece.starts, source.shape, strict=True)):
             return source, tuple((start - begin, step, dim) for (start, step, dim), begin in zip(
                 index_map, piece.starts, strict=True))
+    if x.filler is not None and len(x.pieces) <= _MOST_PIECES and all(
+            any(high < begin or low > begin + step * (size - 1)
+                for (low, high), begin, step, size in zip(
+                    ranges, piece.starts, piece.steps, source.shape, strict=True))
+            for source, piece in zip(x.sources, x.pieces, strict=True)):
+        return x.filler, ((0, 0, -1),) * len(x.filler.shape)
     return None
 
 

@@ -13,6 +13,8 @@ from maxjax._max.mojo.nodes import Call, Node, Reduce, Unit
 _CHEAP = 0.03
 _EXPENSIVE = 0.6
 _MEMORY = 0.1
+# The same where the data are in the caches of the core that has them from the call before.
+_CACHED = 0.05
 # Work, in nanoseconds, that justifies another thread: sharing a call with a running thread costs 1
 # us, and waking one 5 us; its first reads come from another core's cache.
 _SHARING = 15_000
@@ -25,15 +27,15 @@ _SORTED_BYTE = 10.0
 _PRODUCT = 0.04
 
 
-def nanoseconds(group: Group, elements: int) -> float:
-    cost = _MEMORY * (1 + len(group.homes))
+def nanoseconds(group: Group, elements: int, memory: float = _MEMORY) -> float:
+    cost = memory * (1 + len(group.homes))
     for node in group.maps:
         cost += _CHEAP if isinstance(node, Reduce) or node.name in CHEAP else _EXPENSIVE
     return cost * elements
 
 
 def threads_for(group: Group, elements: int, cores: int) -> int:
-    return int(max(1, min(cores, nanoseconds(group, elements) // _SHARING)))
+    return int(max(1, min(cores, nanoseconds(group, elements, _CACHED) // _SHARING)))
 
 
 def machine_nanoseconds(group: Group, elements: int, threads: int) -> float:

@@ -14,14 +14,17 @@ from maxjax._max.mojo import scalar_code
 from maxjax._max.mojo.bytecode import MACHINE, Code, GroupCode
 from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.plan import Plan, Tape
-from maxjax._max.mojo.result_memory import LEAST_BYTES, memory
+from maxjax._max.mojo.result_memory import LEAST_BYTES, arenas, memory
 from maxjax._max.mojo.scalar_code import LoopCode
 
 # Frames with arenas up to this size are reused between calls, several for concurrent calls.
 _KEPT_ARENA_BYTES = 1 << 30
 _KEPT_FRAMES = 4
+# Arenas of so many bytes are lent by `arenas` for a call: it keeps some of these for good.
+_LENT_BYTES = range(LEAST_BYTES, 1 << 26)
 
 _empty = np.empty       # replaced in tests
+_NO_ARENA = np.empty(1, np.uint8)
 
 
 class Executable:
@@ -43,6 +46,7 @@ class Executable:
         self._constants = _empty(max(len(plan.constants), 1), np.uint8)
         self._constants[:len(plan.constants)] = np.frombuffer(plan.constants, np.uint8)
         self.arena_bytes = plan.arena
+        self._borrows = plan.arena in _LENT_BYTES
         self._frames: list[Frame] = []
         self._written = [x for x in plan.outputs if type(x) is tuple]
         sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in self._written]
@@ -135,7 +139,9 @@ class Executable:
         try:
             frame = self._frames.pop()
         except IndexError:
-            frame = Frame(self._count, self._slots, self.arena_bytes)
+            frame = Frame(self._count, self._slots, 0 if self._borrows else self.arena_bytes)
+        if self._borrows:
+            frame.set_arena(arenas.take(self.arena_bytes))
         self._pack(frame.objects, 0, *map(id, arrays))
         status = self._run(frame.objects_address, self._count, frame.slots_address,
                            self._tape, self._length)
@@ -146,6 +152,9 @@ class Executable:
             status = self._run(frame.objects_address, self._count, frame.slots_address,
                                self._tape, self._length)
             assert not status, f"argument {status - 1} cannot be read"
+        if self._borrows:
+            arenas.give_back(frame.arena)
+            frame.set_arena(_NO_ARENA)
         if len(self._frames) < _KEPT_FRAMES and self.arena_bytes <= _KEPT_ARENA_BYTES:
             self._frames.append(frame)
         return [arrays[x] if type(x) is int else x for x in self._results]
@@ -155,19 +164,22 @@ class Frame:
     """The private state of a running program: temporaries, slots, its arrays' addresses.
 
     Slots of constants are never written, and all others are set before they are read, so that a
-    frame can be reused for one call after another.
+    frame can be reused for one call after another. An arena that is lent is in it for one call.
     """
 
-    __slots__ = ("arena", "objects", "objects_address", "slots", "slots_address")
+    __slots__ = ("arena", "objects", "objects_address", "slots", "slots_address", "_numbers")
 
     def __init__(self, count: int, slots: np.ndarray, arena_bytes: int):
-        self.arena = _empty(max(arena_bytes, 1), np.uint8)
-        objects = np.zeros(count, np.int64)
-        objects[-1] = id(self.arena)
+        objects = self._numbers = np.zeros(count, np.int64)
+        self.set_arena(_empty(max(arena_bytes, 1), np.uint8))
         self.objects = objects.data.cast("B")
         self.objects_address = objects.ctypes.data
         self.slots = slots.copy()
         self.slots_address = self.slots.ctypes.data
+
+    def set_arena(self, arena: np.ndarray) -> None:
+        self.arena = arena
+        self._numbers[-1] = id(arena)
 
 
 def _is_plain(array: np.ndarray) -> bool:

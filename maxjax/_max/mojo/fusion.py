@@ -6,7 +6,8 @@ are stored, by the group of a user that iterates over the same space, or by its 
 reduction pulls its users into its group where they fit: those over the kept dimensions and, if the
 innermost dimension is reduced, those that broadcast the result over the whole space again.
 
-docs/compiler.md explains this with examples.
+docs/compiler.md explains this with examples. What was decided for one program is remembered for
+those that differ in sizes only (``groupings.py``).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from maxjax._max.elementwise_kernels import CHEAP
+from maxjax._max.mojo.groupings import LARGE, Grouping, GroupRecord, groupings, structure_of
 from maxjax._max.mojo.nodes import (
     Alias,
     Apply,
@@ -41,10 +43,8 @@ from maxjax._max.mojo.unit_graph import UnitGraph
 
 # A kernel with more memory operands or operations than this fuses no more.
 MOST_MEMBERS = 96
-# So many cheap operations take about as long as reading their result, and a value of this size is
-# worth a kernel of its own if it is read more than once.
+# So many cheap operations take about as long as reading their result.
 _FEW_OPERATIONS = 2
-_LARGE = 4096
 # Limits on the groups tried as the one that computes a node, and as another's sibling: a value that
 # a thousand groups read does not make a million pairs.
 _MOST_TRIES = 16
@@ -116,6 +116,8 @@ class Fusion:
       units: groups and nodes (calls, loops, assembles) in an order to run them in.
       home: the group that stores an elementwise or reduction node.
       outputs: the requested nodes.
+      numbers: of the nodes, in their order.
+      records: what is remembered of each group, for other sizes as well.
 
     Args:
       overwrites: nodes that are to be written to the memory of an input, if all others have read
@@ -132,17 +134,27 @@ class Fusion:
                 self.users[operand].append((node, position))
         self.groups_of: dict[Node, dict[Group, None]] = {}
         self.home: dict[Node, Group] = {}
+        self.numbers = {node: number for number, node in enumerate(self.order)}
+        structure = structure_of(self.numbers, outputs, overwrites)
+        known = groupings.get(structure)
+        if known is None:
+            self._cut(overwrites)
+            groupings.keep(structure, self._recorded())
+        else:
+            self._restore(known)
+
+    def _cut(self, overwrites: Mapping[Node, Node]) -> None:
         self.demanded: set[Node] = set()
         self.graph = UnitGraph()
-        self.leaves: dict[Node, frozenset[Node]] = {}
+        self.leaves: dict[Node, tuple[Node, ...]] = {}
         self.operations: dict[Node, int] = {}       # of an expression, with repetitions
         for node in self.order:
             if isinstance(node, Apply):
                 if node.name in CHEAP:
                     self.leaves[node] = self._leaves(node)
                 self.operations[node] = min(1 + sum(
-                    [self.operations.get(operand, 0) for operand in node.inputs]), _LARGE)
-        for output in outputs:
+                    [self.operations.get(operand, 0) for operand in node.inputs]), LARGE)
+        for output in self.outputs:
             self.demanded.add(base_of(output))
         for node in reversed(self.order):
             self._visit(node)
@@ -150,6 +162,43 @@ class Fusion:
         for node, source in overwrites.items():
             self._read_before(node, source)
         self.units = self._schedule()
+
+    # --- what other sizes have in common ---
+    def _recorded(self) -> Grouping:
+        numbers = self.numbers
+        spaces: dict[tuple[int, ...], int] = {}
+        for number, node in enumerate(self.order):
+            spaces.setdefault(node.shape, number)
+        grouping = Grouping()
+        for unit in self.units:
+            if isinstance(unit, Group):
+                grouping.units.append(~len(grouping.groups))
+                grouping.groups.append(GroupRecord(
+                    spaces[unit.space], unit.axes,
+                    [(numbers[node], tuple(maps)) for node, maps in unit.maps.items()],
+                    [numbers[node] for node in unit.homes]))
+            else:
+                grouping.units.append(numbers[unit])
+        self.records = dict(zip(
+            [unit for unit in self.units if isinstance(unit, Group)], grouping.groups, strict=True))
+        return grouping
+
+    def _restore(self, grouping: Grouping) -> None:
+        order = self.order
+        groups = []
+        for record in grouping.groups:
+            group = Group(order[record.space].shape, record.axes)
+            groups.append(group)
+            for number, maps in record.maps:
+                node: Any = order[number]
+                group.maps[node] = [*maps]
+                self.groups_of.setdefault(node, {})[group] = None
+            for number in record.homes:
+                node = order[number]
+                group.homes.append(node)
+                self.home[node] = group
+        self.units = [groups[~unit] if unit < 0 else order[unit] for unit in grouping.units]
+        self.records = dict(zip(groups, grouping.groups, strict=True))
 
     # --- groups beside one another ---
     def _merge_siblings(self) -> None:
@@ -191,23 +240,30 @@ class Fusion:
                 self.home[node] = first
         first.homes += second.homes
 
-    def _leaves(self, node: Node) -> frozenset[Node]:
-        """The memory operands, other than scalars, of the cheap expressions that a node uses."""
-        found: set[Node] = set()
+    def _leaves(self, node: Node) -> tuple[Node, ...]:
+        """The memory operands, other than scalars, of the cheap expressions that a node uses: two
+        of them at most."""
+        found: tuple[Node, ...] = ()
         for operand in node.inputs:
             base = base_of(operand)
             if base.size == 1 or isinstance(base, Iota):
                 continue
-            if (isinstance(base, Apply) and base.name in CHEAP
-                    and not isinstance(operand, Reshape)):
-                found |= self.leaves[base]
-            else:
-                found.add(base)
-        return frozenset(list(found)[:4])
+            is_cheap = (isinstance(base, Apply) and base.name in CHEAP
+                        and not isinstance(operand, Reshape))
+            for leaf in self.leaves[base] if is_cheap else (base,):
+                if leaf not in found:
+                    found = (*found, leaf)
+                    if len(found) == 2:
+                        return found
+        return found
 
     # --- visiting ---
     def _visit(self, node: Node) -> None:
-        if isinstance(node, Unit):
+        if isinstance(node, Computed):
+            self._place(node)
+        elif isinstance(node, View):
+            pass
+        elif isinstance(node, Unit):
             for operand in node.inputs:
                 self.demanded.add(base_of(operand))
             if isinstance(node, Assemble):
@@ -222,8 +278,6 @@ class Fusion:
             base = base_of(node)
             if isinstance(base, Computed):
                 self.demanded.add(base)
-        elif isinstance(node, Computed):
-            self._place(node)
 
     def _made(self, unit: Any, readers: Iterable[Any]) -> None:
         """A unit whose operands have not been visited is read by others."""
@@ -314,7 +368,7 @@ class Fusion:
             if dims != sorted(dims):
                 return False        # a transposition: read it from memory
             if len(dims) == 0 or node.name in CHEAP and (
-                    node.size < _LARGE or self.operations[node] <= _FEW_OPERATIONS):
+                    node.size < LARGE or self.operations[node] <= _FEW_OPERATIONS):
                 continue
             spread = any(dim not in dims for dim in group.wide(range(len(group.space))))
             if spread and last_wide(group.space) in dims:

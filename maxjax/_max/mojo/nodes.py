@@ -333,6 +333,11 @@ def map_access(access: Access, index_map: IndexMap, rank: int) -> Access:
 
 
 @functools.lru_cache(maxsize=4096)
+def is_copy(node: Node) -> bool:
+    """Whether a call only copies elements from where strides say."""
+    return isinstance(node, Call) and node.strided and node.function.startswith("copy_")
+
+
 def reshape_access(access: Access, old: tuple[int, ...], new: tuple[int, ...]) -> Access | None:
     """The same memory in another shape, if strides can express it."""
     if 0 in old:

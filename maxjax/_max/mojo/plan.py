@@ -45,11 +45,13 @@ from maxjax._max.mojo.nodes import (
     Unit,
     View,
     base_of,
+    is_copy,
     is_row_major,
     map_access,
     row_major,
     strided,
 )
+from maxjax._max.mojo.pieces import compute_by_pieces
 from maxjax._max.mojo.reuse import Reuse, first_update
 from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.short_dimensions import turn_short_dimensions
@@ -124,10 +126,11 @@ class Plan:
         self._constants: list[bytes] = []
         self._constant_places: dict[bytes, int] = {}
         self._constant_size = 0
+        self._bodies: dict[ClosedJaxpr, LoweredBody] = {}
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(jaxpr.invars)]
-        results = turn_short_dimensions(context, context.lower_jaxpr(jaxpr, [], nodes))
+        results = _lowered(context, jaxpr, [], nodes)
         self.outputs: list[Any] = []
         written: dict[Node, int] = {}
         wanted: list[Node] = []
@@ -151,6 +154,7 @@ class Plan:
         outputs = {base_of(node): (first + number, 0) for number, node in enumerate(wanted)}
         part = self.part(wanted, {})
         part.finish(inputs, outputs, self.arena_slot)
+        self._bodies.clear()
         self.tape = part.tape
         self.arena = part.arena.size
         self.constants = b"".join(self._constants)
@@ -158,6 +162,18 @@ class Plan:
     def part(self, wanted: Sequence[Node], carried: Mapping[Node, Node]) -> Part:
         """What computes nodes, of the program or of a loop's body; without places so far."""
         return Part(self, wanted, carried)
+
+    def body(self, closed: ClosedJaxpr) -> LoweredBody:
+        """The nodes of a loop's or a choice's body, which may be drafted more than once."""
+        known = self._bodies.get(closed)
+        if known is None:
+            context = MojoContext()
+            inputs = [context.input(number, var.aval.shape, var.aval.dtype)
+                      for number, var in enumerate(closed.jaxpr.invars)]
+            consts = [context.constant(np.asarray(value)) for value in closed.consts]
+            known = self._bodies[closed] = LoweredBody(
+                context, inputs, _lowered(context, closed.jaxpr, consts, inputs))
+        return known
 
     def finished(self, part: Part) -> None:
         """Called for each part when its calls are written."""
@@ -223,6 +239,13 @@ class Plan:
     def new_slots(self, count: int) -> list[int]:
         self.slots += count
         return list(range(self.slots - count, self.slots))
+
+
+def _lowered(context: MojoContext, jaxpr: Jaxpr, consts: Sequence[Node], nodes: Sequence[Node]
+             ) -> list[Node]:
+    """A jaxpr's results as nodes."""
+    results = context.lower_jaxpr(jaxpr, consts, nodes)
+    return compute_by_pieces(context, turn_short_dimensions(context, results))
 
 
 def _writable(node: Node, context: MojoContext, written: dict[Node, int]) -> Node:
@@ -307,11 +330,20 @@ class Part:
                 base = base_of(source)
                 if (dims is not None and isinstance(base, Apply) and base not in self.outputs
                         and base in (source, *source.inputs)
-                        and all(len(self.fusion.users[x]) == 1 for x in (source, base))):
+                        and all(self._is_only_read_by(x, user) for x, user in (
+                            (source, node), (base, node if base is source else source)))):
                     window = _window(node, piece)
                     windows[base] = (node, Access(window.offset, tuple(
                         0 if dim < 0 else window.strides[dim] for dim in dims)))
         return windows
+
+    def _is_only_read_by(self, node: Node, reader: Node) -> bool:
+        """Whether nothing else reads a node in memory, and the reader but once."""
+        groups = [self.fusion.home.get(node)]
+        others = [user for user, _ in self.fusion.users[node] if user is not reader]
+        return len(others) + 1 == len(self.fusion.users[node]) and all(
+            isinstance(user, Apply) and list(self.fusion.groups_of[user]) == groups
+            for user in others)
 
     def _steps(self) -> list[tuple[Any, Any]]:
         """The units, an assembled array's filler before the pieces that are written to it."""
@@ -475,7 +507,7 @@ class Part:
 
     def _emit_strided(self, unit: Call) -> None:
         result = next(user for user, _ in self.fusion.users[unit])
-        if unit.function.startswith("copy_"):
+        if is_copy(unit):
             source, = unit.inputs
             self._copy(self.operand_place(source), strided(source).strides,
                        self.place(result), row_major(source.shape), source.shape, source.dtype)
@@ -550,13 +582,7 @@ class Part:
           unread: positions of results that nobody needs.
           carried: for positions of results, the inputs whose memory they are to take if they can.
         """
-        closed = simplify_once(closed)
-        context = MojoContext()
-        nodes = [context.input(number, var.aval.shape, var.aval.dtype)
-                 for number, var in enumerate(closed.jaxpr.invars)]
-        consts = [context.constant(np.asarray(value)) for value in closed.consts]
-        results = turn_short_dimensions(
-            context, context.lower_jaxpr(closed.jaxpr, consts, nodes))
+        context, nodes, results = self.plan.body(simplify_once(closed))
         written: dict[Node, int] = {}
         wanted: list[Node] = []
         sources: dict[Node, Node] = {}
@@ -576,6 +602,14 @@ class Part:
         part = self.plan.part(wanted, sources)
         kept.update(written[output] for output in part.reuse.inputs)
         return Draft(part, dict(carried), written, kept)
+
+
+class LoweredBody(NamedTuple):
+    """A lowered jaxpr of a loop or a choice: its context, its inputs and its results."""
+
+    context: MojoContext
+    inputs: list[Node]
+    results: list[Node]
 
 
 class Draft(NamedTuple):

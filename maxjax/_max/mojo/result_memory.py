@@ -1,4 +1,4 @@
-"""Memory of large results, reused when nothing refers to the result any more.
+"""Memory of large results and of large arenas, reused when nothing needs it any more.
 
 Fresh pages cost more than many of the kernels that fill them: the operating system takes 0.5 ms to
 provide and clear 8 MB, and 8 ms for 32 MB. The C library retains freed blocks up to some size, but
@@ -78,4 +78,33 @@ class ResultMemory:
         return sum(size * len(blocks) for size, blocks in list(self._blocks.items()))
 
 
+class ArenaMemory:
+    """Blocks for the temporaries of calls, each of which has one to itself.
+
+    A block serves programs of all sizes, so that a new batch size finds pages that are there.
+    """
+
+    KEPT_BLOCKS = 4
+
+    def __init__(self) -> None:
+        self._blocks: list[np.ndarray] = []
+
+    def take(self, size: int) -> np.ndarray:
+        """At least ``size`` bytes, uninitialised."""
+        try:
+            while True:
+                block = self._blocks.pop()
+                if block.size >= size:
+                    return block
+                # A larger one takes its place.
+        except IndexError:
+            # Room to grow: pages that nothing writes to are not provided.
+            return np.empty(1 << (size - 1).bit_length(), np.uint8)
+
+    def give_back(self, block: np.ndarray) -> None:
+        if len(self._blocks) < self.KEPT_BLOCKS:
+            self._blocks.append(block)
+
+
 memory = ResultMemory()
+arenas = ArenaMemory()

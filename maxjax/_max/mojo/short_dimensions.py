@@ -20,21 +20,17 @@ from typing import NamedTuple
 from maxjax._max.mojo.context import MojoContext
 from maxjax._max.mojo.fusion import ordered
 from maxjax._max.mojo.nodes import (
-    Alias,
     Apply,
     Assemble,
-    Call,
     Constant,
     Iota,
-    Loop,
     Node,
     Piece,
     Reduce,
-    Reshape,
-    Result,
     View,
     base_of,
 )
+from maxjax._max.mojo.rebuild import rebuilt
 
 # A row of so many elements or fewer is short, one of so many or more is long.
 _SHORT, _LONG = 8, 32
@@ -205,31 +201,10 @@ class _Turn:
             order.turned(node.shape), node.dtype, tuple(operands), pieces))
 
     def _outside(self, node: Node) -> Node:
-        context = self.context
         operands = [self.usual(operand) for operand in node.inputs]
         if isinstance(node, Reduce):
             return self._reduction(node, operands[0])
-        if isinstance(node, View):
-            return context.view(operands[0], node.shape, node.index_map)
-        if isinstance(node, Reshape):
-            return context.reshape(operands[0], node.shape)
-        if isinstance(node, Apply):
-            return context.shared(Apply(
-                node.shape, node.dtype, context.aligned(operands), node.name, node.source))
-        if isinstance(node, Result):
-            return context.shared(Result(node.shape, node.dtype, tuple(operands), node.number))
-        # The others read memory that lies as before.
-        kept = tuple([context.memory(new) if new is not old else old
-                      for new, old in zip(operands, node.inputs, strict=True)])
-        if isinstance(node, Alias):
-            return context.shared(Alias(node.shape, node.dtype, kept))
-        if isinstance(node, Assemble):
-            return context.shared(Assemble(node.shape, node.dtype, kept, node.pieces))
-        if isinstance(node, Call):
-            return context.shared(Call(node.shape, node.dtype, kept, node.function, node.integers,
-                                       node.strided, node.result_bytes))
-        assert isinstance(node, Loop)
-        return Loop(node.shape, node.dtype, kept, node.name, node.flow)
+        return rebuilt(self.context, node, operands)
 
     def _reduction(self, node: Reduce, operand: Node) -> Node:
         context, source = self.context, node.inputs[0]

@@ -40,6 +40,7 @@ from maxjax._max.mojo.nodes import (
     Reshape,
     Result,
     View,
+    is_copy,
     map_access,
     row_major,
 )
@@ -302,7 +303,7 @@ class _Builder:
             if isinstance(node, Result):
                 read.setdefault(node.inputs[0], []).append(node)
         for node in order:
-            if isinstance(node, (Loop, Call)) and not _is_copy(node):
+            if isinstance(node, (Loop, Call)) and not is_copy(node):
                 given = [values[x] for x in node.inputs]
                 units[node] = (self.inner(node.flow, given, read[node]) if isinstance(node, Loop)
                                else self.call(node, given, read[node]))
@@ -322,7 +323,7 @@ class _Builder:
                              dtype)
         if isinstance(node, Result):
             source = node.inputs[0]
-            return values[source.inputs[0]] if _is_copy(source) else units[source][node.number]
+            return values[source.inputs[0]] if is_copy(source) else units[source][node.number]
         given = [values[x] for x in node.inputs]
         if isinstance(node, Reshape) or isinstance(node, Apply) and node.name == "copy":
             return given[0]
@@ -540,10 +541,6 @@ def matmul_integers(a: Sequence[int], left: Sequence[int], b: Sequence[int],
     m, k, n = *a[-2:], b[-1]
     return [math.prod(a[:-2]), m, n, k, stack(a, left), left[-2], left[-1],
             stack(b, right), right[-2], right[-1], m * n, n, threads]
-
-
-def _is_copy(node: Node) -> bool:
-    return isinstance(node, Call) and node.strided and node.function.startswith("copy_")
 
 
 def _merged(dims: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

@@ -40,7 +40,8 @@ _SINGLE_DTYPES = (np.dtype(np.float32), np.dtype(np.int32), BOOL, np.dtype(np.ui
 _HEAD = HEADER.replace(
     "from std.sys.info import simd_width_of", "from std.collections import Array\n"
     "from std.sys.info import simd_width_of, size_of").replace(
-    "from kernels.reduction import", "from kernels.reduction import Reducer, reduce_line,") + '''
+    "from kernels.reduction import", "from kernels.copies import NEAR, pick\n"
+    "from kernels.reduction import Reducer, accumulated, reduce_line,") + '''
 comptime Bytes = Pointer[UInt8, MutAnyOrigin]
 
 
@@ -90,13 +91,43 @@ def copy_bytes(target: Bytes, source: Bytes, count: Int):
         target.unsafe_store(i, source.unsafe_load[width=1](i))
 
 
+@no_inline
+def gather_short[
+    Op: Reducer, dtype: DType, kind: DType, few: Int
+](
+    target: Pointer[Scalar[kind], MutAnyOrigin], x: Pointer[Scalar[dtype], MutAnyOrigin],
+    lines: Int, fresh: Int
+) -> Int:
+    """Reduces lines of `few` elements, each line's in their order, many lines at a time; returns
+    how many lines are done."""
+    comptime part = accumulated[dtype]()
+    comptime W = min(16, simd_width_of[part]())
+    var line = 0
+    # The elements behind the last line may not be there.
+    while line + W < lines:
+        var value = SIMD[part, W](Op.identity[part]())
+        comptime for i in range(few):
+            value = Op.combine[part, W](
+                value, pick[dtype, W, few](x.unsafe_offset(line * few + i)).cast[part]())
+        var wide = value.cast[kind]()
+        if fresh == 0:
+            wide = Op.combine[kind, W](target.unsafe_load[width=W](line), wide)
+        target.unsafe_store(line, wide)
+        line += W
+    return line
+
+
 @always_inline
 def gather_lines[
     Op: Reducer, dtype: DType, kind: DType
 ](result: Bytes, x: Bytes, lines: Int, width: Int, fresh: Int):
     """Reduces lines, each to one element that is combined with what is there."""
     var target = typed[kind](result)
-    for line in range(lines):
+    var done = 0
+    comptime for few in range(2, NEAR + 1):
+        if width == few:
+            done = gather_short[Op, dtype, kind, few](target, typed[dtype](x), lines, fresh)
+    for line in range(done, lines):
         var value = reduce_line[Op, dtype](
             typed[dtype](x).unsafe_offset(line * width), width
         ).cast[kind]()

@@ -14,6 +14,7 @@ from maxjax._base.missing import explain_missing_names
 from maxjax._base.source import SourceLine
 from maxjax._higher_order.custom_primitive import CustomPrimitive
 from maxjax._ir import check as _check
+from maxjax._ir import primitive as _ir_primitive
 from maxjax._ir.effects import Effect as Effect
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr as ClosedJaxpr
@@ -38,7 +39,14 @@ no_effects: frozenset[Effect] = frozenset()
 array_types = {np.ndarray, np.generic, Array}
 
 
-class Primitive(CustomPrimitive):
+class _AnyPrimitive(type):
+    """The primitives that maxjax comes with are instances too."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _ir_primitive.Primitive)
+
+
+class Primitive(CustomPrimitive, metaclass=_AnyPrimitive):
     """A custom operation, which transformations handle through the rules it is given.
 
     ``def_abstract_eval`` gives the type of its result, and ``def_impl``, a function of NumPy

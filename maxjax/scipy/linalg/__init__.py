@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from maxjax._base.missing import explain_missing_names
+from maxjax._higher_order.function_stages import add_stages
 from maxjax.scipy.linalg._decompositions import cho_factor as cho_factor
 from maxjax.scipy.linalg._decompositions import cho_solve as cho_solve
 from maxjax.scipy.linalg._decompositions import cholesky as cholesky
@@ -45,3 +46,9 @@ from maxjax.scipy.linalg._matrices import pascal as pascal
 from maxjax.scipy.linalg._matrices import toeplitz as toeplitz
 
 explain_missing_names(__name__)
+
+add_stages(globals(), """
+    block_diag convolution_matrix dft eigh_tridiagonal expm expm_frechet hadamard helmert
+    hessenberg hilbert invhilbert invpascal lu lu_factor lu_solve pascal polar rsf2csf
+    solve_sylvester
+""")

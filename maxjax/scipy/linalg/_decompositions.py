@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -120,7 +121,7 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
       lower: for "pos": read the lower triangle.
 
     Raises:
-      ValueError: there is no such ``assume_a``.
+      ValueError: there is no such ``assume_a``, or the shapes do not fit.
 
     >>> jax.scipy.linalg.solve(jnp.array([[2., 0.], [0., 4.]]), jnp.array([2., 8.]))
     Array([1., 2.], dtype=float32)
@@ -131,6 +132,17 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
     a, b = _inexact("solve", a, b)
+    if not (a.ndim >= 2 and b.ndim in (a.ndim, a.ndim - 1)
+            and a.shape[-1] == a.shape[-2] == b.shape[a.ndim - 2]):
+        raise ValueError("The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] "
+                         f"or b=[..., m]; got a={a.shape} and b={b.shape}")
+    right = b[..., None] if b.ndim < a.ndim else b
+    x = jnp.vectorize(functools.partial(_solve_positive, lower),
+                      signature="(n,n),(n,k)->(n,k)")(a, right)
+    return x if right is b else x[..., 0]
+
+
+def _solve_positive(lower: bool, a: Array, b: Array) -> Array:
     # The factor depends on one triangle, but the derivative is in all elements.
     factor = cho_factor(lax.stop_gradient(a), lower=lower)
     return lax.custom_linear_solve(lambda x: a @ x, b, lambda _, y: cho_solve(factor, y),
@@ -173,6 +185,13 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
              check_finite: bool = True) -> Array:
     """Solves ``a @ x = b`` with ``lu_factor(a)``; ``trans`` 1: with its transpose, 2: adjoint.
 
+    Args:
+      b: shape ``(..., N)`` with one dimension less than ``a``, or ``(..., N, K)``. Batch dimensions
+        are broadcast.
+
+    Raises:
+      ValueError: the shapes do not fit, or there is no such ``trans``.
+
     >>> factors = jax.scipy.linalg.lu_factor(jnp.array([[2., 0.], [0., 4.]]))
     >>> jax.scipy.linalg.lu_solve(factors, jnp.array([2., 8.]))
     Array([1., 2.], dtype=float32)
@@ -181,21 +200,20 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
     factors, pivots = lu_and_piv
     factors, b = _inexact("lu_solve", factors, b)
-    size = factors.shape[-1]
-    permutation = lax_linalg.lu_pivots_to_permutation(jnp.asarray(pivots), size)
-    vector = b.ndim == 1
-    x = b[:, None] if vector else b
-    rows = permutation[..., :, None]
+    right = _as_matrices("lu_solve", "lu_and_piv", factors, b)
+    x = jnp.vectorize(functools.partial(_lu_solve_one, trans), signature="(n,n),(n),(n,k)->(n,k)")(
+        factors, jnp.asarray(pivots), right)
+    return x if right is b else x[..., 0]
+
+
+def _lu_solve_one(trans: int, factors: Array, pivots: Array, b: Array) -> Array:
+    permutation = lax_linalg.lu_pivots_to_permutation(pivots, len(factors))
     if trans == 0:
-        x = jnp.take_along_axis(x, jnp.broadcast_to(rows, x.shape), axis=-2)
-        x = solve_triangular(factors, x, lower=True, unit_diagonal=True)
-        x = solve_triangular(factors, x)
-    else:
-        x = solve_triangular(factors, x, trans=trans)
-        x = solve_triangular(factors, x, trans=trans, lower=True, unit_diagonal=True)
-        inverse = jnp.argsort(permutation, axis=-1)[..., :, None]
-        x = jnp.take_along_axis(x, jnp.broadcast_to(inverse, x.shape), axis=-2)
-    return x[:, 0] if vector else x
+        x = solve_triangular(factors, b[permutation], lower=True, unit_diagonal=True)
+        return solve_triangular(factors, x)
+    x = solve_triangular(factors, b, trans=trans)
+    x = solve_triangular(factors, x, trans=trans, lower=True, unit_diagonal=True)
+    return x[jnp.argsort(permutation)]
 
 
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -202,11 +203,42 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
     return Z @ F @ jnp.conj(Z.T)
 
 
+def _sylvester_by_schur(A: Array, B: Array, C: Array) -> tuple[Array, Array]:
+    """The solution, and the sums of the eigenvalues of ``A`` and ``B``."""
+    R, U = schur(A, output="complex")
+    S, V = schur(B, output="complex")
+    F = jnp.conj(U.T) @ C.astype(U.dtype) @ V
+    Y = jnp.zeros_like(F)
+    identity = jnp.eye(len(A), dtype=R.dtype)
+    for k in range(len(B)):
+        Y = Y.at[:, k].set(solve_triangular(R + S[k, k] * identity, F[:, k] - Y[:, :k] @ S[:k, k]))
+    return U @ Y @ jnp.conj(V.T), jnp.diag(R)[:, None] + jnp.diag(S)[None, :]
+
+
+def _sylvester_by_eig(A: Array, B: Array, C: Array) -> tuple[Array, Array]:
+    a, U = jnp.linalg.eig(A)
+    b, V = jnp.linalg.eig(B)
+    F = jnp.linalg.solve(U, C.astype(U.dtype)) @ V
+    sums = a[:, None] + b[None, :]
+    return jnp.linalg.solve(V.T, (U @ (F / jnp.where(sums == 0, 1, sums))).T).T, sums
+
+
+_SYLVESTER = {"schur": _sylvester_by_schur, "eigen": _sylvester_by_eig}
+
+
+def _solve_one_sylvester(solver: Callable[..., Any], tol: float, A: Array, B: Array, C: Array
+                         ) -> Array:
+    X, sums = solver(A, B, C)
+    result = X if dtypes.is_complex(C.dtype) else X.real
+    return jnp.where(jnp.any(jnp.abs(sums) < tol), jnp.full_like(result, np.nan), result)
+
+
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """Solves ``A @ X + X @ B = C``.
 
     Args:
-      A, B, C: shapes ``(M, M)``, ``(N, N)`` and ``(M, N)``.
+      A, B, C: shapes ``(..., M, M)``, ``(..., N, N)`` and ``(..., M, N)``; their batch dimensions
+        are broadcast.
       method: "schur" or "eigen".
       tol: if eigenvalues of ``A`` and ``-B`` are this close, there is no solution: NaN.
 
@@ -217,34 +249,14 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     Array([[2.]], dtype=float32)
     """
     A, B, C = (jnp.asarray(x) for x in promote_inexact("solve_sylvester", A, B, C))
-    if A.ndim != 2 or B.ndim != 2 or C.ndim != 2:
-        raise ValueError(f"A, B, and C must be 2-D, got {A.ndim}, {B.ndim}, {C.ndim} dimensions")
-    m, n = A.shape[0], B.shape[0]
-    if A.shape != (m, m) or B.shape != (n, n) or C.shape != (m, n):
+    if C.ndim < 2:
+        raise ValueError(f"solve_sylvester: C needs to have two dimensions or more, got {C.ndim}")
+    m, n = C.shape[-2:]
+    if A.shape[-2:] != (m, m) or B.shape[-2:] != (n, n):
         raise ValueError(f"Incompatible shapes for Sylvester equation:\nA: {A.shape}\n"
                          f"B: {B.shape}\nC: {C.shape}")
-    if method == "schur":
-        R, U = schur(A, output="complex")
-        S, V = schur(B, output="complex")
-        F = jnp.conj(U.T) @ C.astype(U.dtype) @ V
-        columns: list[Any] = []
-        for k in range(n):
-            right = F[:, k]
-            for j, column in enumerate(columns):
-                right = right - column * S[j, k]
-            columns.append(solve_triangular(R + S[k, k] * jnp.eye(m, dtype=R.dtype), right))
-        Y = jnp.stack(columns, axis=1)
-        X = U @ Y @ jnp.conj(V.T)
-        apart = jnp.abs(jnp.diag(R)[:, None] + jnp.diag(S)[None, :])
-    elif method == "eigen":
-        a, U = jnp.linalg.eig(A)
-        b, V = jnp.linalg.eig(B)
-        F = jnp.linalg.solve(U, C.astype(U.dtype)) @ V
-        sums = a[:, None] + b[None, :]
-        apart = jnp.abs(sums)
-        X = jnp.linalg.solve(V.T, (U @ (F / jnp.where(sums == 0, 1, sums))).T).T
-    else:
+    if method not in _SYLVESTER:
         raise ValueError(f"Unrecognized method {method}. The two valid methods are either "
                          "\"schur\" or \"eigen\".")
-    result = X if dtypes.is_complex(C.dtype) else X.real
-    return jnp.where(jnp.any(apart < tol), jnp.full_like(result, np.nan), result)
+    one = functools.partial(_solve_one_sylvester, _SYLVESTER[method], tol)
+    return jnp.vectorize(one, signature="(m,m),(n,n),(m,n)->(m,n)")(A, B, C)

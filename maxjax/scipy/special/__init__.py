@@ -1,6 +1,7 @@
 """jax.scipy.special: special functions."""
 
 from maxjax._base.missing import explain_missing_names as _explain_missing_names
+from maxjax._higher_order.function_stages import add_stages as _add_stages
 from maxjax.scipy.special._beta import beta as beta
 from maxjax.scipy.special._beta import betaln as betaln
 from maxjax.scipy.special._beta import comb as comb
@@ -60,3 +61,5 @@ from maxjax.scipy.special._normal import wofz as wofz
 _explain_missing_names(__name__, {
     "sph_harm": "jax.scipy.special.sph_harm was deprecated in v0.7.0 and removed in v0.10.0. Use "
                 "jax.scipy.special.sph_harm_y instead."})
+
+_add_stages(globals(), "bessel_jn gammasgn")

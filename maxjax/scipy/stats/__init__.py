@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from maxjax._base.missing import explain_missing_names
+from maxjax._higher_order.function_stages import add_stages
 from maxjax.scipy.stats import bernoulli as bernoulli
 from maxjax.scipy.stats import beta as beta
 from maxjax.scipy.stats import betabinom as betabinom
@@ -35,3 +36,5 @@ from maxjax.scipy.stats._statistics import rankdata as rankdata
 from maxjax.scipy.stats._statistics import sem as sem
 
 explain_missing_names(__name__)
+
+add_stages(globals(), "mode rankdata sem")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,22 +51,30 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate",
     else:
         x = x.ravel()
     rest = x.shape[1:]
-    columns = jnp.sort(x.reshape(x.shape[0], -1), axis=0)
-    left = jnp.concatenate([
-        jnp.searchsorted(columns[:, i], columns[:, i], side="left")[:, None]
-        for i in range(columns.shape[1])], axis=1)
-    right = jnp.concatenate([
-        jnp.searchsorted(columns[:, i], columns[:, i], side="right")[:, None]
-        for i in range(columns.shape[1])], axis=1)
-    counts = right - left
-    best = jnp.argmax(counts, axis=0)[None]
-    value = jnp.take_along_axis(columns, best, axis=0).reshape(rest)
-    count = jnp.take_along_axis(counts, best, axis=0).reshape(rest)
+    if not x.shape[0]:      # no elements have no most frequent one
+        value, count = jnp.full(rest, np.nan, float), jnp.zeros(rest, float)
+    elif not x.size:
+        value, count = jnp.zeros(rest, x.dtype), jnp.zeros(rest, int)
+    else:
+        value, count = (part.reshape(rest) for part in _most_frequent(
+            x.reshape(x.shape[0], math.prod(rest))))
     if keepdims:
         shape = (1,) * rank if axis is None else None
         value, count = ((part.reshape(shape) if shape is not None else jnp.expand_dims(part, axis))
                         for part in (value, count))
     return ModeResult(value, count)
+
+
+def _most_frequent(x: Array) -> tuple[Array, Array]:
+    """Of each column, the most frequent element and how often it occurs."""
+    columns = jnp.sort(x, axis=0)
+    left, right = (jnp.stack([
+        jnp.searchsorted(columns[:, i], columns[:, i], side=side)
+        for i in range(columns.shape[1])], axis=1) for side in ("left", "right"))
+    counts = right - left
+    best = jnp.argmax(counts, axis=0)[None]
+    return (jnp.take_along_axis(columns, best, axis=0),
+            jnp.take_along_axis(counts, best, axis=0))
 
 
 def _ranks(x: Any, method: str) -> Any:

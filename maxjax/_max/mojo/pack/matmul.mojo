@@ -517,6 +517,41 @@ def vector_product[
         copied^.free()
 
 
+# Matrices of so many columns are multiplied by a row with a vector for each of their rows.
+comptime FEW = 8
+
+
+def row_by_stack[
+    T: DType, width: Int
+](
+    x: Elements[T],
+    x_step: Int,
+    b: Elements[T],
+    b_row: Int,
+    b_batch: Int,
+    y: Elements[T],
+    batch: Int,
+    n: Int,
+    k: Int,
+) -> Int:
+    """Sets y = x b for matrices b of few columns, whose results follow one another: each is a
+    vector, whose last elements are those of the next one. Returns how many are done: the last
+    vectors would go beyond matrices or results. The bits are those of `combine_rows`."""
+    var beyond = width - n
+    var safe = batch - (beyond + min(b_batch, n) - 1) // min(b_batch, n)
+    for t in range(safe):
+        var rows = b.unsafe_offset(t * b_batch)
+        var total = SIMD[T, width](0)
+        for p in range(k):
+            total = multiply_add(
+                rows.unsafe_load[width=width](p * b_row),
+                SIMD[T, width](x.unsafe_offset(p * x_step)[]),
+                total,
+            )
+        y.unsafe_store(t * n, total)
+    return max(safe, 0)
+
+
 def part_of_product[
     S: DType, T: DType
 ](a: Matrix[S], b: Matrix[S], c: Elements[S], c_row: Int, m: Int, n: Int, k: Int):
@@ -586,7 +621,22 @@ struct Products[S: DType, T: DType](Tasks):
         var k = self.k
         var rows = self.rows
         var columns = self.columns
-        for part in range(task * parts // tasks, (task + 1) * parts // tasks):
+        var first = task * parts // tasks
+        var last = (task + 1) * parts // tasks
+        comptime if Self.S == Self.T and Self.T.is_floating_point():
+            if m == 1 and n <= FEW and cuts == 1 and a_batch == 0 and c_batch == n \
+                    and right.col == 1 and right.row > 0 and b_batch > 0:
+                var x = rebind[Elements[Self.T]](left.data)
+                var b = rebind[Elements[Self.T]](right.data.unsafe_offset(first * b_batch))
+                var y = rebind[Elements[Self.T]](c.unsafe_offset(first * n))
+                comptime half = FEW // 2
+                if n <= half:
+                    first += row_by_stack[Self.T, half](
+                        x, left.col, b, right.row, b_batch, y, last - first, n, k)
+                else:
+                    first += row_by_stack[Self.T, FEW](
+                        x, left.col, b, right.row, b_batch, y, last - first, n, k)
+        for part in range(first, last):
             var t = part // cuts
             var cut = part % cuts
             var i = cut * rows if rows < m else 0

@@ -4,12 +4,11 @@
 `fill_<bits>`: one element, out | rank, sizes, strides of out, threads
 `transpose_<bits>`: x, out | outer, rows, columns, inner, threads
 """
-from std.sys.info import simd_width_of
-
 from kernels.arrangement import STRIP, transpose_matrix, transpose_middle
 from kernels.calling import Args, Slots, integer, operand
+from kernels.copies import copy_line, copy_lines
 from kernels.crew import Tasks, spread
-from kernels.reduction import GRAIN, Array, Held, chunk_begin, copy_run, held, task_count
+from kernels.reduction import GRAIN, Array, Held, chunk_begin, held, task_count
 
 
 struct Space(Copyable):
@@ -56,35 +55,6 @@ struct Space(Copyable):
         for size in self.sizes:
             count *= size
         return count
-
-
-def copy_line[
-    dtype: DType
-](x: Array[dtype], result: Array[dtype], count: Int, x_stride: Int, out_stride: Int):
-    comptime width = simd_width_of[dtype]()
-    var i = 0
-    if out_stride == 1:
-        if x_stride == 1:
-            copy_run[dtype](result, x, count)
-            return
-        if x_stride == 0:
-            var value = SIMD[dtype, width](x.unsafe_load[width=1](0))
-            while i + width <= count:
-                result.unsafe_store(i, value)
-                i += width
-        elif x_stride == -1:
-            while i + width <= count:
-                result.unsafe_store(i, x.unsafe_load[width=width](1 - i - width).reversed())
-                i += width
-        elif x_stride == 2:
-            # A pair of vectors ends with an element that is skipped, and may not be there.
-            while i + width < count:
-                var pairs = x.unsafe_load[width = 2 * width](2 * i)
-                result.unsafe_store(i, rebind[SIMD[dtype, width]](pairs.deinterleave()[0]))
-                i += width
-    while i < count:
-        result.unsafe_store(i * out_stride, x.unsafe_load[width=1](i * x_stride))
-        i += 1
 
 
 @fieldwise_init
@@ -143,14 +113,9 @@ struct CopiedPieces[dtype: DType](Tasks):
                 done = min(sizes[unsafe_offset=rank - 1] - index[rank - 1], end - item)
                 var step = x_strides[unsafe_offset=rank - 1]
                 var to_step = out_strides[unsafe_offset=rank - 1]
-                for line in range(done):
-                    copy_line[Self.dtype](
-                        from_point.unsafe_offset(line * step),
-                        to_point.unsafe_offset(line * to_step),
-                        size,
-                        x_stride,
-                        out_stride,
-                    )
+                copy_lines[Self.dtype](
+                    from_point, to_point, done, size, step, x_stride, to_step, out_stride
+                )
                 index[rank - 1] += done - 1
                 from_point = from_point.unsafe_offset((done - 1) * step)
                 to_point = to_point.unsafe_offset((done - 1) * to_step)

@@ -1,21 +1,21 @@
 """The vector machine: runs a group of elementwise operations and reductions without a kernel.
 
 A group that has no compiled kernel yet is a list of instructions over registers. A register holds a
-block of some hundred elements, so that all of them stay in the L1 cache; each instruction is one
+block of some hundred elements, so that all of them stay in the L2 cache; each instruction is one
 loop over a block, of a function that the pack has for each operation and dtype.
 
 `vector_machine`: a generated kernel's operands and integers (`layout.py`), then the address of the
 code, which `bytecode.py` writes and describes.
 
 A tile is what one pass over the code works on: `lines` times `width` elements. Lines are points of
-the group's space, or rows where those are reduced; short ones go together into a tile, of a long
-one a tile is a part.
+the group's space, or rows where those are reduced; short ones go together into a tile, all points of
+the innermost dimension several times if there is room; of a long one a tile is a part.
 """
 from std.collections import Array
 from std.ffi import external_call
-from std.sys.info import size_of
 
 from kernels.calling import Args, Slots, integer
+from kernels.copies import copy_lines
 from kernels.loops import launch, part_begin
 
 # Pointers as structs can have them.
@@ -61,6 +61,9 @@ comptime LINE = 1
 comptime FULL = 2
 
 comptime MOST_DIMENSIONS = 16
+# Longer lines of a map are not put together in a tile: operands would have to be copied to registers
+# for that, and instructions take them where they are.
+comptime MOST_TOGETHER = 320
 # Registers of less are on the stack.
 comptime STACK_BYTES = 16384
 
@@ -81,51 +84,6 @@ def held(args: Args) -> Words:
     return args.unsafe_origin_cast[MutUntrackedOrigin]()
 
 
-@always_inline
-def copy_lines[
-    dtype: DType
-](
-    target: Bytes,
-    target_line: Int,
-    target_step: Int,
-    source: Bytes,
-    source_line: Int,
-    source_step: Int,
-    lines: Int,
-    width: Int,
-):
-    """Copies lines of elements; strides are in elements."""
-    comptime W = 32 // size_of[Scalar[dtype]]()
-    var x = source.unsafe_bitcast[Scalar[dtype]]()
-    var result = target.unsafe_bitcast[Scalar[dtype]]()
-    for line in range(lines):
-        var from_line = x.unsafe_offset(line * source_line)
-        var to_line = result.unsafe_offset(line * target_line)
-        if source_step == 1 and target_step == 1:
-            # The compiler cannot know that the two do not overlap, and would copy one by one.
-            var i = 0
-            while i + W <= width:
-                to_line.unsafe_store(i, from_line.unsafe_load[width=W](i))
-                i += W
-            while i < width:
-                to_line.unsafe_store(i, from_line.unsafe_load[width=1](i))
-                i += 1
-        elif source_step == 0 and target_step == 1:
-            var value = from_line.unsafe_load[width=1](0)
-            var i = 0
-            while i + W <= width:
-                to_line.unsafe_store(i, SIMD[dtype, W](value))
-                i += W
-            while i < width:
-                to_line.unsafe_store(i, value)
-                i += 1
-        else:
-            for i in range(width):
-                to_line.unsafe_store(
-                    i * target_step, from_line.unsafe_load[width=1](i * source_step)
-                )
-
-
 def copy(
     itemsize: Int,
     target: Bytes,
@@ -137,22 +95,40 @@ def copy(
     lines: Int,
     width: Int,
 ):
+    """Copies lines of elements; strides are in elements."""
+
+    @always_inline
+    def of_kind[
+        dtype: DType
+    ]() {
+        var target,
+        var target_line,
+        var target_step,
+        var source,
+        var source_line,
+        var source_step,
+        var lines,
+        var width,
+    }:
+        copy_lines[dtype](
+            source.unsafe_bitcast[Scalar[dtype]]().as_unsafe_any_origin(),
+            target.unsafe_bitcast[Scalar[dtype]]().as_unsafe_any_origin(),
+            lines,
+            width,
+            source_line,
+            source_step,
+            target_line,
+            target_step,
+        )
+
     if itemsize == 4:
-        copy_lines[DType.uint32](
-            target, target_line, target_step, source, source_line, source_step, lines, width
-        )
+        of_kind[DType.uint32]()
     elif itemsize == 8:
-        copy_lines[DType.uint64](
-            target, target_line, target_step, source, source_line, source_step, lines, width
-        )
+        of_kind[DType.uint64]()
     elif itemsize == 1:
-        copy_lines[DType.uint8](
-            target, target_line, target_step, source, source_line, source_step, lines, width
-        )
+        of_kind[DType.uint8]()
     else:
-        copy_lines[DType.uint16](
-            target, target_line, target_step, source, source_line, source_step, lines, width
-        )
+        of_kind[DType.uint16]()
 
 
 struct Odometer:
@@ -200,15 +176,32 @@ struct Odometer:
                 )
 
     @always_inline
+    def group_stride(self, k: Int) -> Int:
+        """From a point to the next along the dimension around the innermost."""
+        return self.stride(k, self.rank - 2) if self.rank > 1 else 0
+
+    @always_inline
+    def group(self) -> Int:
+        """Points of the innermost dimension."""
+        return word(self.args, self.rank) if self.rank > 0 else 1
+
+    @always_inline
     def left(self) -> Int:
         """Points from here to the end of the innermost dimension."""
         if self.rank == 0:
             return 1
         return word(self.args, self.rank) - word(self.index, self.rank - 1)
 
-    def advance(mut self, count: Int):
-        """Goes on along the innermost dimension, not beyond its end."""
-        var d = self.rank - 1
+    @always_inline
+    def groups_left(self) -> Int:
+        """From here to the end of the dimension around the innermost."""
+        if self.rank < 2:
+            return 1
+        return word(self.args, self.rank - 1) - word(self.index, self.rank - 2)
+
+    def advance(mut self, count: Int, groups: Bool = False):
+        """Goes on along the innermost dimension, or the one around it, not beyond its end."""
+        var d = self.rank - 2 if groups else self.rank - 1
         var steps = count
         while d >= 0:
             var at = word(self.index, d) + steps
@@ -248,6 +241,7 @@ struct Machine:
     var rows: Odometer
     var has_rows: Bool
     var lines: Int
+    var groups: Int  # of as many lines each: all points of the innermost dimension, if several
     var width: Int
     var first: Int  # of a line's elements, in this tile
     var fresh: Bool  # accumulators begin anew
@@ -281,6 +275,7 @@ struct Machine:
         )
         self.has_rows = False
         self.lines = 1
+        self.groups = 1
         self.width = 1
         self.first = 0
         self.fresh = True
@@ -376,8 +371,11 @@ struct Machine:
     @always_inline
     def is_together(self, k: Int) -> Bool:
         """Whether an operand's elements of this tile follow one another in memory."""
-        return (word(self.args, self.strides + k) == 1 or self.width == 1) and (
-            self.lines == 1 or self.line_stride(k) == self.width
+        var group = self.lines // self.groups
+        return (
+            (word(self.args, self.strides + k) == 1 or self.width == 1)
+            and (group == 1 or self.line_stride(k) == self.width)
+            and (self.groups == 1 or self.points.group_stride(k) == group * self.width)
         )
 
     @always_inline
@@ -397,10 +395,32 @@ struct Machine:
             return
         if level == LINE:
             var x = self.operand(k).unsafe_offset(self.offset(k) * size)
-            copy(size, self.register(target), 0, 1, x, 0, self.line_stride(k), 1, self.lines)
+            self.copy_tile[False](size, k, x, self.register(target), 1)
             return
-        copy(size, self.register(target), self.width, 1, self.element(k, size),
-             self.line_stride(k), word(self.args, self.strides + k), self.lines, self.width)
+        self.copy_tile[False](size, k, self.element(k, size), self.register(target), self.width)
+
+    def copy_tile[
+        storing: Bool
+    ](self, size: Int, k: Int, x: Bytes, register: Bytes, width: Int):
+        """Copies lines of `width` elements between an operand and a register."""
+        var step = word(self.args, self.strides + k)
+        var line = self.line_stride(k)
+        var lines, length, groups, between = self.lines, width, 1, 0
+        if self.groups > 1:
+            between = self.points.group_stride(k)
+            lines //= self.groups
+            groups = self.groups
+            # A group is a line of its own if its elements are equally far apart.
+            if width == 1 or lines == 1 or line == width * step:
+                step = line if width == 1 else step
+                lines, length, groups, line = self.groups, lines * width, 1, between
+        for group in range(groups):
+            var there = x.unsafe_offset(group * between * size)
+            var here = register.unsafe_offset(group * lines * length * size)
+            comptime if storing:
+                copy(size, there, line, step, here, length, 1, lines, length)
+            else:
+                copy(size, here, length, 1, there, line, step, lines, length)
 
     def view(self, target: Int, k: Int, size: Int):
         if self.is_together(k):
@@ -415,13 +435,12 @@ struct Machine:
             return
         if level == LINE:
             var x = self.operand(k).unsafe_offset(self.offset(k) * size)
-            copy(size, x, 0, self.line_stride(k), self.register(source), 0, 1, 1, self.lines)
+            self.copy_tile[True](size, k, x, self.register(source), 1)
             return
         var x = self.element(k, size)
         if Int(x) == Int(self.register(source)):
             return
-        copy(size, x, self.line_stride(k), word(self.args, self.strides + k),
-             self.register(source), self.width, 1, self.lines, self.width)
+        self.copy_tile[True](size, k, x, self.register(source), self.width)
 
     def ramp(self, target: Int, k: Int, fill: Ramp, size: Int, level: Int):
         """Values of an iota: its operand's places hold its first value."""
@@ -429,14 +448,24 @@ struct Machine:
         var step = word(self.args, self.strides + k)
         if level == ONCE:
             fill(self.register(target), start, 0, 1)
-        elif level == LINE:
-            fill(self.register(target), start + self.offset(k), self.line_stride(k), self.lines)
-        else:
-            start += self.offset(k) + self.first * step
-            for line in range(self.lines):
+            return
+        start += self.offset(k)
+        var lines = self.lines // self.groups
+        for group in range(self.groups):
+            var first = start + group * self.points.group_stride(k)
+            var done = group * lines
+            if level == LINE:
                 fill(
-                    self.register(target).unsafe_offset(line * self.width * size),
-                    start + line * self.line_stride(k),
+                    self.register(target).unsafe_offset(done * size),
+                    first,
+                    self.line_stride(k),
+                    lines,
+                )
+                continue
+            for line in range(lines):
+                fill(
+                    self.register(target).unsafe_offset((done + line) * self.width * size),
+                    first + self.first * step + line * self.line_stride(k),
                     step,
                     self.width,
                 )
@@ -452,6 +481,32 @@ struct Machine:
         self.run(0, length)
         return length
 
+    @always_inline
+    def most_lines(self, width: Int) -> Int:
+        """Of a tile. Registers of one element a line are half as long as others: they may be of
+        wider elements."""
+        return self.block // max(2, width)
+
+    @always_inline
+    def take_lines(mut self, width: Int, rest: Int) -> Int:
+        """How many of the next points are the lines of one tile, some groups of them if possible.
+        """
+        var most = min(self.most_lines(width), rest)
+        var here = min(most, self.points.left())
+        var group = self.points.group()
+        self.groups = 1
+        if here == group and 2 * group <= most:
+            self.groups = min(most // group, self.points.groups_left())
+            here = self.groups * group
+        return here
+
+    @always_inline
+    def pass_lines(mut self, count: Int):
+        if self.groups > 1:
+            self.points.advance(self.groups, True)
+        else:
+            self.points.advance(count)
+
     def run_map(mut self, begin: Int, end: Int):
         var n = word(self.args, 2 * self.operands + 2)
         var pieces = word(self.args, 2 * self.operands + 3)
@@ -461,8 +516,8 @@ struct Machine:
         while item < end:
             var piece = item % pieces
             var here = 1
-            if pieces == 1 and 2 * n <= self.block:
-                here = min(min(self.block // n, self.points.left()), end - item)
+            if pieces == 1 and n <= MOST_TOGETHER and 2 * n <= self.block:
+                here = self.take_lines(n, end - item)
             self.lines = here
             self.run(start, self.phase(0, 0))
             self.sweep(
@@ -471,7 +526,7 @@ struct Machine:
             )
             item += here
             if piece + 1 == pieces:
-                self.points.advance(here)
+                self.pass_lines(here)
 
     @always_inline
     def sweep(mut self, begin: Int, length: Int, first: Int, last: Int):
@@ -492,7 +547,7 @@ struct Machine:
         while item < end:
             var here = 1
             if self.rows.rank == 0 and 2 * n <= self.block:
-                here = min(min(self.block // n, self.points.left()), end - item)
+                here = self.take_lines(n, end - item)
             var at = behind_call
             for phase in range(word(self.code, PHASES)):
                 self.lines = here
@@ -511,7 +566,7 @@ struct Machine:
                 self.run(at + lengths[0] + lengths[1], lengths[2])
                 at += lengths[0] + lengths[1] + lengths[2]
             item += here
-            self.points.advance(here)
+            self.pass_lines(here)
 
     def run_reduced_rows(mut self, begin: Int, length: Int, rows: Int, n: Int):
         """The rows of one point, of which all are reduced."""
@@ -522,7 +577,7 @@ struct Machine:
         while row < rows:
             self.lines = 1
             if 2 * n <= self.block:
-                self.lines = min(self.block // n, self.rows.left())
+                self.lines = min(self.most_lines(n), self.rows.left())
             var here = self.lines
             self.sweep(begin, length, 0, n)
             row += here
@@ -543,7 +598,7 @@ struct Machine:
             self.rows.seat(0)
             var row = 0
             while row < rows:
-                self.lines = min(max(1, self.block // self.width), self.rows.left())
+                self.lines = min(max(1, self.most_lines(self.width)), self.rows.left())
                 self.run(start, self.phase(0, 1))
                 self.fresh = False
                 row += self.lines

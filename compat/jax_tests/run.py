@@ -1,0 +1,155 @@
+"""Runs JAX's own tests, and its docstrings' examples, on maxjax.
+
+    python -m compat.jax_tests CHECKOUT [FILE ...]     JAX's tests, of release 0.10.2
+    python -m compat.jax_tests --docstrings [NAME ...] examples in docstrings of public names
+    python -m compat.jax_tests --report                what is kept, without a run
+
+CHECKOUT is a copy of JAX's repository, or a folder of its test files; FILE a name without .py. The
+run fails where a test fails that compat/jax_tests.toml does not list, and where one passes that it
+lists. The outcome is kept in .compat/jax_tests and written into
+the matrix, but for compiled runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from compat import ROOT
+from compat.jax_tests import docstrings, records, section
+from compat.jax_tests.records import RESULTS, Result
+
+
+def test_files(checkout: Path, names: Sequence[str]) -> list[Path]:
+    """The files of those names, all where none is given.
+
+    Raises:
+      ValueError: there is no such file, or no test at all.
+    """
+    folder = checkout / "tests" if (checkout / "tests").is_dir() else checkout
+    found = {path.stem: path.resolve() for path in sorted(folder.glob("*_test.py"))}
+    if not found:
+        raise ValueError(f"no tests in {folder}: expected a checkout of JAX, or its folder tests/")
+    for name in names:
+        if name not in found:
+            raise ValueError(f"no {name}.py in {folder}")
+    return [found[name] for name in names or found]
+
+
+def devices_of(path: Path) -> int:
+    """How many devices a file asks for."""
+    asked = re.search(r"^jtu\.request_cpu_devices\((\d+)\)", path.read_text(), re.MULTILINE)
+    return int(asked.group(1)) if asked else 1
+
+
+def environment_of(path: Path, options: argparse.Namespace, results: Path) -> dict[str, str]:
+    devices = devices_of(path)
+    return {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu",
+            "JAX_NUM_CPU_DEVICES": str(devices),
+            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+            "JAX_NUM_GENERATED_CASES": str(options.cases), "MAXJAX_COMPILE": options.compile,
+            "JAX_TESTS_RESULTS": str(results), "JAX_TESTS_SECONDS": str(options.test_seconds)}
+
+
+def run_file(path: Path, options: argparse.Namespace) -> None:
+    """Runs a file in a process of its own; where that dies, another goes on after the test."""
+    results = options.results / f"{path.stem}.jsonl"
+    if not options.keep:
+        results.unlink(missing_ok=True)
+    results.touch()
+    command = [sys.executable, "-m", "pytest", "-p", "compat.jax_tests.plugin",
+               "-p", "no:cacheprovider", "--noconftest", "--rootdir", str(path.parent),
+               "-c", os.devnull, "-q", "--tb=no", "-rN", str(path), *options.pytest]
+    limit = time.monotonic() + options.file_seconds
+    with open(options.results / f"{path.stem}.log", "w") as log:
+        while True:
+            before = results.stat().st_size
+            try:
+                status = subprocess.run(
+                    command, cwd=path.parent, env=environment_of(path, options, results),
+                    stdout=log, stderr=subprocess.STDOUT,
+                    timeout=max(1.0, limit - time.monotonic())).returncode
+            except subprocess.TimeoutExpired:
+                print(f"{path.stem}: stopped after {options.file_seconds:g} s; "
+                      "--keep goes on with what is left", flush=True)
+                return
+            if status >= 0 or results.stat().st_size == before:      # it was not killed
+                return
+
+
+def print_verdict(verdict: records.Verdict, failures: int) -> None:
+    """A line for each file, unknown failures by their error, and known failures that pass."""
+    for file, count in verdict.counts.items():
+        causes: dict[str, list[Result]] = {}
+        for result in verdict.failed:
+            if result.file == file:
+                cause = re.sub(r"\d+", "N", result.error)[:110]
+                causes.setdefault(cause, []).append(result)
+        print(f"{file:36}" + "  ".join(f"{state} {count[state]:4}" for state in records.STATES))
+        for cause, group in sorted(causes.items(), key=lambda item: -len(item[1]))[:failures]:
+            print(f"  {len(group):4} {cause}\n       {group[0].name}  [{group[0].place}]")
+    for line in verdict.gone:
+        print(line)
+    total: dict[str, int] = {state: sum(count[state] for count in verdict.counts.values())
+                             for state in records.STATES}
+    print("all: " + ", ".join(f"{count} {state}" for state, count in total.items()))
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser("python -m compat.jax_tests", description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("names", nargs="*", metavar="CHECKOUT [FILE ...]")
+    made.add_argument("--docstrings", action="store_true", help="examples instead of tests")
+    made.add_argument("--report", action="store_true", help="judge what is kept, run nothing")
+    made.add_argument("--results", type=Path, metavar="FOLDER",
+                      help="where results are kept; .compat/jax_tests/interpreted or compiled")
+    made.add_argument("--known", type=Path, default=records.KNOWN, help="the known failures")
+    made.add_argument("--keep", action="store_true", help="run only what has no result yet")
+    made.add_argument("--cases", type=int, default=10, help="generated cases of each test")
+    made.add_argument("--compile", choices=["never", "always"], default="never")
+    made.add_argument("--test-seconds", type=float, default=60, help="limit of a test")
+    made.add_argument("--file-seconds", type=float, default=1800, help="limit of a file")
+    made.add_argument("-j", dest="processes", type=int, default=2, help="files at a time")
+    made.add_argument("--failures", type=int, default=8, help="causes shown of each file")
+    made.add_argument("--no-matrix", action="store_true", help="leave the matrix as it is")
+    made.add_argument("--pytest", nargs=argparse.REMAINDER, default=[],
+                      help="options for pytest; -k leaves the matrix as it is")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    is_compiled = options.compile == "always"
+    if options.results is None:
+        options.results = RESULTS / ("compiled" if is_compiled else "interpreted")
+    options.results.mkdir(parents=True, exist_ok=True)
+    files: list[str] = []
+    try:
+        known = records.read_known(options.known)
+        if options.docstrings:
+            docstrings.run(options.names, options)
+            files = [docstrings.FILE]
+        elif not options.report:
+            if not options.names:
+                raise ValueError("which checkout of JAX? (--help)")
+            paths = test_files(Path(options.names[0]), options.names[1:])
+            files = [path.stem for path in paths]
+            with concurrent.futures.ThreadPoolExecutor(options.processes) as pool:
+                list(pool.map(lambda path: run_file(path, options), paths))
+    except ValueError as error:
+        parser().error(str(error))
+    kept = records.read_results(options.results)
+    ran = [result for result in kept if options.report or result.file in files]
+    is_whole = not options.pytest and not (options.docstrings and options.names)
+    verdict = records.judge(ran, known, {r.file for r in ran} if is_whole else ())
+    print_verdict(verdict, options.failures)
+    if is_whole and not is_compiled and not options.no_matrix:
+        section.write(records.judge(kept, known))
+    return 0 if verdict.is_good else 1

@@ -1,0 +1,3 @@
+"""Pytrees as vectors."""
+
+from maxjax.flatten_util import ravel_pytree as ravel_pytree

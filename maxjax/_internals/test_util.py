@@ -1,0 +1,5 @@
+"""Checks of derivatives."""
+
+from maxjax.test_util import check_grads as check_grads
+from maxjax.test_util import check_jvp as check_jvp
+from maxjax.test_util import check_vjp as check_vjp

@@ -1,0 +1,3 @@
+"""Libraries look here for details of JAX's implementation; nothing is serialized for a call."""
+
+DeviceList = tuple

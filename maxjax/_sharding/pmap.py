@@ -15,6 +15,7 @@ from maxjax._base.shardings import NamedSharding
 from maxjax._base.signatures import wraps
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.control import operands_of, traced
+from maxjax._higher_order.jit_function import PjitFunction
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer, Value, context
 from maxjax._primitives.broadcasting import expand_axis
@@ -71,7 +72,8 @@ def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyT
         return jitted(*leaves)
 
     def lower(*args: PyTree, **kwargs: PyTree) -> Any:
-        return jit(call, static_argnums=static).lower(*args, **kwargs)
+        # By the class: the jitted function has the attributes of ``call``, this one among them.
+        return PjitFunction.lower(jit(call, static_argnums=static), *args, **kwargs)
 
     call.lower = lower      # type: ignore[attr-defined]
     return call

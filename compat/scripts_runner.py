@@ -9,8 +9,8 @@ Comment lines at the top of a script say what the comparison must know::
 
 The relative tolerance is 1e-5 and the absolute one 0 where nothing is said. A script that *needs*
 what maxjax does not have yet is "waiting": it must run on JAX, and fail on maxjax for that reason;
-once it passes, the run fails until the comment is gone. A script of *libraries* that are not installed
-is "skipped"; `make library-scripts` makes an environment with all of them.
+once it passes, the run fails until the comment is gone. A script of *libraries* that are not
+installed is "skipped"; `make library-scripts` makes an environment with all of them.
 
     python -m compat.scripts_runner [NAME ...] [--interpreted | --compiled] [--fresh]
 """
@@ -312,7 +312,8 @@ def main(arguments: Sequence[str]) -> list[Record]:
     print(f"{'state':8}{'script':28}{'JAX':>9}{'maxjax':>9}{'ratio':>7}")
     records = run_all(options.names, mode, not options.fresh, _print)
     states = [record.state for record in records]
-    print(", ".join(f"{states.count(state)} {state}" for state in ("pass", "waiting", "skipped", "fail")))
+    kinds = ("pass", "waiting", "skipped", "fail")
+    print(", ".join(f"{states.count(state)} {state}" for state in kinds))
     return records
 
 

@@ -41,7 +41,7 @@ for adjoint, solver, steps, dt in (
         (dfx.RecursiveCheckpointAdjoint(checkpoints=4), dfx.Heun(), constant, 0.02),
         (dfx.BacksolveAdjoint(), dfx.Tsit5(), controller, None),
         (dfx.DirectAdjoint(), dfx.Tsit5(), constant, 0.05)):
-    grads = jax.jit(jax.grad(lambda a: final(a, adjoint, solver, steps, dt)))(args)
+    grads = jax.jit(jax.grad(final), static_argnums=(1, 2, 3, 4))(args, adjoint, solver, steps, dt)
     print(type(adjoint).__name__, np.asarray(grads))
 forward = dfx.ForwardMode()
 print("ForwardMode", np.asarray(

@@ -34,8 +34,8 @@ box = jaxopt.ProjectedGradient(objective.least_squares, projection.projection_bo
 print("box", np.asarray(box.run(jnp.zeros(5), hyperparams_proj=(-0.5, 0.7), data=(X, y)).params))
 print("simplex", np.asarray(projection.projection_simplex(jnp.array([0.3, 1.2, -0.5, 0.4]))))
 print("l1 ball", np.asarray(projection.projection_l1_ball(w, 1.5)))
-logistic = jaxopt.LBFGS(objective.l2_binary_logreg, maxiter=50, tol=1e-3)
-print("logistic", np.asarray(logistic.run(jnp.zeros(5), l2reg=0.5, data=(X, labels)).params))
+logistic = jaxopt.LBFGS(objective.l2_multiclass_logreg, maxiter=50, tol=1e-3)
+print("logistic", np.asarray(logistic.run(jnp.zeros((5, 2)), l2reg=0.5, data=(X, labels)).params))
 
 
 def solution(l2reg):

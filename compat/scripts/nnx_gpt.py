@@ -4,7 +4,6 @@
 import pathlib
 import tempfile
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax

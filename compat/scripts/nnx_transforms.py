@@ -1,6 +1,6 @@
 # libraries: flax treescope
 # tolerance: 1e-4 (a chain of recurrent cells amplifies the rounding)
-"""NNX beyond training: split and merge, filters, vmap and scan, state, LoRA, surgery, random keys."""
+"""NNX beyond training: split and merge, filters, vmap and scan, LoRA, surgery, random keys."""
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -56,7 +56,7 @@ data = jax.device_put((x, y), split)
 for i in range(20):
     params, opt_state, loss, losses = step(params, opt_state, *data)
     if i % 5 == 4:
-        print("step", i + 1, "loss", float(loss), "on a device", float(losses[3]))
+        print("step", i + 1, "loss", float(loss), "on a device", float(jax.device_get(losses)[3]))
 print("shards", [s.data.shape for s in losses.addressable_shards][:2], losses.sharding.spec)
 
 # The same by the compiler's own partitioning: parameters sharded, batch sharded.

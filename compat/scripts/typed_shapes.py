@@ -1,5 +1,5 @@
 # libraries: jaxtyping beartype tree-math jmp
-"""jaxtyping with beartype checks shapes under transformations; tree-math; mixed precision by jmp."""
+"""jaxtyping with beartype, under transformations; tree-math; mixed precision by jmp."""
 import jax
 import jax.numpy as jnp
 import jmp

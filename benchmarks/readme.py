@@ -13,7 +13,7 @@ from benchmarks.measure import geometric_mean
 BEGIN, END = "<!-- figures: made by `make bench` -->\n", "<!-- end of the figures -->\n"
 NOTHING = "not measured"
 # Scripts as the table calls them, where their titles say more than it needs.
-LONG = re.compile(r", (?!training\b|500 bodies\b)[^,]*")
+LONG = re.compile(r", (?!training\b|500 bodies\b)(?:[^,]|,(?! ))*")
 
 
 class Results:

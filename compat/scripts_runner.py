@@ -306,11 +306,15 @@ def main(arguments: Sequence[str]) -> list[Record]:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--interpreted", action="store_true", help="tier 0 only")
     parser.add_argument("--compiled", action="store_true", help="wait for the compiler")
+    parser.add_argument("--libraries", action="store_true", help="only those that use libraries")
     parser.add_argument("--fresh", action="store_true", help="run JAX too, whatever is kept")
     options = parser.parse_args(arguments)
     mode = "compiled" if options.compiled else "interpreted" if options.interpreted else "auto"
     print(f"{'state':8}{'script':28}{'JAX':>9}{'maxjax':>9}{'ratio':>7}")
-    records = run_all(options.names, mode, not options.fresh, _print)
+    names = options.names
+    if options.libraries:
+        names = [script.name for script in all_scripts(names) if script.libraries]
+    records = run_all(names, mode, not options.fresh, _print)
     states = [record.state for record in records]
     kinds = ("pass", "waiting", "skipped", "fail")
     print(", ".join(f"{states.count(state)} {state}" for state in kinds))

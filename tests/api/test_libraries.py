@@ -281,7 +281,7 @@ def test_private_names_of_tutorials(module):
     assert not hasattr(ours, "nothing_of_this_name")
 
 
-@pytest.mark.parametrize("given", [(None, "b"), (1, None), ((0, -1), None), (None, ("k", "a"))])
+@pytest.mark.parametrize("given", [(None, "b"), (1, None), ((0, 1), None), (None, ("k", "a"))])
 def test_arguments_by_number_and_by_name(given):
     signature = inspect.signature(lambda a, b=2, *, k=3: a)
     results = [importlib.import_module(name).infer_argnums_and_argnames(signature, *given)

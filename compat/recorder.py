@@ -1,7 +1,7 @@
 """A pytest plugin that bounds tests of others and writes down what they give.
 
-Each test is a line of JSON in ``$RECORDER_FILE`` when it begins, and another when it has ended; tests
-that have such lines already are not run again: a process can go on where another died
+Each test is a line of JSON in ``$RECORDER_FILE`` when it begins, and another when it has ended;
+tests that have such lines already are not run again: a process can go on where another died
 (``processes.py``). ``$RECORDER_SECONDS`` bounds a test. With ``$RECORDER_NAMES_FILES`` a test's
 name includes its file.
 """

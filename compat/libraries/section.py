@@ -15,10 +15,10 @@ PAGE = ROOT / "docs" / "libraries.md"
 BEGIN, END = "<!-- the libraries' own tests -->", "<!-- end of the libraries' own tests -->"
 _SECTION = re.compile(f"{BEGIN}.*?{END}", re.DOTALL)
 INTRODUCTION = (
-    "`make libraries` runs the tests that come with the libraries' source distributions, unchanged, "
-    "under JAX and under `python -m maxjax -m pytest`, interpreted. Failed are tests that pass on "
-    "JAX; those with a reason are known, and listed below. Seconds are those of the tests that pass "
-    "on both.")
+    "`make libraries` runs the tests that come with the libraries' source distributions, "
+    "unchanged, under JAX and under `python -m maxjax -m pytest`, interpreted. Failed are tests "
+    "that pass on JAX; those with a reason are known, and listed below. Seconds are those of the "
+    "tests that pass on both.")
 
 
 def _row(folder: Path, name: str, counts: Counter[str]) -> str:

@@ -82,15 +82,11 @@ struct Scatter[R: Reducer, dtype: DType](Tasks):
                 (end - begin) * self.width,
             )
         if self.width == 1:
-            # One comparison of unsigned numbers: the compiler makes a vector of two. The shorter
-            # the loop, the more of the cache misses of one after the other overlap.
-            var some = UInt64(end - begin)
-            var target = result.unsafe_offset(begin)
             for item in range(self.count):
-                var place = Int(places.unsafe_load[width=1](item)) - begin
-                if UInt64(place) < some:
+                var place = Int(places.unsafe_load[width=1](item))
+                if place >= begin and place < end:
                     update[Self.R, Self.dtype, 1](
-                        target.unsafe_offset(place), updates.unsafe_offset(item), 0
+                        result.unsafe_offset(place), updates.unsafe_offset(item), 0
                     )
             return
         for item in range(self.count):

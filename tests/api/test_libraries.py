@@ -298,3 +298,10 @@ def test_modules_that_were_used_are_found():
     done = subprocess.run([sys.executable, "-m", "maxjax", "-c", code], text=True,
                           capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.stdout.strip() == "[True, True, True] True", done.stderr
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.bool_])
+def test_types_of_tangents(dtype):
+    """Distrax's derivative of `mul_exp` asks for them."""
+    agree(lambda j: [str(getattr(j.core.ShapedArray((2,), dtype), name)()) for name in (
+        "at_least_vspace", "to_tangent_aval")])

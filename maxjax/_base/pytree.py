@@ -17,7 +17,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import optree
+
+from maxjax._base.kept_optree import optree
 
 NAMESPACE = "maxjax"
 PyTreeSpec = optree.PyTreeSpec

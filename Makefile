@@ -18,7 +18,7 @@ SUITES ?=
 # Where a wheel is put.
 WHEEL_DIR ?= dist
 
-.PHONY: demo test test-lowest compat jax-tests libraries bench wheel test-wheel lint clean
+.PHONY: demo test test-lowest compat jax-tests libraries library-scripts bench wheel test-wheel lint clean
 
 demo: $(DEMO_VENV)/.ready
 	$(DEMO_VENV)/bin/python examples/digits.py --wait
@@ -44,6 +44,11 @@ jax-tests: $(TEST_VENV)/.ready
 #   make libraries SUITES="optax chex"
 libraries: $(LIBRARIES_VENV)/.ready
 	$(LIBRARIES_VENV)/bin/python -m compat.libraries $(SUITES) $(LIBRARIES_OPTIONS)
+
+# The scripts that use them, interpreted and compiled.
+library-scripts: $(LIBRARIES_VENV)/.ready
+	$(LIBRARIES_VENV)/bin/python -m compat.scripts_runner --libraries --interpreted
+	$(LIBRARIES_VENV)/bin/python -m compat.scripts_runner --libraries --compiled
 
 bench: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m benchmarks

@@ -13,6 +13,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import wraps
 from maxjax._base.source import function_location
+from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
@@ -97,6 +98,7 @@ class FlatFunction:
 
 # --- forward --------------------------------------------------------------------------------------
 
+@boundary
 def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequence[PyTree],
         has_aux: bool = False) -> tuple[Any, ...]:
     """The value of ``fun`` at ``primals`` and its derivative along ``tangents``.
@@ -206,6 +208,7 @@ def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[Tru
               ) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
+@boundary
 def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False
               ) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps tangents to tangents there.
@@ -249,6 +252,7 @@ def vjp(fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Liter
         reduce_axes: Sequence[Hashable] = ()) -> tuple[Result, Callable[..., Any], Aux]: ...
 
 
+@boundary
 def vjp(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
         reduce_axes: Sequence[Hashable] = ()) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps its cotangent to those of its arguments.
@@ -292,6 +296,7 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
     numbers = argument_numbers(argnums)
 
     @wraps(fun)
+    @boundary
     def value_and_grad_f(*args: PyTree, **kwargs: PyTree) -> tuple[Any, Any]:
         if max(numbers) >= len(args):
             raise TypeError(
@@ -374,6 +379,7 @@ def grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: 
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(both)
+    @boundary
     def grad_f(*args: PyTree, **kwargs: PyTree) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient

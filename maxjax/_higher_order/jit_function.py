@@ -121,7 +121,10 @@ class PjitFunction:
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<PjitFunction of {self._function!r}>"
+        try:
+            return f"<PjitFunction of {self._function!r}>"
+        except Exception:      # the function's own
+            return "<PjitFunction>"
 
     # --- ahead of time ---
     @boundary

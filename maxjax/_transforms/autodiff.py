@@ -121,13 +121,14 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
         raise TypeError(
             "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}.")
-    leaves, tree = pytree.flatten(tuple(primals))
-    tangent_leaves, tangent_tree = pytree.flatten(tuple(tangents))
-    if tree != tangent_tree:
+    given_tree = pytree.structure(primals)
+    tangent_leaves, tangent_tree = pytree.flatten(tangents)
+    if given_tree != tangent_tree:
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
-            f"have tree structure {PyTreeDef(tree)} whereas tangents have tree structure "
+            f"have tree structure {PyTreeDef(given_tree)} whereas tangents have tree structure "
             f"{PyTreeDef(tangent_tree)}.")
+    leaves, tree = pytree.flatten(tuple(primals))
     if any(leaf.__class__ is Ref for leaf in leaves):
         return _jvp_of_refs(fun, tree, leaves, tangent_leaves, has_aux)
     values = arguments_of(leaves)

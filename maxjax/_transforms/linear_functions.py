@@ -152,6 +152,10 @@ class DidntWant:
     """
 
 
+for _mark in (DidntWant, GradRef):      # results of functions under jit, without arrays
+    pytree.register(_mark, lambda mark: ((), mark), lambda mark, _: mark)
+
+
 class VJP(LinearFunction):
     """Maps cotangents of a function's results to cotangents of its arguments."""
 

@@ -1,4 +1,4 @@
-"""Reports results: a table on the terminal, docs/benchmarks.md and benchmarks/results.json."""
+"""Reports results: a table on the terminal, docs/benchmarks.md, benchmarks/results.json, README."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from typing import Any
 
 from rich.table import Table
 
+from benchmarks import readme
 from benchmarks.figures import Figure
-from benchmarks.measure import Bound, Comparison, Result, geometric_mean
+from benchmarks.measure import ROOT, Bound, Comparison, Result, geometric_mean
 from benchmarks.whole_scripts import (
     EACH_TARGET,
     MEAN_TARGET,
@@ -290,6 +291,8 @@ def write(
     text: Path,
     data: Path,
 ) -> None:
+    results = as_json(outcomes, library, scripts)
     text.parent.mkdir(parents=True, exist_ok=True)
     text.write_text(markdown(outcomes, library, scripts), encoding="utf-8")
-    data.write_text(json.dumps(as_json(outcomes, library, scripts), indent=1) + "\n")
+    data.write_text(json.dumps(results, indent=1) + "\n")
+    readme.fill(ROOT / "README.md", results)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import maxjax
-from benchmarks import compiling, models, whole_scripts
+from benchmarks import compiling, models, readme, whole_scripts
 from benchmarks.agreement import disagreement
 from benchmarks.calls import CALLS
 from benchmarks.figures import FIGURES, Figure
@@ -133,6 +133,37 @@ def test_the_reports_tell_a_figure_that_failed():
     assert "no: no such function" in text
     data = as_json(figures, "maxjax")["figures"]
     assert data["a"]["met"] and data["b"]["error"] == "no such function"
+
+
+def test_the_readme_shows_what_was_measured():
+    results: list[tuple[Figure, Result | str]] = [
+        (Figure("start", "a start", 1.0, not_run), Result([comparison([0.5, 0.6, 0.7])])),
+        (Figure("eager", "an operation", 1.0, not_run), Result([comparison([0.5])])),
+        (Figure("scan", "a scan", 1.0, not_run), "no such function"),
+        (Figure("pack", "the pack", None, not_run), Result(bounds=[Bound("all", 62.4, 99.0, "s")])),
+    ]
+    quiet, busy = ScriptReport(4.0, 1.7, False), ScriptReport(4.0, 2.5, True)
+    first, second = SCRIPTS["nbody"], SCRIPTS["kmeans"]
+    measured = ScriptResult([(3, 3)], *(comparison([each]) for each in (0.5, 2.0, 0.25)))
+    quiet.outcomes += [(first, measured), (second, "crashed")]
+    busy.outcomes += [(first, measured), (second, measured)]
+    around = f"# Title\n{readme.BEGIN}old\n{readme.END}rest\n"
+    data = json.loads(json.dumps(as_json(results, "maxjax", [quiet, busy])))
+    text = readme.filled(around, data)
+    assert text.startswith(f"# Title\n{readme.BEGIN}Whole scripts") and text.endswith("rest\n")
+    for line in (
+        "| N-body, 500 bodies | 0.50 | 2.00 | 0.25 | 0.50 | 2.00 | 0.25 |",
+        "| k-means | not measured | not measured | not measured | 0.50 | 2.00 | 0.25 |",
+        "| process start to the first result | 0.60 |",
+        "| eager operations on 100 elements, geometric mean | 0.50 (`x`: 0.50) |",
+        "| a scan of 1,000 small steps, interpreted; JAX compiled | not measured |",
+        "| the kernel pack, once a machine | 62 s |",
+    ):
+        assert f"\n{line}\n" in text
+    assert "4 s each (load 1.7" in text
+    assert readme.filled(text, data) == text
+    with pytest.raises(ValueError, match="no place for figures"):
+        readme.filled("# Title\n", data)
 
 
 def test_a_figure_is_met_if_all_of_it_is():

@@ -95,36 +95,11 @@ def leaf_names(tree: Any, positional: Callable[[int], str],
       positional: names the argument at a position of ``args``.
       keyword: names the argument of a key of ``kwargs``.
     """
-    places = [_Place(number) for number in range(tree.num_leaves)]
-    try:
-        with warnings.catch_warnings():     # a constructor's, which the user has not called
-            warnings.simplefilter("ignore")
-            args, kwargs = pytree.unflatten(tree, places)
-    except Exception:      # a class of the user's that takes nothing but arrays
-        return _leaf_names_by_position(tree, positional, keyword)
-    result: list[str] = [""] * tree.num_leaves
+    with warnings.catch_warnings():     # a constructor's, which the user has not called
+        warnings.simplefilter("ignore")
+        args, kwargs = pytree.numbered(tree)
     named = [*((positional(number), value) for number, value in enumerate(args)),
              *((keyword(name), value) for name, value in kwargs.items())]
-    for name, value in named:
-        for path, leaf in zip(*pytree.flatten_with_path(value)[:2], strict=True):
-            result[leaf.number] = name + pytree.path_string(path)
-    return result
-
-
-class _Place:
-    """Stands for a leaf in a pytree; no number, which a class might not take for an array."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, number: int):
-        self.number = number
-
-
-def _leaf_names_by_position(tree: Any, positional: Callable[[int], str],
-                            keyword: Callable[[str], str]) -> list[str]:
-    """The same, with what the structure itself says of paths."""
-    result = []
-    for group, name, *rest in pytree.canonical(tree).paths():
-        start = keyword(name) if group else positional(name)
-        result.append(start + "".join(f"[{entry!r}]" for entry in rest))
-    return result
+    # In the order of the leaves, which a constructor may have made something else of.
+    return [name + pytree.path_string(path)
+            for name, value in named for path in pytree.flatten_with_path(value)[0]]

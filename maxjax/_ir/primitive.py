@@ -368,12 +368,28 @@ def op_spec(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
     if not primitive.cacheable:
         return OpSpec(primitive, in_avals, params)
     key = (primitive, in_avals, tuple(params.items())) if params else (primitive, in_avals)
-    spec = _specs.get(key)
+    try:
+        spec = _specs.get(key)
+    except TypeError:
+        _check_hashable(primitive, params)
+        raise
     if spec is None:
         if len(_specs) >= _SPEC_LIMIT:
             _specs.clear()
         spec = _specs[key] = OpSpec(primitive, in_avals, params)
     return spec
+
+
+def _check_hashable(primitive: Primitive, params: Params) -> None:
+    """Raises TypeError if a parameter cannot be part of a key."""
+    for name, value in params.items():
+        try:
+            hash(value)
+        except TypeError as error:
+            raise TypeError(
+                "As of JAX v0.7, parameters to jaxpr equations must have __hash__ and __eq__ "
+                f"methods. In a call to primitive {primitive.name}, the value of parameter {name} "
+                f"was not hashable: {value}") from error
 
 
 def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],

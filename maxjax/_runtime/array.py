@@ -206,12 +206,11 @@ class ArrayImpl(Array):
                 "to_dlpack can only pack a dlpack tensor from an array on a singular device, but "
                 f"an array with a Sharding over {count} devices was provided.")
         value = self.row_major()
-        if copy:
-            value = np.array(value)
         # Before DLPack 1.0 nothing tells the other library that it may not write.
-        if max_version is None or tuple(max_version) < (1, 0):
-            return value.copy().__dlpack__()
-        return read_only(value).__dlpack__(max_version=max_version)
+        old = max_version is None or tuple(max_version) < (1, 0)
+        if copy or old:
+            value = value.copy()
+        return value.__dlpack__() if old else read_only(value).__dlpack__(max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)

@@ -55,14 +55,12 @@ class Client:
         return 0
 
 
+@dataclasses.dataclass(frozen=True, repr=False, slots=True)
 class Memory:
     """A memory of a device. On the CPU all of a device's are the same."""
 
-    __slots__ = ("_device", "_number")
-
-    def __init__(self, device: Device, number: int):
-        self._device = device
-        self._number = number
+    _device: Device
+    _number: int
 
     @property
     def kind(self) -> str:
@@ -82,13 +80,6 @@ class Memory:
     @property
     def _id(self) -> int:
         return self._device.id * len(MEMORY_KINDS) + self._number
-
-    def __eq__(self, other: object) -> bool:
-        return (isinstance(other, Memory) and self._device is other._device
-                and self._number == other._number)
-
-    def __hash__(self) -> int:
-        return hash((self._device, self._number))
 
     def __repr__(self) -> str:
         kind = f"{self.platform}_device" if self.kind == "device" else self.kind

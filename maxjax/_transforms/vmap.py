@@ -130,9 +130,8 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
                                    entry if outputs[number] is None else None))
         return pytree.unflatten(out_tree, results)
 
-    typed: Any = wraps(fun)(boundary(vmap_f))
+    typed: Any = wraps(fun)(boundary(vmap_f))     # as ``fun``, of arrays with one dimension more
     typed.__doc__ = vmap_doc(fun)
-         # as ``fun``, of arrays with one dimension more
     return typed
 
 

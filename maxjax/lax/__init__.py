@@ -12,6 +12,7 @@ from maxjax.lax._fft import *  # noqa: F403
 from maxjax.lax._generators import *  # noqa: F403
 from maxjax.lax._indexing import *  # noqa: F403
 from maxjax.lax._reductions import *  # noqa: F403
+from maxjax.lax._selection import *  # noqa: F403
 from maxjax.lax._shape import *  # noqa: F403
 from maxjax.lax._sorting import *  # noqa: F403
 from maxjax.lax._window import *  # noqa: F403

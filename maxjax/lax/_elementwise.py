@@ -48,7 +48,6 @@ from maxjax._primitives.arithmetic import (
 )
 from maxjax._primitives.comparison import (
     and_p,
-    clamp_p,
     clz_p,
     eq_p,
     eq_to_p,
@@ -63,7 +62,6 @@ from maxjax._primitives.comparison import (
     not_p,
     or_p,
     population_count_p,
-    select_n_p,
     shift_left_p,
     shift_right_arithmetic_p,
     shift_right_logical_p,
@@ -607,88 +605,12 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
         x, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
 
 
-# --- selection ------------------------------------------------------------------------------------
-
-
-def clamp(min: Any, x: Any, max: Any) -> Array:
-    """``x`` clipped to ``min`` and ``max``, scalars or arrays of its shape; NaN stays NaN.
-
-    Raises:
-      TypeError: dtypes or shapes differ.
-
-    >>> lax.clamp(0., jnp.array([-1., 0.5, jnp.nan]), 1.)
-    Array([0. , 0.5, nan], dtype=float32)
-    """
-    primitive = comparison.clamp_p
-    low, x, high = [as_operand(value, "clamp", i) for i, value in enumerate((min, x, max))]
-    avals = (low.aval, x.aval, high.aval)
-    check_accepted(primitive, avals)
-    if not avals[0].dtype == avals[1].dtype == avals[2].dtype:
-        raise same_dtypes_error("clamp", avals)
-    shape = x.aval.shape
-    for name, edge in (("min", low), ("max", high)):
-        if edge.shape and edge.shape != shape:
-            raise TypeError(
-                f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got "
-                f"{name}.shape={edge.shape}, operand.shape={shape}.")
-    return primitive.bind(low, x, high)
-
-
-def select_n(which: Any, *cases: Any) -> Array:
-    """Selects each element from the case that ``which`` names.
-
-    Args:
-      which: booleans (two cases) or integers; a scalar, or of the cases' shape.
-      cases: arrays of one shape and dtype.
-
-    Raises:
-      TypeError: shapes or dtypes differ, or ``which`` is neither boolean nor integer.
-      ValueError: there are no cases.
-
-    >>> lax.select_n(jnp.array([0, 2]), *(jnp.full(2, k) for k in range(3)))
-    Array([0, 2], dtype=int32, weak_type=True)
-    """
-    if not cases:
-        raise ValueError("select_n() must have at least one case")
-    which = as_operand(which, "select_n", 0)
-    values = [as_operand(case, "select_n", position) for position, case in enumerate(cases, 1)]
-    _check_select(which.aval, [value.aval for value in values])
-    return comparison.select_n_p.bind(which, *values)
-
-
-def _check_select(which: ShapedArray, cases: list[ShapedArray]) -> None:
-    first = cases[0]
-    if any(case.shape != first.shape for case in cases):
-        raise TypeError("select cases must have the same shapes, got "
-                        f"[{', '.join(str(case.shape) for case in cases)}].")
-    if any(case.dtype != first.dtype for case in cases):
-        raise same_dtypes_error("select", cases)
-    if which.dtype != dtypes.bool_ and not dtypes.is_integer(which.dtype):
-        raise TypeError(
-            f"select `which` must be boolean or integer type, got {which.dtype}.")
-    if which.dtype == dtypes.bool_ and len(cases) > 2:
-        raise TypeError("select with boolean `which` cannot have > 2 cases.")
-    if which.shape and which.shape != first.shape:
-        raise TypeError(
-            "select `which` must be scalar or have the same shape as cases, got `which` shape "
-            f"{which.shape} but case shape {first.shape}.")
-
-
-def select(pred: Any, on_true: Any, on_false: Any) -> Array:
-    """``on_true`` where ``pred``, otherwise ``on_false``; all of one shape, or ``pred`` a scalar.
-
-    >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
-    Array([1, 4], dtype=int32)
-    """
-    return select_n(pred, on_false, on_true)
-
-
 __all__ = [
     "AccuracyMode", "RoundingMethod", "Tolerance", "abs", "abs_p", "acos", "acos_p", "acosh",
     "acosh_p", "add", "add_p", "and_p", "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2",
     "atan2_p", "atan_p", "atanh", "atanh_p", "bessel_i0e", "bessel_i0e_p", "bessel_i1e",
     "bessel_i1e_p", "betainc", "bitcast_convert_type_p", "bitwise_and", "bitwise_not",
-    "bitwise_or", "bitwise_xor", "cbrt", "cbrt_p", "ceil", "ceil_p", "clamp", "clamp_p", "clz",
+    "bitwise_or", "bitwise_xor", "cbrt", "cbrt_p", "ceil", "ceil_p", "clz",
     "clz_p", "complex", "complex_p", "conj", "conj_p", "convert_element_type_p", "cos", "cos_p",
     "cosh", "cosh_p", "digamma", "digamma_p", "div", "div_p", "eq", "eq_p", "eq_to_p", "erf",
     "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "exp", "exp2", "exp2_p", "exp_p",
@@ -701,7 +623,7 @@ __all__ = [
     "polygamma_p", "population_count", "population_count_p", "pow", "pow_p",
     "random_gamma_grad", "real", "real_p", "reciprocal", "reduce_precision",
     "reduce_precision_p", "regularized_incomplete_beta_p", "rem", "rem_p", "round", "round_p",
-    "rsqrt", "rsqrt_p", "select", "select_n", "select_n_p", "shift_left", "shift_left_p",
+    "rsqrt", "rsqrt_p", "shift_left", "shift_left_p",
     "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical",
     "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh", "sinh_p", "sqrt",
     "sqrt_p", "square", "square_p", "stop_gradient_p", "sub", "sub_p", "tan", "tan_p", "tanh",

@@ -78,8 +78,6 @@ def nan_to_num(x: Any, nan: Any, above: Any, below: Any) -> Any:
     finite = np.isfinite(x)
     if finite.all():
         return x
-    if not x.ndim:
-        return np.asarray(nan if np.isnan(x) else above if x > 0 else below)
     result = np.array(x)
     odd = np.nonzero(~finite)
     kind = x[odd]

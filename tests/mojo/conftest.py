@@ -1,4 +1,4 @@
-"""Fixtures of the tests that build libraries."""
+"""Fixtures of the tests that build libraries, and of those that call native functions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from maxjax._base import native
+from maxjax._base.config import compile_mode
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.store import KernelStore
+from maxjax._runtime.native_functions import functions as installed
 from tests.mojo.fake_compiler import SOURCES, Compiler, apply
+from tests.mojo.native_calls import Calls
 from tests.support import mojo_programs
 
 
@@ -47,3 +51,30 @@ def nearly_complete(cache, prepared) -> None:
         output = cache.incoming(".so")
         shutil.copy(prepared, output)
         assert cache.store(unit.key, output, suffix=".so") is not None
+
+
+@pytest.fixture
+def restored():
+    yield
+    native.install(installed)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Calls:
+    return Calls()
+
+
+@pytest.fixture
+def calls(provider, monkeypatch, restored):
+    """Native functions from the first element on, and from there on threads."""
+    monkeypatch.setattr(native, "FEWEST", 1)
+    monkeypatch.setattr(native, "COLUMNS", 2)
+    monkeypatch.setattr(native, "WIDE_COLUMNS", 2)
+    monkeypatch.setattr(native, "SET_WIDTHS", range(2, 100))
+    monkeypatch.setattr(native, "LEAST", {
+        kind: dict.fromkeys(table, 0) for kind, table in native.LEAST.items()})
+    monkeypatch.setattr(native, "PARALLEL", 1000)
+    provider.names.clear()
+    native.install(provider)
+    with compile_mode("auto"):
+        yield provider.names

@@ -13,7 +13,7 @@ from maxjax._base.config import compile_mode
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.native_functions import NativeFunctions
-from tests.mojo.test_pack import address, library
+from tests.mojo.pack_calls import address, library
 
 FILES = {"sort": "ordering", "argsort": "ordering", "argmax": "ordering", "argmin": "ordering",
          "scatter": "indexing", "matmul": "matmul", "copy": "movement",

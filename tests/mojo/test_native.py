@@ -5,13 +5,6 @@ The thresholds are lowered, so that small operands of every kind take the native
 
 from __future__ import annotations
 
-import itertools
-import os
-import subprocess
-import sys
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -23,18 +16,14 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
 from maxjax._base import native
-from maxjax._base.config import compile_mode, config
+from maxjax._base.config import compile_mode
 from maxjax._ir.primitive import op_spec, registry
 from maxjax._ir.types import ShapedArray
 from maxjax._max.elementwise_kernels import pack_kernels
-from maxjax._max.mojo import crew
 from maxjax._primitives import (
     comparison,
     cumulative,
     indexing,
-    linalg_factors,
-    linalg_solve,
-    linalg_spectral,
     random_bits,
     reduction,
     rows,
@@ -42,13 +31,9 @@ from maxjax._primitives import (
 )
 from maxjax._primitives.contraction import dot_general_p, integer_matmul
 from maxjax._primitives.layout import reshape_p
-from maxjax._runtime.native_functions import NativeFunctions
-from maxjax._runtime.native_functions import functions as installed
 from tests.mojo.native_calls import (
     FLOATS,
     INTEGERS,
-    BuiltPack,
-    Calls,
     arrangements,
     both,
     close,
@@ -63,36 +48,6 @@ UNARY, PAIRS = ({kernel.name: registry[kernel.name] for kernel in pack_kernels()
                  if kernel.operands == count} for count in (1, 2))
 ACCURACY = {name: row.kernel for row in TABLE for name in row.primitives
             if row.kernel is not None}
-
-
-@pytest.fixture
-def restored():
-    yield
-    native.install(installed)
-
-
-@pytest.fixture(scope="module")
-def provider() -> Calls:
-    return Calls()
-
-
-@pytest.fixture
-def calls(provider, monkeypatch, restored):
-    """Native functions from the first element on, and from there on threads."""
-    monkeypatch.setattr(native, "FEWEST", 1)
-    monkeypatch.setattr(native, "COLUMNS", 2)
-    monkeypatch.setattr(native, "WIDE_COLUMNS", 2)
-    monkeypatch.setattr(native, "SET_WIDTHS", range(2, 100))
-    monkeypatch.setattr(native, "LEAST", {
-        kind: dict.fromkeys(table, 0) for kind, table in native.LEAST.items()})
-    monkeypatch.setattr(native, "PARALLEL", 1000)
-    provider.names.clear()
-    native.install(provider)
-    with compile_mode("auto"):
-        yield provider.names
-
-
-# --- each primitive -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["bool", *INTEGERS, *FLOATS])
@@ -399,118 +354,6 @@ def tuple_of_same(ours: Any, theirs: Any) -> None:
     same(tuple(map(np.asarray, ours)), tuple(map(np.asarray, theirs)))
 
 
-def matrices(name: str, *shape: int) -> np.ndarray:
-    random = np.random.default_rng(shape)
-    x = random.standard_normal(shape)
-    if name.startswith("complex"):
-        x = x + 1j * random.standard_normal(shape)
-    return x.astype(name)
-
-
-def definite(name: str, *shape: int) -> np.ndarray:
-    x = matrices(name, *shape)
-    return x @ x.conj().swapaxes(-1, -2) + 2 * np.eye(shape[-1], dtype=name)
-
-
-def close_matrices(ours: Any, theirs: Any) -> None:
-    if isinstance(theirs, (list, tuple)):
-        for a, b in zip(ours, theirs, strict=True):
-            close_matrices(a, b)
-        return
-    assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
-    bound = 2000 * np.finfo(ours.dtype).eps if ours.dtype.kind in "fc" else 0
-    np.testing.assert_allclose(ours, theirs, rtol=bound, atol=bound)
-
-
-def magnitudes(ours: Any, theirs: Any) -> None:
-    """Of vectors whose phases are free."""
-    close_matrices([np.abs(x) for x in ours], [np.abs(x) for x in theirs])
-
-
-LINALG_DTYPES = ("float32", "float64", "complex64", "complex128")
-
-
-@pytest.mark.parametrize("name", LINALG_DTYPES)
-@pytest.mark.parametrize("size", (1, 4, 9, 40))
-def test_factorizations(calls, name, size):
-    """Stacks of matrices, some of which have no factors, in every layout."""
-    for shape in ((2, 3, size, size), (70, size, size + 1), (5, size + 2, size)):
-        for x in arrangements(matrices(name, *shape)):
-            both(linalg_factors.lu_p, [x], close_matrices)
-            both(linalg_factors.geqrf_p, [x], close_matrices)
-            for full in (False, True):
-                both(linalg_factors.qr_p, [x], close_matrices, full_matrices=full,
-                     pivoting=False, use_magma=None)
-    x = definite(name, 70, size, size)
-    both(linalg_factors.cholesky_p, [x], close_matrices)
-    x[3], x[7, 0, 0] = -x[3], np.nan
-    x[9] = 0
-    both(linalg_factors.cholesky_p, [x], close_matrices)
-    both(linalg_factors.lu_p, [x[8:12]], close_matrices)
-    bits = np.dtype(name).itemsize * 8
-    assert set(calls) == {f"{kind}_{bits}" for kind in ("getrf", "geqrf", "orgqr", "potrf")}
-
-
-@pytest.mark.parametrize("name", LINALG_DTYPES)
-@pytest.mark.parametrize("size", (1, 4, 20))
-def test_systems(calls, name, size):
-    a = definite(name, 70, size, size) / size
-    for columns in (1, 3, 20):
-        b = matrices(name, 70, size, columns)
-        both(linalg_solve.solve_p, [a, b], close_matrices)
-        for x in (a, np.asfortranarray(a)):
-            for left, lower, transpose, conjugate, unit in itertools.product((False, True),
-                                                                              repeat=5):
-                both(linalg_solve.triangular_solve_p, [x, b if left else b.swapaxes(1, 2)],
-                     close_matrices, left_side=left, lower=lower, transpose_a=transpose,
-                     conjugate_a=conjugate, unit_diagonal=unit)
-    # Singular matrices divide by zero.
-    a[1] = 0
-    with np.errstate(all="ignore"):
-        ours = op_spec(linalg_solve.solve_p, tuple(
-            ShapedArray(x.shape, x.dtype) for x in (a, b)), {}).run(a, b)
-    assert not np.isfinite(ours[1]).any() and np.isfinite(ours[2:]).all()
-    bits = np.dtype(name).itemsize * 8
-    assert set(calls) == {f"trsm_{bits}", f"getrs_{bits}"}
-
-
-@pytest.mark.parametrize("name", LINALG_DTYPES)
-@pytest.mark.parametrize("size", (1, 4, 30))
-def test_spectra(calls, name, size):
-    x = definite(name, 8, size, size) * np.arange(1, size + 1).astype(name)[:, None]
-    x = x + x.conj().swapaxes(1, 2)
-    for lower in (False, True):
-        both(linalg_spectral.eigh_p, [x], magnitudes, lower=lower, sort_eigenvalues=True,
-             subset_by_index=None, algorithm=None)
-    for shape in ((8, size, size), (2, 3, size + 2, size), (5, size, size + 1)):
-        for full, vectors in ((False, True), (True, True), (False, False)):
-            a = matrices(name, *shape)
-            both(linalg_spectral.svd_p, [a], magnitudes if not full else compare_values,
-                 full_matrices=full, compute_uv=vectors, subset_by_index=None, algorithm=None)
-    bad = x.copy()
-    bad[2] = np.nan
-    values = both(linalg_spectral.svd_p, [bad], close_matrices, full_matrices=False,
-                  compute_uv=False, subset_by_index=None, algorithm=None)[0]
-    assert np.isnan(values[2]).all() and np.isfinite(values[3]).all()
-    bits = np.dtype(name).itemsize * 8
-    assert set(calls) == {f"{kind}_{bits}" for kind in ("syevd", "gesdd", "gesdd_values")}
-
-
-def compare_values(ours: Any, theirs: Any) -> None:
-    """Singular values; beyond as many, vectors are any of those that are left."""
-    close_matrices(ours[0], theirs[0])
-    for x in ours[1:]:
-        product = x @ x.conj().swapaxes(-1, -2)
-        close_matrices(product, np.broadcast_to(
-            np.eye(product.shape[-1], dtype=x.dtype), product.shape).copy())
-
-
-def test_single_matrices_stay_with_scipy(calls):
-    x = matrices("float32", 1, 40, 40)
-    both(linalg_factors.lu_p, [x])
-    assert not calls
-
-
 def test_empty_and_single_elements(calls):
     for shape in ((0,), (0, 4), (4, 0), (1,), (1, 1)):
         for name in ("int8", "float16", "int32"):
@@ -531,203 +374,6 @@ def test_empty_and_single_elements(calls):
     for count in (0, 1):
         both(rows.scatter_rows_p, [values("int8", (3, 2)), np.zeros(count, np.int32),
                                    values("int8", (count, 2))], kind="add")
-
-
-# --- when they are used ---------------------------------------------------------------------------
-
-
-def big(size: int = 5000) -> np.ndarray:
-    return values("int8", size)
-
-
-def sort(x: np.ndarray) -> np.ndarray:
-    return op_spec(sorting.sort_p, (ShapedArray(x.shape, x.dtype),), {
-        "dimension": 0, "is_stable": True, "num_keys": 1}).run(x)[0]
-
-
-def test_thresholds(provider, restored):
-    provider.names.clear()
-    native.install(provider)
-    least = native.LEAST["sort"][np.dtype(np.int8)]
-    with compile_mode("auto"):
-        sort(big(least - 1))
-        assert provider.names == []
-        sort(big(least))
-        assert provider.names == ["sort_int8"]
-    for table in native.LEAST.values():
-        assert min(table.values(), default=native.FEWEST) >= native.FEWEST
-
-
-def test_options(calls):
-    x = big()
-    with compile_mode("never"):
-        sort(x)
-    assert calls == []
-    config.update("check_tiers", True)
-    try:
-        sort(x)         # the reference of the comparison
-        assert calls == []
-    finally:
-        config.update("check_tiers", False)
-    sort(x)
-    assert calls == ["sort_int8"]
-    # An option that one thread sets for itself does not affect another.
-    with compile_mode("never"), ThreadPoolExecutor(1) as other:
-        def elsewhere() -> None:
-            with compile_mode("auto"):
-                sort(x)
-        other.submit(elsewhere).result()
-        assert len(calls) == 2
-        sort(x)
-        assert len(calls) == 2
-
-
-def test_no_provider(restored):
-    native.install(None)
-    with compile_mode("auto"):
-        same(sort(big()), np.sort(big()))
-
-
-def test_provider_that_fails(restored):
-    asked = []
-
-    def failing(name: str) -> None:
-        asked.append(name)
-        raise OSError("the disk is gone")
-
-    native.install(failing)
-    with compile_mode("auto"):
-        for _ in range(3):
-            same(sort(big()), np.sort(big()))
-    assert asked == ["sort_int8"]
-
-
-def test_nobody_waits_for_the_pack(restored):
-    """The pack is opened in the background; missing functions are not searched again at once."""
-    looks, go = [], threading.Event()
-
-    class Slow:
-        def address(self, name: str) -> int | None:
-            looks.append(name)
-            assert go.wait(30)
-            return BuiltPack().address(name) if name == "sort_int8" else None
-
-    functions = NativeFunctions(Slow)
-    native.install(functions)
-    with compile_mode("auto"):
-        for _ in range(3):
-            same(sort(big()), np.sort(big()))
-        go.set()
-        functions._loading.join(30)
-        assert looks == ["sort_int8"]
-        assert native.find("sort", np.dtype(np.int8), 5000) is not None
-        same(sort(big()), np.sort(big()))
-        for _ in range(3):
-            assert native.find("sort", np.dtype(np.int16), 5000) is None
-            functions._loading.join(30)
-        assert looks == ["sort_int8", "sort_int16"]
-
-
-def test_pack_that_cannot_be_opened(restored):
-    def broken() -> Any:
-        raise RuntimeError("no pack")
-
-    functions = NativeFunctions(broken)
-    native.install(functions)
-    with compile_mode("auto"):
-        same(sort(big()), np.sort(big()))
-        functions._loading.join(30)
-        same(sort(big()), np.sort(big()))
-
-
-def test_threads_are_for_large_operands_alone(monkeypatch):
-    monkeypatch.setattr(crew, "cores", lambda: 4)
-    started = []
-    monkeypatch.setattr(crew, "start", lambda pack: started.append(pack))
-    functions = NativeFunctions(BuiltPack)
-    assert functions.load("sort_int8")
-    x = big(1 << 20)
-    out = np.empty_like(x)
-    functions("sort_int8")((x[:5000], out[:5000]), (1, 5000), 5000)
-    assert not started
-    functions("sort_int8")((x, out), (1, x.size), x.size)
-    assert len(started) == 1 and functions.threads() == 4
-    same(out, np.sort(x))
-
-
-def test_many_threads(calls):
-    x = values("float16", (300, 50))
-    sums = np.add.accumulate(x.astype(np.float32), 0).astype(x.dtype)
-    expected = np.sort(x, axis=0, kind="stable"), sums
-
-    def work(_: int) -> None:
-        with compile_mode("auto"):
-            for _ in range(20):
-                same(sort(x), expected[0])
-                close(cumulative.cumsum_p.evaluate(x, axis=0, reverse=False), expected[1])
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(8)))
-    assert len(calls) == 8 * 20 * 2
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_after_a_fork(calls):
-    """The crew stayed behind, and the child has one of its own."""
-    x = big(1 << 20)
-    expected = np.sort(x)
-    same(sort(x), expected)
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            calls.clear()
-            before = crew._cell[0]
-            right = np.array_equal(sort(x), expected) and calls == ["sort_int8"]
-            status = 0 if right and not before and (crew._cell[0] or crew.cores() == 1) else 2
-        finally:
-            os._exit(status)
-    deadline = time.monotonic() + 60
-    done, status = os.waitpid(child, os.WNOHANG)
-    while not done and time.monotonic() < deadline:
-        time.sleep(0.05)
-        done, status = os.waitpid(child, os.WNOHANG)
-    if not done:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-    assert done and status == 0
-
-
-def test_finding_is_cheap(provider, restored):
-    """Far below a microsecond, so that it is negligible."""
-    native.install(provider)
-    kind = np.dtype(np.int8)
-
-    def nanoseconds(size: int) -> float:
-        best = float("inf")
-        for _ in range(50):
-            start = time.perf_counter_ns()
-            for _ in range(200):
-                native.find("sort", kind, size)
-            best = min(best, (time.perf_counter_ns() - start) / 200)
-        return best
-
-    with compile_mode("auto"):
-        assert native.find("sort", kind, 1 << 20) is not None
-        assert nanoseconds(1 << 20) < 1500
-        assert nanoseconds(10) < 1000
-
-
-def test_import_looks_at_nothing():
-    """Importing maxjax and small operands open no pack and do not import MAX."""
-    program = ("import sys, maxjax, maxjax.numpy as jnp\n"
-               "from maxjax._runtime.native_functions import functions\n"
-               "print(jnp.sort(jnp.arange(50))[:2])\n"
-               "assert functions._loading is None and not functions._addresses\n"
-               "assert not any(name == 'max' or name.startswith('max.') for name in sys.modules)")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                          env={**os.environ, "MAXJAX_COMPILE": "auto"})
-    assert done.returncode == 0, done.stderr
 
 
 def test_isclose(calls):

@@ -332,12 +332,12 @@ def map_access(access: Access, index_map: IndexMap, rank: int) -> Access:
     return Access(offset, tuple(strides))
 
 
-@functools.lru_cache(maxsize=4096)
 def is_copy(node: Node) -> bool:
     """Whether a call only copies elements from where strides say."""
     return isinstance(node, Call) and node.strided and node.function.startswith("copy_")
 
 
+@functools.lru_cache(maxsize=4096)
 def reshape_access(access: Access, old: tuple[int, ...], new: tuple[int, ...]) -> Access | None:
     """The same memory in another shape, if strides can express it."""
     if 0 in old:

@@ -28,6 +28,7 @@ from maxjax._base.lazy import import_module as _import_module
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import explain_missing_names as _explain_missing_names
 from maxjax._base.source import scopes as _scopes
+from maxjax._base.tracebacks import shorten_uncaught as _shorten_uncaught
 from maxjax._higher_order import control as _control
 from maxjax._higher_order import entries as _entries
 from maxjax._higher_order.api import eval_shape as eval_shape
@@ -321,3 +322,5 @@ if not TYPE_CHECKING:
 for _module in (numpy, lax, tree, tree_util, typing):
     if "__getattr__" not in vars(_module):
         _explain_missing_names(_module.__name__)
+
+_shorten_uncaught()

@@ -22,12 +22,15 @@ def results_path(folder: Path, library: str, suite: str) -> Path:
 def compared(folder: Path, suite: str) -> list[Result]:
     """maxjax's results, where what does not pass on JAX is no failure.
 
-    A test that JAX passes and that maxjax skips or does not reach has failed.
+    A test that JAX passes and that maxjax skips or does not reach has failed. Of a suite that was
+    not run on both there is nothing to say.
     """
     theirs = {result.name: result for result in records.results_of(
         results_path(folder, "jax", suite))}
     ours = {result.name: result for result in records.results_of(
         results_path(folder, "maxjax", suite))}
+    if not theirs or not ours:
+        return []
     found = []
     for name, result in ours.items():
         on_jax = theirs[name].outcome if name in theirs else "absent"
@@ -37,11 +40,9 @@ def compared(folder: Path, suite: str) -> list[Result]:
             result = dataclasses.replace(result, outcome="failed",
                                          error="skipped, and passes on JAX")
         found.append(result)
-    if ours:
-        found += [Result(suite, name, "failed", "not run, and passes on JAX")
-                  for name, result in theirs.items()
-                  if result.outcome == "passed" and name not in ours]
-    return found
+    return found + [Result(suite, name, "failed", "not run, and passes on JAX")
+                    for name, result in theirs.items()
+                    if result.outcome == "passed" and name not in ours]
 
 
 def seconds(folder: Path, suite: str) -> tuple[float, float]:

@@ -49,7 +49,6 @@ SUITES = {suite.name: suite for suite in (
     Suite("chex", "chex", ("chex",), by_file=True),
     Suite("tree-math", "tree-math", ("tree_math",)),
     Suite("einops", "einops", ("einops/tests",), environment={"EINOPS_TEST_BACKENDS": "numpy,jax"}),
-    Suite("jaxopt", "jaxopt", ("jaxopt",)),
     Suite("mctx", "mctx", ("mctx",)),
     Suite("haiku", "dm-haiku", ("haiku",)),
     Suite("distrax", "distrax", ("distrax",)),
@@ -63,7 +62,7 @@ SUITES = {suite.name: suite for suite in (
 )}
 
 # Libraries whose source distributions have no tests, or none but helpers for their own.
-WITHOUT_TESTS = ("equinox", "diffrax", "lineax", "optimistix")
+WITHOUT_TESTS = ("jaxopt", "equinox", "diffrax", "lineax", "optimistix")
 
 
 def source_of(suite: Suite) -> Path:

@@ -147,9 +147,6 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         # Text is never in colour: what False asks for.
         "jax_pprint_use_color": _Accepted(True, suffices=(False,)),
         "jax_send_traceback_to_runtime": RuntimeTracebackMode.OFF,
-        # The frames of maxjax stay in tracebacks: what "off" asks for.
-        "jax_traceback_filtering": _Accepted("auto", one_of((
-            "off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")), ("off",)),
         "jax_tracer_error_num_traceback_frames": _Flag(5, INTEGER)},
 }
 

@@ -40,7 +40,7 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
       initialization_timeout: seconds within which all processes must have come.
 
     The other arguments have no effect: each collective notices processes that are missing, within
-    ``maxjax_collective_timeout`` seconds.
+    ``collective_timeout`` seconds.
 
     Raises:
       ValueError: an argument is missing or out of range.

@@ -20,7 +20,12 @@ from maxjax._higher_order.dynamic import DynamicDims
 from maxjax._higher_order.entries import Entry, EntryCache
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.jit_refs import traced_argument, used_refs
-from maxjax._higher_order.jit_sharded import Chosen, Shardings, constrained_results
+from maxjax._higher_order.jit_sharded import (
+    Chosen,
+    Shardings,
+    constrained_results,
+    with_new_values,
+)
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._higher_order.shape_struct import abstract_leaf
 from maxjax._higher_order.stages import Lowered, Traced, argument_place
@@ -35,7 +40,7 @@ from maxjax._higher_order.static_arguments import (
 from maxjax._higher_order.target import Target
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.refs import Ref, RefsTouched, RefUse, read, write_back
+from maxjax._ir.refs import Ref, RefUse, read, write_back
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.symbolic import scope_of
@@ -120,8 +125,6 @@ class PjitFunction:
     def trace(self, *args: PyTree, **kwargs: PyTree) -> Traced:
         """Traces the function for arguments of which only the types matter."""
         entry, leaves, tree, static = self._trace_abstract(args, kwargs)
-        if entry.closed.refs and self._shardings is not None:
-            raise RefsTouched("jit with shardings", entry.closed.refs)
         given: Chosen = ([None] * len(leaves) if self._shardings is None
                          else self._shardings.of_arguments(tree, static))
         return Traced(self, entry, tree, static, [
@@ -193,8 +196,11 @@ class PjitFunction:
         return pytree.unflatten(entry.out_tree, results)
 
     def _call_with_refs(self, entry: Entry, operands: list[Any], tree: PyTreeSpec,
-                        static: Static | None) -> Any:
-        """Calls with the values of references as further arguments, and writes the new ones."""
+                        static: Static | None, outs: Chosen | None = None) -> Any:
+        """Calls with the values of references as further arguments, and writes the new ones.
+
+        ``outs`` are the shardings asked for the function's own results.
+        """
         runtime = installed.runtime
         at_base = context.trace is runtime
         closed = entry.closed
@@ -206,9 +212,13 @@ class PjitFunction:
                 closed.jaxpr, closed.consts, *entry.captured, *arguments)
         elif at_base and not any(isinstance(x, Tracer) for x in (*entry.captured, *arguments)):
             entry.warn_of_donations()
-            results = runtime.call(closed, arguments, entry.donated)
+            results = runtime.call(closed, arguments, entry.donated,
+                                   out_shardings=with_new_values(outs, closed))
         else:
             results = jit_p.bind(*entry.captured, *arguments, jaxpr=closed, name=self._name)
+            asked = with_new_values(outs, closed)
+            if asked is not None:
+                results = constrained_results(results, asked)
         uses = [RefUse(ref, use.operation) for ref, use in zip(refs, closed.refs, strict=True)]
         return pytree.unflatten(entry.out_tree, write_back(uses, results))
 
@@ -216,9 +226,9 @@ class PjitFunction:
         """Calls with the shardings that arguments and results are asked to have."""
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
-        operands, entry, outs = self._prepared(args, kwargs)
-        if entry.closed.refs:
-            raise RefsTouched("jit with shardings", entry.closed.refs)
+        operands, entry, outs, tree, static = self._prepared(args, kwargs)
+        if entry.closed.refs or any(x.__class__ is Ref for x in operands):
+            return self._call_with_refs(entry, operands, tree, static, outs)
         if context.trace is installed.runtime and not [
                 x for x in (*entry.captured, *operands) if isinstance(x, Tracer)]:
             entry.warn_of_donations()
@@ -230,16 +240,19 @@ class PjitFunction:
         return entry.out_tree.unflatten(results)
 
     def _prepared(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
-            list[Any], Entry, Any]:
-        """The operands with the shardings asked for, the entry, and the shardings asked for the
-        results: None where nothing is."""
+            list[Any], Entry, Any, PyTreeSpec, Static | None]:
+        """The operands with the shardings asked for, the entry, the shardings asked for the
+        results (None where nothing is), the operands' tree, and the static arguments."""
         if self._shardings is None:
             leaves, tree, static = self._flatten(args, kwargs)
             operands = [installed.runtime.operand(leaf) for leaf in leaves]
         else:
             operands, tree, static = self._shardings.operands(self, args, kwargs)
-        entry = self._entry(tuple([x.aval for x in operands]), tree, static)
-        return operands, entry, self._result_shardings(entry)
+        at_base = context.trace is installed.runtime
+        # As in _call_slowly.
+        avals = tuple([x if x.__class__ is Ref and not at_base else x.aval for x in operands])
+        entry = self._entry(avals, tree, static)
+        return operands, entry, self._result_shardings(entry), tree, static
 
     def _result_shardings(self, entry: Entry) -> Chosen | None:
         """What ``out_shardings`` or ``device`` asks for."""

@@ -14,6 +14,7 @@ from maxjax._base import config, monitoring, pytree, spans
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names, positional_names, signature_of
 from maxjax._base.source import function_location
+from maxjax._base.tracebacks import boundary, is_boundary, shorten
 from maxjax._higher_order.cache_misses import explain
 from maxjax._higher_order.constants import hoist_tracers, warn_of_constants
 from maxjax._higher_order.dynamic import DynamicDims
@@ -81,47 +82,57 @@ class PjitFunction:
         self._plain = self._simple and shardings is None
         self._name = getattr(function, "__name__", type(function).__name__)
 
+    @is_boundary
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
-        runtime = installed.runtime
-        at_base = context.trace is runtime
-        if self._plain and not kwargs and at_base:
-            # Arrays and nothing else: no pytrees to flatten.
-            types = runtime.array_types(args)
-            if types is not None:
-                entry = self._entries.by_types.get((types, config.trace_state()))
-                if entry is not None:
-                    results = runtime.call(entry.closed, args, entry.donated)
-                    return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
-        if self._shardings is not None:
-            return self._call_sharded(args, kwargs)
-        if self._simple:
-            leaves, tree = pytree.flatten((args, kwargs))
-            static: Static | None = None
-        else:
-            leaves, tree, static = split(self._static, args, kwargs)
-        if at_base:
-            avals = runtime.signature(leaves)
-            if avals is not None:
-                entry = self._entries.by_signature.get((tree, avals, static, config.trace_state()))
-                if entry is not None and not entry.touches_refs:
-                    try:
-                        results = runtime.call(entry.closed, leaves, entry.donated)
-                    except OverflowError:      # a Python int too large: its path is named below
-                        pass
-                    else:
-                        if self._plain and not kwargs and runtime.array_types(args) is not None:
-                            self._entries.by_types[avals, config.trace_state()] = entry
-                        return entry.out_tree.unflatten(results)
-        return self._call_slowly(leaves, tree, static, args, kwargs)
+        try:
+            runtime = installed.runtime
+            at_base = context.trace is runtime
+            if self._plain and not kwargs and at_base:
+                # Arrays and nothing else: no pytrees to flatten.
+                types = runtime.array_types(args)
+                if types is not None:
+                    entry = self._entries.by_types.get((types, config.trace_state()))
+                    if entry is not None:
+                        results = runtime.call(entry.closed, args, entry.donated)
+                        return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
+            if self._shardings is not None:
+                return self._call_sharded(args, kwargs)
+            if self._simple:
+                leaves, tree = pytree.flatten((args, kwargs))
+                static: Static | None = None
+            else:
+                leaves, tree, static = split(self._static, args, kwargs)
+            if at_base:
+                avals = runtime.signature(leaves)
+                if avals is not None:
+                    entry = self._entries.by_signature.get(
+                        (tree, avals, static, config.trace_state()))
+                    if entry is not None and not entry.touches_refs:
+                        try:
+                            results = runtime.call(entry.closed, leaves, entry.donated)
+                        except OverflowError:      # a Python int too large: its path is named below
+                            pass
+                        else:
+                            if self._plain and not kwargs and runtime.array_types(args) is not None:
+                                self._entries.by_types[avals, config.trace_state()] = entry
+                            return entry.out_tree.unflatten(results)
+            return self._call_slowly(leaves, tree, static, args, kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Jitted methods bind like functions."""
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<PjitFunction of {self._function!r}>"
+        try:
+            return f"<PjitFunction of {self._function!r}>"
+        except Exception:      # the function's own
+            return "<PjitFunction>"
 
     # --- ahead of time ---
+    @boundary
     def trace(self, *args: PyTree, **kwargs: PyTree) -> Traced:
         """Traces the function for arguments of which only the types matter."""
         entry, leaves, tree, static = self._trace_abstract(args, kwargs)
@@ -132,10 +143,12 @@ class PjitFunction:
             for leaf, sharding in zip(leaves, given, strict=True)],
             [abstract_leaf(leaf) for leaf in leaves])
 
+    @boundary
     def lower(self, *args: PyTree, **kwargs: PyTree) -> Lowered:
         """Traces and lowers the function."""
         return self.trace(*args, **kwargs).lower()
 
+    @boundary
     def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The shapes and dtypes of the results."""
         return self._trace_abstract(args, kwargs)[0].result_structs()

@@ -13,6 +13,7 @@ from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, check_shape
 from maxjax._base.signatures import wraps
+from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.jit_function import PjitFunction
@@ -67,6 +68,7 @@ def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyT
                      devices, backend, axis_size)
 
     @wraps(fun)
+    @boundary
     def call(*args: PyTree, **kwargs: PyTree) -> Any:
         jitted, leaves = mapped.prepare(args, kwargs)
         return jitted(*leaves)

@@ -278,6 +278,11 @@ def default_device_override() -> Device | None:
     return default if isinstance(default, Device) and default is not first_device() else None
 
 
+def are_known() -> bool:
+    """Whether something asked for the devices, after which their number is fixed."""
+    return bool(_devices)
+
+
 def allow_execution(name: str) -> None:
     """Checks that something may run.
 

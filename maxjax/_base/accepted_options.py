@@ -92,8 +92,6 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_share_binary_between_hosts_timeout_ms": 1200000},
     "there is one process": {
         "jax_check_proxy_envs": _Flag(True),
-        "jax_cpu_collectives_implementation": _Accepted(
-            "gloo", one_of((None, "gloo", "mpi", "megascale")), (None,)),
         "jax_cross_host_transfer_socket_address": _Flag(""),
         "jax_cross_host_transfer_timeout_seconds": _Flag(None),
         "jax_cross_host_transfer_transfer_size": _Flag(None),

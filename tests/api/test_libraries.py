@@ -223,6 +223,9 @@ from jax._src.core import trace_state_clean
 from jax._src.lax import lax
 from jax._src import api, config, xla_bridge
 import numpy as np
+print(xla_bridge.backends_are_initialized(), dict(xla_bridge._backends or {}))
+len(jax.devices())
+print(xla_bridge.backends_are_initialized(), list(xla_bridge._backends))
 print(len({call_p, closed_call_p, jit_p}), ravel_pytree([jax.numpy.ones(2)])[0])
 print(safe_map(lambda x, y: x + y, [1, 2], [3, 4]), safe_zip([1], [2]))
 print(trace_state_clean(), jax.jit(lambda x: x + trace_state_clean())(1.))

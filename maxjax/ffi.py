@@ -53,6 +53,7 @@ def _not_supported(name: str) -> NoReturn:
 def pycapsule(funcptr: Any) -> Any:
     """The address of a function of a ctypes library, as ``register_ffi_target`` takes it.
 
+    >>> import ctypes
     >>> type(jax.ffi.pycapsule(ctypes.pythonapi.PyErr_Clear)).__name__
     'PyCapsule'
     """

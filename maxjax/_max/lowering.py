@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,14 +99,14 @@ class Lowering:
         values: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
         values.update(zip(jaxpr.invars, xs, strict=True))
 
-        def value_of(atom: Atom) -> Any:
-            return self.constant(np.asarray(atom.val)) if isinstance(atom, Literal) \
-                else values[atom]
+        def values_of(atoms: Iterable[Atom]) -> list[Any]:
+            return [self.constant(np.asarray(atom.val)) if isinstance(atom, Literal)
+                    else values[atom] for atom in atoms]
 
         outer = self.eqn
         for eqn in jaxpr.eqns:
             self.eqn, primitive = eqn, eqn.primitive
-            operands = [value_of(atom) for atom in eqn.invars]
+            operands = values_of(eqn.invars)
             try:
                 result = self.rule_of(primitive)(self, *operands, **eqn.params)
             except Exception as error:
@@ -122,7 +122,7 @@ class Lowering:
                                         f"{var.aval.str_short()}")
                 values[var] = value
         self.eqn = outer
-        return [value_of(atom) for atom in jaxpr.outvars]
+        return values_of(jaxpr.outvars)
 
 
 # What functions that lower equations trace to, and whether they return one array.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from maxjax._base import dtypes
+from maxjax._base import aligned, dtypes
 from maxjax._base.config import status
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh, around
@@ -337,7 +337,8 @@ class LazyTrace(Runtime):
             raise TypeError(
                 f"Value {leaf!r} with type {type(leaf)} is not a valid JAX type")
         # The caller may write to its array later: it is copied.
-        return self._on_default_device(ArrayImpl(aval, np.array(plain(leaf), dtype=aval.dtype)))
+        return self._on_default_device(
+            ArrayImpl(aval, aligned.copied(plain(leaf), aval.dtype)))
 
 
 def out_types(closed: ClosedJaxpr) -> tuple[ShapedArray, ...]:

@@ -50,7 +50,7 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
             return f"MAX has no {dtype.name}"
         if dtypes.physical(dtype) not in COMPILED_DTYPES:
             return f"MAX has no {dtype.name}"
-    for inner in subjaxprs(eqn.params):
+    for inner in () if primitive.cacheable else subjaxprs(eqn.params):
         for inner_eqn in inner.eqns:
             reason = host_reason(inner_eqn, control_flow)
             if reason is not None:
@@ -75,8 +75,10 @@ def partition(jaxpr: Jaxpr,
     groups: dict[tuple[int, bool], list[JaxprEqn]] = {}
     reasons: dict[tuple[int, bool], list[str]] = {}
     after_effects = 0
-    for eqn in jaxpr.eqns:
-        why = reason(eqn)
+    whys = [reason(eqn) for eqn in jaxpr.eqns]
+    if jaxpr.eqns and not any(whys):
+        groups[0, False] = jaxpr.eqns
+    for eqn, why in zip(jaxpr.eqns, whys, strict=True) if not groups else ():
         on_host = why is not None
         effectful = has_effects(eqn)
         number = after_effects if effectful else 0
@@ -97,7 +99,7 @@ def partition(jaxpr: Jaxpr,
     pieces = []
     order = sorted(groups)
     used_by: dict[Var, set[Any]] = {}
-    for place, eqns in groups.items():
+    for place, eqns in groups.items() if len(groups) > 1 else ():
         for var in read_variables(eqns):
             used_by.setdefault(var, set()).add(place)
     for place in order:

@@ -270,7 +270,7 @@ def test_copy_large(bits: int) -> None:
 
 
 @pytest.mark.parametrize("bits", BITS)
-@pytest.mark.parametrize("size", (2, 3, 4, 5, 8, 13, 16, 31, 33))
+@pytest.mark.parametrize("size", (2, 3, 4, 5, 8, 13, 16, 31, 33, 64, 100))
 def test_copy_lines(size: int, bits: int) -> None:
     """Lines that fill no vector, to lines next to one another and apart."""
     for lines in (1, 2, 3, 5, 40, 300):
@@ -311,7 +311,7 @@ def test_fill(bits: int) -> None:
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("shape", (
     (1, 1, 1, 1), (2, 3, 5, 1), (1, 64, 64, 1), (3, 33, 130, 1), (1, 700, 611, 1), (2, 3, 5, 4),
-    (1, 5, 100, 67), (0, 3, 4, 1), (1, 0, 4, 1), (2, 4, 0, 3), (2, 4, 3, 0)))
+    (1, 5, 100, 67), (3, 33, 70, 64), (0, 3, 4, 1), (1, 0, 4, 1), (2, 4, 0, 3), (2, 4, 3, 0)))
 def test_transpose(shape: tuple[int, ...], bits: int) -> None:
     x = values(f"uint{bits}", *shape)
     for threads in THREADS:

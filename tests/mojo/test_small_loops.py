@@ -22,7 +22,7 @@ from maxjax._max.mojo import small_loops
 from maxjax._max.mojo.check_code import check_loop
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.plan import Plan, Tape
-from maxjax._max.mojo.scalar_code import MACHINE, LoopCode, Repeat
+from maxjax._max.mojo.scalar_code import MACHINE, LoopCode, Repeat, every_instruction
 from maxjax._max.mojo.vector_operations import singles
 from maxjax._runtime.program import Program
 
@@ -144,6 +144,67 @@ LOOPS = {
     "the most elements": (lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2 - c[::-1], x), F64),
 }
 
+TABLE, ROWS = (RNG.standard_normal(shape).astype(np.float32) for shape in (300, (40, 3)))
+
+
+def rows_loop(step, *init, times=20):
+    return lax.fori_loop(0, times, lambda i, state: step(i, *state), init)
+
+
+def sieve(x):
+    def without_multiples(i, s):
+        return lax.while_loop(lambda c: c[0] < 300, lambda c: (
+            c[0] + i, c[1].at[c[0]].set(False)), (i * i, s))[1]
+
+    return lax.fori_loop(2, 18, without_multiples, x)
+
+
+# Large arrays of which rows are read and written.
+LOOPS |= {
+    "a large array is read": (lambda x: lax.fori_loop(
+        0, 300, lambda i, c: c * 0.5 + x[i], 0.0), TABLE),
+    "one is written": (lambda x: lax.fori_loop(
+        0, 300, lambda i, s: s.at[i].set(i * 2.0), x), TABLE),
+    "one is read and written": (lambda x: lax.fori_loop(
+        1, 300, lambda i, s: s.at[i].set(s[i - 1] * 0.5 + s[i]), x), TABLE),
+    "the value before is read, too": (lambda x: rows_loop(lambda i, s, c: (
+        (t := s.at[i % 7].add(1.0)), c + s[i % 7] * 2 + t[i % 5] + s[3]), x, 0.0), TABLE),
+    "one value after the other": (lambda x: rows_loop(lambda i, s: (
+        s.at[i].set(s[i + 1]).at[2 * i].multiply(3.0).at[i + 1].add(-s[i]),), x), TABLE),
+    "rows that are not there": (lambda x: rows_loop(lambda i, s, c: (
+        s.at[i * 40 - 200].set(5.0).at[i * 31].add(1.0, mode="clip"),
+        c + s[i * 33 - 7] + s.at[i * 50 - 400].get(mode="fill", fill_value=2)), x, 0.0), TABLE),
+    "rows": (lambda x: rows_loop(lambda i, s: (
+        s.at[i].set(s[39 - i] * 2).at[i // 2].add(s[0]),), x), ROWS),
+    "columns": (lambda x: rows_loop(lambda i, c: (c * 0.5 + x[:, i],), x[:, 3]),
+                ROWS.reshape(3, 40)),
+    "rows that do not move": (lambda x: rows_loop(lambda i, s: (
+        s.at[i].set(s[3] + s[30, 1] + s[4:34:3, 2][:3]).at[2].set(0.5),), x), ROWS),
+    "slices": (lambda x: rows_loop(lambda i, s: (lax.dynamic_update_slice(
+        s, lax.dynamic_slice(s, (i * 31 - 9,), (5,)) + 1, (i * 16,)),), x), TABLE),
+    "several elements": (lambda x: rows_loop(lambda i, s: (s.at[jnp.stack([i, i * 2, 7])].add(
+        s[jnp.stack([i + 1, 5, 299 - i])]),), x), TABLE),
+    "from one to another": (lambda x: lax.fori_loop(
+        0, 300, lambda i, s: s.at[i].set(x[299 - i]), x), TABLE),
+    "two that begin as one": (lambda x: rows_loop(lambda i, a, b: (
+        a.at[i].set(b[i + 1]), b.at[2 * i].set(a[i])), x, x), TABLE),
+    "one that is not returned": (lambda x: rows_loop(lambda i, s, c: (
+        s.at[i % 3].add(c), c * 0.5 + s[i % 4]), x, 1.0)[1], TABLE),
+    "one that stays": (lambda x: rows_loop(lambda i, s, c: (s, c + s[i]), x, 1.0), TABLE),
+    "one in a loop within": (sieve, np.ones(300, bool)),
+    "one in a choice": (lambda x: rows_loop(lambda i, s: (lax.cond(
+        s[i] > 0, lambda s: s.at[i].set(s[i + 1]), lambda s: s, s),), x), TABLE),
+    "one that a choice reads": (lambda x: rows_loop(lambda i, c: (lax.cond(
+        i % 3 == 0, lambda c: c + x[i], lambda c: c * 0.5, c),), 1.0), TABLE),
+    "one that is kept as it goes": (lambda x: lax.while_loop(
+        lambda c: (c[0] < 300) & (c[2] < 100), lambda c: (
+            c[0] + 1, c[1].at[c[0]].set(c[2]), c[2] * 1.03), (0, x * 0, 1.0)), TABLE),
+    "shorts": (lambda x: rows_loop(lambda i, s: (s.at[i].set(s[i * 2] + 3),), x),
+               np.arange(300).astype(np.int8)),
+    "halves": (lambda x: rows_loop(lambda i, s: (s.at[i].add(s[i * 2]),), x),
+                TABLE.astype(np.float16)),
+}
+
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops(name):
@@ -257,9 +318,21 @@ def test_the_machine_itself_computes_what_is_cheap():
     (lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2, x), np.zeros(65, np.float32)),
     (lambda x: lax.fori_loop(0, 3, lambda i, c: c + jnp.ones((9, 9)).sum() * c, x), F7),
     (lambda x: lax.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1]), (x, jnp.zeros((0,)))), F7),
+    # Large arrays of which two values are needed at a time, or all elements.
+    (lambda x: rows_loop(lambda i, a, b: (b, a.at[i].set(2.0)), x, x + 1), TABLE),
+    (lambda x: rows_loop(lambda i, a, b: (a.at[i].set(b[i] + 2), a), x, x + 1), TABLE),
+    (lambda x: rows_loop(lambda i, s, c: (s.at[i].add(c), c + s[s.at[i].add(1.0)[i].astype(int)]),
+                         x, 1.0), TABLE),
+    (lambda x: rows_loop(lambda i, s: (jnp.where(i > 3, s.at[i].set(1.0), s),), x), TABLE),
+    (lambda x: rows_loop(lambda i, a, b: lax.cond(
+        i > 3, lambda a, b: (b.at[i].set(1.0), a), lambda a, b: (a, b), a, b), x, x + 1), TABLE),
+    (lambda x: rows_loop(lambda i, s: (s.at[i].max(0.5),), x), TABLE),
+    (lambda x: rows_loop(lambda i, s: (lax.dynamic_update_slice(s, s[:70], (i,)),), x), TABLE),
 ])
 def test_other_loops(function, x):
     program, plan = planned(function, x)
+    assert not any(item.opcode == "write" for code in codes(plan.tape)
+                   for item in every_instruction(code.items)), plan.source
     values = [*program.consts, x]
     for ours, theirs in zip(mojo_programs.without_kernels(plan, program.opened.jaxpr)(values),
                             program.tier0(*values), strict=True):
@@ -344,7 +417,8 @@ def check_kernels(names):
 
 def test_kernels():
     check_kernels(["mixed", "while in a loop", "lines", "results backwards", "slices and a stack",
-                   "a choice of many"])
+                   "a choice of many", "the value before is read, too", "rows that are not there",
+                   "one in a loop within", "rows that do not move"])
 
 
 @pytest.mark.exhaustive

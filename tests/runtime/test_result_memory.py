@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 
+from maxjax._base import aligned
 from maxjax._max.mojo.result_memory import ArenaMemory, ResultMemory
 
 FLOAT = np.dtype(np.float32)
@@ -57,6 +58,28 @@ def test_not_more_is_kept_than_allowed():
     assert memory.bytes <= 10_000
     empty(memory, 5000)         # alone more than that
     assert memory.bytes <= 10_000
+
+
+def test_blocks_begin_where_vectors_and_pages_do():
+    memory = ResultMemory()
+    kept = [empty(memory, count) for count in (1, 1000, 1000, 300_000)]
+    assert all(address(x) % aligned.LINE == 0 for x in kept)
+    large = [empty(memory, 1 << 20) for _ in range(2)]
+    assert all(address(x) % aligned.PAGE == 0 for x in large)
+    place = address(large[0])
+    del large[0]
+    assert address(empty(memory, 1 << 20)) == place
+
+
+def test_copies_of_large_arrays_are_aligned():
+    for x in (np.arange(100_000, dtype=np.int64), np.arange(1 << 20, dtype=np.float32)):
+        for dtype in (x.dtype, np.dtype(np.int32)):
+            copy = aligned.copied(x, dtype)
+            assert copy.dtype == dtype and (copy == x).all() and copy.flags.writeable
+            assert address(copy) % (aligned.LINE if copy.nbytes < 1 << 22 else aligned.PAGE) == 0
+    x = np.asfortranarray(np.ones((500, 500)))
+    copy = aligned.copied(x, x.dtype)
+    assert copy.flags.f_contiguous and not np.shares_memory(copy, x)
 
 
 def test_threads_never_share_a_block():

@@ -6,7 +6,7 @@ from std.bit import log2_floor
 from std.collections import Array as Vectors
 from std.memory import unsafe_memcpy
 from std.runtime import parallelism_level
-from std.sys.info import bit_width_of, simd_width_of
+from std.sys.info import bit_width_of, simd_width_of, size_of
 from std.utils.numerics import inf
 
 from .arithmetic import unsigned_of
@@ -17,6 +17,8 @@ from .reduction import Array, Held, chunk_begin, copy_run, held, stored, task_co
 comptime INSERTION = 48
 # Columns that are transposed together, so that what is read of them stays in cache.
 comptime STRIP = 64
+# Runs of so many bytes fill cache lines.
+comptime LINE_BYTES = 64
 
 
 comptime Bytes = Array[DType.uint8]
@@ -476,6 +478,16 @@ struct TransposedStrips[dtype: DType](Tasks):
             var target = result.unsafe_offset(area + begin * rows * inner)
             if inner == 1:
                 transpose_matrix[Self.dtype](source, target, rows, end - begin, columns, rows)
+                continue
+            if inner * size_of[Scalar[Self.dtype]]() >= LINE_BYTES:
+                # In the order of `x`, which is then read ahead; what is written are whole lines.
+                for row in range(rows):
+                    for column in range(end - begin):
+                        copy_run[Self.dtype](
+                            target.unsafe_offset((column * rows + row) * inner),
+                            source.unsafe_offset((row * columns + column) * inner),
+                            inner,
+                        )
                 continue
             for column in range(end - begin):
                 for row in range(rows):

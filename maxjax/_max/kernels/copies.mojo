@@ -3,7 +3,7 @@
 A line of three elements fills no vector. Where lines follow one another in the result, each is
 written as a whole vector, whose last elements the next line overwrites.
 """
-from std.sys.info import size_of
+from std.sys.info import simd_width_of, size_of
 
 from .reduction import Array, copy_run
 
@@ -81,6 +81,26 @@ def copy_packed[
     return max(safe, 0)
 
 
+@always_inline
+def copy_whole[
+    dtype: DType, V: Int
+](x: Array[dtype], result: Array[dtype], lines: Int, size: Int, x_line: Int, fills: Bool):
+    """Copies lines of `size` elements, `V` or more, or fills them with one element each, to lines
+    next to one another. The last vector of a line overlaps the one before."""
+    for line in range(lines):
+        var from_line = x.unsafe_offset(line * x_line)
+        var to_line = result.unsafe_offset(line * size)
+        if fills:
+            var value = SIMD[dtype, V](from_line.unsafe_load[width=1](0))
+            for i in range(0, size - V, V):
+                to_line.unsafe_store(i, value)
+            to_line.unsafe_store(size - V, value)
+        else:
+            for i in range(0, size - V, V):
+                to_line.unsafe_store(i, from_line.unsafe_load[width=V](i))
+            to_line.unsafe_store(size - V, from_line.unsafe_load[width=V](size - V))
+
+
 def copy_lines[
     dtype: DType
 ](
@@ -103,6 +123,10 @@ def copy_lines[
         return
     if lines == 1 or x_line == size * x_step and result_line == size * result_step:
         copy_line[dtype](x, result, lines * size, x_step, result_step)
+        return
+    comptime V = simd_width_of[dtype]()
+    if size >= V and result_line == size and result_step == 1 and (x_step == 0 or x_step == 1):
+        copy_whole[dtype, V](x, result, lines, size, x_line, x_step == 0)
         return
     var line = 0
     if size <= W and result_line == size and result_step == 1:

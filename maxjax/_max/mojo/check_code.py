@@ -174,6 +174,11 @@ class _LoopChecks:
                 fits = abs(x.numbers[0]) == x.sources[0].nbytes and x.target.nbytes == 8
             case "aim":
                 fits = 0 <= x.numbers[0] < x.sources[0].nbytes
+            case "read" | "write":
+                cell, index = x.sources[:2]
+                value = x.sources[2] if x.target is None else x.target
+                fits = cell.nbytes == 8 and index.nbytes in (4, 8) and index.elements == 1 \
+                    and x.numbers[0] == value.nbytes and x.numbers[1] >= 0 and x.numbers[2] > 0
             case _:
                 fits = x.opcode in ("set", "call")
         _require(fits, x, "its sizes are not those of its registers")

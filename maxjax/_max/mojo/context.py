@@ -43,6 +43,7 @@ from maxjax._max.mojo.nodes import (
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
 _BOOL = np.dtype(bool)
+_COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 # Stacks of dots of so few terms, and of so many dots, are reductions.
 _MOST_TERMS, _LEAST_DOTS = 32, 32
 # Matrices of so few columns are multiplied by a row as they lie in memory.
@@ -80,8 +81,8 @@ class MojoContext(Lowering):
         """The node, or an equal earlier one; an `Empty` for one without elements."""
         if 0 in node.shape and not isinstance(node, (Input, Result)):
             node = Empty(node.shape, node.dtype, ())
-        key = (type(node), node.shape, node.dtype, *node.details, *map(id, node.inputs))
-        return self._known.setdefault(key, node)
+        return self._known.setdefault(
+            (type(node), node.shape, node.dtype, node.details, node.inputs), node)
 
     def input(self, number: int, shape: Sequence[int], dtype: Any) -> Node:
         return self.shared(Input(sizes(shape), dtypes.physical(dtype), (), number))
@@ -123,15 +124,15 @@ class MojoContext(Lowering):
 
     # --- elementwise ---
     def apply(self, name: str, *xs: Node, dtype: Any = None) -> Node:
-        operands = tuple(map(self._gathered, self.aligned(xs)))
+        operands = tuple([self._gathered(x) if isinstance(x, View) else x
+                          for x in self.aligned(xs)])
         return self.shared(Apply(
             operands[0].shape, xs[0].dtype if dtype is None else np.dtype(dtype), operands, name))
 
-    def _gathered(self, x: Node) -> Node:
+    def _gathered(self, x: View) -> Node:
         """An operand that is read many times along a dimension where its elements lie apart: a
         copy in which they do not."""
-        if not isinstance(x, View) or not x.index_map \
-                or isinstance(x.inputs[0], (Iota, Movement)) \
+        if not x.index_map or isinstance(x.inputs[0], (Iota, Movement)) \
                 or x.size < max(_LEAST_GATHERED, _READ_AGAIN * x.inputs[0].size):
             return x
         inner = max(dim for dim, size in enumerate(x.shape) if size != 1)
@@ -147,9 +148,9 @@ class MojoContext(Lowering):
     def native(self, name: str, *xs: Node) -> Node:
         if xs[0].dtype == _BOOL:
             name = _ON_BOOLS.get(name, name)
-        if name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        if name in _COMPARISONS:
             return self.apply(name, *xs, dtype=_BOOL)
-        return self.apply({"round": "round_half_even"}.get(name, name), *xs)
+        return self.apply("round_half_even" if name == "round" else name, *xs)
 
     def kernel(self, name: str, *xs: Node, out_dtype: Any = None) -> Node:
         if out_dtype is not None:
@@ -178,7 +179,7 @@ class MojoContext(Lowering):
 
     def _in_order(self, x: Node) -> Node:
         """Copies a transposed value: a loop that reads it element by element would be slower."""
-        if isinstance(x, View) and not isinstance(base_of(x), Iota):
+        if isinstance(x, View) and x.index_map and not isinstance(base_of(x), Iota):
             dims = [dim for _, _, dim in x.index_map if dim >= 0]
             if dims != sorted(dims):
                 strides = strided(x).strides
@@ -248,8 +249,8 @@ class MojoContext(Lowering):
     # --- shapes ---
     def view(self, x: Node, shape: Sequence[int], index_map: Any) -> Node:
         shape = sizes(shape)
-        index_map = tuple((start, 0, -1) if dim < 0 or shape[dim] == 1 else (start, step, dim)
-                          for start, step, dim in index_map)
+        index_map = tuple([(start, 0, -1) if dim < 0 or shape[dim] == 1 else (start, step, dim)
+                           for start, step, dim in index_map])
         while True:
             if isinstance(x, View):
                 index_map = compose(x.index_map, index_map)

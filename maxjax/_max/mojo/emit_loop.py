@@ -1,8 +1,9 @@
 """Writes a loop over few elements as one kernel, from its code (``scalar_code.py``).
 
 Each element of a register is a variable, so that the compiler keeps the loop's state in the
-processor's registers. How often loops run, and where they begin in what they go through, are
-integers of the call, behind its places: loops that differ in those share a kernel.
+processor's registers. How often loops run, where they begin in what they go through, and how many
+rows large arrays have are integers of the call, behind its places: loops that differ in those share
+a kernel.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from maxjax._max.mojo.structure import KernelStructure, ValueStructure
 
 _MOST_ELEMENTS = 4      # of a register: more are rather gone through by vectors
 _MOST_LINES = 2000
-_WRITTEN = ("apply", "spread", "move", "load", "store", "point", "next", "put", "set")
+_WRITTEN = ("apply", "spread", "move", "load", "store", "point", "next", "put", "set", "read",
+            "write")
+_WITH_INTEGER = ("set", "point", "read", "write")
 _HALVES = (dtypes.float16, dtypes.bfloat16)     # of one of which subnormal numbers would be lost
 
 
 def numbers_of(code: LoopCode) -> list[int]:
     """The integers behind the places of a call."""
-    return [x.numbers[-1] for x in every_instruction(code.items) if x.opcode in ("set", "point")]
+    return [x.numbers[-1] for x in every_instruction(code.items) if x.opcode in _WITH_INTEGER]
 
 
 class LoopForm(Form):
@@ -75,7 +78,7 @@ class _Writer:
         # The positions of integers, by instructions.
         first = 2 * code.operands
         self.integers = {id(x): first + number for number, x in enumerate(
-            x for x in every_instruction(code.items) if x.opcode in ("set", "point"))}
+            x for x in every_instruction(code.items) if x.opcode in _WITH_INTEGER)}
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -173,6 +176,17 @@ class _Writer:
                 assert source is not None
                 yield from self.store(source, _pointer(source, str(target)))
                 yield f"{target} = {target}.unsafe_offset({x.numbers[0]})"
+            case "read":
+                assert target is not None
+                last = f"integer(args, {self.integers[id(x)]}) - 1"
+                yield from self.load(target, _pointer(target, _row(
+                    x, f"max(0, min({_index(x)}, {last}))")))
+            case "write":
+                yield (f"if 0 <= {_index(x)} and "
+                       f"{_index(x)} < integer(args, {self.integers[id(x)]}):")
+                for text in self.store(x.sources[2], _pointer(
+                        x.sources[2], _row(x, _index(x)))):
+                    yield f"    {text}"
             case _:
                 yield f"{target} = integer(args, {self.integers[id(x)]})"
 
@@ -198,6 +212,16 @@ def _element(register: Register, number: int) -> str:
 
 def _value(register: Register) -> str:
     return _element(register, 0)
+
+
+def _index(x: Instruction) -> str:
+    """Of the row that is read or written."""
+    return f"Int({_value(x.sources[1])})"
+
+
+def _row(x: Instruction, index: str) -> str:
+    nbytes, before, _ = x.numbers
+    return f"{x.sources[0]}.unsafe_offset({before} + {nbytes} * {index})"
 
 
 def _pointer(register: Register, place: str) -> str:

@@ -82,6 +82,8 @@ class Group:
 
     def level(self, node: Node, index_map: IndexMap) -> str:
         """"full" or "kept" if the map is one to one with that part of the space, otherwise ""."""
+        if node.shape == self.space and index_map is identity_map(self.space):
+            return "full"
         dims = []
         for size, (start, step, dim) in zip(node.shape, index_map, strict=True):
             if size == 1:
@@ -128,10 +130,7 @@ class Fusion:
                  overwrites: Mapping[Node, Node] = types.MappingProxyType({})):
         self.outputs = outputs
         self.order = ordered(outputs)
-        self.users: dict[Node, list[tuple[Node, int]]] = {node: [] for node in self.order}
-        for node in self.order:
-            for position, operand in enumerate(node.inputs):
-                self.users[operand].append((node, position))
+        self.users = users_of(self.order)
         self.groups_of: dict[Node, dict[Group, None]] = {}
         self.home: dict[Node, Group] = {}
         self.numbers = {node: number for number, node in enumerate(self.order)}
@@ -287,7 +286,7 @@ class Fusion:
     def _units_using(self, node: Node) -> dict[Any, None]:
         """The units that read a node's memory, through views, reshapes and aliases."""
         found: dict[Any, None] = {}
-        for user, _ in self.users[node]:
+        for user in self.users[node]:
             if isinstance(user, (Movement, Alias)):
                 found.update(self._units_using(user))
             elif isinstance(user, Computed):
@@ -300,21 +299,20 @@ class Fusion:
         """The groups that use a node, with each user and the node's index map there."""
         found: dict[Group, list[tuple[Node, IndexMap]]] = {}
 
-        def follow(value: Node, chain: IndexMap) -> None:
-            for user, _ in self.users[value]:
+        def follow(value: Node, chain: IndexMap | None) -> None:
+            """``chain`` is the map of the views from the node to a value, if there are any."""
+            for user in self.users[value]:
                 if isinstance(user, View):
-                    follow(user, compose(chain, user.index_map))
-                elif isinstance(user, Apply):
+                    follow(user, user.index_map if chain is None
+                           else compose(chain, user.index_map))
+                elif isinstance(user, Computed):
                     for group in self.groups_of.get(user, ()):
-                        for index_map in group.maps[user]:
+                        for index_map in (group.maps[user] if isinstance(user, Apply)
+                                          else (identity_map(group.space),)):
                             found.setdefault(group, []).append(
-                                (user, compose(chain, index_map)))
-                elif isinstance(user, Reduce):
-                    for group in self.groups_of.get(user, ()):
-                        found.setdefault(group, []).append(
-                            (user, compose(chain, identity_map(group.space))))
+                                (user, index_map if chain is None else compose(chain, index_map)))
 
-        follow(node, identity_map(node.shape))
+        follow(node, None)
         return found
 
     def _place(self, node: Computed) -> None:
@@ -406,7 +404,7 @@ class Fusion:
         found: set[Node] = set()
         stack = [node]
         while stack:
-            for user, _ in self.users[stack.pop()]:
+            for user in self.users[stack.pop()]:
                 if user not in found and (isinstance(user, View) or user in group.maps):
                     found.add(user)
                     stack.append(user)
@@ -569,3 +567,12 @@ def ordered(outputs: Sequence[Node]) -> list[Node]:
                 done[node] = None
                 stack.pop()
     return list(done)
+
+
+def users_of(order: Sequence[Node]) -> dict[Node, list[Node]]:
+    """The nodes that read each node, as often as they do."""
+    users: dict[Node, list[Node]] = {node: [] for node in order}
+    for node in order:
+        for operand in node.inputs:
+            users[operand].append(node)
+    return users

@@ -1,12 +1,13 @@
 """Remembers how programs were cut into groups, for programs that differ in sizes only.
 
 The cut depends on the nodes, and on sizes only as far as ``structure_of`` says: which are equal,
-which are 1, and which values are small. Programs with equal structures are cut alike, so that what
-was decided for one batch size is read off for the next.
+which are 1, and which computed values are small. Programs with equal structures are cut alike, so
+that what was decided for one batch size is read off for the next.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,17 +58,20 @@ def structure_of(numbers: Mapping[Node, int], outputs: Sequence[Node],
       numbers: of all nodes, in an order in which operands come first.
     """
     sizes, counts = {0: 0, 1: 1}, {1: 0}
+    shapes: dict[tuple[int, ...], tuple[Any, ...]] = {}
     structure: list[Any] = []
     for node in numbers:
         kind = type(node)
-        details = node.details if kind in _DETAILED else None
-        shape, count = [], 1
-        for size in node.shape:
-            count *= size
-            shape.append(sizes.setdefault(size, len(sizes)))
+        shape = shapes.get(node.shape)
+        if shape is None:
+            count = math.prod(node.shape)
+            shape = shapes[node.shape] = (
+                *[sizes.setdefault(size, len(sizes)) for size in node.shape],
+                counts.setdefault(count, len(counts)))
         structure.append((
-            kind, details, node.dtype, tuple(shape), counts.setdefault(count, len(counts)),
-            count < LARGE, *[numbers[operand] for operand in node.inputs]))
+            kind, node.details if kind in _DETAILED else None, node.dtype, shape,
+            isinstance(node, Apply) and node.size < LARGE,
+            *[numbers[operand] for operand in node.inputs]))
     return (tuple(structure), tuple([numbers[node] for node in outputs]),
             tuple([(numbers.get(node), numbers.get(source))
                    for node, source in overwrites.items()]))

@@ -113,7 +113,12 @@ class _LoopCalls:
     def small(self, loop: SmallLoop, slot: int) -> None:
         """A loop that is one call, of its kernel or of the scalar machine."""
         form = loop_form(loop.code)
-        places = [self.temporary(loop.code.nbytes), *loop.places]
+        places = [self.temporary(loop.code.nbytes)]
+        nbytes = {number: size for _, number, size in loop.copies}
+        places += [self.temporary(nbytes[number]) if place is None else place
+                   for number, place in enumerate(loop.places, 1)]
+        for source, number, size in loop.copies:
+            self.copy(source, places[number], size)
         integers = [*(x for place in places for x in place), *numbers_of(loop.code), slot,
                     loop.code]
         if form is None:

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from maxjax._max.mojo.context import MojoContext
-from maxjax._max.mojo.fusion import last_wide, ordered
+from maxjax._max.mojo.fusion import last_wide, ordered, users_of
 from maxjax._max.mojo.nodes import Apply, Assemble, Node, Piece, Reduce, View
 from maxjax._max.mojo.rebuild import rebuilt
 
@@ -80,17 +80,14 @@ class _Regions:
 
     def __init__(self, nodes: Sequence[Node], results: Sequence[Node]):
         self.wanted = set(results)
-        self.users: defaultdict[Node, list[Node]] = defaultdict(list)
-        for node in nodes:
-            for operand in node.inputs:
-                self.users[operand].append(node)
+        self.users = users_of(nodes)
         self.members: dict[int, list[Apply]] = {}
         self.number: dict[Node, int] = {}
-        self._join(nodes)
+        self._join(nodes, self._shapes(nodes))
         # The region that alone reads an assembled array, or a view.
         self.reader: dict[Node, int] = {}
         self.assembled: defaultdict[int, list[Assemble]] = defaultdict(list)
-        for node in reversed(nodes):
+        for node in reversed(nodes) if self.number else ():
             if isinstance(node, View) or isinstance(node, Assemble) and all(
                     step == 1 for piece in node.pieces for step in piece.steps):
                 readers = {self.number.get(user, self.reader.get(user))
@@ -101,25 +98,37 @@ class _Regions:
                     if isinstance(node, Assemble):
                         self.assembled[only].append(node)
         self.edges: dict[Node, Sequence[Collection[int]]] = {}
-        for node in nodes:
+        for node in nodes if self.assembled else ():
             if node in self.reader:
                 self.edges[node] = self._edges(node)
 
-    def _join(self, nodes: Sequence[Node]) -> None:
+    def _shapes(self, nodes: Iterable[Node]) -> set[tuple[int, ...]]:
+        """Those of what reads assembled arrays elementwise: regions have no others."""
+        shapes: set[tuple[int, ...]] = set()
+        found: set[Node] = set()
+        for node in nodes:
+            if isinstance(node, Assemble) or node in found:
+                for user in self.users[node]:
+                    if isinstance(user, View):
+                        found.add(user)
+                    elif isinstance(user, Apply):
+                        shapes.add(user.shape)
+        return shapes
+
+    def _join(self, nodes: Sequence[Node], shapes: Collection[tuple[int, ...]]) -> None:
         """Numbers regions. What an assembled array is made of is not in the region that reads it.
         """
         level: dict[Node, int] = {}
-        for node in nodes:
+        for node in nodes if shapes else ():
             level[node] = isinstance(node, Assemble) + max(
                 [level[operand] for operand in node.inputs], default=0)
-        for node in reversed(nodes):
-            if isinstance(node, Apply) and node not in self.wanted and all(
+        members = [node for node in nodes if isinstance(node, Apply) and node.shape in shapes]
+        for node in reversed(members):
+            if node not in self.wanted and all(
                     isinstance(user, Apply) and user.shape == node.shape
                     for user in self.users[node]):
                 level[node] = min(level[user] for user in self.users[node])
-        for node in nodes:
-            if not isinstance(node, Apply):
-                continue
+        for node in members:
             own = self.number[node] = len(self.number)
             self.members[own] = [node]
             for operand in node.inputs:

@@ -90,6 +90,19 @@ class Signature(NamedTuple):
         return f"{text}, {self.threads} threads" if self.threads > 1 else text
 
 
+class Copied(NamedTuple):
+    """What a copy moves, as `Signature`."""
+
+    dtype: np.dtype
+    shape: Sequence[int]
+    strides: Sequence[int]
+    target_strides: Sequence[int]
+
+    def __str__(self) -> str:
+        return (f"{self.dtype}[{_sizes(self.shape)}], strides [{_sizes(self.strides)}] to "
+                f"[{_sizes(self.target_strides)}]")
+
+
 class Tape:
     """Calls in order."""
 
@@ -340,7 +353,7 @@ class Part:
     def _is_only_read_by(self, node: Node, reader: Node) -> bool:
         """Whether nothing else reads a node in memory, and the reader but once."""
         groups = [self.fusion.home.get(node)]
-        others = [user for user, _ in self.fusion.users[node] if user is not reader]
+        others = [user for user in self.fusion.users[node] if user is not reader]
         return len(others) + 1 == len(self.fusion.users[node]) and all(
             isinstance(user, Apply) and list(self.fusion.groups_of[user]) == groups
             for user in others)
@@ -395,7 +408,7 @@ class Part:
             return list(unit.homes)
         if isinstance(unit, Assemble):
             return [unit]
-        return [user for user, _ in self.fusion.users[unit]]
+        return self.fusion.users[unit]
 
     def _live(self) -> None:
         """Determines each buffer's first and last step."""
@@ -439,6 +452,9 @@ class Part:
 
     def place(self, node: Node) -> Place:
         """Where a memory node's elements begin."""
+        known = self.places.get(node)
+        if known is not None:
+            return known
         if isinstance(node, Input):
             return self.inputs[node.number]
         if isinstance(node, Constant):
@@ -449,8 +465,6 @@ class Part:
             source = node.inputs[0]
             slot, offset = self.place(base_of(source))
             return slot, offset + strided(source).offset * source.dtype.itemsize
-        if node in self.places:
-            return self.places[node]
         return self.places[self.owner(node)]
 
     def operand_place(self, x: Node) -> Place:
@@ -506,7 +520,7 @@ class Part:
             self.call(unit.function, integers, _signature(unit.inputs, results))
 
     def _emit_strided(self, unit: Call) -> None:
-        result = next(user for user, _ in self.fusion.users[unit])
+        result = self.fusion.users[unit][0]
         if is_copy(unit):
             source, = unit.inputs
             self._copy(self.operand_place(source), strided(source).strides,
@@ -522,7 +536,7 @@ class Part:
               target_strides: Sequence[int], shape: Sequence[int], dtype: np.dtype) -> None:
         self.call(f"copy_{8 * dtype.itemsize}", [
             *source, *target, len(shape), *shape, *strides, *target_strides, self.plan.cores],
-            f"{dtype}[{_sizes(shape)}], strides [{_sizes(strides)}] to [{_sizes(target_strides)}]")
+            Copied(dtype, shape, strides, target_strides))
 
     def _emit_assemble(self, node: Assemble, detail: Any) -> None:
         slot, offset = self.place(node)
@@ -545,14 +559,14 @@ class Part:
         point_count = math.prod(dim[0] for dim in points)
         row_count = math.prod(dim[0] for dim in rows)
         n = inner[0]
-        threads = threads_for(group, point_count * row_count * n, self.plan.cores)
+        elements = point_count * row_count * n
+        threads = threads_for(group, elements, self.plan.cores)
         pieces = _pieces(kernel.kind, point_count, n, threads)
         items = point_count * pieces
         threads = max(1, min(threads, items))
         integers: list[Any] = KernelLayout(len(operands)).write(KernelIntegers(
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
-        elements = point_count * row_count * n
         integers.append(GroupCode(kernel.form, elements, n, bool(rows)))
         note = _signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output], threads)
@@ -569,7 +583,7 @@ class Part:
     # --- what loops are written with ---
     def results_of(self, unit: Node) -> list[Result]:
         """The results of a call or a loop that are read."""
-        return [user for user, _ in self.fusion.users[unit] if isinstance(user, Result)]
+        return [user for user in self.fusion.users[unit] if isinstance(user, Result)]
 
     def empty_tape(self) -> Tape:
         return Tape()

@@ -13,15 +13,17 @@ from collections import deque
 
 import numpy as np
 
-from maxjax._base import threads
+from maxjax._base import aligned, threads
 
 # The number of bytes from which reuse is worth the 1 us.
 LEAST_BYTES = 1 << 20
 # The most bytes to retain, in use or not.
 KEPT_BYTES = 1 << 27
-# The count by `sys.getrefcount` of a block that only the variable of `empty` refers to.
-_UNUSED = 2
-_NONE: deque[np.ndarray] = deque()
+# The count by `sys.getrefcount` of a block that only its entry and a variable of `empty` refer to.
+_UNUSED = 3
+# A block, and from which of its bytes on it is used.
+_Block = tuple[np.ndarray, int]
+_NONE: deque[_Block] = deque()
 
 
 class ResultMemory:
@@ -35,34 +37,35 @@ class ResultMemory:
     def __init__(self, kept_bytes: int = KEPT_BYTES):
         self._kept_bytes = kept_bytes
         self._changing = threads.lock()
-        self._blocks: dict[int, deque[np.ndarray]] = {}     # the size used last comes last
+        self._blocks: dict[int, deque[_Block]] = {}     # the size used last comes last
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray:
         """An uninitialised array of ``size`` bytes, more than 0."""
         blocks = self._blocks.get(size, _NONE)
         for _ in range(len(blocks)):
             try:
-                block = blocks.popleft()
+                entry = blocks.popleft()
             except IndexError:      # another thread examines it
                 break
+            block, start = entry
             if sys.getrefcount(block) == _UNUSED:
-                result = np.ndarray(shape, dtype, block)
-                blocks.append(block)
+                result = np.ndarray(shape, dtype, block, start)
+                blocks.append(entry)
                 return result
-            blocks.append(block)
-        block = np.empty(size, np.uint8)
-        result = np.ndarray(shape, dtype, block)
+            blocks.append(entry)
+        entry = aligned.block(size)
+        result = np.ndarray(shape, dtype, *entry)
         # If another thread does the same, this block is not retained.
         if size <= self._kept_bytes and self._changing.acquire(blocking=False):
             try:
-                self._keep(size, block)
+                self._keep(size, entry)
             finally:
                 self._changing.release()
         return result
 
-    def _keep(self, size: int, block: np.ndarray) -> None:
+    def _keep(self, size: int, entry: _Block) -> None:
         blocks = self._blocks.pop(size, None) or deque()
-        blocks.append(block)
+        blocks.append(entry)
         self._blocks[size] = blocks
         # Dropped blocks are freed with the last array that needs them.
         while self.bytes > self._kept_bytes:
@@ -99,7 +102,7 @@ class ArenaMemory:
                 # A larger one takes its place.
         except IndexError:
             # Room to grow: pages that nothing writes to are not provided.
-            return np.empty(1 << (size - 1).bit_length(), np.uint8)
+            return aligned.empty(1 << (size - 1).bit_length())
 
     def give_back(self, block: np.ndarray) -> None:
         if len(self._blocks) < self.KEPT_BLOCKS:

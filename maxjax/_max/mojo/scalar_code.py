@@ -9,6 +9,7 @@ and choices, which is written one after the other with jumps:
   load, store     a register from an operand of the call, or to it
   point, aim      a register holds where an operand, or another register, begins
   next, put       the elements there to a register, or from it; the place moves on
+  read, write     a row of a large array to a register, or from it, by its index
   set             a register holds a number: how often a loop runs
 
 Registers of one element take eight bytes. Others are of whole vectors: an operation goes on to the
@@ -27,7 +28,7 @@ from maxjax._max.mojo.vector_operations import singles
 
 MACHINE = "scalar_machine"
 OPCODES = ("apply", "count", "jump", "if", "switch", "next", "put", "spread", "move", "reduce",
-           "call", "set", "load", "store", "point", "aim", "end")
+           "call", "set", "load", "store", "point", "aim", "read", "write", "end")
 _WORDS = 5
 _VECTOR_BYTES = 128     # of the longest that an operation goes through at a time
 _NANOSECONDS = 1.5      # of an instruction
@@ -92,7 +93,8 @@ class Instruction(NamedTuple):
         first element; of ``move`` the first elements and the steps of target and source; of
         ``load``, ``store`` and ``point`` the operand, and of the last a byte offset; of ``next``
         and ``put`` the bytes from one to the next; of ``aim`` a byte offset; of ``set`` the number;
-        of ``call`` its integers behind the places.
+        of ``call`` its integers behind the places; of ``read`` and ``write`` a row's bytes, those
+        before the first row, and the number of rows.
       results: registers that a ``call`` writes.
     """
 
@@ -129,6 +131,10 @@ class Instruction(NamedTuple):
             return f"operand {self.numbers[0]} = {self.sources[0]}"
         if self.opcode == "put":
             return f"at {self.target} = {self.sources[0]}"
+        if self.opcode == "read":
+            return f"{self.target} = at {inputs[0]}[{inputs[1]}]"
+        if self.opcode == "write":
+            return f"at {inputs[0]}[{inputs[1]}] = {inputs[2]}"
         if self.opcode == "reduce" and self.numbers[0] > 1:
             inputs.append(f"{self.numbers[0]} lines")
         targets = ", ".join(map(str, self.written))
@@ -347,6 +353,11 @@ class _Writer:
                 self.put("aim", target, word=x.sources[0].offset + x.numbers[0])
             case "set":
                 self.put("set", target, word=x.numbers[0])
+            case "read" | "write":
+                nbytes, offset, rows = x.numbers
+                wide = x.sources[1].dtype.itemsize
+                self.put(x.opcode, c if x.target is None else target, a, b, wide, nbytes,
+                         word=rows, last=(offset, 0))
             case _:
                 raise AssertionError(x.opcode)
 

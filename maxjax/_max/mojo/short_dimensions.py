@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from maxjax._max.mojo.context import MojoContext
-from maxjax._max.mojo.fusion import ordered
+from maxjax._max.mojo.fusion import ordered, users_of
 from maxjax._max.mojo.nodes import (
     Apply,
     Assemble,
@@ -40,13 +39,11 @@ _LEAST_ELEMENTS = 4096
 
 def turn_short_dimensions(context: MojoContext, results: Sequence[Node]) -> list[Node]:
     """Equal results of equal shapes, computed with long rows where rows were short."""
-    if not any(isinstance(node, Apply) and trailing_count(node.shape) for node in context.nodes):
+    if not any(map(trailing_count, {
+            node.shape for node in context.nodes if isinstance(node, Apply)})):
         return list(results)
     nodes = ordered(results)
-    users: defaultdict[Node, list[Node]] = defaultdict(list)
-    for node in nodes:
-        for operand in node.inputs:
-            users[operand].append(node)
+    users = users_of(nodes)
     wanted = set(results)
     regions = [region for region in _regions(nodes) if _is_worth_it(region, users, wanted)]
     if not regions:

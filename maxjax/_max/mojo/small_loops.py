@@ -7,6 +7,7 @@ functions of the pack.
 
 A carried value has one register. What the body computes for the next iteration is written there at
 once if the value before it is not needed any more, and otherwise copied at the end of the body.
+Large arrays may be there too, if only rows of them are read and written (``loop_memory.py``).
 """
 
 from __future__ import annotations
@@ -19,12 +20,22 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, Role, Structure
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._max.mojo.bytecode import accumulated, operation, reduction
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.emitter import BOOL
-from maxjax._max.mojo.fusion import ordered
 from maxjax._max.mojo.loop_copies import without_copies
+from maxjax._max.mojo.loop_memory import (
+    COMBINED,
+    MOST_ELEMENTS,
+    Memory,
+    Unsuited,
+    Value,
+    in_order,
+    is_suited,
+    registers,
+    unchanged,
+)
 from maxjax._max.mojo.nodes import (
     Access,
     Alias,
@@ -37,7 +48,6 @@ from maxjax._max.mojo.nodes import (
     Loop,
     Node,
     Reduce,
-    Reshape,
     Result,
     View,
     is_copy,
@@ -61,16 +71,10 @@ from maxjax._transforms.simplify import simplify_once
 if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Plan
 
-# Of a value in such a loop.
-MOST_ELEMENTS = 64
 _MOST_BYTES = 48 << 10          # of registers
 _MOST_INSTRUCTIONS = 4096
 _MOST_SINGLES = 4               # elements that are rather computed one by one
 _MOST_LINES = 16                # of elements that are moved by one instruction each
-
-
-class _Unsuited(Exception):
-    """A loop that is not of this kind."""
 
 
 class SmallLoop:
@@ -78,7 +82,10 @@ class SmallLoop:
 
     Attributes:
       code: it.
-      places: of the operands after the first, which is the block of registers.
+      places: of the operands after the first, which is the block of registers. None: memory for
+        the time of the call.
+      copies: bytes that have to be at an operand's place before the call: where they are, the
+        number of the operand, and how many they are.
     """
 
     def __init__(self, plan: Plan, slot: int, flow: Structure, operands: Sequence[Place],
@@ -86,6 +93,7 @@ class SmallLoop:
         self._builder = _Builder(plan, slot)
         self._builder.outermost(flow, operands, results)
         self.places = self._builder.places
+        self.copies = self._builder.copies
         self.code = self._builder.finished()
 
 
@@ -97,32 +105,26 @@ def small_loop(plan: Plan, slot: int, flow: Structure, operands: Sequence[Place]
       slot: a slot for where its registers begin.
       operands, results: where they are; results that are read.
     """
-    if not flow.is_loop or not all(_is_small(body.jaxpr.jaxpr) for body in flow.bodies):
+    if not flow.is_loop or not all(is_suited(body.jaxpr.jaxpr) for body in flow.bodies):
         return None
     try:
         return SmallLoop(plan, slot, flow, operands, results)
-    except _Unsuited:
+    except Unsuited:
         return None
-
-
-def _is_small(jaxpr: Jaxpr) -> bool:
-    """Whether no value has more than a few elements, or none."""
-    values = [*jaxpr.invars, *(var for eqn in jaxpr.eqns for var in eqn.outvars)]
-    return all(0 < math.prod(var.aval.shape) <= MOST_ELEMENTS for var in values) and all(
-        _is_small(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
-        for eqn in jaxpr.eqns for inner in subjaxprs(eqn.params))
 
 
 class _Builder:
     def __init__(self, plan: Plan, slot: int):
         self.plan = plan
         self.slot = slot
-        self.places: list[Place] = []
+        self.places: list[Place | None] = []
+        self.copies: list[tuple[Place, int, int]] = []
         self.prologue: list[Item] = []
         self.block = self.prologue      # where instructions are added
         self.nbytes = 0
         self.count = 0
         self.constants: dict[Place, Register] = {}
+        self.tables: dict[Place, Memory] = {}
         # What is made of a register once: one element spread to many, and elements.
         self.spreads: dict[tuple[Register, int, int], Register] = {}
         self.elements: dict[tuple[Register, int], Register] = {}
@@ -131,7 +133,7 @@ class _Builder:
     # --- registers ---
     def new(self, elements: int, dtype: np.dtype, invariant: bool = False) -> Register:
         if elements > MOST_ELEMENTS:
-            raise _Unsuited
+            raise Unsuited
         register = Register(self.count, elements, dtype, self.nbytes, invariant)
         size = register.room
         if size > 8:        # vectors are aligned
@@ -139,7 +141,7 @@ class _Builder:
         self.count += 1
         self.nbytes += size
         if self.nbytes > _MOST_BYTES:
-            raise _Unsuited
+            raise Unsuited
         return register
 
     def element(self, register: Register, number: int) -> Register:
@@ -157,7 +159,7 @@ class _Builder:
         """A register for a number or an address."""
         return self.new(1, np.dtype(np.int64))
 
-    def operand(self, place: Place) -> int:
+    def operand(self, place: Place | None) -> int:
         self.places.append(place)
         return len(self.places)
 
@@ -167,8 +169,24 @@ class _Builder:
         self.block.append(Instruction(opcode, target, sources, function, elements, numbers,
                                       results))
 
-    def load(self, place: Place, elements: int, dtype: np.dtype) -> Register:
+    def constant(self, place: Place, elements: int, dtype: np.dtype) -> Value:
         """What is in memory throughout the loop."""
+        if elements <= MOST_ELEMENTS:
+            return self.load(place, elements, dtype)
+        known = self.tables.get(place)
+        if known is None or (known.elements, known.dtype) != (elements, dtype):
+            known = self.tables[place] = self.memory(place, elements, dtype, True)
+        return known
+
+    def memory(self, place: Place | None, elements: int, dtype: np.dtype, is_constant: bool
+               ) -> Memory:
+        """A large array that the code reaches there."""
+        cell = self.new(1, np.dtype(np.int64), True)
+        self.prologue.append(Instruction("point", cell, numbers=(self.operand(place), 0)))
+        return Memory(cell, elements, dtype, is_constant)
+
+    def load(self, place: Place, elements: int, dtype: np.dtype) -> Register:
+        """The same of few elements."""
         known = self.constants.get(place)
         if known is not None and (known.elements, known.dtype) == (elements, dtype):
             return known
@@ -188,7 +206,7 @@ class _Builder:
     # --- the outermost loop ---
     def outermost(self, flow: Structure, operands: Sequence[Place],
                   results: Mapping[int, Place]) -> None:
-        inputs: dict[int, Register] = {}
+        inputs: dict[int, Value] = {}
         moves: dict[int, tuple[Register, int]] = {}
         avals = {number: aval for body in flow.bodies
                  for number, aval in zip(body.takes, body.jaxpr.in_avals, strict=True)}
@@ -197,7 +215,11 @@ class _Builder:
             elements, dtype = math.prod(aval.shape), dtypes.physical(aval.dtype)
             role = flow.roles[number]
             if role is Role.CONSTANT:
-                inputs[number] = self.load(operands[number], elements, dtype)
+                inputs[number] = self.constant(operands[number], elements, dtype)
+            elif role is Role.CARRY and elements > MOST_ELEMENTS:
+                place = results.get(flow.carries.index(number))
+                inputs[number] = self.memory(place, elements, dtype, False)
+                self.copies.append((operands[number], len(self.places), elements * dtype.itemsize))
             elif role is Role.CARRY:
                 register = inputs[number] = self.new(elements, dtype)
                 self.put("load", register, numbers=(self.operand(operands[number]),))
@@ -215,8 +237,9 @@ class _Builder:
         self.loop(flow, inputs, moves, stacks)
         for position, place in results.items():
             if position < len(flow.carries):
-                register = inputs[flow.carries[position]]
-                self.put("store", None, register, numbers=(self.operand(place),))
+                carried = inputs[flow.carries[position]]
+                if isinstance(carried, Register):
+                    self.put("store", None, carried, numbers=(self.operand(place),))
 
     def pointer(self, place: Place, stride: int, length: int, reverse: bool) -> Register:
         cell = self.number()
@@ -224,7 +247,7 @@ class _Builder:
         self.put("point", cell, numbers=(self.operand(place), first))
         return cell
 
-    def loop(self, flow: Structure, inputs: dict[int, Register],
+    def loop(self, flow: Structure, inputs: dict[int, Value],
              moves: Mapping[int, tuple[Register, int]],
              stacks: Mapping[int, tuple[Register, int]]) -> None:
         """Adds a loop to the block.
@@ -253,7 +276,8 @@ class _Builder:
         values = dict(zip(wanted, self.lower(
             body.jaxpr, [inside[number] for number in body.takes], wanted), strict=True))
         for position, (cell, stride) in stacks.items():
-            put = Instruction("put", cell, (values[position],), numbers=(sign * stride,))
+            put = Instruction("put", cell, tuple(registers([values[position]])),
+                              numbers=(sign * stride,))
             # What is carried is written before it is overwritten.
             self.block.insert(0 if values[position] in carries else len(self.block), put)
         self.carry(carries, [values[position] for position in range(len(carries))])
@@ -264,16 +288,17 @@ class _Builder:
         else:
             self.block = loop.condition
             condition = flow.predicate
-            loop.predicate, = self.lower(
-                condition.jaxpr, [inside[number] for number in condition.takes], [0])
+            loop.predicate, = registers(self.lower(
+                condition.jaxpr, [inside[number] for number in condition.takes], [0]))
         self.block = outer
         if flow.length != 0:
             outer.append(loop)
 
-    def carry(self, carries: Sequence[Register], values: Sequence[Register]) -> None:
+    def carry(self, carries: Sequence[Value], values: Sequence[Value]) -> None:
         """Brings the results of the block, a body's, to where the next iteration reads them."""
-        pairs = [(carry, value) for carry, value in zip(carries, values, strict=True)
-                 if carry is not value]
+        changed = [pair for pair in zip(carries, values, strict=True) if pair[0] is not pair[1]]
+        pairs = list(zip(registers([carry for carry, _ in changed]),
+                         registers([value for _, value in changed]), strict=True))
         overwritten = {carry for carry, _ in pairs}
         copied: dict[Register, Register] = {}
         for _, value in pairs:
@@ -285,8 +310,8 @@ class _Builder:
         without_copies(self.block)
 
     # --- bodies ---
-    def lower(self, closed: ClosedJaxpr, inputs: Sequence[Register],
-              wanted: Sequence[int]) -> list[Register]:
+    def lower(self, closed: ClosedJaxpr, inputs: Sequence[Value],
+              wanted: Sequence[int]) -> list[Value]:
         """Adds what computes some results of a jaxpr to the block."""
         closed = simplify_once(closed)
         context = MojoContext()
@@ -295,10 +320,10 @@ class _Builder:
         consts = [context.constant(np.asarray(value)) for value in closed.consts]
         results = context.lower_jaxpr(closed.jaxpr, consts, nodes)
         results = [results[position] for position in wanted]
-        values: dict[Node, Register] = {}
-        units: dict[Node, dict[int, Register]] = {}
+        values: dict[Node, Value] = {}
+        units: dict[Node, Mapping[int, Value]] = {}
         read: dict[Node, list[Result]] = {}
-        order = ordered(results)
+        order = in_order(results)
         for node in order:
             if isinstance(node, Result):
                 read.setdefault(node.inputs[0], []).append(node)
@@ -311,28 +336,31 @@ class _Builder:
                 values[node] = self.value(node, inputs, values, units)
         return [values[node] for node in results]
 
-    def value(self, node: Node, inputs: Sequence[Register], values: Mapping[Node, Register],
-              units: Mapping[Node, dict[int, Register]]) -> Register:
+    def value(self, node: Node, inputs: Sequence[Value], values: Mapping[Node, Value],
+              units: Mapping[Node, Mapping[int, Value]]) -> Value:
         elements, dtype = node.size, node.dtype
         if isinstance(node, Input):
             return inputs[node.number]
         if isinstance(node, Constant):
-            return self.load(self.plan.constant(node.value), elements, dtype)
+            return self.constant(self.plan.constant(node.value), elements, dtype)
         if isinstance(node, Iota):
+            if elements > MOST_ELEMENTS:
+                raise Unsuited
             return self.load(self.plan.constant(np.arange(elements).astype(dtype)), elements,
                              dtype)
-        if isinstance(node, Result):
-            source = node.inputs[0]
-            return values[source.inputs[0]] if is_copy(source) else units[source][node.number]
-        given = [values[x] for x in node.inputs]
-        if isinstance(node, Reshape) or isinstance(node, Apply) and node.name == "copy":
-            return given[0]
+        if isinstance(node, Result) and not is_copy(node.inputs[0]):
+            return units[node.inputs[0]][node.number]
+        same = unchanged(node)
+        if same is not None and (isinstance(values[same], Memory) or not isinstance(node, View)):
+            return values[same]
+        if isinstance(node, View):
+            x, access = values[node.inputs[0]], map_access(
+                Access(0, row_major(node.inputs[0].shape)), node.index_map, len(node.shape))
+            return (self.view(x, access, node.shape) if isinstance(x, Register)
+                    else self.read_slice(x, access, node.shape))
+        given = registers([values[x] for x in node.inputs])
         if isinstance(node, Apply):
             return self.apply(node, given)
-        if isinstance(node, View):
-            return self.view(given[0], map_access(
-                Access(0, row_major(node.inputs[0].shape)), node.index_map, len(node.shape)),
-                node.shape)
         if isinstance(node, Reduce):
             return self.reduce(node, given[0])
         if isinstance(node, Assemble):
@@ -341,11 +369,11 @@ class _Builder:
             register = self.new(elements, dtype)
             self.copy(register, given[0])
             return register
-        raise _Unsuited
+        raise Unsuited
 
     def apply(self, node: Apply, given: Sequence[Register]) -> Register:
         if node.source is not None:
-            raise _Unsuited
+            raise Unsuited
         function = operation(node.name, given[0].dtype, node.dtype)
         if 1 < node.size <= _MOST_SINGLES and function in singles():
             invariant = all(x.invariant for x in given)
@@ -402,7 +430,7 @@ class _Builder:
         count, step, source_step = dims[line] if dims else (1, 1, 1)
         rest = [dim for number, dim in enumerate(dims) if number != line]
         if math.prod(size for size, _, _ in rest) > _MOST_LINES:
-            raise _Unsuited
+            raise Unsuited
         offsets = [(to, begin)]
         for size, target_stride, source_stride in rest:
             offsets = [(a + i * target_stride, b + i * source_stride)
@@ -449,8 +477,17 @@ class _Builder:
         return register
 
     # --- units ---
-    def call(self, node: Call, given: Sequence[Register],
-             read: Sequence[Result]) -> dict[int, Register]:
+    def call(self, node: Call, values: Sequence[Value],
+             read: Sequence[Result]) -> Mapping[int, Value]:
+        x = values[0]
+        if isinstance(x, Memory):
+            indices, *updates = registers(values[1:])
+            if node.function.startswith("gather_rows_"):
+                return {0: self.read_rows(node, x, indices)}
+            if node.function.startswith("scatter_rows_"):
+                self.write_rows(node, x, indices, *updates)
+                return {0: x}
+        given = registers(values)
         made = {result.number: self.new(result.size, result.dtype) for result in read}
         # All are written, also those that nobody reads.
         word = np.dtype(np.int64)
@@ -465,31 +502,90 @@ class _Builder:
                  results=tuple(results))
         return made
 
-    def inner(self, flow: Structure, given: Sequence[Register],
-              read: Sequence[Result]) -> dict[int, Register]:
+    def read_rows(self, node: Call, x: Memory, indices: Register) -> Register:
+        """Slices of a large array, each element or row by an instruction of its own."""
+        outer, size, inner, count = node.integers[:4]
+        target = self.new(outer * count * inner, x.dtype,
+                          x.is_constant and x.cell.invariant and indices.invariant)
+        if outer * count > (_MOST_LINES if inner == 1 else 1):
+            raise Unsuited
+        nbytes = inner * x.dtype.itemsize
+        block = self.prologue if target.invariant else self.block
+        for line in range(outer):
+            for k in range(count):
+                place = target if inner > 1 else self.element(target, line * count + k)
+                block.append(self.row("read", place, (x.cell, self.element(indices, k)), size,
+                                      nbytes, line * size * nbytes))
+        return target
+
+    def read_slice(self, x: Memory, access: Access, shape: tuple[int, ...]) -> Register:
+        """Elements of a large array that are always the same ones."""
+        dims = _merged([(size, target, stride) for size, target, stride
+                        in zip(shape, row_major(shape), access.strides, strict=True)])
+        if len(dims) > 1 or dims and dims[0][0] > _MOST_LINES and dims[0][2] != 1:
+            raise Unsuited
+        size, _, stride = dims[0] if dims else (1, 1, 1)
+        first = self.load(self.plan.constant(np.zeros((), np.int32)), 1, np.dtype(np.int32))
+        target = self.new(size, x.dtype, x.is_constant)
+        block, itemsize = self.prologue if target.invariant else self.block, x.dtype.itemsize
+        if stride == 1:
+            block.append(self.row("read", target, (x.cell, first), 1, target.nbytes,
+                                  access.offset * itemsize))
+        else:
+            block += [self.row("read", self.element(target, k), (x.cell, first), 1, itemsize,
+                               (access.offset + k * stride) * itemsize) for k in range(size)]
+        return target
+
+    def write_rows(self, node: Call, x: Memory, indices: Register, updates: Register) -> None:
+        """Writes rows to a large array, or combines them with what is there, in their order."""
+        rows, width, count = node.integers[:3]
+        kind = node.function.removeprefix("scatter_rows_").removesuffix(f"_{x.dtype}")
+        if kind not in COMBINED or x.is_constant or kind != "set" and x.dtype == BOOL or (
+                count > (_MOST_LINES if width == 1 else 1)):
+            raise Unsuited
+        nbytes = width * x.dtype.itemsize
+        for k in range(count):
+            index = self.element(indices, k)
+            update = updates if width > 1 else self.element(updates, k)
+            if COMBINED[kind]:
+                old = self.new(width, x.dtype)
+                self.block.append(self.row("read", old, (x.cell, index), rows, nbytes))
+                name = COMBINED[kind]
+                update = self.computed([old, update], width, x.dtype, "apply",
+                                       operation(name, x.dtype, x.dtype), width, name=name)
+            self.block.append(self.row("write", None, (x.cell, index, update), rows, nbytes))
+
+    def row(self, opcode: str, target: Register | None, sources: tuple[Register, ...], rows: int,
+            nbytes: int, offset: int = 0) -> Instruction:
+        if max(offset, nbytes) >= 1 << 31:      # beyond an instruction's numbers
+            raise Unsuited
+        return Instruction(opcode, target, sources, numbers=(nbytes, offset, rows))
+
+    def inner(self, flow: Structure, given: Sequence[Value],
+              read: Sequence[Result]) -> Mapping[int, Value]:
         """A loop or a choice in the body of another."""
         wanted = {result.number: result for result in read}
         if not flow.is_loop:
             return self.choice(flow, given, wanted)
-        inputs: dict[int, Register] = {}
+        inputs: dict[int, Value] = {}
         moves: dict[int, tuple[Register, int]] = {}
         length = flow.length or 0
-        for number, register in enumerate(given):
+        for number, x in enumerate(given):
             role = flow.roles[number]
-            if role is Role.CARRY:
-                inputs[number] = self.new(register.elements, register.dtype)
-                self.copy(inputs[number], register)
-            elif role is Role.SCANNED:
-                moves[number] = self.slices(register, length, flow.reverse)
+            if role is Role.SCANNED:
+                moves[number] = self.slices(registers([x])[0], length, flow.reverse)
+            elif role is Role.CARRY and isinstance(x, Register):
+                own = inputs[number] = self.new(x.elements, x.dtype)
+                self.copy(own, x)
             else:
-                inputs[number] = register
+                inputs[number] = x
         made = {position: inputs[number] for position, number in enumerate(flow.carries)
                 if position in wanted}
         stacks: dict[int, tuple[Register, int]] = {}
         for position, result in wanted.items():
             if position >= len(flow.carries):
-                made[position] = self.new(result.size, result.dtype)
-                stacks[position] = self.slices(made[position], length, flow.reverse)
+                stack = made[position] = self.new(result.size, result.dtype)
+                stacks[position] = self.slices(stack, length, flow.reverse)
         self.loop(flow, inputs, moves, stacks)
         return made
 
@@ -499,18 +595,24 @@ class _Builder:
         self.put("aim", cell, register, numbers=((length - 1) * stride if reverse else 0,))
         return cell, stride
 
-    def choice(self, flow: Structure, given: Sequence[Register],
-               wanted: Mapping[int, Result]) -> dict[int, Register]:
-        index, = [given[number] for number in flow.index]
-        made = {position: self.new(result.size, result.dtype)
-                for position, result in wanted.items()}
+    def choice(self, flow: Structure, given: Sequence[Value],
+               wanted: Mapping[int, Result]) -> Mapping[int, Value]:
+        index, = registers([given[number] for number in flow.index])
+        made: dict[int, Value] = {
+            position: self.new(result.size, result.dtype)
+            for position, result in wanted.items() if result.size <= MOST_ELEMENTS}
         outer, choice = self.block, Choice(index, [])
         for branch in flow.bodies:
             self.block = []
             values = self.lower(branch.jaxpr, [given[number] for number in branch.takes],
-                                [*made])
-            for register, value in zip(made.values(), values, strict=True):
-                self.copy(register, value)
+                                [*wanted])
+            for position, value in zip(wanted, values, strict=True):
+                # Of a large array, all branches leave the same one.
+                into = made.setdefault(position, value)
+                if isinstance(into, Register):
+                    self.copy(into, *registers([value]))
+                elif into is not value:
+                    raise Unsuited
             without_copies(self.block)
             choice.branches.append(self.block)
         self.block = outer
@@ -519,7 +621,7 @@ class _Builder:
 
     def finished(self) -> LoopCode:
         if sum(1 for _ in every_instruction(self.prologue)) > _MOST_INSTRUCTIONS:
-            raise _Unsuited
+            raise Unsuited
         # The block is aligned where it is.
         return LoopCode(self.prologue, 1 + len(self.places), self.slot,
                         self.nbytes + ALIGNMENT)

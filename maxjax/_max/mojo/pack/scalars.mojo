@@ -42,9 +42,11 @@ comptime LOAD = 12
 comptime STORE = 13
 comptime POINT = 14
 comptime AIM = 15
-comptime END = 16
+comptime READ = 16
+comptime WRITE = 17
+comptime END = 18
 # From here on the machine's own operations, `compute_one`, which follow from a table.
-comptime ONE = 17
+comptime ONE = 19
 
 # An instruction: a long word, then shorter ones.
 comptime WORDS = 5
@@ -85,6 +87,22 @@ def copy_one(target: Bytes, source: Bytes, size: Int):
         target.unsafe_bitcast[UInt16]()[] = source.unsafe_bitcast[UInt16]()[]
     else:
         unsafe_memcpy(dest=target, src=source, count=size)
+
+
+@always_inline
+def row_number(x: Words, block: Bytes) -> Int:
+    """The index of a row that an instruction names, of 4 or 8 bytes."""
+    var index = block.unsafe_offset(short(x, 4))
+    if short(x, 5) == 4:
+        return Int(index.unsafe_bitcast[Int32]()[])
+    return Int(index.unsafe_bitcast[Int64]()[])
+
+
+@always_inline
+def row(x: Words, block: Bytes, number: Int) -> Bytes:
+    """Where a row of a large array begins."""
+    return pointer(block.unsafe_offset(short(x, 3)))[].unsafe_offset(
+        short(x, 8) + number * short(x, 6))
 
 
 @always_inline
@@ -203,6 +221,14 @@ def scalar_machine(slots: Slots, args: Args) abi("C"):
             ).unsafe_offset(integer(x, 0))
         elif kind == AIM:
             pointer(block.unsafe_offset(short(x, 2)))[] = block.unsafe_offset(integer(x, 0))
+        elif kind == READ:
+            var number = max(0, min(row_number(x, block), integer(x, 0) - 1))
+            copy_one(block.unsafe_offset(short(x, 2)), row(x, block, number), short(x, 6))
+        elif kind == WRITE:
+            # What is out of bounds is left out.
+            var number = row_number(x, block)
+            if 0 <= number and number < integer(x, 0):
+                copy_one(row(x, block, number), block.unsafe_offset(short(x, 2)), short(x, 6))
         elif kind == END:
             return
         else:

@@ -294,8 +294,8 @@ def shape_as_value(shape: Any) -> np.ndarray | Array:
     array([2, 3], dtype=int32)
     """
     if not isinstance(shape, (int, np.integer)) and any(map(is_dimension, shape)):
-        sizes = [dimension_scalar(size, dtypes.int32, False) if is_dimension(size)
-                 else np.asarray(size, np.int32) for size in shape]
-        return concatenate([broadcast_in_dim(size, (1,), ()) for size in sizes], 0)
+        entries = [dimension_scalar(size, dtypes.int32, False) if is_dimension(size)
+                   else np.asarray(size, np.int32) for size in shape]
+        return concatenate([broadcast_in_dim(entry, (1,), ()) for entry in entries], 0)
     sizes = _shape_argument(shape)
     return np.asarray(sizes, np.int32) if sizes else full((0,), 0, dtypes.int32)

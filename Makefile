@@ -12,10 +12,13 @@ LOWEST_TESTS = tests/numpy/test_numpy.py tests/numpy/test_random.py \
 # JAX's repository, for its tests, and which of its files; empty means all.
 JAX ?=
 FILES ?=
+# Libraries on top of JAX, for their tests, and which of their suites; empty means all.
+LIBRARIES_VENV ?= .venv-libraries
+SUITES ?=
 # Where a wheel is put.
 WHEEL_DIR ?= dist
 
-.PHONY: demo test test-lowest compat jax-tests bench wheel test-wheel lint clean
+.PHONY: demo test test-lowest compat jax-tests libraries library-scripts bench wheel test-wheel lint clean
 
 demo: $(DEMO_VENV)/.ready
 	$(DEMO_VENV)/bin/python examples/digits.py --wait
@@ -36,6 +39,16 @@ jax-tests: $(TEST_VENV)/.ready
 	@test -n "$(JAX)" || { echo 'usage: make jax-tests JAX=CHECKOUT [FILES="api_test ..."]'; exit 2; }
 	$(TEST_VENV)/bin/python -m compat.jax_tests $(JAX) $(FILES) $(JAX_TESTS_OPTIONS)
 	$(if $(FILES),,$(TEST_VENV)/bin/python -m compat.jax_tests --docstrings)
+
+# The tests of libraries on top of JAX, on JAX and on maxjax, into docs/libraries.md:
+#   make libraries SUITES="optax chex"
+libraries: $(LIBRARIES_VENV)/.ready
+	$(LIBRARIES_VENV)/bin/python -m compat.libraries $(SUITES) $(LIBRARIES_OPTIONS)
+
+# The scripts that use them, interpreted and compiled.
+library-scripts: $(LIBRARIES_VENV)/.ready
+	$(LIBRARIES_VENV)/bin/python -m compat.scripts_runner --libraries --interpreted
+	$(LIBRARIES_VENV)/bin/python -m compat.scripts_runner --libraries --compiled
 
 bench: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m benchmarks
@@ -70,5 +83,11 @@ $(LOWEST_VENV)/.ready: pyproject.toml constraints-lowest.txt
 	  --constraint constraints-lowest.txt --editable '.[test]'
 	touch $@
 
+$(LIBRARIES_VENV)/.ready: pyproject.toml compat/libraries/requirements.txt
+	$(PYTHON) -m venv $(LIBRARIES_VENV)
+	$(LIBRARIES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --requirement compat/libraries/requirements.txt --editable '.[test]'
+	touch $@
+
 clean:
-	rm -rf $(DEMO_VENV) $(TEST_VENV) $(LOWEST_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(DEMO_VENV) $(TEST_VENV) $(LOWEST_VENV) $(LIBRARIES_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

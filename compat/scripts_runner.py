@@ -5,10 +5,12 @@ Comment lines at the top of a script say what the comparison must know::
     # needs: jax.custom_vjp
     # tolerance: 1e-3 (60 steps of training amplify the rounding)
     # absolute: 1e-6 (residuals near zero)
+    # libraries: flax optax
 
 The relative tolerance is 1e-5 and the absolute one 0 where nothing is said. A script that *needs*
 what maxjax does not have yet is "waiting": it must run on JAX, and fail on maxjax for that reason;
-once it passes, the run fails until the comment is gone.
+once it passes, the run fails until the comment is gone. A script of *libraries* that are not
+installed is "skipped"; `make library-scripts` makes an environment with all of them.
 
     python -m compat.scripts_runner [NAME ...] [--interpreted | --compiled] [--fresh]
 """
@@ -48,6 +50,12 @@ class Script:
     needs: str | None = None
     tolerance: float = 1e-5
     absolute: float = 0.0
+    libraries: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> list[str]:
+        """Its libraries that are not installed."""
+        return [name for name in self.libraries if not _version(name)]
 
     @property
     def name(self) -> str:
@@ -62,6 +70,10 @@ def read_script(path: Path) -> Script:
     """
     script = Script(path, path.read_text(encoding="utf-8"))
     for line in script.text.splitlines():
+        libraries = re.fullmatch(r"# libraries: (.+)", line)
+        if libraries is not None:
+            script = replace(script, libraries=tuple(libraries.group(1).split()))
+            continue
         found = re.fullmatch(r"# (needs|tolerance|absolute): (\S+)(?: \((.+)\))?", line)
         if found is None:
             break
@@ -205,13 +217,21 @@ def _cache_folder() -> Path:
     return Path(base) / "maxjax-compat" / "scripts"
 
 
+def _version(package: str) -> str:
+    """Its version; empty where it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
 def _digest(script: Script) -> str:
     """Names all that JAX's output depends on."""
     digest = hashlib.sha256(script.text.encode())
     for path in sorted((script.path.parent / "data").glob("*")):
         digest.update(path.read_bytes())
-    for package in ("jax", "jaxlib", "numpy"):
-        digest.update(importlib.metadata.version(package).encode())
+    for package in ("jax", "jaxlib", "numpy", *script.libraries):
+        digest.update(_version(package).encode())
     digest.update(sys.version.encode())
     return digest.hexdigest()
 
@@ -220,7 +240,7 @@ def _digest(script: Script) -> str:
 
 @dataclass(frozen=True)
 class Record:
-    """One script's row of the matrix; ``state`` is "pass", "fail" or "waiting"."""
+    """One script's row of the matrix; ``state`` is "pass", "fail", "waiting" or "skipped"."""
 
     name: str
     state: str
@@ -230,7 +250,7 @@ class Record:
 
     @property
     def ratio(self) -> float:
-        return self.seconds_maxjax / self.seconds_jax
+        return self.seconds_maxjax / self.seconds_jax if self.seconds_jax else 0.0
 
 
 def judge(script: Script, jax: Run, ours: Run) -> Record:
@@ -263,7 +283,11 @@ def run_all(names: Iterable[str] = (), mode: str = "auto", cached: bool = True,
     """
     records = []
     for script in all_scripts(names):
-        record = judge(script, run_jax(script, cached), run_maxjax(script, mode))
+        if script.missing:
+            detail = f"not installed: {', '.join(script.missing)}"
+            record = Record(script.name, "skipped", 0.0, 0.0, detail)
+        else:
+            record = judge(script, run_jax(script, cached), run_maxjax(script, mode))
         records.append(record)
         if report is not None:
             report(record)
@@ -282,13 +306,18 @@ def main(arguments: Sequence[str]) -> list[Record]:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--interpreted", action="store_true", help="tier 0 only")
     parser.add_argument("--compiled", action="store_true", help="wait for the compiler")
+    parser.add_argument("--libraries", action="store_true", help="only those that use libraries")
     parser.add_argument("--fresh", action="store_true", help="run JAX too, whatever is kept")
     options = parser.parse_args(arguments)
     mode = "compiled" if options.compiled else "interpreted" if options.interpreted else "auto"
     print(f"{'state':8}{'script':28}{'JAX':>9}{'maxjax':>9}{'ratio':>7}")
-    records = run_all(options.names, mode, not options.fresh, _print)
+    names = options.names
+    if options.libraries:
+        names = [script.name for script in all_scripts(names) if script.libraries]
+    records = run_all(names, mode, not options.fresh, _print)
     states = [record.state for record in records]
-    print(", ".join(f"{states.count(state)} {state}" for state in ("pass", "waiting", "fail")))
+    kinds = ("pass", "waiting", "skipped", "fail")
+    print(", ".join(f"{states.count(state)} {state}" for state in kinds))
     return records
 
 

@@ -27,7 +27,9 @@ from maxjax._base.dtypes import float0 as float0
 from maxjax._base.lazy import import_module as _import_module
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import explain_missing_names as _explain_missing_names
+from maxjax._base.processes import job as _job
 from maxjax._base.source import scopes as _scopes
+from maxjax._base.tracebacks import shorten_uncaught as _shorten_uncaught
 from maxjax._higher_order import control as _control
 from maxjax._higher_order import entries as _entries
 from maxjax._higher_order.api import eval_shape as eval_shape
@@ -53,6 +55,7 @@ from maxjax._runtime.placement import device_count as device_count
 from maxjax._runtime.placement import device_get as device_get
 from maxjax._runtime.placement import device_put as device_put
 from maxjax._runtime.placement import live_arrays as live_arrays
+from maxjax._runtime.placement import local_device_count as local_device_count
 from maxjax._runtime.placement import local_devices as local_devices
 from maxjax._transforms.autodiff import grad as grad
 from maxjax._transforms.autodiff import jvp as jvp
@@ -68,7 +71,6 @@ _variables.cache_max_bytes(0)      # refuses an invalid value before anything is
 _variables.warn_of_unknown()
 
 jacobian = jacrev
-local_device_count = device_count
 
 # --- options as context managers ------------------------------------------------------------------
 
@@ -158,20 +160,20 @@ def transfer_guard(new_val: str) -> Iterator[None]:
 # --- the process ----------------------------------------------------------------------------------
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process: 0."""
+    """The number of this process among those that ``jax.distributed`` started; otherwise 0."""
     devices(backend)      # refuses an unknown one
-    return 0
+    return _job.index
 
 
 def process_count(backend: str | None = None) -> int:
-    """The number of processes: 1."""
+    """The number of processes."""
     return len(process_indices(backend))
 
 
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes."""
     devices(backend)
-    return [0]
+    return list(range(_job.count))
 
 
 host_id, host_count, host_ids = process_index, process_count, process_indices
@@ -321,3 +323,5 @@ if not TYPE_CHECKING:
 for _module in (numpy, lax, tree, tree_util, typing):
     if "__getattr__" not in vars(_module):
         _explain_missing_names(_module.__name__)
+
+_shorten_uncaught()

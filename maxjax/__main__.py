@@ -42,7 +42,10 @@ class _JaxModule(ModuleType):
         if name == "_src":
             return importlib.import_module(f"{self.__name__}._src")
         try:
-            return getattr(importlib.import_module("maxjax"), name)
+            value = getattr(importlib.import_module("maxjax"), name)
+            # Also found in sys.modules, where libraries look for what they have used.
+            is_module = isinstance(value, ModuleType) and value.__name__ == f"maxjax.{name}"
+            return importlib.import_module(f"{self.__name__}.{name}") if is_module else value
         except AttributeError:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name,
                                  obj=self) from None

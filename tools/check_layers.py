@@ -32,6 +32,7 @@ PUBLIC = "public modules"
 # Each room may import from itself and from those before it.
 ROOMS = (
     "_base",
+    "_distributed",
     "_ir",
     "_primitives",
     "_transforms",
@@ -58,7 +59,8 @@ LATE_IMPORTS: Mapping[str, str] = {
 DEPENDENCIES = {"max", "ml_dtypes", "mojo", "numpy", "opt_einsum", "optree", "rich", "scipy",
                 "threadpoolctl"}
 # Extras of pyproject.toml, and the one module that needs them.
-EXTRAS = {"tensorstore": "maxjax/experimental/array_serialization/serialization.py"}
+EXTRAS = {"tensorstore": "maxjax/experimental/array_serialization/serialization.py",
+          "mpi4py": "maxjax/_base/lazy.py"}
 FORBIDDEN = {"jax": "maxjax stands on its own", "jaxlib": "maxjax stands on its own"}
 ONLY_IN = {"max": "_max", "mojo": "_max"}
 # What would slow `import maxjax` down; `maxjax._base.lazy` brings it in at first use.

@@ -175,3 +175,22 @@ def _gone(results: Sequence[Result], known: Sequence[Known], explained: dict[Kno
             cause = row.error or row.place
             found.append(f"{row.file}: no test fails with {cause!r} any more: remove it")
     return found
+
+
+def print_verdict(verdict: Verdict, failures: int,
+                  states: Sequence[str] = STATES) -> None:
+    """A line for each file, unknown failures by their error, and known failures that pass."""
+    for file, count in verdict.counts.items():
+        causes: dict[str, list[Result]] = {}
+        for result in verdict.failed:
+            if result.file == file:
+                cause = re.sub(r"\d+", "N", result.error)[:110]
+                causes.setdefault(cause, []).append(result)
+        print(f"{file:36}" + "  ".join(f"{state} {count[state]:4}" for state in states))
+        for cause, group in sorted(causes.items(), key=lambda item: -len(item[1]))[:failures]:
+            print(f"  {len(group):4} {cause}\n       {group[0].name}  [{group[0].place}]")
+    for line in verdict.gone:
+        print(line)
+    total: dict[str, int] = {state: sum(count[state] for count in verdict.counts.values())
+                             for state in states}
+    print("all: " + ", ".join(f"{count} {state}" for state, count in total.items()))

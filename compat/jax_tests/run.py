@@ -16,15 +16,13 @@ import argparse
 import concurrent.futures
 import os
 import re
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from compat import ROOT
+from compat import ROOT, processes
 from compat.jax_tests import docstrings, records, section
-from compat.jax_tests.records import RESULTS, Result
+from compat.jax_tests.records import RESULTS
 
 
 def test_files(checkout: Path, names: Sequence[str]) -> list[Path]:
@@ -49,57 +47,29 @@ def devices_of(path: Path) -> int:
     return int(asked.group(1)) if asked else 1
 
 
-def environment_of(path: Path, options: argparse.Namespace, results: Path) -> dict[str, str]:
+def environment_of(path: Path, options: argparse.Namespace) -> dict[str, str]:
     devices = devices_of(path)
     return {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu",
             "JAX_NUM_CPU_DEVICES": str(devices),
             "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
             "JAX_NUM_GENERATED_CASES": str(options.cases), "MAXJAX_COMPILE": options.compile,
-            "JAX_TESTS_RESULTS": str(results), "JAX_TESTS_SECONDS": str(options.test_seconds)}
+            "RECORDER_SECONDS": str(options.test_seconds)}
 
 
 def run_file(path: Path, options: argparse.Namespace) -> None:
-    """Runs a file in a process of its own; where that dies, another goes on after the test."""
+    """Runs a file in a process of its own."""
     results = options.results / f"{path.stem}.jsonl"
     if not options.keep:
         results.unlink(missing_ok=True)
-    results.touch()
+        results.with_suffix(".log").unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-p", "compat.jax_tests.plugin",
-               "-p", "no:cacheprovider", "--noconftest", "--rootdir", str(path.parent),
-               "-c", os.devnull, "-q", "--tb=no", "-rN", str(path), *options.pytest]
-    limit = time.monotonic() + options.file_seconds
-    with open(options.results / f"{path.stem}.log", "w") as log:
-        while True:
-            before = results.stat().st_size
-            try:
-                status = subprocess.run(
-                    command, cwd=path.parent, env=environment_of(path, options, results),
-                    stdout=log, stderr=subprocess.STDOUT,
-                    timeout=max(1.0, limit - time.monotonic())).returncode
-            except subprocess.TimeoutExpired:
-                print(f"{path.stem}: stopped after {options.file_seconds:g} s; "
-                      "--keep goes on with what is left", flush=True)
-                return
-            if status >= 0 or results.stat().st_size == before:      # it was not killed
-                return
-
-
-def print_verdict(verdict: records.Verdict, failures: int) -> None:
-    """A line for each file, unknown failures by their error, and known failures that pass."""
-    for file, count in verdict.counts.items():
-        causes: dict[str, list[Result]] = {}
-        for result in verdict.failed:
-            if result.file == file:
-                cause = re.sub(r"\d+", "N", result.error)[:110]
-                causes.setdefault(cause, []).append(result)
-        print(f"{file:36}" + "  ".join(f"{state} {count[state]:4}" for state in records.STATES))
-        for cause, group in sorted(causes.items(), key=lambda item: -len(item[1]))[:failures]:
-            print(f"  {len(group):4} {cause}\n       {group[0].name}  [{group[0].place}]")
-    for line in verdict.gone:
-        print(line)
-    total: dict[str, int] = {state: sum(count[state] for count in verdict.counts.values())
-                             for state in records.STATES}
-    print("all: " + ", ".join(f"{count} {state}" for state, count in total.items()))
+               "-p", "compat.recorder", "-p", "no:cacheprovider", "--noconftest",
+               "--rootdir", str(path.parent), "-c", os.devnull, "-q", "--tb=no", "-rN", str(path),
+               *options.pytest]
+    if not processes.run(command, path.parent, environment_of(path, options), results,
+                              options.file_seconds):
+        print(f"{path.stem}: stopped after {options.file_seconds:g} s; "
+              "--keep goes on with what is left", flush=True)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -149,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ran = [result for result in kept if options.report or result.file in files]
     is_whole = not options.pytest and not (options.docstrings and options.names)
     verdict = records.judge(ran, known, {r.file for r in ran} if is_whole else ())
-    print_verdict(verdict, options.failures)
+    records.print_verdict(verdict, options.failures)
     if is_whole and not is_compiled and not options.no_matrix:
         section.write(records.judge(kept, known))
     return 0 if verdict.is_good else 1

@@ -92,8 +92,6 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_share_binary_between_hosts_timeout_ms": 1200000},
     "there is one process": {
         "jax_check_proxy_envs": _Flag(True),
-        "jax_cpu_collectives_implementation": _Accepted(
-            "gloo", one_of((None, "gloo", "mpi", "megascale")), (None,)),
         "jax_cross_host_transfer_socket_address": _Flag(""),
         "jax_cross_host_transfer_timeout_seconds": _Flag(None),
         "jax_cross_host_transfer_transfer_size": _Flag(None),
@@ -147,9 +145,6 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         # Text is never in colour: what False asks for.
         "jax_pprint_use_color": _Accepted(True, suffices=(False,)),
         "jax_send_traceback_to_runtime": RuntimeTracebackMode.OFF,
-        # The frames of maxjax stay in tracebacks: what "off" asks for.
-        "jax_traceback_filtering": _Accepted("auto", one_of((
-            "off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")), ("off",)),
         "jax_tracer_error_num_traceback_frames": _Flag(5, INTEGER)},
 }
 

@@ -316,6 +316,13 @@ explicit_x64_dtypes = config.define(
     "jax_explicit_x64_dtypes", ExplicitX64Mode.WARN,
     "Whether 64-bit dtypes that are asked for by name while they are off become 32-bit ones, with "
     "a warning, are an error, or are allowed.")
+traceback_filtering = config.define(
+    "jax_traceback_filtering", "auto",
+    "What becomes of maxjax's frames in tracebacks of errors: they stay (off), are marked for "
+    "IPython (tracebackhide), are taken out, the whole traceback becoming that of a cause "
+    "(remove_frames), or are taken out with a note (quiet_remove_frames). auto: tracebackhide in "
+    "IPython, elsewhere quiet_remove_frames.",
+    one_of(("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")))
 disable_jit = config.define("jax_disable_jit", False, "Run functions under jit op by op.")
 debug_nans = config.define("jax_debug_nans", False, "Raise when a computation gives a NaN.")
 debug_infs = config.define("jax_debug_infs", False, "Raise when a computation gives an infinity.")

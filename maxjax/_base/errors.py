@@ -123,6 +123,15 @@ class CompileError(RuntimeError):
     """MAX could not compile a program; holds what the compiler said."""
 
 
+class UnfilteredStackTrace(Exception):
+    """The cause of an error whose traceback was shortened; holds the whole one."""
+
+
+class JaxStackTraceBeforeTransformation(Exception):
+    """The cause of an error in an operation that a transformation made: says where the user wrote
+    what was transformed."""
+
+
 class InternalError(AssertionError):
     """A bug in maxjax, never in the caller's program."""
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from maxjax._base import config
 from maxjax._base.config import set_trace_meshes
+from maxjax._base.processes import job
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -443,6 +444,8 @@ class Mesh(_Axes):
                 f"its second argument (`axis_names`), but got devices.ndim == {array.ndim} and "
                 f"len(axis_names) == {len(names)}.")
         types = _types("Mesh", names, axis_types)
+        if job.count > 1:
+            _check_local(array)
         key = (tuple(array.flat), array.shape, names, types)
         known = _meshes.get(key)
         if known is not None:
@@ -485,18 +488,35 @@ class Mesh(_Axes):
 
     @property
     def local_mesh(self) -> Mesh:
-        """The part of the mesh in this process: all of it."""
-        return self
+        """The part of the mesh in this process.
+
+        Raises:
+          ValueError: that is no mesh of the same axes, or empty.
+        """
+        if not self.is_multi_process:
+            return self
+        here = np.vectorize(lambda device: device.process_index == job.index, otypes=[bool])(
+            self.devices)
+        part = self.devices[np.ix_(*[
+            np.flatnonzero(here.any(axis=tuple(other for other in range(here.ndim)
+                                               if other != dim)))
+            for dim in range(here.ndim)])]
+        if not part.size or part.size != here.sum():
+            raise ValueError("When passing a mesh with devices of several processes, those of each "
+                             f"must form a block of it, got {self.devices}")
+        return self.update(devices=part)
 
     @property
     def local_devices(self) -> list[Any]:
         """The devices of this process, in order."""
-        return list(self.devices.flat)
+        return [device for device in self.devices.flat
+                if getattr(device, "process_index", job.index) == job.index]
 
     @property
     def is_multi_process(self) -> bool:
-        """Whether devices belong to several processes: no."""
-        return False
+        """Whether devices belong to several processes."""
+        return job.count > 1 and len({
+            getattr(device, "process_index", 0) for device in self.devices.flat}) > 1
 
     def update(self, devices: np.ndarray | Sequence[object] | None = None,
                axis_names: AxisNames | None = None, axis_types: AxisTypes = None) -> Mesh:
@@ -653,3 +673,12 @@ class use_abstract_mesh:
 
     def __exit__(self, *_: object) -> None:
         _current.pop()
+
+
+def _check_local(devices: np.ndarray) -> None:
+    """Raises NotImplementedError for devices of other processes."""
+    for device in devices.flat:
+        if getattr(device, "process_index", job.index) != job.index:
+            raise NotImplementedError(
+                f"a mesh over several processes: {device} belongs to process "
+                f"{device.process_index}, and this is {job.index}")

@@ -17,7 +17,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import optree
+
+from maxjax._base.kept_optree import optree
 
 NAMESPACE = "maxjax"
 PyTreeSpec = optree.PyTreeSpec
@@ -83,13 +84,17 @@ def unflatten(spec: PyTreeSpec, tree_leaves: Iterable[object]) -> Any:
 def numbered(spec: PyTreeSpec) -> Any:
     """The tree with the numbers of its leaves, in order.
 
-    Classes of the user's that check their leaves may refuse numbers. Their nodes are tuples then.
+    Classes of the user's that check their leaves may refuse numbers, or take them for no leaves.
+    Their nodes are tuples then.
     """
     numbers = range(spec.num_leaves)
     try:
-        return unflatten(spec, numbers)
+        tree = unflatten(spec, numbers)
+        if not spec.num_leaves or leaves(tree) == list(numbers):
+            return tree
     except Exception:      # whatever the user's class raises
-        return unflatten(spec.transform(_without_classes, None), numbers)
+        pass
+    return unflatten(spec.transform(_without_classes, None), numbers)
 
 
 def _without_classes(node: PyTreeSpec) -> PyTreeSpec:

@@ -285,7 +285,8 @@ class NamedSharding(Sharding):
         if len(aval_shape) < len(self.spec):
             raise ValueError(
                 f"Sharding {self!r} is only valid for values of rank at least {len(self.spec)}, "
-                f"but was applied to a value of rank {len(aval_shape)}.")
+                f"but was applied to a value of rank {len(aval_shape)}."
+                + ("" if aval_shape else " For scalars the PartitionSpec should be P()"))
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)

@@ -12,7 +12,8 @@ from typing import Any
 
 # The paths of code that is not the user's: maxjax, and libraries which say so.
 _internal_paths: tuple[str, ...] = (
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,)
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+    "<tier 0 of ", "<a loop of tier 0>")      # generated code
 # A code object is asked about once: tracing looks at the stack for each equation.
 _is_internal: dict[CodeType, bool] = {}
 

@@ -7,9 +7,8 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import optree
-
 from maxjax._base import pytree
+from maxjax._base.kept_optree import optree
 from maxjax._base.pytree import NAMESPACE, PyTree, PyTreeSpec
 
 # What optree says of a tree that does not have a structure, and what JAX says.

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 from maxjax._base.meshes import AxisName
 from maxjax._base.pytree import PyTree
+from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.constants import with_constants
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
 from maxjax._higher_order.jit_sharded import UNSPECIFIED, Shardings, checked, on_device
@@ -18,6 +19,7 @@ from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 
 
+@boundary
 def eval_shape(fun: Callable[..., PyTree], *args: PyTree, **kwargs: PyTree) -> Any:
     """The shapes and dtypes of the results of ``fun``, without computing them.
 
@@ -61,6 +63,7 @@ def make_jaxpr(fun: Callable[..., PyTree], static_argnums: int | Iterable[int] =
 
     @functools.wraps(fun, assigned=[name for name in ("__module__", "__doc__")
                                     if hasattr(fun, name)])
+    @boundary
     def make_jaxpr_f(*args: PyTree, **kwargs: PyTree) -> Any:
         jitted = make_jit(_callable(fun), static_argnums=numbers or None)
         with named_axes(axis_env or ()):

@@ -64,7 +64,7 @@ def _changes(key: tuple[Any, ...], other: tuple[Any, ...], names: Sequence[str])
         yield "different input types:"
         for name, now, before in zip(names, types, other_types, strict=True):
             if now != before:
-                yield f"* at {name}, now {_type_text(now)} and before {_type_text(before)}"
+                yield f"* at {name}, {_type_change(now, before)}"
     changed = config.trace_state_changes(options, other_options)
     if changed or key[4:] != other[4:]:
         yield "Tracing context doesn't match, e.g. due to config or context manager."
@@ -78,9 +78,15 @@ def _static_text(static: Any) -> str:
     return ", ".join(f"{place}={value!r}" for place, _, value in static[1])
 
 
-def _type_text(aval: object) -> str:
-    text = aval.str_short(True) if hasattr(aval, "str_short") else str(aval)
-    return f"{text} (weakly typed)" if getattr(aval, "weak_type", False) else text
+def _type_change(now: object, before: object) -> str:
+    texts = [aval.str_short(True) if hasattr(aval, "str_short") else str(aval)
+             for aval in (now, before)]
+    if texts[0] != texts[1]:
+        return f"now {texts[0]} and before {texts[1]}"
+    weak = [f"{text}{{weak_type={getattr(aval, 'weak_type', False)}}}"
+            for text, aval in zip(texts, (now, before), strict=True)]
+    return (f"now {weak[0]} and before {weak[1]}, so weak types differ (see "
+            "https://docs.jax.dev/en/latest/type_promotion.html#weak-types)")
 
 
 # --- structures that differ -----------------------------------------------------------------------

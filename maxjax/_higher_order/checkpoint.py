@@ -15,6 +15,7 @@ from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import wraps
+from maxjax._base.tracebacks import boundary
 from maxjax._higher_order import refs
 from maxjax._higher_order.calls import call_primitive, without_dead_code
 from maxjax._higher_order.checkpoint_policies import Policy, saves
@@ -179,6 +180,7 @@ def checkpoint(fun: Callable[..., PyTree], *, prevent_cse: bool | Sequence[bool]
     numbers: Any = (static_argnums,) if type(static_argnums) is int else static_argnums
 
     @wraps(fun)
+    @boundary
     def fun_remat(*args: PyTree, **kwargs: PyTree) -> Any:
         static = _static_positions(numbers, len(args))
         dynamic = tuple(arg for n, arg in enumerate(args) if n not in static)

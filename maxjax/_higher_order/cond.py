@@ -12,6 +12,7 @@ import numpy as np
 
 from maxjax._base import config, dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.tracebacks import boundary
 from maxjax._higher_order import refs
 from maxjax._higher_order.control import (
     Traced,
@@ -273,6 +274,7 @@ class _NoOperand:
 _NO_OPERAND = _NoOperand()
 
 
+@boundary
 def cond(pred: ArrayLike, true_fun: Callable[..., PyTree], false_fun: Callable[..., PyTree],
          *operands: PyTree, operand: PyTree = _NO_OPERAND) -> Any:
     """Applies ``true_fun`` where ``pred`` is true, else ``false_fun``.
@@ -342,6 +344,7 @@ def _index_of(pred: ArrayLike) -> Any:
     return convert_element_type(value, dtypes.int32)
 
 
+@boundary
 def switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *operands: PyTree,
            operand: PyTree = _NO_OPERAND) -> Any:
     """Applies the branch of the given number; an index out of range is clamped.

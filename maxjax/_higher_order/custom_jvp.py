@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive, only_shown
 from maxjax._higher_order.constants import hoist_tracers
@@ -163,6 +164,7 @@ class custom_jvp(Generic[Result]):
         """Methods bind like functions."""
         return self if instance is None else functools.partial(self, instance)
 
+    @boundary
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Result:
         name = name_of(self.fun)
         if self.jvp is None:

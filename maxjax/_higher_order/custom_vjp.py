@@ -19,6 +19,7 @@ from maxjax._base import config, dtypes, pytree
 from maxjax._base.errors import UnexpectedTracerError
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names
+from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive, only_shown
 from maxjax._higher_order.composed import composed
@@ -312,6 +313,7 @@ class custom_vjp(Generic[Result]):
         """Methods bind like functions."""
         return self if instance is None else functools.partial(self, instance)
 
+    @boundary
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Result:
         name = name_of(self.fun)
         if self.fwd is None or self.bwd is None:

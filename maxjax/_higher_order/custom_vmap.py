@@ -9,6 +9,7 @@ from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.control import operands_of, traced
@@ -187,6 +188,7 @@ class custom_vmap:
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    @boundary
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         positional = self._positional
         if positional is None:

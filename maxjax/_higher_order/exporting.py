@@ -8,9 +8,10 @@ from typing import Any
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.meshes import AbstractMesh, Mesh, PartitionSpec
-from maxjax._base.pytree import PyTree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.entries import Entry
 from maxjax._higher_order.exported import Exported, argument_names
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
@@ -33,16 +34,8 @@ def export_function(jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict
                     disabled_checks: Sequence[DisabledSafetyCheck]) -> Exported:
     """Traces a jitted function and exports it; see ``maxjax.export.export``."""
     entry, _, tree, _ = jitted._trace_abstract(args, kwargs)
-    if entry.closed.refs:
-        raise RefsTouched("export", entry.closed.refs)
-    if entry.captured:
-        raise NotImplementedError(
-            f"{jitted._name} closes over values that are being traced: export it outside the "
-            "transformation, or pass them as arguments")
+    exported = export_entry(jitted._name, entry, tree, platforms, disabled_checks)
     closed = entry.closed
-    in_tree = PyTreeDef(tree)
-    exported = _exported(jitted._name, in_tree, tuple(closed.in_avals), PyTreeDef(entry.out_tree),
-                         tuple(closed.out_avals), closed, platforms, tuple(disabled_checks))
     traced: Any = jitted.trace(*args, **kwargs)      # type: ignore[attr-defined]
     ins, outs = traced._places, traced._result_shardings()
     mesh = next((place.mesh for place in (*ins, *outs) if isinstance(place, NamedSharding)),
@@ -50,8 +43,26 @@ def export_function(jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict
     if mesh is not None and mesh.size > 1:
         exported = dataclasses.replace(
             exported, nr_devices=mesh.size, in_specs=_specs(ins), out_specs=_specs(outs))
-    solve(argument_names(in_tree), [aval.shape for aval in exported.in_avals])
+    solve(argument_names(exported.in_tree), [aval.shape for aval in exported.in_avals])
     return exported
+
+
+def export_entry(name: str, entry: Entry, tree: PyTreeSpec, platforms: tuple[str, ...],
+                 disabled_checks: Sequence[DisabledSafetyCheck] = ()) -> Exported:
+    """Exports a traced function, for one device.
+
+    Raises:
+      NotImplementedError: it calls back into Python, or closes over tracers.
+    """
+    if entry.closed.refs:
+        raise RefsTouched("export", entry.closed.refs)
+    if entry.captured:
+        raise NotImplementedError(
+            f"{name} closes over values that are being traced: export it outside the "
+            "transformation, or pass them as arguments")
+    closed = entry.closed
+    return _exported(name, PyTreeDef(tree), tuple(closed.in_avals), PyTreeDef(entry.out_tree),
+                     tuple(closed.out_avals), closed, platforms, tuple(disabled_checks))
 
 
 def _specs(places: Sequence[Sharding | None]) -> tuple[PartitionSpec | None, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.control import Traced, merged, operands_of, traced
 from maxjax._higher_order.custom_jvp import custom_jvp
@@ -143,6 +144,7 @@ linear_solve_p = Primitive(
 )
 
 
+@boundary
 def custom_linear_solve(
         matvec: Callable[[PyTree], PyTree], b: PyTree,
         solve: Callable[[Callable[[PyTree], PyTree], PyTree], PyTree],
@@ -230,6 +232,7 @@ def _transposed(matvec: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
 # --- roots ----------------------------------------------------------------------------------------
 
 
+@boundary
 def custom_root(f: Callable[[PyTree], PyTree], initial_guess: PyTree,
                 solve: Callable[[Callable[[PyTree], PyTree], PyTree], PyTree],
                 tangent_solve: Callable[[Callable[[PyTree], PyTree], PyTree], PyTree],

@@ -10,6 +10,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree
 from maxjax._base.signatures import wraps
+from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import installed
@@ -161,6 +162,7 @@ def jacfwd(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
     check_callable(fun)
 
     @wraps(fun)
+    @boundary
     def jacfun(*args: PyTree, **kwargs: PyTree) -> Any:
         chosen, values = _partial(fun, argnums, args, kwargs)
         for dtype in _dtypes(values):
@@ -204,6 +206,7 @@ def jacrev(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
     check_callable(fun)
 
     @wraps(fun)
+    @boundary
     def jacfun(*args: PyTree, **kwargs: PyTree) -> Any:
         chosen, values = _partial(fun, argnums, args, kwargs)
         for leaf in pytree.leaves(values):

@@ -14,13 +14,19 @@ from maxjax._base import config, monitoring, pytree, spans
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names, positional_names, signature_of
 from maxjax._base.source import function_location
+from maxjax._base.tracebacks import boundary, is_boundary, shorten
 from maxjax._higher_order.cache_misses import explain
 from maxjax._higher_order.constants import hoist_tracers, warn_of_constants
 from maxjax._higher_order.dynamic import DynamicDims
 from maxjax._higher_order.entries import Entry, EntryCache
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.jit_refs import traced_argument, used_refs
-from maxjax._higher_order.jit_sharded import Chosen, Shardings, constrained_results
+from maxjax._higher_order.jit_sharded import (
+    Chosen,
+    Shardings,
+    constrained_results,
+    with_new_values,
+)
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._higher_order.shape_struct import abstract_leaf
 from maxjax._higher_order.stages import Lowered, Traced, argument_place
@@ -35,7 +41,7 @@ from maxjax._higher_order.static_arguments import (
 from maxjax._higher_order.target import Target
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.refs import Ref, RefsTouched, RefUse, read, write_back
+from maxjax._ir.refs import Ref, RefUse, read, write_back
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.symbolic import scope_of
@@ -76,52 +82,59 @@ class PjitFunction:
         self._plain = self._simple and shardings is None
         self._name = getattr(function, "__name__", type(function).__name__)
 
+    @is_boundary
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
-        runtime = installed.runtime
-        at_base = context.trace is runtime
-        if self._plain and not kwargs and at_base:
-            # Arrays and nothing else: no pytrees to flatten.
-            types = runtime.array_types(args)
-            if types is not None:
-                entry = self._entries.by_types.get((types, config.trace_state()))
-                if entry is not None:
-                    results = runtime.call(entry.closed, args, entry.donated)
-                    return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
-        if self._shardings is not None:
-            return self._call_sharded(args, kwargs)
-        if self._simple:
-            leaves, tree = pytree.flatten((args, kwargs))
-            static: Static | None = None
-        else:
-            leaves, tree, static = split(self._static, args, kwargs)
-        if at_base:
-            avals = runtime.signature(leaves)
-            if avals is not None:
-                entry = self._known((tree, avals, static, config.trace_state()))
-                if entry is not None and not entry.touches_refs:
-                    try:
-                        results = runtime.call(entry.closed, leaves, entry.donated)
-                    except OverflowError:      # a Python int too large: its path is named below
-                        pass
-                    else:
-                        if self._plain and not kwargs and runtime.array_types(args) is not None:
-                            self._entries.by_types[avals, config.trace_state()] = entry
-                        return entry.out_tree.unflatten(results)
-        return self._call_slowly(leaves, tree, static, args, kwargs)
+        try:
+            runtime = installed.runtime
+            at_base = context.trace is runtime
+            if self._plain and not kwargs and at_base:
+                # Arrays and nothing else: no pytrees to flatten.
+                types = runtime.array_types(args)
+                if types is not None:
+                    entry = self._entries.by_types.get((types, config.trace_state()))
+                    if entry is not None:
+                        results = runtime.call(entry.closed, args, entry.donated)
+                        return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
+            if self._shardings is not None:
+                return self._call_sharded(args, kwargs)
+            if self._simple:
+                leaves, tree = pytree.flatten((args, kwargs))
+                static: Static | None = None
+            else:
+                leaves, tree, static = split(self._static, args, kwargs)
+            if at_base:
+                avals = runtime.signature(leaves)
+                if avals is not None:
+                    entry = self._known((tree, avals, static, config.trace_state()))
+                    if entry is not None and not entry.touches_refs:
+                        try:
+                            results = runtime.call(entry.closed, leaves, entry.donated)
+                        except OverflowError:      # a Python int too large: its path is named below
+                            pass
+                        else:
+                            if self._plain and not kwargs and runtime.array_types(args) is not None:
+                                self._entries.by_types[avals, config.trace_state()] = entry
+                            return entry.out_tree.unflatten(results)
+            return self._call_slowly(leaves, tree, static, args, kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Jitted methods bind like functions."""
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<PjitFunction of {self._function!r}>"
+        try:
+            return f"<PjitFunction of {self._function!r}>"
+        except Exception:      # the function's own
+            return "<PjitFunction>"
 
     # --- ahead of time ---
+    @boundary
     def trace(self, *args: PyTree, **kwargs: PyTree) -> Traced:
         """Traces the function for arguments of which only the types matter."""
         entry, leaves, tree, static = self._trace_abstract(args, kwargs)
-        if entry.closed.refs and self._shardings is not None:
-            raise RefsTouched("jit with shardings", entry.closed.refs)
         given: Chosen = ([None] * len(leaves) if self._shardings is None
                          else self._shardings.of_arguments(tree, static))
         return Traced(self, entry, tree, static, [
@@ -129,10 +142,12 @@ class PjitFunction:
             for leaf, sharding in zip(leaves, given, strict=True)],
             [abstract_leaf(leaf) for leaf in leaves])
 
+    @boundary
     def lower(self, *args: PyTree, **kwargs: PyTree) -> Lowered:
         """Traces and lowers the function."""
         return self.trace(*args, **kwargs).lower()
 
+    @boundary
     def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The shapes and dtypes of the results."""
         return self._trace_abstract(args, kwargs)[0].result_structs()
@@ -193,8 +208,11 @@ class PjitFunction:
         return pytree.unflatten(entry.out_tree, results)
 
     def _call_with_refs(self, entry: Entry, operands: list[Any], tree: PyTreeSpec,
-                        static: Static | None) -> Any:
-        """Calls with the values of references as further arguments, and writes the new ones."""
+                        static: Static | None, outs: Chosen | None = None) -> Any:
+        """Calls with the values of references as further arguments, and writes the new ones.
+
+        ``outs`` are the shardings asked for the function's own results.
+        """
         runtime = installed.runtime
         at_base = context.trace is runtime
         closed = entry.closed
@@ -206,9 +224,13 @@ class PjitFunction:
                 closed.jaxpr, closed.consts, *entry.captured, *arguments)
         elif at_base and not any(isinstance(x, Tracer) for x in (*entry.captured, *arguments)):
             entry.warn_of_donations()
-            results = runtime.call(closed, arguments, entry.donated)
+            results = runtime.call(closed, arguments, entry.donated,
+                                   out_shardings=with_new_values(outs, closed))
         else:
             results = jit_p.bind(*entry.captured, *arguments, jaxpr=closed, name=self._name)
+            asked = with_new_values(outs, closed)
+            if asked is not None:
+                results = constrained_results(results, asked)
         uses = [RefUse(ref, use.operation) for ref, use in zip(refs, closed.refs, strict=True)]
         return pytree.unflatten(entry.out_tree, write_back(uses, results))
 
@@ -216,9 +238,9 @@ class PjitFunction:
         """Calls with the shardings that arguments and results are asked to have."""
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
-        operands, entry, outs = self._prepared(args, kwargs)
-        if entry.closed.refs:
-            raise RefsTouched("jit with shardings", entry.closed.refs)
+        operands, entry, outs, tree, static = self._prepared(args, kwargs)
+        if entry.closed.refs or any(x.__class__ is Ref for x in operands):
+            return self._call_with_refs(entry, operands, tree, static, outs)
         if context.trace is installed.runtime and not [
                 x for x in (*entry.captured, *operands) if isinstance(x, Tracer)]:
             entry.warn_of_donations()
@@ -230,16 +252,19 @@ class PjitFunction:
         return entry.out_tree.unflatten(results)
 
     def _prepared(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
-            list[Any], Entry, Any]:
-        """The operands with the shardings asked for, the entry, and the shardings asked for the
-        results: None where nothing is."""
+            list[Any], Entry, Any, PyTreeSpec, Static | None]:
+        """The operands with the shardings asked for, the entry, the shardings asked for the
+        results (None where nothing is), the operands' tree, and the static arguments."""
         if self._shardings is None:
             leaves, tree, static = self._flatten(args, kwargs)
             operands = [installed.runtime.operand(leaf) for leaf in leaves]
         else:
             operands, tree, static = self._shardings.operands(self, args, kwargs)
-        entry = self._entry(tuple([x.aval for x in operands]), tree, static)
-        return operands, entry, self._result_shardings(entry)
+        at_base = context.trace is installed.runtime
+        # As in _call_slowly.
+        avals = tuple([x if x.__class__ is Ref and not at_base else x.aval for x in operands])
+        entry = self._entry(avals, tree, static)
+        return operands, entry, self._result_shardings(entry), tree, static
 
     def _result_shardings(self, entry: Entry) -> Chosen | None:
         """What ``out_shardings`` or ``device`` asks for."""

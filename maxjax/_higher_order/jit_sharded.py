@@ -12,6 +12,8 @@ from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._higher_order.constraints import constrained, named, resharded
 from maxjax._higher_order.entries import Entry
 from maxjax._higher_order.static_arguments import Static, dynamic_positions
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.refs import Ref, read
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.typing import Value
@@ -78,9 +80,14 @@ class Shardings:
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
         leaves, tree, static = jitted._flatten(args, kwargs)
         at_base = context.trace is installed.runtime
-        operands = []
+        operands: list[Any] = []
         for position, (leaf, sharding) in enumerate(zip(
                 leaves, self.of_arguments(tree, static), strict=True)):
+            if leaf.__class__ is Ref:
+                if sharding is not None and at_base:
+                    _check_reference(leaf, sharding)      # type: ignore[arg-type]
+                operands.append(leaf)
+                continue
             try:
                 value = installed.runtime.operand(leaf)
             except TypeError:
@@ -123,13 +130,19 @@ class Shardings:
             known = _resolved(_prefix(self._out_shardings, whole, "pjit out_shardings"),
                               self.caller, "out_shardings")
             paths = pytree.flatten_with_path(whole)[0]
-            for path, sharding, aval in zip(paths, known, entry.closed.out_avals, strict=True):
+            own = entry.closed.out_avals[:len(paths)]      # the others are references' new values
+            for path, sharding, aval in zip(paths, known, own, strict=True):
                 if sharding is not None:
                     check_shape(sharding, aval.shape, "pjit outputs with pytree key path result"
                                 + pytree.path_string(path))
             _same_devices(known)
             self._chosen[key] = known
         return known
+
+
+def with_new_values(outs: Chosen | None, closed: ClosedJaxpr) -> Chosen | None:
+    """The shardings asked for results, followed by those of references' new values: left open."""
+    return None if outs is None else [*outs, *[None] * (len(closed.out_avals) - len(outs))]
 
 
 def constrained_results(results: Sequence[Value], shardings: Chosen) -> list[Any]:
@@ -150,11 +163,22 @@ def _placed(value: Array, sharding: Sharding, name: Callable[[], str]) -> Any:
             return value
         if isinstance(own, SingleDeviceSharding) and isinstance(sharding, SingleDeviceSharding):
             return installed.runtime.put(value, sharding)
-        raise ValueError(
-            "Sharding passed to jit does not match the sharding on the respective arg. Got "
-            f"jit sharding: {sharding!r},\narg sharding: {own!r} for arg type: {value.aval}")
+        raise _placed_elsewhere(sharding, own, value.aval)
     check_shape(sharding, value.shape, f"pjit arguments with pytree key path {name()}")
     return installed.runtime.put(value, sharding)
+
+
+def _check_reference(ref: Ref, sharding: Sharding) -> None:
+    """Raises ValueError where a reference's value, which stays where it is, lies elsewhere."""
+    value = read(ref)
+    if not isinstance(value, Tracer) and not value.sharding.is_equivalent_to(sharding, value.ndim):
+        raise _placed_elsewhere(sharding, value.sharding, ref.aval)
+
+
+def _placed_elsewhere(asked: Sharding, own: Sharding, aval: object) -> ValueError:
+    return ValueError(
+        "Sharding passed to jit does not match the sharding on the respective arg. Got "
+        f"jit sharding: {asked!r},\narg sharding: {own!r} for arg type: {aval}")
 
 
 def _moved(value: Value, sharding: Sharding) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree
+from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.custom_jvp import custom_jvp_call_p
@@ -22,6 +23,7 @@ from maxjax._transforms.simplify import called_by, inline_calls
 from maxjax._transforms.transpose import missing_transpose, transpose_partly
 
 
+@boundary
 def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
                      reduce_axes: Sequence[Hashable] = ()) -> Callable[..., Any]:
     """The transpose of a linear function.
@@ -59,6 +61,7 @@ def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
         body.closed, called_by(jit_p, custom_jvp_call_p)))
     operands = [*body.consts, *map(Linear, avals)]
 
+    @boundary
     def transposed(out_cotangent: PyTree) -> Any:
         given, given_tree = pytree.flatten(out_cotangent)
         if given_tree != body.tree:

@@ -14,6 +14,7 @@ from maxjax._base import config, pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import first_parameter, parameter_names
+from maxjax._base.tracebacks import boundary
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
     Traced,
@@ -330,6 +331,7 @@ X = TypeVar("X")
 Y = TypeVar("Y")
 
 
+@boundary
 def scan(f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = None,
          length: int | None = None, reverse: bool = False, unroll: int | bool = 1,
          _split_transpose: bool = False) -> tuple[Carry, Y]:

@@ -25,6 +25,7 @@ from maxjax._higher_order.cost_analysis import (
 )
 from maxjax._higher_order.entries import Entry
 from maxjax._higher_order.jit_refs import used_refs
+from maxjax._higher_order.jit_sharded import with_new_values
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct, shape_structs
 from maxjax._higher_order.static_arguments import Static
 from maxjax._higher_order.target import check_options
@@ -197,11 +198,12 @@ class Lowered(Stage):
         arrays = [n for n, aval in enumerate(self._types) if not isinstance(aval, AbstractRef)]
         uses = self._entry.closed.refs
         ahead = len(self._entry.captured)
-        ins, found = installed.runtime.compile(
-            self._entry.closed, [*[None] * ahead, *(self._places[n] for n in arrays),
-                                 *[None] * len(uses)], outs)
         positions = [*arrays, *(None if use.ref._argument is None else use.ref._argument.position
                                 for use in uses)]
+        ins, found = installed.runtime.compile(
+            self._entry.closed,
+            [*[None] * ahead, *(None if n is None else self._places[n] for n in positions)],
+            with_new_values(outs, self._entry.closed))
         places = dict(zip(positions, ins[ahead:], strict=True))
         return Compiled(self, outs, [places.get(n) for n in range(len(self._types))],
                         found[:len(self._own_results())])
@@ -303,7 +305,8 @@ class Compiled(Stage):
             function_location(self._jitted._function)))
         arguments = [*(x for x in self._placed(leaves) if not isinstance(x, Ref)),
                      *map(read, refs)]
-        results = installed.runtime.call(closed, arguments, self._entry.donated)
+        results = installed.runtime.call(closed, arguments, self._entry.donated,
+                                         out_shardings=with_new_values(self._asked, closed))
         uses = [RefUse(ref, use.operation) for ref, use in zip(refs, closed.refs, strict=True)]
         return pytree.unflatten(self._entry.out_tree, write_back(uses, results))
 

@@ -129,10 +129,18 @@ def select(function: Callable[..., PyTree], argnums: int | Sequence[int] | None,
     names = _as_tuple(argnames, str)
     signature = signature_of(function)
     if signature is None:
+        if names:
+            raise ValueError(f"Getting the signature of function {function} failed. Pass "
+                             f"{kind}_argnums instead of {kind}_argnames.")
         return Selection(numbers, frozenset(names))
     parameters = list(signature.parameters.values())
     positional = positional_names(signature)
     by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    refused = {p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
+    if refused & set(names):
+        raise ValueError(
+            f"Jitted function has invalid argnames {refused & set(names)} in {kind}_argnames. "
+            "These are positional-only")
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
     takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     unknown = {name for name in names if name not in by_name}

@@ -14,6 +14,7 @@ import numpy as np
 from maxjax._base import config, dtypes, pytree
 from maxjax._base.pytree import PyTree
 from maxjax._base.signatures import first_parameter, parameter_names
+from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
@@ -181,6 +182,7 @@ while_p = structured(
 # --- the functions --------------------------------------------------------------------------------
 
 
+@boundary
 def while_loop(cond_fun: Callable[[Tree], ArrayLike], body_fun: Callable[[Tree], Tree],
                init_val: Tree) -> Tree:
     """Applies ``body_fun`` to the carry as long as ``cond_fun`` of it is true.
@@ -292,6 +294,7 @@ def _while_references(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[
     return result
 
 
+@boundary
 def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[PyTree, PyTree], PyTree],
               init_val: PyTree, *, unroll: int | bool | None = None) -> Any:
     """Loops over the integers from ``lower`` to ``upper - 1`` with a carry.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from maxjax import tree_util as _public
 from maxjax._base.pytree import node_types as _registry
 from maxjax._base.pytree import one_level
 
@@ -20,3 +21,7 @@ def flatten_one_level(tree: Any) -> tuple[Any, Any]:
     if node is None:
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
     return node.children, node.metadata
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_public, name)

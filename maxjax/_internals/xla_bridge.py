@@ -14,17 +14,17 @@ from maxjax import local_devices as local_devices
 from maxjax import process_count as process_count
 from maxjax import process_index as process_index
 from maxjax import process_indices as process_indices
-from maxjax._base.config import status as _status
+from maxjax._runtime.devices import are_known as _are_known
 from maxjax.extend.backend import backends as backends
 from maxjax.extend.backend import get_backend as get_backend
 
 
 def backends_are_initialized() -> bool:
     """Whether the platforms have been looked for, after which their number is fixed."""
-    return _status.started
+    return _are_known()
 
 
 def __getattr__(name: str) -> Any:
     if name == "_backends":
-        return backends()
+        return backends() if backends_are_initialized() else {}
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

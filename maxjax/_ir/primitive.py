@@ -163,7 +163,14 @@ mesh_rules = _MeshRules()
 
 
 class Primitive:
-    """See the module's description."""
+    """See the module's description.
+
+    Attributes:
+      call_primitive: libraries that interpret jaxprs ask it: whether the parameter ``call_jaxpr``
+        is a function to go into.
+    """
+
+    call_primitive = False
 
     def __init__(self, name: str, *,
                  abstract: rules.Abstract,

@@ -149,6 +149,7 @@ class ShapedArray:
 
     to_tangent_aval = tangent
     to_cotangent_aval = cotangent
+    at_least_vspace = tangent
 
     @property
     def manual_axis_type(self) -> ManualAxisType:

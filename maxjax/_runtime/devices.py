@@ -11,6 +11,7 @@ from typing import Any
 
 from maxjax._base import config
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.processes import job
 from maxjax._base.shardings import MEMORY_KINDS, unknown_memory
 
 logger = logging.getLogger("maxjax")
@@ -44,15 +45,17 @@ class Client:
     def devices(self) -> list[Device]:
         return devices(self.platform)
 
-    local_devices = devices
+    def local_devices(self) -> list[Device]:
+        return local_devices(self.platform)
 
     def device_count(self) -> int:
         return len(self.devices())
 
-    local_device_count = device_count
+    def local_device_count(self) -> int:
+        return len(self.local_devices())
 
     def process_index(self) -> int:
-        return 0
+        return job.index
 
 
 @dataclasses.dataclass(frozen=True, repr=False, slots=True)
@@ -93,32 +96,37 @@ class Memory:
                 f"client={self.platform})")
 
 
+# The number of a process's first device, by process, as in JAX.
+_IDS_OF_A_PROCESS = 2048
+
+
 class Device:
     """One device."""
 
-    __slots__ = ("__weakref__", "id", "platform")
+    __slots__ = ("__weakref__", "id", "platform", "process_index")
 
-    def __init__(self, platform: str, index: int):
+    def __init__(self, platform: str, index: int, process_index: int = 0):
         self.platform = platform
-        self.id = index
+        self.process_index = process_index
+        self.id = process_index * _IDS_OF_A_PROCESS + index
 
     @property
     def device_kind(self) -> str:
         return self.platform
 
     @property
-    def process_index(self) -> int:
-        return 0
-
-    @property
-    def local_hardware_id(self) -> int:
-        return self.id
+    def local_hardware_id(self) -> int | None:
+        return self.id % _IDS_OF_A_PROCESS if self.process_index == job.index else None
 
     @property
     def client(self) -> Client:
         return Client(self.platform)
 
-    host_id = task_id = process_index
+    @property
+    def host_id(self) -> int:
+        return self.process_index
+
+    task_id = host_id
 
     def memory_stats(self) -> None:
         return None
@@ -163,17 +171,38 @@ def start() -> list[Device]:
     """
     if not _devices:
         _check_platforms(config.platforms.value or "cpu")
-        count = num_cpu_devices.value
-        if count is None or count < 0:
-            match = re.search(r"--xla_force_host_platform_device_count=(\d+)",
-                              os.environ.get("XLA_FLAGS", ""))
-            count = int(match.group(1)) if match else 1
-        if count < 1:
-            raise RuntimeError(
-                f"Unable to initialize backend 'cpu': jax_num_cpu_devices is {count}, and needs to "
-                "be 1 or more, or -1")
-        _devices.extend([Device("cpu", index) for index in range(count)])
+        counts = job.device_counts or (local_device_count(),)
+        _devices.extend([Device("cpu", index, process) for process, count in enumerate(counts)
+                         for index in range(count)])
     return _devices
+
+
+def is_started() -> bool:
+    """Whether somebody has asked for devices."""
+    return bool(_devices)
+
+
+def forget() -> None:
+    """Devices are made anew: the job has begun or ended."""
+    _devices.clear()
+
+
+def local_device_count() -> int:
+    """How many devices this process is to have.
+
+    Raises:
+      RuntimeError: none.
+    """
+    count = num_cpu_devices.value
+    if count is None or count < 0:
+        match = re.search(r"--xla_force_host_platform_device_count=(\d+)",
+                          os.environ.get("XLA_FLAGS", ""))
+        count = int(match.group(1)) if match else 1
+    if count < 1:
+        raise RuntimeError(
+            f"Unable to initialize backend 'cpu': jax_num_cpu_devices is {count}, and needs to "
+            "be 1 or more, or -1")
+    return count
 
 
 def _check_platforms(wanted: str) -> None:
@@ -210,8 +239,17 @@ def devices(backend: str | Client | None = None) -> list[Device]:
     return list(found)
 
 
-def _device(platform: str, index: int) -> Device:
-    return devices(platform)[index]
+def local_devices(backend: str | Client | None = None) -> list[Device]:
+    """This process's devices.
+
+    Raises:
+      RuntimeError: there is no such platform.
+    """
+    return [device for device in devices(backend) if device.process_index == job.index]
+
+
+def _device(platform: str, number: int) -> Device:
+    return next(device for device in devices(platform) if device.id == number)
 
 
 def default_device() -> Device:
@@ -224,19 +262,25 @@ def default_device() -> Device:
     if isinstance(default, Device):
         return default
     if default is None and _devices and not _named_platform():
-        return _devices[0]
-    return devices(default)[0]
+        return first_device()
+    return local_devices(default)[0]
 
 
 def first_device() -> Device:
     """The device of arrays that were put nowhere."""
-    return _devices[0] if _devices else start()[0]
+    found = _devices or start()
+    return found[sum(job.device_counts[:job.index])]
 
 
 def default_device_override() -> Device | None:
     """The device that ``jax_default_device`` names for new arrays, if it is not the first one."""
     default = config.default_device.value
     return default if isinstance(default, Device) and default is not first_device() else None
+
+
+def are_known() -> bool:
+    """Whether something asked for the devices, after which their number is fixed."""
+    return bool(_devices)
 
 
 def allow_execution(name: str) -> None:

@@ -13,6 +13,7 @@ from maxjax._base import meshes, pytree
 from maxjax._base.dtypes import is_key
 from maxjax._base.layouts import Format, Layout
 from maxjax._base.meshes import PartitionSpec
+from maxjax._base.processes import job
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import (
     MemorySpace,
@@ -86,6 +87,8 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, "
             "`Format`, `jax.memory.Space` or a pytree of these values. Received invalid value: "
             f"{placement}")
+    if job.count > 1:
+        check_local(placement)
     if isinstance(placement, Format):
         placement = _of_format(placement, value.ndim)
     if isinstance(placement, MemorySpace):
@@ -105,6 +108,16 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
     if placement is not None and not value.aval.plain:
         refuse_unreduced(value.aval.sharding)
     return placement
+
+
+def check_local(placement: Any) -> None:
+    """Raises NotImplementedError for the devices of other processes."""
+    devices = (placement,) if isinstance(placement, Device) else (
+        placement._devices() if isinstance(placement, Sharding) else ())
+    for device in devices:
+        if device.process_index != job.index:
+            raise NotImplementedError(f"device_put: {device} belongs to process "
+                                      f"{device.process_index}, and this is {job.index}")
 
 
 def _of_format(placement: Format, rank: int) -> Sharding | None:
@@ -161,8 +174,13 @@ def block_until_ready(x: PyTree) -> Any:
 
 
 def copy_to_host_async(x: PyTree) -> Any:
-    """Starts computing all leaves, and returns ``x``."""
-    return block_until_ready(x)
+    """Calls the method of that name of all leaves that have it, and returns ``x``: arrays are
+    computed."""
+    for leaf in pytree.leaves(x):
+        method = getattr(leaf, "copy_to_host_async", None)
+        if method is not None:
+            method()
+    return x
 
 
 def device_count(backend: str | None = None) -> int:
@@ -170,9 +188,14 @@ def device_count(backend: str | None = None) -> int:
     return len(all_devices(backend))
 
 
+def local_device_count(backend: str | None = None) -> int:
+    """The number of this process's devices."""
+    return len(local_devices(backend=backend))
+
+
 def local_devices(process_index: int | None = None, backend: str | None = None,
                   host_id: int | None = None) -> list[Device]:
-    """The devices of this process: all.
+    """The devices of a process: this one, or the one of that number.
 
     Raises:
       RuntimeError: there is no such platform.
@@ -184,9 +207,11 @@ def local_devices(process_index: int | None = None, backend: str | None = None,
                       "code.", stacklevel=2)
         process_index = host_id
     found = all_devices(backend)
-    if process_index not in (None, 0):
+    if process_index is None:
+        process_index = job.index
+    if not 0 <= process_index < job.count:
         raise ValueError(f"Unknown process_index {process_index}")
-    return found
+    return [device for device in found if device.process_index == process_index]
 
 
 def default_backend() -> str:

@@ -11,8 +11,9 @@ from maxjax._base import pytree
 from maxjax._base.meshes import AxisName, Mesh, PartitionSpec, get_abstract_mesh
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
-from maxjax._base.shardings import NamedSharding
+from maxjax._base.shardings import NamedSharding, check_shape
 from maxjax._base.signatures import wraps
+from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.jit_function import PjitFunction
@@ -67,6 +68,7 @@ def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyT
                      devices, backend, axis_size)
 
     @wraps(fun)
+    @boundary
     def call(*args: PyTree, **kwargs: PyTree) -> Any:
         jitted, leaves = mapped.prepare(args, kwargs)
         return jitted(*leaves)
@@ -121,9 +123,10 @@ class _Mapped:
         for number, (value, axis) in enumerate(zip(values, flat_axes, strict=True)):
             rank = value.aval.ndim
             if axis is not None:
-                axis = axis % rank
+                axis = axis % max(rank, 1)
                 flat_axes[number] = axis
-                NamedSharding(mesh, _spec(axis, self.axis_name)).shard_shape(value.aval.shape)
+                check_shape(NamedSharding(mesh, _spec(axis, self.axis_name)), value.aval.shape,
+                            f"pjit arguments with pytree key path flat_args[{number}]")
                 if value.aval.shape[axis] != mesh.size:
                     shape = list(value.aval.shape)
                     shape[axis] //= mesh.size

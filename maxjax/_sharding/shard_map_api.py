@@ -22,6 +22,7 @@ from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names, wraps
 from maxjax._base.source import function_location
+from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.trace import Array, context
@@ -106,6 +107,7 @@ def shard_map(f: Callable[..., PyTree] | None = None, /, *, out_specs: PyTree,
     call = _Call(function, mesh, in_specs, out_specs, frozenset(axis_names), bool(check_vma))
 
     @wraps(function)
+    @boundary
     def wrapped(*args: PyTree) -> Any:
         return call(args)
 

@@ -13,6 +13,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import wraps
 from maxjax._base.source import function_location
+from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
@@ -97,6 +98,7 @@ class FlatFunction:
 
 # --- forward --------------------------------------------------------------------------------------
 
+@boundary
 def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequence[PyTree],
         has_aux: bool = False) -> tuple[Any, ...]:
     """The value of ``fun`` at ``primals`` and its derivative along ``tangents``.
@@ -119,13 +121,14 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
         raise TypeError(
             "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}.")
-    leaves, tree = pytree.flatten(tuple(primals))
-    tangent_leaves, tangent_tree = pytree.flatten(tuple(tangents))
-    if tree != tangent_tree:
+    given_tree = pytree.structure(primals)
+    tangent_leaves, tangent_tree = pytree.flatten(tangents)
+    if given_tree != tangent_tree:
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
-            f"have tree structure {PyTreeDef(tree)} whereas tangents have tree structure "
+            f"have tree structure {PyTreeDef(given_tree)} whereas tangents have tree structure "
             f"{PyTreeDef(tangent_tree)}.")
+    leaves, tree = pytree.flatten(tuple(primals))
     if any(leaf.__class__ is Ref for leaf in leaves):
         return _jvp_of_refs(fun, tree, leaves, tangent_leaves, has_aux)
     values = arguments_of(leaves)
@@ -206,6 +209,7 @@ def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[Tru
               ) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
+@boundary
 def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False
               ) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps tangents to tangents there.
@@ -249,6 +253,7 @@ def vjp(fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Liter
         reduce_axes: Sequence[Hashable] = ()) -> tuple[Result, Callable[..., Any], Aux]: ...
 
 
+@boundary
 def vjp(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
         reduce_axes: Sequence[Hashable] = ()) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps its cotangent to those of its arguments.
@@ -292,6 +297,7 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
     numbers = argument_numbers(argnums)
 
     @wraps(fun)
+    @boundary
     def value_and_grad_f(*args: PyTree, **kwargs: PyTree) -> tuple[Any, Any]:
         if max(numbers) >= len(args):
             raise TypeError(
@@ -374,6 +380,7 @@ def grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: 
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(both)
+    @boundary
     def grad_f(*args: PyTree, **kwargs: PyTree) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient

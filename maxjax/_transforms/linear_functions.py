@@ -14,6 +14,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -151,6 +152,10 @@ class DidntWant:
     """
 
 
+for _mark in (DidntWant, GradRef):      # results of functions under jit, without arrays
+    pytree.register(_mark, lambda mark: ((), mark), lambda mark, _: mark)
+
+
 class VJP(LinearFunction):
     """Maps cotangents of a function's results to cotangents of its arguments."""
 
@@ -179,6 +184,7 @@ class VJP(LinearFunction):
 
         return vjp_with_refs
 
+    @boundary
     def __call__(self, out_ct: PyTree, *extra: PyTree) -> Any:
         if extra:
             name = self.location.partition(" at ")[0]
@@ -215,6 +221,7 @@ class VJP(LinearFunction):
 class Linearized(LinearFunction):
     """Maps tangents of a function's arguments to tangents of its results."""
 
+    @boundary
     def __call__(self, *tangents: PyTree) -> Any:
         leaves, tree = pytree.flatten(tangents)
         if tree != self.in_tree:

@@ -12,6 +12,7 @@ from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import leaf_names, parameter_names, wraps
 from maxjax._base.source import function_location
+from maxjax._base.tracebacks import boundary
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
@@ -129,7 +130,7 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
                                    entry if outputs[number] is None else None))
         return pytree.unflatten(out_tree, results)
 
-    typed: Any = wraps(fun)(vmap_f)     # as ``fun``, of arrays with one dimension more
+    typed: Any = wraps(fun)(boundary(vmap_f))     # as ``fun``, of arrays with one dimension more
     typed.__doc__ = vmap_doc(fun)
     return typed
 

@@ -1,19 +1,23 @@
-"""jax.experimental.multihost_utils, for a single process."""
+"""jax.experimental.multihost_utils: values of all processes, and waiting for them."""
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
 
+from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
+from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding
+from maxjax._distributed.start import connection
 from maxjax._runtime.placement import device_put
-from maxjax.tree_util import tree_map
+from maxjax.tree_util import tree_leaves, tree_map
 
 
 class ProcessFailureError(Exception):
-    """Another process has failed; never raised, since there is none.
+    """Another process has failed; collectives raise JaxRuntimeError instead.
 
     >>> issubclass(ProcessFailureError, Exception)
     True
@@ -21,12 +25,15 @@ class ProcessFailureError(Exception):
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The values of all processes, of which there is one, as NumPy arrays.
+    """The values of all processes as NumPy arrays.
 
     Args:
-      in_tree: a pytree of arrays of any shape.
-      tiled: whether the processes' arrays are concatenated along the first axis; otherwise they are
-        stacked along a new one.
+      in_tree: a pytree of arrays of any shape, the same in all processes.
+      tiled: whether the processes' arrays are concatenated along the first axis; otherwise, and
+        where they are scalars, they are stacked along a new one.
+
+    Raises:
+      JaxRuntimeError: another process is missing, or does something else.
 
     >>> process_allgather(jnp.arange(3))
     array([[0, 1, 2]], dtype=int32)
@@ -35,32 +42,79 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """
     def gather(leaf: Any) -> np.ndarray:
         value = np.asarray(leaf)
-        return value if tiled else value[None]
+        if job.count == 1:
+            return value if tiled else value[None]
+        value = value.astype(dtypes.canonical(value.dtype), copy=False)
+        stacked = connection.everybody().all_gather(value, "process_allgather")
+        return stacked.reshape(-1, *value.shape[1:]) if tiled and value.ndim else stacked
+
     return tree_map(gather, in_tree)
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     """The first process's values, as NumPy arrays.
 
+    Args:
+      in_tree: a pytree of arrays, of the same types in all processes.
+      is_source: whether this process's values are the ones, as one process must say; None: the
+        first process's are.
+
+    Raises:
+      JaxRuntimeError: another process is missing, or does something else.
+      ValueError: not exactly one process is the source.
+
     >>> broadcast_one_to_all({"seed": 3})
     {'seed': array(3)}
     """
-    return tree_map(np.asarray, in_tree)
+    if job.count == 1:
+        return tree_map(np.asarray, in_tree)
+    group = connection.everybody()
+    says = np.array(job.index == 0 if is_source is None else is_source, np.uint8)
+    sources = np.flatnonzero(group.all_gather(says, "source of broadcast_one_to_all"))
+    if len(sources) != 1:
+        raise ValueError("broadcast_one_to_all needs one process as source, got "
+                         f"{sources.tolist()}")
+
+    def broadcast(leaf: Any) -> np.ndarray:
+        value = np.asarray(leaf)
+        value = value.astype(dtypes.canonical(value.dtype), copy=False)
+        return group.broadcast(value, int(sources[0]), "broadcast_one_to_all")
+
+    return tree_map(broadcast, in_tree)
 
 
 def sync_global_devices(name: str) -> None:
-    """Waits for all processes, of which there is one.
+    """Waits until all processes have called this with the same name.
+
+    Raises:
+      AssertionError: another process gave another name.
+      JaxRuntimeError: another process is missing, or does something else.
 
     >>> sync_global_devices("after checkpoint")
     """
+    assert_equal(np.uint32(zlib.crc32(name.encode())),
+                 f"sync_global_devices name mismatch ({name!r})")
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Checks that all processes hold the same values, as one process always does.
+    """Checks that all processes hold the same values.
+
+    Raises:
+      AssertionError: they do not.
+      JaxRuntimeError: another process is missing, or does something else.
 
     >>> assert_equal({"step": 3}, "steps differ")
     """
-    tree_map(np.asarray, in_tree)
+    if job.count == 1:
+        tree_map(np.asarray, in_tree)
+        return
+    gathered = process_allgather(in_tree, tiled=False)
+    same = tree_map(lambda values: bool((values == values[:1]).all()), gathered)
+    if not all(tree_leaves(same)):
+        expected = tree_map(
+            lambda values: values if values.ndim < 2 else values.reshape(-1, *values.shape[2:]),
+            gathered)
+        raise AssertionError(f"{fail_message}. Expected: {expected}; got: {in_tree}.")
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.control import chosen
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 from maxjax._ir.liveness import needed_equations, read_variables, variables
-from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer as DynamicJaxprTracer
 from maxjax._ir.staging import StagingTrace
-from maxjax._ir.trace import CompileTimeTrace, Tracer, aval_of, current_trace
+from maxjax._ir.trace import CompileTimeTrace, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
 from maxjax.extend.linear_util import WrappedFun
+
+if TYPE_CHECKING:
+    from maxjax._ir.typing import Value
 
 __all__ = ["DynamicJaxprTracer", "PartialVal", "dce_jaxpr", "dce_jaxpr_consts",
            "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
@@ -103,15 +105,27 @@ def trace_to_jaxpr_nounits(fun: WrappedFun, pvals: Sequence[PartialVal],
     """
     trace = StagingTrace(fun.__name__)
     args = [p.get_known() if p.is_known() else trace.new_input(p.get_aval()) for p in pvals]
-    known = CompileTimeTrace(trace, installed.runtime)
+    known = _KnownTrace(trace, context.trace)
     with current_trace(trace), current_trace(known):
         outputs = operands_of(fun.call_wrapped(*args))
     kept = _flags(instantiate, len(outputs))
-    unknown = [isinstance(x, Tracer) or keep for x, keep in zip(outputs, kept, strict=True)]
+    unknown = [known.is_unknown(x) or keep for x, keep in zip(outputs, kept, strict=True)]
     closed = trace.close(chosen(outputs, unknown))
     results = [PartialVal.unknown(aval_of(x)) if is_unknown else PartialVal.known(x)
                for x, is_unknown in zip(outputs, unknown, strict=True)]
     return closed.jaxpr, results, closed.consts
+
+
+class _KnownTrace(CompileTimeTrace):
+    """Runs what no unknown takes part in where it was called: the tracers of there are known."""
+
+    __slots__ = ()
+
+    def is_unknown(self, value: Value) -> bool:
+        return isinstance(value, DynamicJaxprTracer) and value._trace is self.outer
+
+    def _target(self, args: Sequence[Value], is_traced: bool = False) -> current_trace:
+        return current_trace(self.outer if any(map(self.is_unknown, args)) else self.base)
 
 
 # --- dead code ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.cond import cond, cond_p, platform_dependent, switch
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.implicit import custom_linear_solve, custom_root, linear_solve_p
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 
+@boundary
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Applies ``f`` to each slice of ``xs`` along the leading axis, one after the other.
 
@@ -63,6 +65,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         lambda left, right: concatenate([left, right], 0), *parts)
 
 
+@boundary
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False,
                      axis: int = 0) -> Any:
     """The prefix results of an associative operation along an axis, in logarithmic depth.

@@ -100,6 +100,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
                 operand == operand or not dtypes.is_integer(target)):
             # Python's own error; as in JAX, NaN is 0 among integers.
             operand = (int if dtypes.is_integer(target) else float)(operand)  # type: ignore
+        if operand.__class__ is int and target.kind not in "biu" and not (
+                -2**31 <= operand < 2**31):
+            operand, own = float(operand), np.dtype(np.float64)
         if operand.__class__ is int and -2**63 <= operand < 2**63:
             own = dtypes.int64      # wraps around, as an array does
         value = np.asarray(convert.convert(python_value(operand, own), target))

@@ -16,6 +16,10 @@ from maxjax._primitives.widths import refusal
 _ARRAYLIKE = (np.ndarray, np.generic, bool, int, float, complex)
 
 
+def _holds_text(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "OSU"
+
+
 def operand(value: Any, name: str, position: int = 0) -> Array:
     """An argument as an array or tracer; Python scalars become weakly typed.
 
@@ -24,7 +28,9 @@ def operand(value: Any, name: str, position: int = 0) -> Array:
     """
     if isinstance(value, Array):
         return value
-    if isinstance(value, _ARRAYLIKE) or hasattr(value, "__jax_array__"):
+    if hasattr(value, "__jax_array__"):
+        return installed.runtime.operand(value)
+    if isinstance(value, _ARRAYLIKE) and not _holds_text(value):
         return installed.runtime.operand(value)
     raise TypeError(
         f"Error interpreting argument to {name} as a JAX value. The problematic value is of type "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.tracebacks import boundary, is_boundary, shorten
 from maxjax._ir.trace import Array
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import bitcast_convert_type_p
@@ -56,23 +57,38 @@ def _operator(function: Callable[[Any, Any], Any], name: str, reflected: bool = 
         return NotImplemented
 
     if reflected:
+        @is_boundary
         def method(self: Any, other: Any) -> Any:
-            if other.__class__ is float or other.__class__ is int or _accepted(other):
-                return function(other, self)
-            return declined(other, self, other)
+            try:
+                if other.__class__ is float or other.__class__ is int or _accepted(other):
+                    return function(other, self)
+                return declined(other, self, other)
+            except Exception as error:
+                shorten(error)
+                raise
     else:
+        @is_boundary
         def method(self: Any, other: Any) -> Any:
-            kind = other.__class__
-            if kind is ArrayImpl or kind is float or kind is int or _accepted(other):
-                return function(self, other)
-            return declined(self, other, other)
+            try:
+                kind = other.__class__
+                if kind is ArrayImpl or kind is float or kind is int or _accepted(other):
+                    return function(self, other)
+                return declined(self, other, other)
+            except Exception as error:
+                shorten(error)
+                raise
     method.__name__ = method.__qualname__ = f"__{'r' if reflected else ''}{name}__"
     return method
 
 
 def _unary(function: Callable[[Any], Any], name: str) -> Any:
+    @is_boundary
     def method(self: Any) -> Any:
-        return function(self)
+        try:
+            return function(self)
+        except Exception as error:
+            shorten(error)
+            raise
     method.__name__ = method.__qualname__ = name
     return method
 
@@ -132,10 +148,16 @@ def _contains(self: Any, other: Any) -> Any:
     return reductions.any(ufuncs.equal(self, other))
 
 
+@is_boundary
 def _getitem(self: Any, index: Any) -> Any:
-    return indexing.getitem(self, index)
+    try:
+        return indexing.getitem(self, index)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
+@boundary
 def _setitem(self: Any, index: Any, value: Any) -> None:
     raise TypeError(
         "JAX arrays are immutable and do not support in-place item assignment. Instead of "
@@ -143,6 +165,7 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
         "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html")
 
 
+@boundary
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """The elements in another shape, given as one tuple or as several numbers."""
     shape = args[0] if len(args) == 1 else args

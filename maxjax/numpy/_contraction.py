@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import opt_einsum
+from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
@@ -139,6 +140,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     return contract(a, b, ((count + 1,), (count,)), (leading, leading), precision, preferred)
 
 
+@boundary
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
         out_sharding: Any = None) -> Array:
     """The product over the last axis of ``a`` and the second-to-last (or only) axis of ``b``.
@@ -232,6 +234,7 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
     return shapes.squeeze(matmul(shapes.expand_dims(ufuncs.conj(x1), -2), x2), -2)
 
 
+@boundary
 def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None,
               preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
     """The product over given axes: a number of them, or a pair of lists.
@@ -311,6 +314,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
 
 # --- einsum ---------------------------------------------------------------------------------------
 
+@boundary
 def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = "auto",
            precision: Any = None, preferred_element_type: Any = None,
            _dot_general: Any = None, out_sharding: Any = None) -> Array:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension
 from maxjax._ir.trace import Array
@@ -259,6 +260,7 @@ def _parity(pivots: Array) -> Array:
     return reductions.sum(moved, -1, dtype=np.int32) % 2
 
 
+@boundary
 def det(a: Any) -> Array:
     """The determinants of square matrices ``(..., n, n)``.
 
@@ -319,6 +321,7 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     return value, matrices.trace(image, 0, -2, -1)
 
 
+@boundary
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """The signs (phases) of the determinants, and the logarithms of their magnitudes.
 
@@ -396,6 +399,7 @@ def solve(a: Any, b: Any) -> Array:
     return out[..., 0] if vector else out
 
 
+@boundary
 def inv(a: Any) -> Array:
     """The inverses of square matrices; infinities and NaN for singular ones.
 

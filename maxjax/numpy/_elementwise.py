@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import caches, config, dtypes
+from maxjax._base.tracebacks import is_boundary, shorten
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, context
@@ -53,12 +54,17 @@ def unary(name: str, primitive: Primitive, *, inexact: bool = False,
     """
     ready: dict[ShapedArray, Primitive] = caches.cache()
 
+    @is_boundary
     def function(x: Any, /) -> Array:
-        if x.__class__ is ArrayImpl:
-            known = ready.get(x.aval)
-            if known is not None:
-                return context.trace.apply(known, (x,), NO_PARAMS)
-        return first(x)
+        try:
+            if x.__class__ is ArrayImpl:
+                known = ready.get(x.aval)
+                if known is not None:
+                    return context.trace.apply(known, (x,), NO_PARAMS)
+            return first(x)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def first(x: Any) -> Array:
         (x,) = resolve(name, (x,))
@@ -103,25 +109,30 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
     # A 64-bit array and a scalar give another dtype once 64 bits are disabled.
     config.enable_x64.on_change.append(scalars.clear)
 
+    @is_boundary
     def function(x: Any, y: Any, /) -> Array:
-        if x.__class__ is ArrayImpl:
-            kind = y.__class__
-            if kind is ArrayImpl:
-                aval = x.aval
-                if aval is y.aval and (known := ready.get(aval)) is not None:
+        try:
+            if x.__class__ is ArrayImpl:
+                kind = y.__class__
+                if kind is ArrayImpl:
+                    aval = x.aval
+                    if aval is y.aval and (known := ready.get(aval)) is not None:
+                        return context.trace.apply(known, (x, y), NO_PARAMS)
+                elif kind is float or kind is int:
+                    # 0.0 and -0.0 would be the same key.
+                    known = scalars.get((x.aval, kind, y if y or kind is int else str(y)))
+                    if known is not None:
+                        return context.trace.apply(known[0], (x, known[1]), NO_PARAMS)
+                elif kind is x.aval.dtype.type and (known := ready.get(x.aval)) is not None:
                     return context.trace.apply(known, (x, y), NO_PARAMS)
-            elif kind is float or kind is int:
-                # 0.0 and -0.0 would be the same key.
-                known = scalars.get((x.aval, kind, y if y or kind is int else str(y)))
+            elif y.__class__ is ArrayImpl and ((kind := x.__class__) is float or kind is int):
+                known = scalars.get((kind, x if x or kind is int else str(x), y.aval))
                 if known is not None:
-                    return context.trace.apply(known[0], (x, known[1]), NO_PARAMS)
-            elif kind is x.aval.dtype.type and (known := ready.get(x.aval)) is not None:
-                return context.trace.apply(known, (x, y), NO_PARAMS)
-        elif y.__class__ is ArrayImpl and ((kind := x.__class__) is float or kind is int):
-            known = scalars.get((kind, x if x or kind is int else str(x), y.aval))
-            if known is not None:
-                return context.trace.apply(known[0], (known[1], y), NO_PARAMS)
-        return general(x, y)
+                    return context.trace.apply(known[0], (known[1], y), NO_PARAMS)
+            return general(x, y)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def general(x: Any, y: Any) -> Array:
         nonlocal plans_state

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.tracebacks import is_boundary, shorten
 from maxjax._higher_order.api import eval_shape
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import make_jit
@@ -132,13 +133,18 @@ class ufunc:
     def __hash__(self) -> int:
         return hash(self._key())
 
+    @is_boundary
     def __call__(self, *args: Any, out: Any = None, where: Any = None) -> Any:
         """The function of arrays."""
-        if out is not None:
-            raise NotImplementedError(f"out argument of {self}")
-        if where is not None:
-            raise NotImplementedError(f"where argument of {self}")
-        return self._call(*args)
+        try:
+            if out is not None:
+                raise NotImplementedError(f"out argument of {self}")
+            if where is not None:
+                raise NotImplementedError(f"where argument of {self}")
+            return self._call(*args)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc {self.__name__!r}>"

@@ -30,7 +30,8 @@ LIBRARIES = (maxjax, jax)
 
 def test_every_option_of_jax():
     theirs, ours = jax.config.values, maxjax.config.values
-    assert set(ours) - set(theirs) == {"backend", "check_tiers", "compile", "detached_builds"}
+    assert set(ours) - set(theirs) == {
+        "backend", "check_tiers", "collective_timeout", "compile", "detached_builds"}
     assert set(theirs) <= set(ours)
     for name, value in theirs.items():
         if name not in ("jax_platforms", "jax_pprint_use_color") and "_cache_" not in name:

@@ -541,7 +541,7 @@ def test_keys_and_devices():
 
 
 @pytest.mark.parametrize("call", [
-    lambda: maxjax.ffi.ffi_call("name", maxjax.ShapeDtypeStruct((), np.float32)),
+    lambda: maxjax.ffi.ffi_lowering("name"),
     lambda: maxjax.extend.backend.register_backend_factory("name", None)])
 def test_what_is_absent_says_so(call):
     with pytest.raises(NotImplementedError, match="maxjax"):

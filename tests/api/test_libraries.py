@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import maxjax.core
 import maxjax.experimental.colocated_python
 import maxjax.experimental.hijax
 import maxjax.extend.core
+from tests import ROOT
 from tests.support.against_jax import agree, assert_same_error
 
 
@@ -220,6 +223,9 @@ from jax._src.core import trace_state_clean
 from jax._src.lax import lax
 from jax._src import api, config, xla_bridge
 import numpy as np
+print(xla_bridge.backends_are_initialized(), dict(xla_bridge._backends or {}))
+len(jax.devices())
+print(xla_bridge.backends_are_initialized(), list(xla_bridge._backends))
 print(len({call_p, closed_call_p, jit_p}), ravel_pytree([jax.numpy.ones(2)])[0])
 print(safe_map(lambda x, y: x + y, [1, 2], [3, 4]), safe_zip([1], [2]))
 print(trace_state_clean(), jax.jit(lambda x: x + trace_state_clean())(1.))
@@ -257,3 +263,48 @@ def test_python_beside_devices():
 
     count = Count(1)
     assert (count.add(maxjax.numpy.int32(2)), count.add(3)) == (3, 6)
+
+
+PRIVATE = {
+    "api": "ShapeDtypeStruct clear_caches disable_jit grad jit named_call named_scope vmap",
+    "api_util": "debug_info flatten_fun flatten_fun_nokwargs infer_argnums_and_argnames",
+    "core": "ClosedJaxpr Jaxpr JaxprEqn Literal Primitive ShapedArray Tracer Var eval_jaxpr typeof",
+    "dtypes": "bfloat16 float0 issubdtype result_type",
+    "linear_util": "WrappedFun wrap_init",
+    "tree_util": "PyTreeDef register_pytree_node tree_flatten tree_map tree_unflatten",
+}
+
+
+@pytest.mark.parametrize("module", PRIVATE)
+def test_private_names_of_tutorials(module):
+    theirs = importlib.import_module(f"jax._src.{module}")
+    ours = importlib.import_module(f"maxjax._internals.{module}")
+    for name in PRIVATE[module].split():
+        assert hasattr(theirs, name) and hasattr(ours, name), name
+    assert not hasattr(ours, "nothing_of_this_name")
+
+
+@pytest.mark.parametrize("given", [(None, "b"), (1, None), ((0, 1), None), (None, ("k", "a"))])
+def test_arguments_by_number_and_by_name(given):
+    signature = inspect.signature(lambda a, b=2, *, k=3: a)
+    results = [importlib.import_module(name).infer_argnums_and_argnames(signature, *given)
+               for name in ("jax._src.api_util", "maxjax._internals.api_util")]
+    theirs, ours = [(tuple(numbers), sorted(names)) for numbers, names in results]
+    assert ours == theirs
+
+
+def test_modules_that_were_used_are_found():
+    """As after `import jax`, which imports them."""
+    code = ("import jax, sys; jax.tree_util.SequenceKey; jax.numpy.ones; jax.random; "
+            "print([f'jax.{name}' in sys.modules for name in ('tree_util', 'numpy', 'random')], "
+            "sys.modules['jax.tree_util'] is jax.tree_util)")
+    done = subprocess.run([sys.executable, "-m", "maxjax", "-c", code], text=True,
+                          capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.stdout.strip() == "[True, True, True] True", done.stderr
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.bool_])
+def test_types_of_tangents(dtype):
+    """Distrax's derivative of `mul_exp` asks for them."""
+    agree(lambda j: [str(getattr(j.core.ShapedArray((2,), dtype), name)()) for name in (
+        "at_least_vspace", "to_tangent_aval")])

@@ -3,6 +3,8 @@
 import collections
 import dataclasses
 import pickle
+import subprocess
+import sys
 
 import jax
 import pytest
@@ -194,3 +196,17 @@ def test_a_leafs_type_may_become_a_nodes():
     maxjax.tree_util.register_pytree_node(
         Pair, lambda pair: ((pair.real, pair.imag), None), lambda _, parts: Pair(*parts))
     assert maxjax.tree.leaves([Pair(1, 2)] * 2) == [1.0, 2.0, 1.0, 2.0]
+
+
+def test_containers_are_known_after_exit_functions_ran(tmp_path):
+    script = tmp_path / "early.py"
+    script.write_text("""
+import atexit
+import maxjax
+ran = []
+atexit.register(ran.append, 1)
+atexit._run_exitfuncs()
+print(ran, maxjax.tree.leaves((1, [{"a": 2}])))
+""")
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert (result.stdout, result.stderr, result.returncode) == ("[1] [1, 2]\n", "", 0)

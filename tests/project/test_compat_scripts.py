@@ -10,6 +10,7 @@ from compat.scripts_runner import Run, Script, first_difference, judge, tokens
 
 # Scripts that JAX also runs quickly, from different areas.
 QUICK = ["linear_regression", "pagerank", "policy_gradient", "heat_equation", "n_body"]
+REQUIREMENTS = scripts_runner.ROOT / "compat" / "libraries" / "requirements.txt"
 PLAIN = Script(Path("plain.py"), "")
 
 
@@ -29,6 +30,26 @@ def test_every_header_is_read():
                            1e-5), ("absolute", script.absolute != 0)):
             assert (f"# {key}:" in head) == value, script.name
         assert 15 <= len(script.text.splitlines()) <= 150, script.name
+
+
+def test_scripts_of_libraries():
+    """Each library is one of those that `make library-scripts` installs, or stands under JAX's."""
+    pinned = {line.partition("==")[0] for line in REQUIREMENTS.read_text().splitlines()}
+    scripts = [script for script in scripts_runner.all_scripts() if script.libraries]
+    assert len(scripts) >= 16
+    for script in scripts:
+        assert set(script.libraries) <= pinned | {"absl-py"}, script.name
+
+
+def test_a_library_that_is_missing(tmp_path, monkeypatch):
+    (tmp_path / "one.py").write_text("# libraries: jax a-library-of-no-one\nprint(1)\n")
+    (tmp_path / "two.py").write_text("# libraries: jax\nprint(jax.no)\n")
+    monkeypatch.setattr(scripts_runner, "FOLDER", tmp_path)
+    one, two = scripts_runner.all_scripts()
+    assert (one.missing, two.missing) == (["a-library-of-no-one"], [])
+    record, = scripts_runner.run_all(["one"])
+    assert (record.state, record.detail) == ("skipped", "not installed: a-library-of-no-one")
+    assert record.ratio == 0.0
 
 
 def test_a_tolerance_has_a_reason(tmp_path):

@@ -63,6 +63,20 @@ def nounits(j, instantiate=False):
             j.core.eval_jaxpr(jaxpr, consts, j.numpy.asarray(X)))
 
 
+def nounits_inside(j, transform):
+    """Values of a transformation around the call are known."""
+    pe = modules(j).partial_eval
+
+    def call(y):
+        fun = wrapped(j, lambda x: [y * 2.0, j.numpy.sin(x) + y, y])
+        jaxpr, outs, consts = pe.trace_to_jaxpr_nounits(
+            fun, [pe.PartialVal.unknown(j.typeof(j.numpy.asarray(X)))])
+        assert [out.is_known() for out in outs] == [True, False, True]
+        return (outs[0].get_known() + outs[2].get_known(),
+                j.core.eval_jaxpr(jaxpr, consts, j.numpy.asarray(X))[0])
+    return transform(call)(j.numpy.asarray(X))
+
+
 def flattened(j):
     util = modules(j).api_util
     leaves, tree = j.tree.flatten(((1.0, {"a": X}), {"k": 3.0}))
@@ -119,6 +133,10 @@ CALLS = {
     "dynamic": dynamic,
     "nounits": nounits,
     "nounits instantiated": lambda j: nounits(j, True),
+    "nounits under jit": lambda j: nounits_inside(j, j.jit),
+    "nounits under vmap": lambda j: nounits_inside(j, j.vmap),
+    "nounits under jit of jvp": lambda j: nounits_inside(
+        j, lambda f: j.jit(lambda x: j.jvp(f, (x,), (x,)))),
     "flatten_fun": flattened,
     "flatten_fun_nokwargs": flattened_args,
     "flatten_fun twice": lambda j: flattened_twice(j, True),

@@ -499,7 +499,6 @@ def test_more_than_jax():
      "jax.lax.while_loop(lambda i: (r.addupdate(1), i < 3)[1], lambda i: i + 1, 0)",
      "while_loop cond"),
     ("r = jax.new_ref(1.); jax.jit(lambda: jax.freeze(r))()", "comes from outside"),
-    ("r = jax.new_ref(1.); jax.jit(lambda x: x + r[...], in_shardings=None)(1.)", "shardings"),
     ("r = jax.new_ref(1.); jax.jit(lambda x: x + r[...], dynamic_dims={0: {0: 'n'}})(jnp.ones(3))",
      "traced for jit"),
     ("import maxjax.export; r = jax.new_ref(1.); jax.export.export(jax.jit(lambda: r[...]))()",

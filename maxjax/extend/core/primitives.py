@@ -13,9 +13,9 @@ from maxjax._ir.primitive import registry as _registry
 
 # Libraries give these rules. No program has them: maxjax's calls are those of jit.
 call_p = _CustomPrimitive("call")
-call_p.multiple_results = True
+call_p.multiple_results = call_p.call_primitive = True
 closed_call_p = _CustomPrimitive("closed_call")
-closed_call_p.multiple_results = True
+closed_call_p.multiple_results = closed_call_p.call_primitive = True
 
 # Those with another name here.
 _OTHERS = {"add_jaxvals_p": "add_any", "remat_p": "remat2"}

@@ -1,0 +1,5 @@
+"""``python -m compat.libraries``: see compat/README.md."""
+
+from compat.libraries.run import main
+
+raise SystemExit(main())

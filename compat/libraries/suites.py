@@ -1,0 +1,107 @@
+"""Which libraries' tests are run, and where their source distributions have them."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+from compat import ROOT
+
+SOURCES = ROOT / ".compat" / "libraries" / "sources"
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """Tests of one library.
+
+    Attributes:
+      package: the distribution's name.
+      paths: files and folders with tests, in the source distribution.
+      ignore: those among them that are left out.
+      by_file: each file has a process of its own, for tests that set up devices.
+      options: for pytest.
+    """
+
+    name: str
+    package: str
+    paths: tuple[str, ...]
+    ignore: tuple[str, ...] = ()
+    by_file: bool = False
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    options: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        return metadata.version(self.package)
+
+
+# flax's own configuration makes an error of each warning, NumPy's and Orbax's among them.
+_WARNINGS = ("-W", "ignore")
+
+SUITES = {suite.name: suite for suite in (
+    Suite("optax", "optax", ("optax",)),
+    Suite("chex", "chex", ("chex",), by_file=True),
+    Suite("tree-math", "tree-math", ("tree_math",)),
+    Suite("einops", "einops", ("einops/tests",), environment={"EINOPS_TEST_BACKENDS": "numpy,jax"}),
+    Suite("mctx", "mctx", ("mctx",)),
+    Suite("haiku", "dm-haiku", ("haiku",)),
+    Suite("distrax", "distrax", ("distrax",)),
+    Suite("rlax", "rlax", ("rlax",)),
+    Suite("flax-linen", "flax", ("tests",), ignore=("tests/nnx",), options=_WARNINGS),
+    Suite("flax-nnx", "flax", ("tests/nnx",), options=_WARNINGS),
+    Suite("numpyro", "numpyro", ("test",), ignore=("test/test_examples.py",)),
+    Suite("jraph", "jraph", ("jraph",), ignore=("jraph/ogb_examples",)),
+    Suite("blackjax", "blackjax", ("tests",)),
+    Suite("orbax", "orbax-checkpoint", ("orbax",)),
+)}
+
+# Libraries whose source distributions have no tests, or none but helpers for their own.
+WITHOUT_TESTS = ("jaxopt", "equinox", "diffrax", "lineax", "optimistix")
+
+
+def source_of(suite: Suite) -> Path:
+    """The unpacked source distribution of the installed version, fetched when it is not there.
+
+    Raises:
+      RuntimeError: pip does not get it.
+    """
+    target = SOURCES / f"{suite.package}-{suite.version}"
+    if target.is_dir():
+        return target
+    SOURCES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=SOURCES) as folder:
+        # pip looks at the metadata, for which it builds with wheels of the build tools.
+        got = subprocess.run(
+            [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
+             "--no-deps", "--no-binary", suite.package, "--dest", folder,
+             f"{suite.package}=={suite.version}"], capture_output=True, text=True)
+        archives = list(Path(folder).glob("*.tar.gz"))
+        if got.returncode or len(archives) != 1:
+            raise RuntimeError(f"no source distribution of {suite.package} {suite.version}: "
+                               f"{got.stderr.strip()}")
+        with tarfile.open(archives[0]) as archive:
+            archive.extractall(folder, filter="data")
+        inside, = (path for path in Path(folder).iterdir() if path.is_dir())
+        inside.rename(target)
+    return target
+
+
+def files_of(suite: Suite, source: Path) -> list[str]:
+    """The test files, as paths below the source.
+
+    Raises:
+      ValueError: there is none.
+    """
+    found = {path.relative_to(source).as_posix() for top in suite.paths
+             for pattern in ("test_*.py", "*_test.py") for path in (source / top).rglob(pattern)}
+    kept = sorted(path for path in found
+                  if not any(path == left or path.startswith(f"{left}/") for left in suite.ignore))
+    if not kept:
+        raise ValueError(f"no tests of {suite.name} in {source}")
+    return kept

@@ -1,0 +1,1 @@
+"""Processes that compute together: the engines that carry data between them, and their start."""

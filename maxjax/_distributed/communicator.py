@@ -1,0 +1,75 @@
+"""What carries arrays between processes: one interface, behind which MPI or Gloo does the work.
+
+An engine moves bytes and adds numbers; it knows nothing of programs. ``Group`` (``group.py``)
+stands above it, and makes sure that all processes are in the same collective.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+Array = np.ndarray
+
+
+class Unanswered(Exception):
+    """A collective did not end.
+
+    Attributes:
+      process: the rank, within the communicator, of a process known to be missing; None: unknown.
+    """
+
+    def __init__(self, reason: str, process: int | None = None):
+        super().__init__(reason)
+        self.process = process
+
+
+class Communicator(ABC):
+    """A group of processes. Operands are contiguous NumPy arrays of the same shape and dtype on
+    each; every method is called by all processes of the group.
+
+    Attributes:
+      rank: this process's number in the group.
+      size: how many processes there are.
+      summed: the dtypes that ``all_reduce`` adds.
+
+    All methods raise ``Unanswered`` where other processes do not take part within the timeout.
+    """
+
+    rank: int
+    size: int
+    summed: frozenset[str]
+
+    @abstractmethod
+    def exchange(self, message: Array) -> Array:
+        """The small messages of all processes, stacked; says who is missing where it can."""
+
+    @abstractmethod
+    def all_reduce(self, value: Array) -> Array:
+        """The sum over the processes."""
+
+    @abstractmethod
+    def all_gather(self, value: Array) -> Array:
+        """The values of all processes, stacked along a new first dimension."""
+
+    @abstractmethod
+    def all_to_all(self, blocks: Array) -> Array:
+        """Block i of the result is what process i has as block ``rank``."""
+
+    @abstractmethod
+    def reduce_scatter(self, blocks: Array) -> Array:
+        """The sum over the processes of block ``rank``."""
+
+    @abstractmethod
+    def broadcast(self, value: Array, root: int) -> Array:
+        """The value of process ``root``."""
+
+    @abstractmethod
+    def subgroup(self, members: Sequence[int], name: str) -> Communicator:
+        """The group of some of the processes, which alone call this."""
+
+    @abstractmethod
+    def close(self, failed: bool) -> None:
+        """Ends the communication; ``failed``: without waiting for the others."""

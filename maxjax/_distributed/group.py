@@ -1,0 +1,189 @@
+"""Groups of processes in which everybody is known to do the same.
+
+Each collective begins with a short message from each process to each, which says what it is about
+to do: so a process that is elsewhere in the program, or runs another one, is an error on all, and
+never a wrong sum. The values of small collectives travel in that message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from maxjax._base.errors import JaxRuntimeError
+from maxjax._distributed.communicator import Array, Communicator, Unanswered
+
+# A message: a digest, a description, and what is left for a small value.
+_SIZE, _DIGEST, _TEXT = 1024, 16, 240
+
+
+class Group:
+    """Some processes of the job, in the order of their numbers along an axis.
+
+    Attributes:
+      processes: their numbers in the job.
+      position: this process's position among them.
+    """
+
+    def __init__(self, engine: Communicator, processes: Sequence[int],
+                 on_failure: Callable[[], None]):
+        self.processes = tuple(processes)
+        self.position = engine.rank
+        self._engine = engine
+        self._on_failure = on_failure
+        self._calls = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.processes)
+
+    # --- collectives: ``what`` says what a collective is for, and must be the same everywhere ---
+    def all_gather(self, value: Array, what: str) -> Array:
+        """The values of all processes, stacked along a new first dimension.
+
+        Raises:
+          JaxRuntimeError: another process is missing, or does something else.
+        """
+        value = np.asarray(value, order="C")
+        return self._run("all_gather", value, what, lambda stacked: stacked,
+                         self._engine.all_gather)
+
+    def all_reduce(self, value: Array, function: np.ufunc, what: str) -> Array:
+        """The sum (np.add), maximum (np.maximum) and so on over the processes, elementwise.
+
+        Small values, and all but common sums, are combined in the order of the processes.
+
+        Raises:
+          JaxRuntimeError: another process is missing, or does something else.
+        """
+        value = np.asarray(value, order="C")
+
+        def combine(stacked: Array) -> Array:
+            return combined(stacked, function)
+
+        native = function is np.add and value.dtype.name in self._engine.summed
+        return self._run(f"all_reduce {function.__name__}", value, what, combine,
+                         self._engine.all_reduce if native
+                         else lambda whole: combine(self._engine.all_gather(whole)))
+
+    def reduce_scatter(self, blocks: Array, what: str) -> Array:
+        """The sum over the processes of the block, along the first dimension, of this process's
+        position.
+
+        Raises:
+          JaxRuntimeError: another process is missing, or does something else.
+        """
+        blocks = np.asarray(blocks, order="C")
+
+        def combine(stacked: Array) -> Array:
+            return combined(np.ascontiguousarray(stacked[:, self.position]), np.add)
+
+        native = blocks.dtype.name in self._engine.summed
+        return self._run("reduce_scatter", blocks, what, combine,
+                         self._engine.reduce_scatter if native
+                         else lambda whole: combined(self._engine.all_to_all(whole), np.add))
+
+    def all_to_all(self, blocks: Array, what: str) -> Array:
+        """Block i of the result is the block of this process's position in process i.
+
+        Raises:
+          JaxRuntimeError: another process is missing, or does something else.
+        """
+        blocks = np.asarray(blocks, order="C")
+        return self._run("all_to_all", blocks, what,
+                         lambda stacked: np.ascontiguousarray(stacked[:, self.position]),
+                         self._engine.all_to_all)
+
+    def broadcast(self, value: Array, root: int, what: str) -> Array:
+        """The value of the process at position ``root``.
+
+        Raises:
+          JaxRuntimeError: another process is missing, or does something else.
+        """
+        value = np.asarray(value, order="C")
+        return self._run(f"broadcast from {root}", value, what, lambda stacked: stacked[root],
+                         lambda whole: self._engine.broadcast(whole, root))
+
+    def barrier(self, what: str) -> None:
+        """Waits for all processes.
+
+        Raises:
+          JaxRuntimeError: another process is missing, or does something else.
+        """
+        self.all_gather(np.zeros(0, np.uint8), what)
+
+    def subgroup(self, processes: Sequence[int]) -> Group:
+        """The group of some of these processes, which alone call this."""
+        members = [self.processes.index(process) for process in processes]
+        name = "group " + " ".join(map(str, processes))
+        try:
+            engine = self._engine.subgroup(members, name)
+        except Unanswered as error:
+            self._fail(f"meeting of processes {list(processes)}", error)
+        return Group(engine, processes, self._on_failure)
+
+    # --- what they have in common ---
+    def _run(self, collective: str, value: Array, what: str, small: Callable[[Array], Array],
+             large: Callable[[Array], Array]) -> Array:
+        self._calls += 1
+        text = f"{collective} of {value.dtype.name}{list(value.shape)} ({what})"
+        message = np.zeros(_SIZE, np.uint8)
+        digest = hashlib.blake2b(f"{self._calls} {self.processes} {text}".encode(),
+                                 digest_size=_DIGEST).digest()
+        message[:_DIGEST] = np.frombuffer(digest, np.uint8)
+        shown = np.frombuffer(text.encode()[:_TEXT], np.uint8)
+        message[_DIGEST:_DIGEST + len(shown)] = shown
+        start = _DIGEST + _TEXT
+        fits = value.nbytes <= _SIZE - start
+        if fits:
+            message[start:start + value.nbytes] = value.reshape(-1).view(np.uint8)
+        try:
+            messages = self._engine.exchange(message)
+            self._compare(messages, text)
+            if not fits:
+                return large(value)
+        except Unanswered as error:
+            self._fail(text, error)
+        stacked = np.ascontiguousarray(messages[:, start:start + value.nbytes])
+        return small(stacked.view(value.dtype).reshape(self.size, *value.shape)
+                     if value.nbytes else np.zeros((self.size, *value.shape), value.dtype))
+
+    def _compare(self, messages: Array, text: str) -> None:
+        """Raises JaxRuntimeError where another process is about to do something else."""
+        other = next((n for n, message in enumerate(messages)
+                      if not np.array_equal(message[:_DIGEST], messages[self.position][:_DIGEST])),
+                     None)
+        if other is None:
+            return
+        theirs = bytes(messages[other][_DIGEST:_DIGEST + _TEXT]).rstrip(b"\0").decode(
+            errors="replace")
+        self._on_failure()
+        raise JaxRuntimeError(
+            "FAILED_PRECONDITION: the processes do not run the same program: process "
+            f"{self.processes[self.position]} is at its collective {self._calls}, {text}, and "
+            f"process {self.processes[other]} at {theirs}")
+
+    def _fail(self, text: str, error: Unanswered) -> NoReturn:
+        self._on_failure()
+        if error.process is not None:
+            missing = f"process {self.processes[error.process]}"
+        else:
+            missing = "one of the processes " + str(
+                [n for n in self.processes if n != self.processes[self.position]])
+        raise JaxRuntimeError(
+            f"UNAVAILABLE: process {self.processes[self.position]} waited in {text} for {missing}, "
+            f"which has ended, hangs or is elsewhere in its program: {error}") from error
+
+
+def combined(stacked: Array, function: np.ufunc) -> Array:
+    """The values along the first dimension, combined in order."""
+    dtype = stacked.dtype
+    narrow = function in (np.add, np.multiply) and dtype.kind not in "biuc" and dtype.itemsize < 4
+    total = stacked[0].astype(np.float32) if narrow else stacked[0].copy()
+    for value in stacked[1:]:
+        total = function(total, value.astype(np.float32) if narrow else value).astype(
+            total.dtype, copy=False)
+    return total.astype(dtype, copy=False)

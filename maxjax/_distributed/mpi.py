@@ -1,0 +1,99 @@
+"""The engine for processes that ``mpiexec`` or ``srun`` started: MPI, through mpi4py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base.lazy import mpi as MPI
+from maxjax._distributed.communicator import Array, Communicator, Unanswered
+
+# Exchanges with so many processes go from each to each, so that a missing one can be named.
+_FEW = 16
+
+
+def _bytes(value: Array) -> Array:
+    return value.reshape(-1).view(np.uint8)
+
+
+class MPICommunicator(Communicator):
+    """All processes, or some: ``comm`` is an intracommunicator of mpi4py."""
+
+    summed = frozenset({"float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
+                        "uint32", "uint64", "complex64", "complex128"})
+
+    def __init__(self, timeout: float, comm: Any = None):
+        self._comm = MPI.COMM_WORLD.Dup() if comm is None else comm
+        self._timeout = timeout
+        self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
+
+    def _wait(self, requests: Sequence[Any], peers: Sequence[int] | None = None) -> None:
+        """Waits for requests that do not block, giving way to other processes.
+
+        Args:
+          peers: the process that each request waits for.
+        """
+        deadline = time.monotonic() + self._timeout
+        spins = 0
+        try:
+            while not MPI.Request.Testall(requests):
+                spins += 1
+                if spins < 100:
+                    continue
+                if time.monotonic() > deadline:
+                    missing = None
+                    if peers is not None:
+                        missing = next((peer for peer, request in zip(peers, requests, strict=True)
+                                        if request != MPI.REQUEST_NULL and not request.Test()),
+                                       None)
+                    raise Unanswered(f"no answer within {self._timeout:g} s", missing)
+                time.sleep(0 if spins < 5000 else 1e-4)
+        except MPI.Exception as error:
+            raise Unanswered(str(error)) from error
+
+    def exchange(self, message: Array) -> Array:
+        if self.size > _FEW:
+            return self.all_gather(message)
+        result = np.empty((self.size, *message.shape), message.dtype)
+        result[self.rank] = message
+        peers = [peer for peer in range(self.size) if peer != self.rank]
+        receives = [self._comm.Irecv(_bytes(result[peer]), peer, 0) for peer in peers]
+        sends = [self._comm.Isend(_bytes(message), peer, 0) for peer in peers]
+        self._wait([*receives, *sends], [*peers, *peers])
+        return result
+
+    def all_reduce(self, value: Array) -> Array:
+        result = np.empty_like(value)
+        self._wait([self._comm.Iallreduce(value, result, MPI.SUM)])
+        return result
+
+    def all_gather(self, value: Array) -> Array:
+        result = np.empty((self.size, *value.shape), value.dtype)
+        self._wait([self._comm.Iallgather(_bytes(value), _bytes(result))])
+        return result
+
+    def all_to_all(self, blocks: Array) -> Array:
+        result = np.empty_like(blocks)
+        self._wait([self._comm.Ialltoall(_bytes(blocks), _bytes(result))])
+        return result
+
+    def reduce_scatter(self, blocks: Array) -> Array:
+        result = np.empty(blocks.shape[1:], blocks.dtype)
+        self._wait([self._comm.Ireduce_scatter_block(blocks, result, MPI.SUM)])
+        return result
+
+    def broadcast(self, value: Array, root: int) -> Array:
+        result = np.array(value)
+        self._wait([self._comm.Ibcast(_bytes(result), root)])
+        return result
+
+    def subgroup(self, members: Sequence[int], name: str) -> Communicator:
+        group = self._comm.Get_group().Incl(list(members))
+        return MPICommunicator(self._timeout, self._comm.Create_group(group))
+
+    def close(self, failed: bool) -> None:
+        if failed:
+            MPI.COMM_WORLD.Abort(1)

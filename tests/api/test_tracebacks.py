@@ -1,0 +1,156 @@
+"""Tracebacks of errors: JAX's frames of the user's code, and no others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import traceback
+
+import jax
+import pytest
+
+import maxjax
+from maxjax import numpy as jnp
+from maxjax._base.errors import UnfilteredStackTrace
+from maxjax._base.tracebacks import NOTE
+
+HERE = __file__
+
+
+def fails(x):
+    raise ValueError("mine")
+
+
+def scanned(j):
+    def body(carry, x):
+        fails(x)
+    return j.lax.scan(body, 0., j.numpy.ones(3))
+
+
+def ruled(j):
+    function = j.custom_jvp(lambda x: x)
+    function.defjvp(lambda primals, tangents: fails(primals))
+    return j.grad(function)(1.)
+
+
+def nested(j):
+    inner = j.jit(lambda x: j.vmap(fails)(x))
+    return j.jit(lambda x: j.jacrev(lambda x: inner(x))(x))(j.numpy.ones(3))
+
+
+def mismatched(j):
+    return j.numpy.ones(3) + j.numpy.ones(4)
+
+
+def caught(j):
+    @j.jit
+    def outer(x):
+        try:
+            return j.jit(fails)(x)
+        except ValueError as error:
+            raise TypeError("outer") from error
+    return outer(1.)
+
+
+CASES = {
+    "jit": lambda j: j.jit(fails)(1.),
+    "vmap": lambda j: j.vmap(fails)(j.numpy.ones(3)),
+    "grad": lambda j: j.grad(fails)(1.),
+    "jvp": lambda j: j.jvp(fails, (1.,), (1.,)),
+    "vjp": lambda j: j.vjp(fails, 1.),
+    "linearize": lambda j: j.linearize(fails, 1.),
+    "hessian": lambda j: j.hessian(fails)(1.),
+    "checkpoint": lambda j: j.checkpoint(fails)(1.),
+    "while_loop": lambda j: j.lax.while_loop(lambda c: True, fails, 0),
+    "fori_loop": lambda j: j.lax.fori_loop(0, 3, lambda i, c: fails(c), 0),
+    "cond": lambda j: j.lax.cond(True, fails, lambda x: x, 1.),
+    "switch": lambda j: j.lax.switch(0, [fails, fails], 1.),
+    "map": lambda j: j.lax.map(fails, j.numpy.ones(3)),
+    "eval_shape": lambda j: j.eval_shape(fails, 1.),
+    "make_jaxpr": lambda j: j.make_jaxpr(fails)(1.),
+    "lower": lambda j: j.jit(fails).lower(1.),
+    "gradient of a vector": lambda j: j.grad(lambda x: x)(j.numpy.ones(3)),
+    "sizes": lambda j: j.vmap(lambda x, y: x)(j.numpy.ones(3), j.numpy.ones(4)),
+    **{function.__name__: function for function in (scanned, ruled, nested, caught)},
+}
+
+
+MODES = ("remove_frames", "quiet_remove_frames", "tracebackhide", "off")
+
+
+def raised(function, j, mode):
+    """The error of a function, and the names of its frames; None for other files' frames."""
+    before = j.config.jax_traceback_filtering
+    j.config.update("jax_traceback_filtering", mode)
+    try:
+        with pytest.raises((ValueError, TypeError)) as info:
+            function(j)
+    finally:
+        j.config.update("jax_traceback_filtering", before)
+    error = info.value
+    hidden = mode == "tracebackhide"
+    return error, [(frame.f_code.co_name, line) if frame.f_code.co_filename == HERE else None
+                   for frame, line in traceback.walk_tb(error.__traceback__)
+                   if not (hidden and "__tracebackhide__" in frame.f_locals)]
+
+
+@pytest.mark.parametrize("mode", MODES[:3])
+@pytest.mark.parametrize("name", CASES)
+def test_frames_are_those_of_jax(name, mode):
+    ours, our_frames = raised(CASES[name], maxjax, mode)
+    theirs, their_frames = raised(CASES[name], jax, mode)
+    # Frames of libraries that JAX calls stay in its tracebacks.
+    assert our_frames == [frame for frame in their_frames if frame is not None]
+    assert type(ours) is type(theirs)
+    assert getattr(ours, "__notes__", None) == getattr(theirs, "__notes__", None)
+    assert type(ours.__cause__).__name__ == type(theirs.__cause__).__name__
+    if mode == "remove_frames":
+        assert str(ours.__cause__) == str(theirs.__cause__)
+
+
+def test_the_whole_traceback_is_that_of_the_cause():
+    error, _ = raised(nested, maxjax, "remove_frames")
+    assert isinstance(error.__cause__, UnfilteredStackTrace)
+    files = [frame.filename for frame in traceback.extract_tb(error.__cause__.__traceback__)]
+    assert any("maxjax" in file for file in files if file != HERE)
+
+
+def test_off_leaves_all_frames():
+    error, found = raised(nested, maxjax, "off")
+    assert None in found and error.__cause__ is None and not hasattr(error, "__notes__")
+
+
+def test_operators_end_in_the_users_line():
+    _, found = raised(mismatched, maxjax, "quiet_remove_frames")
+    assert None not in found
+
+
+def test_an_error_that_the_function_handles_keeps_its_cause():
+    error, _ = raised(caught, maxjax, "quiet_remove_frames")
+    assert str(error.__cause__) == "mine"
+
+
+def test_ipython_hides_frames(monkeypatch):
+    monkeypatch.setitem(sys.modules, "IPython", type("IPython", (), {
+        "get_ipython": staticmethod(lambda: object())}))
+    error, _ = raised(nested, maxjax, "auto")
+    assert not hasattr(error, "__notes__")
+    assert any("__tracebackhide__" in frame.f_locals
+               for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+@pytest.mark.parametrize("start", [[], ["-m", "maxjax"]])
+def test_uncaught_errors_show_the_users_lines_alone(tmp_path, start):
+    script = tmp_path / "script.py"
+    name = "jax" if start else "maxjax"
+    script.write_text(f"import {name}.numpy as jnp\njnp.stack([jnp.ones(2), jnp.ones(3)])\n")
+    shown = subprocess.run([sys.executable, *start, str(script)], capture_output=True, text=True,
+                           check=False).stderr
+    assert shown.count("  File ") == 1 and f'File "{script}", line 2' in shown
+    assert NOTE in shown
+
+
+def test_frames_of_libraries_that_maxjax_calls_are_not_shown():
+    with pytest.raises(ValueError) as info:
+        jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((2, 3)))
+    assert traceback.extract_tb(info.value.__traceback__)[-1].filename == HERE

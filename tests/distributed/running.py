@@ -1,0 +1,73 @@
+"""Runs scripts in several processes, under either engine, bounded in time."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+ENGINES = ("gloo", "mpi")
+_SECONDS = 120
+
+
+def environment(devices: int = 2, **variables: str) -> dict[str, str]:
+    root = str(Path(__file__).parents[2])
+    return {**os.environ, "PYTHONPATH": root, "MAXJAX_DETACHED_BUILDS": "0",
+            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+            "JAX_PLATFORMS": "cpu", **variables}
+
+
+def run(engine: str, script: str, count: int = 2, **variables: str
+        ) -> list[subprocess.CompletedProcess[str]]:
+    """A script in ``count`` processes.
+
+    Args:
+      engine: "mpi": by mpiexec, all in one result; "gloo": by hand, with the address, the count and
+        the number as arguments; "jax": the same on real JAX.
+    """
+    env = environment(**variables)
+    if engine == "mpi":
+        mpiexec = str(Path(sys.executable).parent / "mpiexec")
+        return [subprocess.run(
+            [mpiexec, "-n", str(count), sys.executable, "-m", "maxjax", "-c", script],
+            env=env, capture_output=True, text=True, timeout=_SECONDS, check=False)]
+    with socket.socket() as listener:
+        listener.bind(("localhost", 0))
+        address = f"localhost:{listener.getsockname()[1]}"
+    command = [sys.executable, *([] if engine == "jax" else ["-m", "maxjax"]), "-c", script]
+    processes = [subprocess.Popen([*command, address, str(count), str(number)], env=env, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                 for number in range(count)]
+    try:
+        results = []
+        for process in processes:
+            output, errors = process.communicate(timeout=_SECONDS)
+            results.append(subprocess.CompletedProcess(
+                command, process.returncode, output, errors))
+        return results
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+# Joins the others, however it was started.
+START = """
+import sys
+import jax, numpy as np
+if len(sys.argv) > 1:
+    jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+else:
+    jax.distributed.initialize()
+"""
+
+
+def lines(results: list[subprocess.CompletedProcess[str]]) -> list[str]:
+    """What was printed, sorted; all must have succeeded."""
+    for result in results:
+        assert result.returncode == 0, result.stderr
+    return sorted(line for result in results for line in result.stdout.splitlines()
+                  if line.startswith("*"))

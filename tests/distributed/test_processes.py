@@ -1,0 +1,166 @@
+"""Processes meet, exchange values, and notice when one is missing: as in JAX, side by side."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.distributed.running import ENGINES, START, environment, lines, run
+
+pytestmark = pytest.mark.slow
+
+_VALUES = START + r"""
+from jax.experimental import multihost_utils as mu
+i = jax.process_index()
+def show(*what):
+    sys.stdout.write(" ".join(map(str, ("*", i, *what))) + "\n")     # at once: outputs mix
+    sys.stdout.flush()
+show(jax.devices(), jax.local_devices(), jax.local_devices(1 - i))
+show(jax.process_count(), list(jax.process_indices()), jax.device_count(),
+     jax.local_device_count(), [d.process_index for d in jax.devices()])
+show(repr(mu.process_allgather(np.arange(2) + i)))
+show(mu.process_allgather({"a": np.float32(3) + i}, tiled=True))
+show(repr(mu.process_allgather(np.arange(2.) + i, tiled=True)))
+show(float(mu.process_allgather(np.arange(5000.) + i).sum()))
+show(mu.broadcast_one_to_all({"a": np.arange(2) + i}))
+show(repr(mu.broadcast_one_to_all(np.arange(2) + i, is_source=i == 1)))
+mu.sync_global_devices("here")
+mu.assert_equal({"a": 1, "b": np.arange(3)}, "equal")
+for call in (lambda: mu.sync_global_devices(f"place {i}"),
+             lambda: mu.assert_equal({"a": 1, "b": np.arange(3) + i}, "different"),
+             lambda: jax.local_devices(7)):
+    try:
+        call()
+    except (AssertionError, ValueError) as error:
+        show(type(error).__name__, error)
+jax.distributed.shutdown()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_values_of_all_processes_as_in_jax(engine):
+    assert lines(run(engine, _VALUES)) == lines(run("jax", _VALUES))
+
+
+_REDUCTIONS = START + r"""
+from maxjax._distributed.start import connection
+import ml_dtypes
+group, i = connection.everybody(), jax.process_index()
+for dtype in ("float32", "float64", "int8", "int16", "int32", "uint32", "int64", "complex64",
+              "float16", ml_dtypes.bfloat16):
+    for size in (3, 3000):
+        x = (np.arange(size) % 5 + i).astype(dtype)
+        both = [(np.arange(size) % 5 + n).astype(dtype) for n in range(group.size)]
+        for function in (np.add, np.maximum, np.minimum):
+            got = group.all_reduce(x, function, "test")
+            expected = both[0]
+            for other in both[1:]:
+                expected = function(expected, other)
+            assert got.dtype == x.dtype and np.array_equal(got, expected), (dtype, function)
+        blocks = np.stack([x + np.array(10 * n, dtype) for n in range(group.size)])
+        expected = sum(b.astype("complex128") + 10 * i for b in both).astype(dtype)
+        if dtype not in ("float16", ml_dtypes.bfloat16):
+            assert np.array_equal(group.reduce_scatter(blocks, "test"), expected), dtype
+        assert np.array_equal(group.all_to_all(blocks, "test"),
+                              np.stack([b + np.array(10 * i, dtype) for b in both]))
+        assert np.array_equal(group.broadcast(x, 1, "test"), both[1])
+        assert np.array_equal(group.all_gather(x, "test"), np.stack(both))
+nan = np.array([np.nan, 1.0] if i else [0.0, np.nan], "float32")
+assert np.isnan(group.all_reduce(nan, np.maximum, "test")).all()
+if i < 2:
+    pair = connection.among((0, 1))
+    assert pair.all_reduce(np.ones(2000), np.add, "pair")[0] == 2
+sys.stdout.write("* fine\n")
+jax.distributed.shutdown()
+"""
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_collectives_of_all_dtypes(engine, count):
+    assert lines(run(engine, _REDUCTIONS, count)) == ["* fine"] * count
+
+
+_FAILURE = START + """
+import os, sys, time
+from jax.experimental import multihost_utils as mu
+mu.sync_global_devices("start")
+if jax.process_index() == 1:
+    {action}
+started = time.monotonic()
+try:
+    mu.sync_global_devices("later")
+except Exception as error:
+    print("*", type(error).__name__, error, flush=True)
+    print("* soon", time.monotonic() - started < 10, flush=True)
+    sys.exit(4)
+"""
+
+
+@pytest.mark.parametrize("action", [
+    "os._exit(3)", "raise ValueError('x')", "sys.exit(0)", "time.sleep(20); os._exit(0)"])
+def test_a_missing_process_is_an_error_of_the_others(action):
+    first, _ = run("gloo", _FAILURE.format(action=action), MAXJAX_COLLECTIVE_TIMEOUT="3")
+    assert first.returncode == 4
+    assert "UNAVAILABLE: process 0 waited in all_gather of uint32[] (process_allgather) for " \
+        "process 1" in first.stdout
+    assert "* soon True" in first.stdout
+
+
+@pytest.mark.parametrize("action", [
+    "os._exit(3)", "os.kill(os.getpid(), 9)", "raise ValueError('x')", "time.sleep(20)"])
+def test_a_missing_process_ends_an_mpi_job(action):
+    result, = run("mpi", _FAILURE.format(action=action), MAXJAX_COLLECTIVE_TIMEOUT="3")
+    assert result.returncode != 0
+    if "sleep" in action:
+        assert "process 1, which has ended, hangs" in result.stdout
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_processes_of_different_programs_are_told(engine):
+    results = run(engine, START + """
+from jax.experimental import multihost_utils as mu
+try:
+    mu.process_allgather(np.arange(2 + jax.process_index()))
+except Exception as error:
+    print("*", error, flush=True)
+""")
+    said = "".join(result.stdout for result in results)
+    assert "process 0 is at its collective 2, all_gather of int32[2] (process_allgather), and " \
+        "process 1 at all_gather of int32[3] (process_allgather)" in said
+
+
+def test_the_launcher_prefixes_output_and_ends_all(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("""
+import sys, time, jax
+jax.distributed.initialize()
+print("hello from", jax.process_index())
+if len(sys.argv) > 1:
+    if jax.process_index():
+        sys.exit(7)
+    time.sleep(60)
+""")
+    command = [sys.executable, "-m", "maxjax.distributed", "-n", "2", str(script)]
+    good = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert good.returncode == 0, good.stdout
+    assert sorted(good.stdout.splitlines()) == ["[0] hello from 0", "[1] hello from 1"]
+    bad = subprocess.run([*command, "fail"], env=environment(), capture_output=True, text=True,
+                         timeout=50, check=False)
+    assert bad.returncode == 7
+
+
+def test_devices_of_other_processes_are_refused():
+    results = run("gloo", START + """
+other = jax.devices()[2 - 2 * jax.process_index()]
+for call in (lambda: jax.device_put(1.0, other), lambda: jax.make_mesh((4,), ("x",))):
+    try:
+        call()
+    except NotImplementedError as error:
+        print("*", error)
+jax.distributed.shutdown()
+""")
+    assert len(lines(results)) == 4

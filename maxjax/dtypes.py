@@ -63,10 +63,18 @@ def scalar_type_of(x: Any) -> type:
 
 
 def itemsize_bits(dtype: Any) -> int:
-    """The number of bits of one element."""
+    """The number of bits of one element.
+
+    Raises:
+      ValueError: ``dtype`` is None.
+    """
+    if dtype is None:
+        raise ValueError("dtype cannot be None.")
     dtype = np.dtype(dtype)
     if dtype in _dtypes.SMALL_INTS:
         return _dtypes.iinfo(dtype).bits
+    if dtype in _dtypes.SMALL_FLOATS or dtype in _dtypes.FLOAT6:
+        return _dtypes.finfo(dtype).bits
     return dtype.itemsize * 8
 
 

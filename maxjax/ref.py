@@ -26,7 +26,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
     Args:
       init_val: the initial value: an array or number.
-      memory_space, kind: recorded in the type.
+      memory_space: recorded in the type.
+      kind: recorded in the type; with "no_grad_no_remat", writes have no derivatives.
 
     Raises:
       NotImplementedError: a ``memory_space`` is given outside ``jit``.
@@ -128,6 +129,9 @@ def _invalidate(ref: Ref, how: str) -> None:
             return
         trace = outer
     if is_staging():
+        if ref._storage.invalid:
+            raise ValueError(f"an array reference of type {ref.aval} was {ref._storage.invalid} "
+                             "before")
         ref._storage.invalid = how
 
 

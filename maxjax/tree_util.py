@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import operator
@@ -39,10 +40,14 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
         list[Any], PyTreeDef]:
     """The leaves of a pytree, and its structure.
 
+    Raises:
+      ValueError, TypeError: a dictionary whose keys have no order.
+
     >>> jax.tree_util.tree_flatten({'b': 1, 'a': (2, None)})
     ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
     leaves, spec = pytree.flatten(tree, is_leaf)
+    pytree.canonical(spec)
     return leaves, PyTreeDef(spec)
 
 
@@ -64,7 +69,7 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
     >>> jax.tree_util.tree_leaves({'a': 1, 'b': (2, 3)})
     [1, 2, 3]
     """
-    return pytree.leaves(tree, is_leaf)
+    return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
@@ -73,7 +78,7 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> P
     >>> jax.tree_util.tree_structure({'a': 1, 'b': (2, 3)})
     PyTreeDef({'a': *, 'b': (*, *)})
     """
-    return PyTreeDef(pytree.structure(tree, is_leaf))
+    return tree_flatten(tree, is_leaf)[1]
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
@@ -108,8 +113,12 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     >>> jax.tree_util.flatten_one_level({'a': 1, 'b': (2, 3)})
     ((1, (2, 3)), ('a', 'b'))
     """
+    entry = pytree.registered.get(type(tree))
+    if entry is not None:
+        return entry.flatten(tree)
     node = _node(tree)
-    kind = list if isinstance(tree, list) or pytree.is_namedtuple(type(tree)) else tuple
+    kind = (list if isinstance(tree, (list, collections.OrderedDict))
+            or pytree.is_namedtuple(type(tree)) else tuple)
     return kind(node.children), node.metadata
 
 
@@ -513,12 +522,12 @@ class Partial(functools.partial):
     def __new__(cls, func: Callable[..., Any], *args: Any, **kw: Any) -> Partial:
         # functools would unpack the arguments of a partial, and make leaves of them.
         if isinstance(func, functools.partial):
-            func = _Opaque(func)
+            func = _HashableCallableShim(func)
         return super().__new__(cls, func, *args, **kw)
 
 
-class _Opaque:
-    """A partial function that is compared by its contents."""
+class _HashableCallableShim:
+    """A partial function that is compared, and hashed, as it itself."""
 
     def __init__(self, function: functools.partial):
         self.function = function
@@ -526,14 +535,25 @@ class _Opaque:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        # Not before there is a function: copying and unpickling look for methods first.
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _HashableCallableShim, (self.function,)
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Opaque) and self.function == other.function
+        if isinstance(other, _HashableCallableShim):
+            other = other.function
+        return bool(self.function == other)
 
     def __hash__(self) -> int:
         return hash(self.function)
 
     def __repr__(self) -> str:
-        return repr(self.function)
+        return f"_HashableCallableShim({self.function!r})"
 
 
 register_pytree_node(

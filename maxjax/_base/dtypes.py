@@ -341,15 +341,23 @@ def _join(nodes: frozenset[DType | str]) -> Any:
     if len(least) == 1:
         return least[0]
     names = sorted(str(_WEAK_SCALARS.get(node, node)) for node in nodes)
-    if any(node in SMALL_FLOATS or node in FLOAT6 for node in nodes):
-        hint = " 4-bit, 6-bit and 8-bit floats do not support implicit promotion."
-    elif any(node in SMALL_INTS or node in (int1, uint1) for node in nodes):
-        hint = " 1-bit, 2-bit and 4-bit integers do not support implicit promotion."
-    else:
-        hint = ""
+    narrow, example = _narrow(nodes)
+    hint = (f"To avoid unintended promotion, {narrow} do not support implicit promotion. If you'd "
+            "like your inputs to be promoted to another type, you can do so explicitly using e.g. "
+            f"x.astype('{example}')" if narrow else
+            "Try explicitly casting inputs to the desired output type.")
     raise TypePromotionError(
-        f"Input dtypes {tuple(names)} have no available implicit dtype promotion path.{hint} "
-        "Try explicitly casting inputs to the desired output type.")
+        f"Input dtypes {tuple(names)} have no available implicit dtype promotion path. {hint}")
+
+
+def _narrow(nodes: frozenset[DType | str]) -> tuple[str, str]:
+    """The kind of narrow dtype that stands in the way, and what to convert it to."""
+    bits = {finfo(node).bits for node in nodes if node in SMALL_FLOATS or node in FLOAT6}
+    if bits:
+        return f"{max(bits)}-bit floats", "float32"
+    if any(node in SMALL_INTS or node in (int1, uint1) for node in nodes):
+        return "1-bit, 2-bit and 4-bit integers", "int32"
+    return "", ""
 
 
 _WEAK_SCALARS: dict[Any, type] = {"i*": int, "f*": float, "c*": complex}
@@ -369,8 +377,11 @@ def _promote(operands: tuple[tuple[DType, bool], ...], strict: bool, x64: bool) 
     nodes = frozenset(_weak_node(dtype) if weak else dtype for dtype, weak in operands)
     if strict and strong:
         # A weak operand may only join a strong one of its own kind or wider.
-        joined = _join(nodes)
-        if len(strong) > 1 or joined not in strong:
+        try:
+            refused = len(strong) > 1 or _join(nodes) not in strong
+        except TypePromotionError:
+            refused = True
+        if refused:
             names = tuple(sorted(str(_WEAK_SCALARS.get(node, node)) for node in nodes))
             raise TypePromotionError(
                 f"Input dtypes {names} have no available implicit dtype promotion path when "

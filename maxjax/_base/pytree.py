@@ -111,6 +111,9 @@ def canonical(spec: PyTreeSpec) -> PyTreeSpec:
     """An equal spec that rebuilds dictionaries with their keys in order, as JAX does.
 
     optree would restore the order in which the keys were inserted.
+
+    Raises:
+      ValueError, TypeError: keys of a dictionary that cannot be ordered.
     """
     try:
         known = _canonical.get(spec)
@@ -123,7 +126,32 @@ def canonical(spec: PyTreeSpec) -> PyTreeSpec:
     return known
 
 
+def check_keys(dictionary: type, keys: Iterable[Any]) -> None:
+    """Raises where keys have no order: optree would take an order of its own."""
+    try:
+        sorted(keys)
+    except Exception as error:      # whatever the user's class raises
+        if dictionary is not dict:
+            raise
+        raise ValueError(
+            "Comparator raised exception while sorting pytree dictionary keys.") from error
+
+
+def check_comparable(spec: PyTreeSpec, others: Iterable[PyTreeSpec], cause: Exception) -> None:
+    """Raises ValueError where metadata of the nodes cannot be compared with one of ``others``'."""
+    for other in others:
+        try:
+            _ = spec == other
+        except Exception:      # whatever the user's class raises
+            raise ValueError(
+                "Exception raised while checking equality of metadata fields of pytree. Make sure "
+                "that metadata fields are hashable and have simple equality semantics. (Note: "
+                "arrays cannot be passed as metadata fields!)") from cause
+
+
 def _sort_keys(node: PyTreeSpec) -> PyTreeSpec:
+    if node.type is dict or node.type is collections.defaultdict:
+        check_keys(node.type, node.entries())
     if node.type is dict:
         return optree.treespec_dict(
             dict(zip(node.entries(), node.children(), strict=True)), namespace=NAMESPACE)
@@ -211,6 +239,9 @@ class FlattenedIndexKey:
 
     key: int
 
+    def __hash__(self) -> int:
+        return hash((FlattenedIndexKey, self.key))      # other than an equal index in a sequence
+
     def __str__(self) -> str:
         return f"[<flat index {self.key}>]"
 
@@ -244,6 +275,24 @@ class _NodeTypes(Mapping[type, Any]):
 node_types = _NodeTypes()
 
 
+def _checked(flatten_function: Flatten) -> Flatten:
+    """The function, whose result is two things, and not three, which optree takes too."""
+    @functools.wraps(flatten_function)
+    def flatten_checked(node: PyTree) -> tuple[Iterable[PyTree], Any]:
+        result = flatten_function(node)
+        if isinstance(result, tuple) and len(result) == 2:
+            kind = type(result[0])
+            if kind is tuple or kind is list or hasattr(kind, "__iter__"):
+                return result
+            where = " where 'children' is iterable"
+        else:
+            where = ""
+        raise ValueError("The to_iterable function for a custom PyTree node should return a "
+                         f"(children, aux_data) tuple{where}, got {result!r}")
+
+    return flatten_checked
+
+
 def register(cls: type, flatten_function: Flatten,
              unflatten_function: Unflatten,
              flatten_with_keys: Flatten | None = None) -> None:
@@ -259,6 +308,7 @@ def register(cls: type, flatten_function: Flatten,
             f"{flatten_function!r} and {unflatten_function!r}")
     if cls in node_types:
         raise ValueError(f"Duplicate custom PyTreeDef type registration for {cls}.")
+    flatten_function = _checked(flatten_function)
     with warnings.catch_warnings():     # of classes derived from namedtuples
         warnings.simplefilter("ignore", UserWarning)
         optree.register_pytree_node(
@@ -287,6 +337,8 @@ def one_level(tree: PyTree) -> Node | None:
         names: Any = (list(tree) if kind is collections.OrderedDict
                  else optree.tree_flatten_one_level(tree, namespace=NAMESPACE)[1])
         metadata: Any = tuple(names)
+        if kind is not collections.OrderedDict:
+            check_keys(kind, tree)
         if kind is collections.defaultdict:
             names = names[1]
             metadata = (tree.default_factory, tuple(names))

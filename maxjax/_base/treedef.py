@@ -123,7 +123,13 @@ class PyTreeDef:
         return build(self, tree)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PyTreeDef) and self.spec == other.spec
+        if not isinstance(other, PyTreeDef):
+            return False
+        try:
+            return bool(self.spec == other.spec)
+        except Exception as error:      # whatever comparing the metadata of the user's nodes raises
+            pytree.check_comparable(self.spec, [other.spec], error)
+            raise
 
     def __hash__(self) -> int:
         return hash(self.spec)

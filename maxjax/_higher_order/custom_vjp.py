@@ -18,6 +18,7 @@ import numpy as np
 from maxjax._base import config, dtypes, pytree
 from maxjax._base.errors import UnexpectedTracerError
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.signatures import argument_names
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive, only_shown
@@ -330,12 +331,27 @@ class custom_vjp(Generic[Result]):
         leaves, tree = pytree.flatten(given)
         # Array references are no operands: the function and its rules use them themselves.
         refs = {n: leaf for n, leaf in enumerate(leaves) if leaf.__class__ is Ref}
+        if len(refs) > 1:
+            self._check_refs(args, name)
         operands = [leaf_operand(leaf) for leaf in leaves if leaf.__class__ is not Ref]
         call = _FlatCall(self, name, len(args), fixed, tree, [x.aval for x in operands], refs)
         outs = context.trace.apply_custom_vjp(
             call.function, call.rule, operands,
             **_hooks(name, name_of(self.fwd), self.bwd, self.symbolic_zeros))
         return pytree.unflatten(call.out_tree, outs)
+
+    def _check_refs(self, args: tuple[PyTree, ...], name: str) -> None:
+        """Raises ValueError where one reference is passed under two names."""
+        leaves, tree = pytree.flatten((args, {}))
+        names: dict[Any, str] = {}
+        for leaf, place in zip(leaves, argument_names(self.fun, tree), strict=True):
+            if leaf.__class__ is Ref:
+                other = names.setdefault(leaf._storage, place)
+                if other is not place:
+                    raise ValueError(
+                        "only one reference to a mutable array may be passed as an argument to a "
+                        f"function, but custom_vjp function {name} got the same mutable array "
+                        f"reference of type {leaf.aval} at {other} and {place}.")
 
 
 def _check_no_tracers(argument: PyTree) -> None:

@@ -105,8 +105,7 @@ class PjitFunction:
             if at_base:
                 avals = runtime.signature(leaves)
                 if avals is not None:
-                    entry = self._entries.by_signature.get(
-                        (tree, avals, static, config.trace_state()))
+                    entry = self._known((tree, avals, static, config.trace_state()))
                     if entry is not None and not entry.touches_refs:
                         try:
                             results = runtime.call(entry.closed, leaves, entry.donated)
@@ -294,11 +293,19 @@ class PjitFunction:
         key: Any = (tree, avals, static, config.trace_state())
         if context.axis_env:
             key = (*key, context.axis_env, context.manual)
-        entry = self._entries.by_signature.get(key)
+        entry = self._known(key)
         if entry is None:
             entry = self._new_entry(avals, tree, static)
             self._entries.keep(key, entry)
         return entry
+
+    def _known(self, key: Any) -> Entry | None:
+        try:
+            return self._entries.by_signature.get(key)
+        except Exception as error:      # whatever comparing the metadata of the user's nodes raises
+            pytree.check_comparable(key[0], [known[0] for known in self._entries.by_signature],
+                                    error)
+            raise
 
     def _new_entry(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec,
                    static: Static | None) -> Entry:

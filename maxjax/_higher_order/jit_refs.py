@@ -52,6 +52,8 @@ def returned_ref(ref: Ref, location: str, kind: str, position: int, tree: PyTree
     where = f" at output tree path result{path}" if path else ""
     origin = ref._argument and (
         f"\n\nThe returned mutable array was passed in as the argument {ref._argument.name}.")
+    if origin is None and ref._line is not None:
+        origin = f"\n\nThe returned mutable array was created on line {ref._line.with_column()}."
     return ValueError(
         f"function {location} traced for {kind} returned a mutable array reference of type "
         f"{ref.aval}{where}, but mutable array references cannot be returned.{origin or ''}")

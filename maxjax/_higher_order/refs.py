@@ -174,6 +174,9 @@ def refuse_carry(function: Callable[..., PyTree], kind: str, carry: PyTree, pref
                  name: str) -> None:
     """Raises ValueError where a loop's carry holds a reference: its body could only return it."""
     paths, leaves = pytree.flatten_with_path(carry)[:2]
+    check_distinct([(leaf, f"{name}{pytree.path_string(path)}")
+                    for path, leaf in zip(paths, leaves, strict=True) if leaf.__class__ is Ref],
+                   function_location(function), kind)
     for path, leaf in zip(paths, leaves, strict=True):
         if leaf.__class__ is Ref:
             place = pytree.path_string(path)

@@ -14,6 +14,8 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxjax._base.errors import UnexpectedTracerError
+from maxjax._base.source import SourceLine, current_line
+from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Trace, Tracer, context
 from maxjax._ir.types import ShapedArray
 
@@ -100,13 +102,14 @@ class Ref:
     """
 
     __module__ = "maxjax"
-    __slots__ = ("__dict__", "__weakref__", "_argument", "_storage", "aval")
+    __slots__ = ("__dict__", "__weakref__", "_argument", "_line", "_storage", "aval")
     __array_priority__ = 0
 
     def __init__(self, aval: AbstractRef, refs: Storage):
         self.aval = aval
         self._storage = refs
         self._argument: Argument | None = None
+        self._line: SourceLine | None = None      # where a traced function made it
 
     shape = property(lambda self: self.aval.shape, doc="The sizes of the dimensions.")
     dtype = property(lambda self: self.aval.dtype, doc="The type of the elements.")
@@ -155,8 +158,10 @@ _serials = itertools.count()
 
 def make_ref(value: Array, memory_space: Hashable = None, kind: Hashable = None) -> Ref:
     """A new reference that belongs to the current trace."""
-    return Ref(AbstractRef(value.aval, memory_space, kind),
-               Storage(context.trace, value))
+    ref = Ref(AbstractRef(value.aval, memory_space, kind), Storage(context.trace, value))
+    if context.trace is not installed.runtime:
+        ref._line = current_line()
+    return ref
 
 
 def argument_ref(aval: AbstractRef, position: int, name: str, of: Ref | None = None,
@@ -208,6 +213,8 @@ class RefsTouched(NotImplementedError):
 
 
 SET, ADD = "a set/swap", "an addupdate"
+# The kind of references whose writes have no derivatives.
+NO_DERIVATIVES = "no_grad_no_remat"
 
 
 def read(ref: Ref) -> Any:

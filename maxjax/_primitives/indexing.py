@@ -248,7 +248,8 @@ def _gather_transpose(cotangent: Array, operand: Linear, indices: Array, *,
                       dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
                       mode: GatherScatterMode, fill_value: FillValue | None, unique_indices: bool,
                       indices_are_sorted: bool) -> list[Array | None]:
-    zeros = full(operand.shape, 0, operand.dtype)
+    # Not the operand's dtype: rules of the user's may give cotangents of another.
+    zeros = full(operand.shape, 0, cotangent.dtype)
     return [scatter_add_p.bind(
         zeros, indices, cotangent, dimension_numbers=gather_to_scatter(dimension_numbers),
         mode=mode, unique_indices=unique_indices, indices_are_sorted=indices_are_sorted), None]

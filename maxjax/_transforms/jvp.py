@@ -11,7 +11,7 @@ from maxjax._base import dtypes
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.refs import Ref
+from maxjax._ir.refs import NO_DERIVATIVES, Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, Tracer, context, current_trace, leaked_tracer_error
@@ -75,7 +75,7 @@ class JVPTrace(Trace):
 
     def write_outside(self, ref: Ref, value: Value, operation: str) -> Any:
         primal, tangent = self.dual(value)
-        if tangent is not None:
+        if tangent is not None and ref.aval.kind != NO_DERIVATIVES:
             raise Exception(
                 f"performing {operation} operation with a differentiated value on a "
                 f"non-differentiated array reference of type {ref.aval}. Move the array reference "

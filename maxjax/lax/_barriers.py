@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.errors import UnexpectedTracerError
 from maxjax._higher_order.composed import bind_composed, composite_p
 from maxjax._higher_order.constraints import with_sharding_constraint
 from maxjax._higher_order.control import operands_of
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.identities import (
     after_all_p,
     create_token_p,
@@ -77,13 +78,21 @@ def composite(decomposition: Callable[..., Any], name: str,
 
     Returns:
       A function with the signature of ``decomposition``. It has no derivative and cannot be mapped
-      by ``vmap``; ``custom_jvp`` can provide a derivative.
+      by ``vmap``; ``custom_jvp`` can provide a derivative. It raises UnexpectedTracerError for
+      keyword arguments that are traced.
 
     >>> double = lax.composite(lambda x, *, times=2: x * times, name="my.multiply")
     >>> double(jnp.arange(3), times=3)
     Array([0, 3, 6], dtype=int32)
     """
     def call(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(leaf, Tracer) for leaf in pytree.leaves(kwargs)):
+            raise UnexpectedTracerError(
+                "Found a JAX Tracer as an attribute in the decomposition for the composite op "
+                f"{name!r}. This means that the decomposition function closes over a value that is "
+                "involved in a JAX transformation. Any values that aren't explicitly known at "
+                "compile time must be explicitly passed as arguments to the composite.\n\n"
+                "Note: If you are passing jax arrays as attributes, use numpy arrays instead.")
         leaves, tree = pytree.flatten(args)
         out_tree: Any = None
 

@@ -420,10 +420,11 @@ def _check_ragged(x: Array, y: Array, sizes: Array,
         raise TypeError("expected rank of group_sizes to be at least 1, got 0.")
     count = sizes.shape[-1]
     expected = (*(x.shape[dim] for dim in before), count)
-    if sizes.ndim > 1 and sizes.shape != expected or groups and y.shape[groups[0]] != count:
-        wanted = expected if not groups else (*expected[:-1], y.shape[groups[0]])
-        shown = wanted[-1:] if sizes.ndim == 1 or not before else wanted
-        raise TypeError(f"expected group_sizes to have shape {shown}, got {sizes.shape}.")
+    if sizes.ndim > 1 and sizes.shape != expected:
+        raise TypeError(f"expected group_sizes to have shape {expected}, got {sizes.shape}.")
+    if groups and y.shape[groups[0]] != count:
+        raise TypeError(f"expected rhs group dimension size to be {count}, got "
+                        f"{y.shape[groups[0]]}.")
     return before
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._higher_order.constraints import constrained, resharded
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, Tracer
@@ -17,6 +18,8 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Tree
 from maxjax._primitives import convert
 from maxjax._primitives.broadcasting import broadcast_in_dim
+from maxjax._primitives.dimension import dimension_scalar
+from maxjax._primitives.joining import concatenate
 from maxjax._primitives.random_bits import generator_of_keys, random_wrap_p
 from maxjax._primitives.varying import vary
 from maxjax._primitives.widths import bit_width
@@ -293,5 +296,9 @@ def shape_as_value(shape: Any) -> np.ndarray | Array:
     >>> lax.shape_as_value((2, 3))
     array([2, 3], dtype=int32)
     """
+    if not isinstance(shape, (int, np.integer)) and any(map(is_dimension, shape)):
+        entries = [dimension_scalar(size, dtypes.int32, False) if is_dimension(size)
+                   else np.asarray(size, np.int32) for size in shape]
+        return concatenate([broadcast_in_dim(entry, (1,), ()) for entry in entries], 0)
     sizes = _shape_argument(shape)
     return np.asarray(sizes, np.int32) if sizes else full((0,), 0, dtypes.int32)

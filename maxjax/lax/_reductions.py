@@ -243,8 +243,8 @@ class Computation:
             right = pytree.unflatten(tree, values[self.count:])
             leaves, out_tree = pytree.flatten(function(left, right))
             if out_tree != tree:
-                raise ValueError(f"{name} computation must return a pytree like its operands': "
-                                 f"got {out_tree}, expected {tree}.")
+                raise ValueError(f"{name} output must have the same tree structure as the operands "
+                                 f"{PyTreeDef(tree)} vs. {PyTreeDef(out_tree)}")
             return [as_operand(leaf, name) for leaf in leaves]
 
         scalars = [aval.update(shape=(), weak_type=False) for aval in avals]

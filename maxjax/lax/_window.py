@@ -241,6 +241,9 @@ def conv_general_dilated(
             rhs_dilation, dimension_numbers, feature_group_count, batch_group_count, precision,
             preferred_element_type)
     x, y = as_operand(lhs, name), as_operand(rhs, name, 1)
+    if isinstance(dimension_numbers, ConvDimensionNumbers) and x.ndim != y.ndim:
+        raise ValueError(f"{name} lhs and rhs must have the same number of dimensions, but got "
+                         f"{x.shape} and {y.shape}.")
     numbers = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
     rank = x.ndim - 2
     spatial = tuple(x.shape[dim] for dim in numbers.lhs_spec[2:])

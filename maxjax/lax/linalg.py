@@ -122,7 +122,7 @@ def _lapack_operands(primitive: Primitive, *values: Any,
                      ranks: Sequence[int] = (2,)) -> list[Array]:
     xs = _operands(primitive, *values, ranks=ranks)
     if xs[0].dtype not in rules.LAPACK_DTYPES:
-        raise NotImplementedError(f"{primitive.name}: unsupported dtype {xs[0].dtype.name}.")
+        raise NotImplementedError(f"Unsupported dtype {xs[0].dtype.name}.")
     return xs
 
 

@@ -114,7 +114,9 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     wrap = mode == "wrap"
     if wrap:
-        indices = _division.remainder(indices, scalar_like(size, dtypes.int32))
+        if type(size) is int and size > dtypes.iinfo(indices.dtype).max:
+            raise OverflowError(f"Python integer {size} out of bounds for {indices.dtype}")
+        indices = _division.remainder(indices, size)
         mode = "promise_in_bounds"
     parsed = _mode(mode)
     options: dict[str, Any] = {"axis": axis, "mode": parsed, "unique": bool(unique_indices),

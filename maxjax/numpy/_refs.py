@@ -14,11 +14,11 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError
-from maxjax._ir.refs import ADD, SET, Ref, make_ref, read, write
+from maxjax._ir.refs import ADD, NO_DERIVATIVES, SET, Ref, make_ref, read, write
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.autodiff import leaf_operand
-from maxjax.lax import dynamic_slice, dynamic_update_slice
+from maxjax.lax import dynamic_slice, dynamic_update_slice, stop_gradient
 from maxjax.numpy._index_parsing import Slice
 from maxjax.numpy._indexing import take
 from maxjax.numpy._ufunc_objects import add, maximum, minimum
@@ -267,7 +267,7 @@ def _value(of: Ref | RefView) -> Any:
 
 def _store(of: Ref | RefView, value: Any, operation: str) -> None:
     if isinstance(of, Ref):
-        write(of, value, operation)
+        write(of, stop_gradient(value) if of.aval.kind == NO_DERIVATIVES else value, operation)
     else:
         _store(of._of, _update(_value(of._of), of._index, value, "swap"), operation)
 

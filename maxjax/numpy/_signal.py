@@ -34,6 +34,7 @@ from maxjax.numpy._promotion import (
     promote_dtypes,
     promote_inexact,
     promote_shapes,
+    resolve,
 )
 from maxjax.numpy._where import as_bool, where
 
@@ -220,7 +221,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
     >>> jnp.interp(jnp.array([0.5, 5.0]), jnp.array([0., 1., 2.]), jnp.array([0., 10., 40.]))
     Array([ 5., 40.], dtype=float32)
     """
-    check_arraylike("interp", x, xp, fp)
+    x, xp, fp = resolve("interp", (x, xp, fp))
     for value in (xp, fp):
         if np.ndim(value) != 1 if not isinstance(value, Array) else value.ndim != 1:
             raise ValueError("xp and fp must be one-dimensional arrays of equal size")

@@ -25,6 +25,7 @@ from maxjax.numpy._promotion import (
     check_arraylike,
     constant,
     promote_dtypes,
+    resolve,
 )
 from maxjax.numpy._where import where
 from maxjax.numpy._whole import FLOATS, whole
@@ -171,7 +172,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
     >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), 2, side="right")
     Array(3, dtype=int32)
     """
-    check_arraylike("searchsorted", a, v)
+    a, v = resolve("searchsorted", (a, v))
     if side not in ("left", "right"):
         raise ValueError(f"{side!r} is an invalid value for keyword 'side'. Expected one of "
                          "['left', 'right'].")

@@ -437,6 +437,7 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     >>> jnp.hypot(jnp.array([3., 3e30]), jnp.array([4., 4e30]))
     Array([5.e+00, 5.e+30], dtype=float32)
     """
+    x1, x2 = resolve("hypot", (x1, x2))
     weak = _is_weak(x1) and _is_weak(x2)
     x1, x2 = promote_args_inexact("hypot", x1, x2)
     if dtypes.is_complex(x1.dtype):
@@ -470,6 +471,7 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     >>> jnp.heaviside(jnp.array([-1., 0., 2.]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
+    x1, x2 = resolve("heaviside", (x1, x2))
     weak = _is_weak(x1)
     x1, x2 = (as_array(x) for x in promote_shapes("", *promote_inexact("heaviside", x1, x2)))
     if dtypes.is_complex(x1.dtype):
@@ -603,6 +605,8 @@ def iscomplexobj(x: Any) -> bool:
     """
     if x is None:
         return False
+    if hasattr(x, "__jax_array__") and not isinstance(x, Array):
+        x = x.__jax_array__()
     dtype = getattr(x, "dtype", None)
     if dtype is None:
         return isinstance(x, complex) or (

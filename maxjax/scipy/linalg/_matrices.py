@@ -164,17 +164,30 @@ def fiedler_companion(a: Any) -> Array:
     return matrix.at[0, 0].set(-a[1]).at[1, 0].set(1)
 
 
-@_vectors
 def leslie(f: Any, s: Any) -> Array:
     """The Leslie matrix of fecundities and survival rates.
 
     >>> jax.scipy.linalg.leslie(jnp.array([0.5, 2.]), jnp.array([0.25]))
     Array([[0.5 , 2.  ],
            [0.25, 0.  ]], dtype=float32)
+
+    Raises:
+      ValueError: ``f`` has less than two, or other than one more than ``s``.
     """
-    if s.shape[0] != f.shape[0] - 1:
-        raise ValueError("Incorrect lengths for f and s. The length of s must be one less than the "
-                         f"length of f, got {f.shape[0]} and {s.shape[0]}.")
+    check_arraylike("leslie", f, s)
+    f, s = jnp.atleast_1d(f), jnp.atleast_1d(s)
+    if f.shape[-1] < 2:
+        raise ValueError(
+            f"The length of f along the last axis must be at least 2; got shape {f.shape}.")
+    if s.shape[-1] != f.shape[-1] - 1:
+        raise ValueError("Incorrect lengths for f and s. The length of s along the last axis must "
+                         f"be one less than the length of f; got f shape {f.shape} and s shape "
+                         f"{s.shape}.")
+    return _leslie(f, s)
+
+
+@_vectors
+def _leslie(f: Any, s: Any) -> Array:
     f, s = promote_dtypes("leslie", f, s)
     return jnp.diag(s, -1).at[0].set(f)
 

@@ -75,6 +75,7 @@ $(DEMO_VENV)/.ready: pyproject.toml
 $(TEST_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TEST_VENV)
 	$(TEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(TEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'xoscar>=0.7'
 	touch $@
 
 $(LOWEST_VENV)/.ready: pyproject.toml constraints-lowest.txt

@@ -320,6 +320,18 @@ TABLE["jax.memory"] = check("list(f.Space)", "f.Space.Host.name") + cases(
     "jax.jit(lambda x: jax.device_put(x, f.Space.Host) + 1)(x)",
     x=floats(3), modes="eager")
 TABLE["jax.experimental.topologies.get_topology_desc"] = refused("f(platform='cpu')", "f()")
+WRITTEN = "c = jax.jit(lambda x: x * 2).lower(jnp.ones(3)).compile()\n"
+TABLE["jax.experimental.serialize_executable.serialize"] = check(
+    WRITTEN + "[str(tree) for tree in f(c)[1:]]", WRITTEN + "type(f(c)[0])")
+TABLE["jax.experimental.serialize_executable.deserialize_and_load"] = check(
+    WRITTEN + "f(*jax.experimental.serialize_executable.serialize(c))(jnp.arange(3.0))")
+TABLE["jax.experimental.custom_partitioning.custom_partitioning"] = check(
+    "g = f(lambda x: x * 2)\n"
+    "g.def_partition(partition=None, sharding_rule='i -> i')\n"
+    "g(jnp.arange(3.0))") + refused(
+    "g = f(lambda x: x * 2)\n"
+    "g.def_partition(partition=lambda *_: None, infer_sharding_from_operands=lambda *_: None)\n"
+    "g(jnp.arange(3.0))")
 TABLE["jax.Array.format"] = check(*(
     f"str(jnp.ones({shape}).format)" for shape in ("()", "(2, 3)", "(2, 3, 4)")))
 D = "d = jax.devices()[0]\n"

@@ -20,7 +20,10 @@ PAGE = 1 << 21
 def block(size: int) -> tuple[np.ndarray, int]:
     """Uninitialised bytes, and from which of them on ``size`` are aligned."""
     alignment = LINE if size < PAGED_BYTES else PAGE
-    memory = np.empty(size + alignment, np.uint8)
+    try:
+        memory = np.empty(size + alignment, np.uint8)
+    except MemoryError:
+        return np.empty(size, np.uint8), 0      # the error tells the bytes that are needed
     return memory, -memory.__array_interface__["data"][0] % alignment
 
 

@@ -46,7 +46,11 @@ class custom_partitioning:
                       reduction_factors: Sequence[str] = (),
                       need_replication_factors: Sequence[str] = (),
                       permutation_factors: Sequence[str] = (), **factor_sizes: int) -> None:
-        """Keeps the rules."""
+        """Keeps the rules.
+
+        A call raises NotImplementedError, as in JAX, if there are callbacks that say where results
+        are, and no ``sharding_rule``.
+        """
         self.partition = partition
         self.infer_sharding_from_operands = infer_sharding_from_operands
         self.propagate_user_sharding = propagate_user_sharding
@@ -54,4 +58,9 @@ class custom_partitioning:
 
     @boundary
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
+        if self.sharding_rule is None and (
+                self.infer_sharding_from_operands or self.propagate_user_sharding):
+            raise NotImplementedError(
+                "Shardy is used, but sharding propagation callbacks instead of sharding_rule are "
+                "provided. Need to provide sharding_rule to migrate to Shardy.")
         return self._jitted(*args, **kwargs)

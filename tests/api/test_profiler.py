@@ -118,7 +118,7 @@ def test_a_job_of_one_process():
             ((), ValueError, "coordinator_address should be defined."),
             (("h:1",), ValueError, "Number of processes must be defined."),
             (("h:1", 1), ValueError, "The process id of the current process must be defined."),
-            (("h:1", 2, 0), NotImplementedError, "one process")]:
+            (("h:1", 2, 0), RuntimeError, "must be called before")]:
         with pytest.raises(error, match=text):
             distributed.initialize(*args)
     distributed.initialize("h:1", 1, 0)

@@ -78,9 +78,9 @@ def program(case: harness.Case, mode: str) -> tuple[ClosedJaxpr, list[np.ndarray
         return pytree.flatten(case.fun(maxjax, *xs))[0]
 
     def jvp(*xs: Any) -> list[Any]:
-        return maxjax.jvp(forward, xs, [
+        return maxjax.jvp(forward, xs, tuple([
             jnp.ones_like(x) if dtypes.is_inexact(x.dtype) else np.zeros(x.shape, dtypes.float0)
-            for x in xs])[1]
+            for x in xs]))[1]
 
     def vjp(*xs: Any) -> list[Any]:
         outs, pullback = maxjax.vjp(forward, *xs)

@@ -166,6 +166,12 @@ def test_the_readme_shows_what_was_measured():
         readme.filled("# Title\n", data)
 
 
+def test_the_readme_has_the_last_full_runs_figures():
+    root = Path(__file__).parents[1]
+    text = (root / "README.md").read_text(encoding="utf-8")
+    assert readme.filled(text, json.loads((root / "benchmarks/results.json").read_text())) == text
+
+
 def test_a_figure_is_met_if_all_of_it_is():
     figure = Figure("a", "an a", 0.8, not_run, each=1.5)
     assert figure.met(Result([comparison([0.5]), comparison([1.0])]))

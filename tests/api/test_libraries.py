@@ -111,6 +111,7 @@ from jax.extend import source_info_util
 from jax.interpreters import ad
 
 traceback_util.register_exclusion(__file__)
+source_info_util.register_exclusion(__file__)
 ad.primitive_transposes[stop_gradient_p] = lambda cotangent, x: (cotangent,)
 class Node: pass
 assert dict in _registry and tuple in _registry and Node not in _registry
@@ -308,3 +309,53 @@ def test_types_of_tangents(dtype):
     """Distrax's derivative of `mul_exp` asks for them."""
     agree(lambda j: [str(getattr(j.core.ShapedArray((2,), dtype), name)()) for name in (
         "at_least_vspace", "to_tangent_aval")])
+
+
+RAISING_LIBRARY = """
+from jax._src import traceback_util
+import jax
+
+traceback_util.register_exclusion(__file__)
+
+def inner(function, x):
+    return jax.jit(function)(x)
+
+@traceback_util.api_boundary
+def apply(function, x):
+    return inner(function, x)
+"""
+RAISING_SCRIPT = """
+import traceback
+
+import jax
+import library
+from jax._src import traceback_util
+
+def fail(x):
+    raise ValueError("here")
+
+def names(mode):
+    jax.config.update("jax_traceback_filtering", mode)
+    try:
+        library.apply(fail, 1.)
+    except ValueError as error:
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)
+                  if "__tracebackhide__" not in frame.f_locals]
+        print(mode, [frame.f_code.co_name for frame in frames],
+              isinstance(error.__cause__, traceback_util.UnfilteredStackTrace))
+
+names("tracebackhide")
+names("remove_frames")
+traceback_util._exclude_paths.remove(library.__file__)
+names("quiet_remove_frames")
+"""
+
+
+def test_tracebacks_without_a_librarys_frames(tmp_path):
+    (tmp_path / "library.py").write_text(RAISING_LIBRARY)
+    (tmp_path / "script.py").write_text(RAISING_SCRIPT)
+    printed = [subprocess.run(
+        [sys.executable, *runner, "script.py"], cwd=tmp_path, capture_output=True, text=True,
+        env=dict(os.environ, PYTHONPATH=os.getcwd()), timeout=120).stdout
+        for runner in ([], ["-m", "maxjax"])]
+    assert printed[0] == printed[1] != ""

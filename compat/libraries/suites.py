@@ -58,11 +58,10 @@ SUITES = {suite.name: suite for suite in (
     Suite("numpyro", "numpyro", ("test",), ignore=("test/test_examples.py",)),
     Suite("jraph", "jraph", ("jraph",), ignore=("jraph/ogb_examples",)),
     Suite("blackjax", "blackjax", ("tests",)),
-    Suite("orbax", "orbax-checkpoint", ("orbax",)),
 )}
 
 # Libraries whose source distributions have no tests, or none but helpers for their own.
-WITHOUT_TESTS = ("jaxopt", "equinox", "diffrax", "lineax", "optimistix")
+WITHOUT_TESTS = ("jaxopt", "equinox", "diffrax", "lineax", "optimistix", "orbax-checkpoint")
 
 
 def source_of(suite: Suite) -> Path:

@@ -220,6 +220,7 @@ import jax, jax.interpreters.xla
 from jax.extend.core.primitives import call_p, closed_call_p, jit_p
 from jax._src.flatten_util import ravel_pytree
 from jax._src.util import safe_map, safe_zip
+from jax._src.tree_util import prefix_errors
 from jax._src.core import trace_state_clean
 from jax._src.lax import lax
 from jax._src import api, config, xla_bridge
@@ -229,6 +230,9 @@ len(jax.devices())
 print(xla_bridge.backends_are_initialized(), list(xla_bridge._backends))
 print(len({call_p, closed_call_p, jit_p}), ravel_pytree([jax.numpy.ones(2)])[0])
 print(safe_map(lambda x, y: x + y, [1, 2], [3, 4]), safe_zip([1], [2]))
+for error in prefix_errors([(1, 2), (3,)], [1, 2]):
+    print(error("in_axes"))
+print(prefix_errors((1, 2), (3, (4, 5))))
 print(trace_state_clean(), jax.jit(lambda x: x + trace_state_clean())(1.))
 print(jax._src.distributed.global_state.process_id, jax._src.distributed.global_state.client)
 print(len(jax._src.tree_util.flatten_one_level([1, 2])[0]), xla_bridge.backends_are_initialized())

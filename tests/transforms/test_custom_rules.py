@@ -457,6 +457,34 @@ def test_residuals_are_those_of_jax(name):
         (aval.shape, source.split(" from ")[0]) for aval, source in theirs]
 
 
+def residual_cases(j):
+    """Functions of one argument, on either library."""
+    jnp = j.numpy
+
+    def mixed(x):
+        c, _ = j.lax.scan(lambda c, _: (jnp.sin(c) * x, c), jnp.sin(x), None, length=3)
+        z = j.jit(jnp.cos)(c)
+        w = j.checkpoint(lambda z: jnp.sin(jnp.sin(z)))(z)
+        return w * jnp.array([1., 2.]) + jnp.exp(w)
+
+    return {
+        "mixed": mixed, "checkpoint": j.checkpoint(mixed), "library": jnp.sin,
+        "passed on": j.jit(lambda x: x * x),
+        "inside": lambda x: j.jit(lambda z: z * x)(jnp.sin(x)),
+        "several lines": lambda x: jnp.log(
+            x) * jnp.exp(x),
+    }
+
+
+@pytest.mark.parametrize("name", residual_cases(maxjax))
+def test_residuals_are_printed_with_lines_and_columns(name, capsys):
+    printed = []
+    for j in (maxjax, jax):
+        j.ad_checkpoint.print_saved_residuals(residual_cases(j)[name], 2.)
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+
+
 def test_offloaded_values_are_saved():
     policy = maxjax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
     found = maxjax.ad_checkpoint.saved_residuals(chain(maxjax, policy), X, W)

@@ -457,6 +457,48 @@ def test_residuals_are_those_of_jax(name):
         (aval.shape, source.split(" from ")[0]) for aval, source in theirs]
 
 
+def loops_and_branches(j):
+    """Functions of a scalar that hold what a policy may save inside loops and branches."""
+    jnp, lax = j.numpy, j.lax
+
+    def twice(x):
+        return jnp.sin(jnp.sin(x))
+
+    return {
+        "scan": lambda x: lax.scan(lambda c, _: (jnp.sin(c), jnp.sin(c)), x, None, length=3)[0],
+        "nested": lambda x: lax.scan(
+            lambda c, _: (lax.fori_loop(0, 2, lambda i, d: twice(d), c), None), x, None,
+            length=3)[0],
+        "jit inside": lambda x: lax.scan(
+            lambda c, _: (j.jit(twice)(c), None), x, None, length=2)[0],
+        "cond": lambda x: lax.cond(x > 0, jnp.sin, lambda x: x, x),
+        "cond in scan": lambda x: lax.scan(
+            lambda c, _: (lax.cond(c > 0, twice, jnp.cos, c), c), x, None, length=3)[0],
+    }
+
+
+@pytest.mark.parametrize("saved", ["cos", "sin", "neither"])
+@pytest.mark.parametrize("name", loops_and_branches(maxjax))
+def test_policies_hold_inside_loops_and_branches(name, saved):
+    def policy(primitive, *_, **__):
+        return str(primitive) == saved
+
+    mine, theirs = (j.checkpoint(loops_and_branches(j)[name], policy=policy) for j in (maxjax, jax))
+    for j, f in ((maxjax, mine), (jax, theirs)):
+        again = str(j.make_jaxpr(j.linearize(f, 1.25)[1])(1.))
+        assert (" cos " in again) == (saved != "cos")
+        if saved == "sin":
+            assert " sin " not in again
+    for order in (maxjax.grad, lambda f: maxjax.jit(maxjax.grad(maxjax.grad(f)))):
+        for x in (1.25, -0.5):
+            np.testing.assert_allclose(
+                order(mine)(x), (jax.grad if order is maxjax.grad else lambda f: jax.grad(
+                    jax.grad(f)))(theirs)(x), rtol=1e-5)
+    np.testing.assert_allclose(
+        maxjax.vmap(maxjax.grad(mine))(np.array([1.25, -0.5], np.float32)),
+        jax.vmap(jax.grad(theirs))(np.array([1.25, -0.5], np.float32)), rtol=1e-5)
+
+
 def residual_cases(j):
     """Functions of one argument, on either library."""
     jnp = j.numpy

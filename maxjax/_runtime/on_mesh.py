@@ -478,6 +478,7 @@ def of_shard_map(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedS
     """
     found = sharding if isinstance(sharding.mesh, Mesh) else _over_devices(sharding, values)
     if found is None:
+        _check_mesh_shapes(sharding, values)
         raise ValueError(
             "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
             "`AbstractMesh` to the mesh argument.")
@@ -497,6 +498,16 @@ def _over_devices(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> Named
         if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
             return NamedSharding(mesh.update(axis_types=sharding.mesh.axis_types), sharding.spec)
     return None
+
+
+def _check_mesh_shapes(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> None:
+    """Raises ValueError where a value is on a mesh of other axes."""
+    for value in values:
+        mesh = getattr(value._placement, "mesh", None)
+        if isinstance(mesh, Mesh) and mesh.shape_tuple != sharding.mesh.shape_tuple:
+            raise ValueError(
+                f"Mesh shape of the input {mesh.shape_tuple} does not match the mesh shape passed "
+                f"to shard_map  {sharding.mesh.shape_tuple} for shape {value.aval.str_short()}")
 
 
 def is_one_device(placement: Placement) -> bool:

@@ -134,10 +134,13 @@ def _taken(x: Any, aval: ShapedArray, summands: Value | None) -> Any:
     """A value of an unreduced type, with its summands if they are known."""
     if not unreduced_axes(aval):
         return x
-    if summands is None:
-        first = expand_axis(x, 0)
-        summands = concatenate([first, *[zeros_like(first)] * (_count(aval) - 1)], 0)
-    return _Unreduced(x, summands)
+    return _first_alone(x, _count(aval)) if summands is None else _Unreduced(x, summands)
+
+
+def _first_alone(x: Any, count: int) -> _Unreduced:
+    """A value of which no summands are known."""
+    first = expand_axis(x, 0)
+    return _Unreduced(x, concatenate([first, *[zeros_like(first)] * (count - 1)], 0))
 
 
 def _total(x: Any) -> Any:
@@ -266,5 +269,7 @@ def _shard_map(params: Params, operands: Sequence[Any]) -> list[Any]:
         program = global_program(stacked, dict(mesh.shape_tuple),
                                  dims(in_specs, local.in_avals), dims(out_specs, local.out_avals))
     results = eval_jaxpr(program.jaxpr, program.consts, *[
-        x.summands if isinstance(x, _Unreduced) else x for x in operands])
+        x.summands if isinstance(x, _Unreduced)
+        else _first_alone(x, math.prod(mesh.shape[axis] for axis in spec.unreduced)).summands
+        if spec.unreduced else x for x, spec in zip(operands, in_specs, strict=True)])
     return [_summed(x) if spec.unreduced else x for x, spec in zip(results, out_specs, strict=True)]

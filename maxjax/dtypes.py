@@ -71,7 +71,7 @@ def itemsize_bits(dtype: Any) -> int:
     if dtype is None:
         raise ValueError("dtype cannot be None.")
     dtype = np.dtype(dtype)
-    if dtype in _dtypes.SMALL_INTS:
+    if dtype in (*_dtypes.SMALL_INTS, _dtypes.int1, _dtypes.uint1):
         return _dtypes.iinfo(dtype).bits
     if dtype in _dtypes.SMALL_FLOATS or dtype in _dtypes.FLOAT6:
         return _dtypes.finfo(dtype).bits

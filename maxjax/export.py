@@ -26,7 +26,7 @@ from maxjax._higher_order.exported import (
     minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
 )
 from maxjax._higher_order.exporting import export_function as _export_function
-from maxjax._higher_order.jit_function import PjitFunction
+from maxjax._higher_order.function_stages import jitted_form
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck as DisabledSafetyCheck
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct, abstract_leaf
 from maxjax._ir.dimensions import is_dimension
@@ -80,7 +80,8 @@ def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = Non
     >>> exported.call(np.array([[1, 2], [3, 4], [5, 6]], np.float32))
     Array([3., 4.], dtype=float32)
     """
-    if not isinstance(fun_jit, PjitFunction):
+    function = jitted_form(fun_jit)
+    if function is None:
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
     chosen = tuple(platforms or (default_export_platform(),))
     for check in disabled_checks:
@@ -89,7 +90,7 @@ def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = Non
 
     @functools.wraps(fun_jit)
     def do_export(*args: Any, **kwargs: Any) -> Exported:
-        return _export_function(fun_jit, args, kwargs, chosen, disabled_checks)
+        return _export_function(function, args, kwargs, chosen, disabled_checks)
 
     return do_export
 

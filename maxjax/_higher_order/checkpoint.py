@@ -15,16 +15,23 @@ from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import wraps
+from maxjax._base.source import inherited_source_lines
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order import refs
 from maxjax._higher_order.calls import call_primitive, without_dead_code
-from maxjax._higher_order.checkpoint_policies import Policy, saves
+from maxjax._higher_order.checkpoint_policies import Policy
 from maxjax._higher_order.control import Traced, chosen, merged, operands_of, traced
 from maxjax._higher_order.jit import jit_p
+from maxjax._higher_order.saved_inside import Divided, divided
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, derived, replaced
-from maxjax._ir.liveness import eliminate_dead_code, needed_equations, variables
+from maxjax._ir.liveness import (
+    eliminate_dead_code,
+    needed_equations,
+    read_variables,
+    variables,
+)
 from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.trace import Array, Trace, Tracer
 from maxjax._ir.types import ShapedArray
@@ -62,20 +69,22 @@ def _split(closed: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None
         forward = inline_calls(forward, called_by(jit_p))
     jaxpr, count = forward.jaxpr, len(closed.out_avals)
     residuals = jaxpr.outvars[count:]
-    saveable = {} if policy is None else {
-        eqn: eqn.outvars for eqn in jaxpr.eqns if saves(policy, eqn)}
-    # Backwards from the residuals to the values that are saved.
-    wanted = set(variables(residuals))
-    again = needed_equations([eqn for eqn in jaxpr.eqns if eqn not in saveable], wanted,
-                             keeps=lambda eqn: False)
-    saved = [var for outvars in saveable.values() for var in outvars if var in wanted]
+    parts = Divided(jaxpr.eqns, jaxpr.eqns, []) if policy is None else divided(jaxpr.eqns, policy)
+    # Backwards from the residuals to the values that are saved; then into loops and branches.
+    again = needed_equations(parts.again, set(variables(residuals)), keeps=lambda eqn: False)
+    if parts.saveable:
+        again = eliminate_dead_code(ClosedJaxpr(
+            Jaxpr(jaxpr.constvars, [*jaxpr.invars, *parts.saveable], residuals, again),
+            forward.consts)).eqns
+    wanted = read_variables(again, residuals)
+    saved = [var for var in parts.saveable if var in wanted]
 
     split = _Split()
     split.out_nonzero = out_nonzero
     split.num_saved = len(saved)
     split.needed = tuple(var in wanted for var in jaxpr.invars)
     split.known = eliminate_dead_code(ClosedJaxpr(
-        jaxpr.replace(outvars=[*jaxpr.outvars[:count], *saved]), forward.consts))
+        jaxpr.replace(eqns=parts.first, outvars=[*jaxpr.outvars[:count], *saved]), forward.consts))
     split.staged = _joined(
         forward, again, residuals, [*saved, *chosen(jaxpr.invars, split.needed)], linear)
     return split
@@ -105,7 +114,8 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
             f"{sorted(map(str, effects))}")
     nonzero = tuple(tangent is not None for tangent in tangents)
     split = _split(jaxpr, nonzero, policy)
-    results = eval_jaxpr(split.known.jaxpr, split.known.consts, *primals)
+    with inherited_source_lines():
+        results = eval_jaxpr(split.known.jaxpr, split.known.consts, *primals)
     count = len(jaxpr.out_avals)
     outs, saved = results[:count], results[count:]
     if not any(split.out_nonzero):

@@ -110,7 +110,7 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
             mine.append(place)
         taken.append(mine)
     results = cond_p.bind(index, *operands, branches=tuple(
-        _with_places(split.forward, count, tuple(places), tuple(mine))
+        with_places(split.forward, count, tuple(places), tuple(mine))
         for split, mine in zip(splits, taken, strict=True)))
     outs, residuals = results[:count], results[count:]
     if not any(out_nz):
@@ -149,7 +149,7 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
 
 
 @derived
-def _with_places(forward: ClosedJaxpr, count: int, places: tuple[ShapedArray, ...],
+def with_places(forward: ClosedJaxpr, count: int, places: tuple[ShapedArray, ...],
                  mine: tuple[int, ...]) -> ClosedJaxpr:
     """The outputs, then something for each place: residuals, or zeros."""
     def branch(*args: Value) -> list[Any]:

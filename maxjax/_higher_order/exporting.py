@@ -26,7 +26,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, placements
 from maxjax._transforms import autodiff
-from maxjax._transforms.simplify import inline_calls
+from maxjax._transforms.simplify import expansion, inline_calls
 
 
 def export_function(jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict[str, PyTree],
@@ -97,12 +97,17 @@ def _exported(name: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
 
 def without_rules(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Without calls, and so without derivative rules, which are Python functions."""
-    inlined = eliminate_dead_code(inline_calls(closed))
+    inlined = eliminate_dead_code(inline_calls(inline_calls(closed), _that_hold_functions))
     eqns = [_anywhere(eqn) if eqn.primitive.placement is not None else
             eqn.replace(params={name: _value_without_rules(value)
                                 for name, value in eqn.params.items()}, source=None)
             if not eqn.primitive.cacheable else eqn for eqn in inlined.jaxpr.eqns]
     return ClosedJaxpr(inlined.jaxpr.replace(eqns=eqns), inlined.consts)
+
+
+def _that_hold_functions(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The operations that an equation stands for, if its parameters may hold Python functions."""
+    return None if eqn.primitive.cacheable else expansion(eqn)
 
 
 def _anywhere(eqn: JaxprEqn) -> JaxprEqn:

@@ -77,6 +77,14 @@ class _OwnMembers(dict[str, Any]):
         return ().__iter__()
 
 
+def jitted_form(function: object) -> PjitFunction | None:
+    """The jitted function that this is, or of a library function that has stages; else None."""
+    if isinstance(function, PjitFunction):
+        return function
+    stages = getattr(getattr(function, "lower", None), "__self__", None)
+    return stages._made() if isinstance(stages, _Stages) else None
+
+
 def static_names(function: Callable[..., Any]) -> list[str]:
     """The names of the parameters that are static when the function is jitted."""
     signature = signature_of(function)

@@ -143,7 +143,7 @@ def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSh
          for sharding, aval in zip(in_shardings, closed.in_avals, strict=True)],
         [None if spec is None else engine_spec(spec, aval.ndim)
          for spec, aval in zip(out_specs, closed.out_avals, strict=True)],
-        constraint_of=constraint)
+        constraint_of=constraint, devices=mesh)
 
 
 def _result_specs(made: Partitioned | None, mesh: Mesh) -> list[PartitionSpec] | None:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from maxjax._base.meshes import Mesh as DeviceMesh
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.printing import Names
 from maxjax._sharding.cost_model import CostModel
+from maxjax._sharding.custom_partitioning import with_rules
 from maxjax._sharding.graph import all_equations, normalize, operations
 from maxjax._sharding.partitioner import Partitioner
 from maxjax._sharding.projection import project
@@ -45,7 +47,8 @@ class Partitioned:
 def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
               out_specs: Specs | None = None, *, constraint_of: ConstraintOf | None = None,
               strategy: str = AGGRESSIVE, model: CostModel | None = None,
-              names: Sequence[str] | None = None) -> Partitioned:
+              names: Sequence[str] | None = None,
+              devices: DeviceMesh | None = None) -> Partitioned:
     """Propagates shardings through a program and writes the program of one shard.
 
     Args:
@@ -58,6 +61,7 @@ def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
       strategy: ``"aggressive"`` or ``"basic"`` (``propagate``).
       model: the prices that decide between collectives.
       names: what messages call the inputs.
+      devices: the mesh itself, for functions whose callers divide them.
 
     Raises:
       ValueError: a spec does not fit its value: rank, unknown axis, an axis used twice, or a
@@ -71,15 +75,18 @@ def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
     {'psum': 1}
     """
     program = normalize(closed)
+    if devices is not None:
+        program = with_rules(program, devices)
     constraint = constraint_of or unconstrained
     fixed = fixed_specs(program.jaxpr, mesh, in_specs, out_specs, constraint, names)
     return partition_normalized(program, mesh, fixed, out_specs, constraint, strategy,
-                                model or CostModel())
+                                model or CostModel(), devices)
 
 
 def partition_normalized(program: ClosedJaxpr, mesh: Mapping[str, int],
                          fixed: Mapping[Var, tuple[Spec, str]], out_specs: Specs | None,
-                         constraint: ConstraintOf, strategy: str, model: CostModel) -> Partitioned:
+                         constraint: ConstraintOf, strategy: str, model: CostModel,
+                         devices: DeviceMesh | None = None) -> Partitioned:
     """``partition`` of a normalized program; the specs of any variables may be given."""
     atoms = Atoms(mesh)
     jaxpr = program.jaxpr
@@ -115,7 +122,7 @@ def partition_normalized(program: ClosedJaxpr, mesh: Mapping[str, int],
     def dims_of(atom: Atom) -> Dims:
         return known[atom] if atom in known else ((),) * atom.aval.ndim
 
-    partitioner = Partitioner(new_mesh, dims_of, model, constraint)
+    partitioner = Partitioner(new_mesh, dims_of, model, constraint, devices)
     ins = [dims_of(var) for var in jaxpr.invars]
     outs = [tuple(renamed(axes, joined) for axes in asked[number]) if number in asked
             else dims_of(atom) for number, atom in enumerate(jaxpr.outvars)]

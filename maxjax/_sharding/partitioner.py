@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from maxjax._base.meshes import Mesh as DeviceMesh
 from maxjax._base.source import inherited_source_lines, scopes
 from maxjax._higher_order.debugging import ShardingInspector
 from maxjax._ir.control_flow import Role, Structure, structure_of, with_bodies
@@ -21,6 +22,7 @@ from maxjax._ir.trace import Value
 from maxjax._sharding.assignment import Assignment, assign
 from maxjax._sharding.combine import joined_reductions
 from maxjax._sharding.cost_model import CostModel, link_bytes
+from maxjax._sharding.custom_partitioning import custom_partitioning_p, division_of
 from maxjax._sharding.local import apply_local, apply_step, on_first
 from maxjax._sharding.reshard import Layout, Step, cheapest_path
 from maxjax._sharding.specs import Dims, Mesh, local_aval, product
@@ -86,12 +88,14 @@ class Partitioner:
       dims_of: the sharding of each variable.
       model: prices.
       constrained: equations that only fix a sharding.
+      devices: the mesh itself, if there is one.
     """
 
     mesh: Mesh
     dims_of: Callable[[Atom], Dims]
     model: CostModel
     constrained: Callable[[JaxprEqn], Any]
+    devices: DeviceMesh | None = None
     collectives: list[Collective] = field(default_factory=list)
     assignments: dict[JaxprEqn, Assignment] = field(default_factory=dict)
     computation: float = 0.0
@@ -160,6 +164,7 @@ class _Body:
         self.assigned = owner.assignments
         for eqn in jaxpr.eqns:
             if (eqn not in self.assigned and eqn.primitive.control_flow is None
+                    and eqn.primitive is not custom_partitioning_p
                     and owner.constrained(eqn) is None):
                 self.assigned[eqn] = owner.assign(eqn)
         asked = {atom: dict(layout.unreduced) for atom, layout in zip(
@@ -247,8 +252,28 @@ class _Body:
             source, = eqn.invars
             layout = Layout(self.owner.dims_of(eqn.outvars[0]))
             self.define_all(eqn.outvars, [self.read(source, layout, "a constraint")], [layout])
+        elif eqn.primitive is custom_partitioning_p:
+            self.divide(eqn)
         else:
             self.compute(eqn, self.assigned[eqn])
+
+    def divide(self, eqn: JaxprEqn) -> None:
+        """An equation that its caller divides; whole where there is no mesh of devices to ask for.
+        """
+        layouts, results = self.plain(eqn.invars), self.plain(eqn.outvars)
+        devices = self.owner.devices
+        # The caller knows the axes of its own mesh, not the parts that propagation may make.
+        if (devices is None or eqn.params["partition"] is None
+                or not self.mesh.items() <= dict(devices.shape_tuple).items()):
+            whole = [Layout(((),) * atom.aval.ndim) for atom in (*eqn.invars, *eqn.outvars)]
+            operands = self.operands(eqn, whole[:len(eqn.invars)])
+            self.finish(eqn, custom_partitioning_p.bind(*operands, **eqn.params),
+                        whole[len(eqn.invars):])
+            return
+        made = division_of(eqn, devices, [layout.dims for layout in layouts],
+                           [layout.dims for layout in results])
+        operands = self.operands(eqn, list(map(Layout, made.operands)))
+        self.finish(eqn, made.local(*operands), list(map(Layout, made.results)))
 
     def compute(self, eqn: JaxprEqn, assignment: Assignment) -> None:
         name = eqn.primitive.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.api import jit
@@ -33,4 +33,8 @@ def pjit(fun: Callable[..., Any], in_shardings: Any = UNSPECIFIED,
     return made
 
 
-explain_missing_names(__name__)
+explain_missing_names(__name__, deprecated={
+    "pjit": (pjit, "jax.experimental.pjit.pjit has been deprecated. Please use `jax.jit` instead."),
+})
+if not TYPE_CHECKING:
+    del pjit

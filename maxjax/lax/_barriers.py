@@ -7,9 +7,10 @@ from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.errors import UnexpectedTracerError
-from maxjax._higher_order.composed import bind_composed, composite_p
+from maxjax._higher_order.composed import bind_closed, composite_p
 from maxjax._higher_order.constraints import with_sharding_constraint
 from maxjax._higher_order.control import operands_of
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.identities import (
     after_all_p,
@@ -79,7 +80,7 @@ def composite(decomposition: Callable[..., Any], name: str,
     Returns:
       A function with the signature of ``decomposition``. It has no derivative and cannot be mapped
       by ``vmap``; ``custom_jvp`` can provide a derivative. It raises UnexpectedTracerError for
-      keyword arguments that are traced.
+      keyword arguments that are traced, and for traced values from outside in ``decomposition``.
 
     >>> double = lax.composite(lambda x, *, times=2: x * times, name="my.multiply")
     >>> double(jnp.arange(3), times=3)
@@ -87,12 +88,8 @@ def composite(decomposition: Callable[..., Any], name: str,
     """
     def call(*args: Any, **kwargs: Any) -> Any:
         if any(isinstance(leaf, Tracer) for leaf in pytree.leaves(kwargs)):
-            raise UnexpectedTracerError(
-                "Found a JAX Tracer as an attribute in the decomposition for the composite op "
-                f"{name!r}. This means that the decomposition function closes over a value that is "
-                "involved in a JAX transformation. Any values that aren't explicitly known at "
-                "compile time must be explicitly passed as arguments to the composite.\n\n"
-                "Note: If you are passing jax arrays as attributes, use numpy arrays instead.")
+            raise _traced_part("an attribute", name, (
+                "\n\nNote: If you are passing jax arrays as attributes, use numpy arrays instead."))
         leaves, tree = pytree.flatten(args)
         out_tree: Any = None
 
@@ -103,8 +100,21 @@ def composite(decomposition: Callable[..., Any], name: str,
             return operands_of(results)
 
         attributes = tuple((key, value) for key, value in kwargs.items() if value is not None)
-        outs = bind_composed(composite_p, flat, operands_of(leaves), name=name, version=version,
-                             attributes=attributes)
+        operands = operands_of(leaves)
+        closed = trace_to_jaxpr(flat, [x.aval for x in operands], composite_p.name,
+                                composite_p.name)
+        if any(isinstance(value, Tracer) for value in closed.consts):
+            raise _traced_part("a constant", name)
+        outs = bind_closed(composite_p, closed, operands, name=name, version=version,
+                           attributes=attributes)
         return pytree.unflatten(out_tree, outs)
 
     return call
+
+
+def _traced_part(part: str, name: str, note: str = "") -> UnexpectedTracerError:
+    return UnexpectedTracerError(
+        f"Found a JAX Tracer as {part} in the decomposition for the composite op {name!r}. This "
+        "means that the decomposition function closes over a value that is involved in a JAX "
+        "transformation. Any values that aren't explicitly known at compile time must be "
+        f"explicitly passed as arguments to the composite.{note}")

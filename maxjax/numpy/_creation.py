@@ -69,10 +69,14 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
         raise TypeError("array() takes at most 5 positional arguments but "
                         f"{2 + len(args)} were given")
     if args:        # NumPy's positional form
+        keywords: tuple[Any, ...] = (copy, order, ndmin)
+        for name, value, default in zip(
+                ("copy", "order", "ndmin")[:len(args)], keywords, (True, "K", 0), strict=False):
+            if value != default:
+                raise TypeError(f"array() got multiple values for argument {name!r}")
         warnings.warn(
             "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. "
             "Use keyword arguments instead.", DeprecationWarning, stacklevel=2)
-        keywords: tuple[Any, ...] = (copy, order, ndmin)
         copy, order, ndmin = args + keywords[len(args):]
     _check_order(order)
     if object is None:

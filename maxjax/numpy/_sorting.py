@@ -22,6 +22,7 @@ from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
     canonical_axis,
+    canonical_dtype,
     check_arraylike,
     constant,
     promote_dtypes,
@@ -188,7 +189,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
             raise TypeError(f"searchsorted: sorter must be integers, got {order.dtype}")
         x = shapes.take_in_bounds(x, order, 0)
     size = x.shape[0]
-    dtype = dtypes.int32 if size < 2**31 else dtypes.canonical(dtypes.int64)
+    dtype = dtypes.int32 if size < 2**31 else canonical_dtype(dtypes.int64, "searchsorted")
+    if size > dtypes.iinfo(dtype).max:
+        raise OverflowError(f"Python integer {size} out of bounds for {dtype}")
     if size == 0:
         return creation.full(y.shape, 0, dtype) if y.shape else as_array(constant(0, dtype))
     return _search(x, y, side=side, dtype=dtype)

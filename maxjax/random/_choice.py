@@ -22,6 +22,7 @@ from maxjax.numpy._promotion import (
     canonical_axis,
     canonical_shape,
     check_arraylike,
+    concrete,
     promote_shapes,
 )
 from maxjax.random._basic import (
@@ -54,7 +55,8 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
     if not np.ndim(x):
         if not jnp.issubdtype(jnp.result_type(x), jnp.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
-        return _shuffle(typed, jnp.arange(operator.index(x)), canonical_axis(axis, 1))
+        count = operator.index(concrete(x, "argument x of jax.random.permutation()"))
+        return _shuffle(typed, jnp.arange(count), canonical_axis(axis, 1))
     x = jnp.asarray(x)
     axis = canonical_axis(axis, x.ndim)
     if independent or x.ndim == 1:
@@ -105,7 +107,7 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
         count = array.shape[axis]
     else:
         axis = 0
-        count = int(a)
+        count = int(concrete(a, "The error occurred in jax.random.choice()"))
     draws = math.prod(shape)
     if not draws:
         if array is None:

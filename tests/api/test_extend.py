@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -548,3 +549,15 @@ def test_what_is_absent_says_so(call):
         call()
     with pytest.raises(AttributeError, match="lowers to Mojo"):
         maxjax.extend.mlir  # noqa: B018
+
+
+def test_pjit_is_deprecated():
+    import maxjax.experimental.pjit as module
+
+    vars(module).pop("pjit", None)
+    with pytest.warns(DeprecationWarning, match="experimental.pjit.pjit has been deprecated"):
+        pjit = module.pjit
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")      # once is enough
+        assert module.pjit is pjit
+    assert pjit(lambda x: x + 1)(1) == 2

@@ -55,6 +55,13 @@ def test_lowering_of_functions() -> None:
     jnp.sort.clear_cache()
 
 
+def test_functions_with_stages_can_be_exported() -> None:
+    x = np.ones((2, 2), np.float32)
+    np.testing.assert_array_equal(maxjax.export.export(jnp.matmul)(x, x).call(x, x), x @ x)
+    with pytest.raises(ValueError, match="must be the result of `jit`"):
+        maxjax.export.export(jnp.sum)
+
+
 def test_what_wraps_a_function_has_not_its_stages() -> None:
     @functools.wraps(jnp.sin)
     def wrapped(x: Any) -> Any:

@@ -457,6 +457,76 @@ def test_residuals_are_those_of_jax(name):
         (aval.shape, source.split(" from ")[0]) for aval, source in theirs]
 
 
+def loops_and_branches(j):
+    """Functions of a scalar that hold what a policy may save inside loops and branches."""
+    jnp, lax = j.numpy, j.lax
+
+    def twice(x):
+        return jnp.sin(jnp.sin(x))
+
+    return {
+        "scan": lambda x: lax.scan(lambda c, _: (jnp.sin(c), jnp.sin(c)), x, None, length=3)[0],
+        "nested": lambda x: lax.scan(
+            lambda c, _: (lax.fori_loop(0, 2, lambda i, d: twice(d), c), None), x, None,
+            length=3)[0],
+        "jit inside": lambda x: lax.scan(
+            lambda c, _: (j.jit(twice)(c), None), x, None, length=2)[0],
+        "cond": lambda x: lax.cond(x > 0, jnp.sin, lambda x: x, x),
+        "cond in scan": lambda x: lax.scan(
+            lambda c, _: (lax.cond(c > 0, twice, jnp.cos, c), c), x, None, length=3)[0],
+    }
+
+
+@pytest.mark.parametrize("saved", ["cos", "sin", "neither"])
+@pytest.mark.parametrize("name", loops_and_branches(maxjax))
+def test_policies_hold_inside_loops_and_branches(name, saved):
+    def policy(primitive, *_, **__):
+        return str(primitive) == saved
+
+    mine, theirs = (j.checkpoint(loops_and_branches(j)[name], policy=policy) for j in (maxjax, jax))
+    for j, f in ((maxjax, mine), (jax, theirs)):
+        again = str(j.make_jaxpr(j.linearize(f, 1.25)[1])(1.))
+        assert (" cos " in again) == (saved != "cos")
+        if saved == "sin":
+            assert " sin " not in again
+    for order in (maxjax.grad, lambda f: maxjax.jit(maxjax.grad(maxjax.grad(f)))):
+        for x in (1.25, -0.5):
+            np.testing.assert_allclose(
+                order(mine)(x), (jax.grad if order is maxjax.grad else lambda f: jax.grad(
+                    jax.grad(f)))(theirs)(x), rtol=1e-5)
+    np.testing.assert_allclose(
+        maxjax.vmap(maxjax.grad(mine))(np.array([1.25, -0.5], np.float32)),
+        jax.vmap(jax.grad(theirs))(np.array([1.25, -0.5], np.float32)), rtol=1e-5)
+
+
+def residual_cases(j):
+    """Functions of one argument, on either library."""
+    jnp = j.numpy
+
+    def mixed(x):
+        c, _ = j.lax.scan(lambda c, _: (jnp.sin(c) * x, c), jnp.sin(x), None, length=3)
+        z = j.jit(jnp.cos)(c)
+        w = j.checkpoint(lambda z: jnp.sin(jnp.sin(z)))(z)
+        return w * jnp.array([1., 2.]) + jnp.exp(w)
+
+    return {
+        "mixed": mixed, "checkpoint": j.checkpoint(mixed), "library": jnp.sin,
+        "passed on": j.jit(lambda x: x * x),
+        "inside": lambda x: j.jit(lambda z: z * x)(jnp.sin(x)),
+        "several lines": lambda x: jnp.log(
+            x) * jnp.exp(x),
+    }
+
+
+@pytest.mark.parametrize("name", residual_cases(maxjax))
+def test_residuals_are_printed_with_lines_and_columns(name, capsys):
+    printed = []
+    for j in (maxjax, jax):
+        j.ad_checkpoint.print_saved_residuals(residual_cases(j)[name], 2.)
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+
+
 def test_offloaded_values_are_saved():
     policy = maxjax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
     found = maxjax.ad_checkpoint.saved_residuals(chain(maxjax, policy), X, W)

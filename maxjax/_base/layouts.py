@@ -64,3 +64,22 @@ def row_major(rank: int, sharding: Sharding | None) -> Format:
     if sharding is None:
         return Format()
     return Format(Layout(tuple(range(rank)), ()), sharding)
+
+
+def sharding_of(placement: Format, argument: str, rank: int | None = None) -> Sharding | None:
+    """The sharding of a format whose layout, if it has one, can only be row-major.
+
+    Args:
+      argument: where it was given, for the message.
+      rank: of the array, if it is known.
+
+    Raises:
+      NotImplementedError: another layout.
+    """
+    layout = placement.layout
+    if isinstance(layout, Layout):
+        axes = tuple(layout.major_to_minor)
+        if axes != tuple(range(len(axes) if rank is None else rank)):
+            raise NotImplementedError(
+                f"{argument}: arrays of maxjax are row-major, got {layout}")
+    return placement.sharding

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
+from maxjax._base.layouts import Format, sharding_of
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
@@ -49,13 +51,23 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
 
     Raises:
       TypeError: something given is not a sharding.
+      NotImplementedError: a layout that is not row-major.
     """
-    for name, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
-        for leaf in pytree.leaves(tree, _is_leaf):
-            if not _is_leaf(leaf):
-                raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec "
-                                f"instances or None, but got {leaf}")
-    return Shardings(in_shardings, out_shardings)
+    def of_leaf(name: str, leaf: Any) -> Any:
+        if isinstance(leaf, Format):
+            return sharding_of(leaf, name)
+        if not _is_leaf(leaf):
+            raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec "
+                            f"instances or None, but got {leaf}")
+        return leaf
+
+    def of_tree(name: str, tree: PyTree) -> PyTree:
+        leaves, spec = pytree.flatten(tree, _is_leaf)
+        read = [of_leaf(name, leaf) for leaf in leaves]
+        return tree if all(map(operator.is_, read, leaves)) else pytree.unflatten(spec, read)
+
+    return Shardings(of_tree("in_shardings", in_shardings),
+                     of_tree("out_shardings", out_shardings))
 
 
 class Shardings:

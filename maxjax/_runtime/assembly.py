@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.meshes import PartitionSpec
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import Index, NamedSharding, Sharding
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import plain, put
-from maxjax._runtime.placement import device_put
+from maxjax._runtime.placement import device_put, for_leaves
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -97,20 +95,20 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
     return _assembled(shape, sharding, parts, arrays[0].aval.update(shape=shape))
 
 
-def make_array_from_process_local_data(sharding: Sharding | PartitionSpec | Device,
-                                       local_data: PyTree, global_shape: Sequence[int] | None = None
-                                       ) -> Any:
+def make_array_from_process_local_data(sharding: PyTree, local_data: PyTree,
+                                       global_shape: Sequence[int] | None = None) -> Any:
     """Arrays of a process's part of the data: there is one process, so that is all of it.
 
     Args:
-      sharding: how the arrays lie: a sharding, a spec of the mesh that is set, or a device.
+      sharding: how the arrays lie: a sharding, a spec of the mesh that is set, or a device, or a
+        prefix pytree of them.
       local_data: a pytree of NumPy arrays.
       global_shape: None, or their shape.
 
     Raises:
       ValueError: ``global_shape`` is another.
     """
-    def put_whole(data: npt.ArrayLike) -> ArrayImpl:
+    def put_whole(data: npt.ArrayLike, sharding: Any) -> ArrayImpl:
         value = np.asarray(data)
         if global_shape is not None and tuple(global_shape) != value.shape:
             raise ValueError(
@@ -119,7 +117,9 @@ def make_array_from_process_local_data(sharding: Sharding | PartitionSpec | Devi
                 f"global_shape={tuple(global_shape)} and local_data.shape={value.shape}.")
         return device_put(value, sharding)
 
-    return pytree.map(put_whole, local_data)
+    leaves, tree = pytree.flatten(local_data)
+    placements = for_leaves(sharding, local_data, len(leaves), "sharding")
+    return pytree.unflatten(tree, list(map(put_whole, leaves, placements)))
 
 
 def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.ndarray],
@@ -127,16 +127,24 @@ def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.nd
     expected = sharding.shard_shape(shape)
     indices = sharding._indices(shape)
     whole = np.zeros(shape, parts[0].dtype)
-    is_summand = None
+    summands: np.ndarray | None = None
+    numbers = copies = [0] * len(parts)
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        is_summand = sharding.first_along(sharding.replicated_axes)
+        numbers = sharding.index_along(sharding.spec.unreduced)
+        copies = sharding.index_along(sharding.replicated_axes)
+        summands = np.zeros((max(numbers) + 1, *shape), parts[0].dtype)
     for number, (part, index) in enumerate(zip(parts, indices, strict=True)):
         if part.shape != expected:
             raise ValueError(
                 f"Expected shard shape {expected} doesn't match the single device array shape "
                 f"{part.shape}. Shape of Array is {aval.off_mesh()} with sharding {sharding!r}")
-        if is_summand is None:
+        if summands is None:
             whole[index] = part
-        elif is_summand[number]:      # the array holds the total of the parts
-            whole[index] += part
-    return put(ArrayImpl(aval.off_mesh(), whole), sharding)
+        elif not copies[number]:
+            summands[numbers[number]][index] = part
+    if summands is not None:
+        whole = summands.sum(axis=0, dtype=summands.dtype)
+    made = put(ArrayImpl(aval.off_mesh(), whole), sharding)
+    if summands is not None:
+        made._summands = summands
+    return made

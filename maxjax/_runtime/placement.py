@@ -11,7 +11,7 @@ import numpy as np
 
 from maxjax._base import meshes, pytree
 from maxjax._base.dtypes import is_key
-from maxjax._base.layouts import Format, Layout
+from maxjax._base.layouts import Format, sharding_of
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.processes import job
 from maxjax._base.pytree import PyTree
@@ -23,14 +23,14 @@ from maxjax._base.shardings import (
     refuse_unreduced,
 )
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.trace import Array, Tracer, context
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, type_on
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
 
 
-def _for_leaves(given: PyTree, x: PyTree, count: int, what: str) -> list[Any]:
+def for_leaves(given: PyTree, x: PyTree, count: int, what: str) -> list[Any]:
     """One placement for each leaf of ``x``."""
     if not isinstance(given, (tuple, list, dict)):
         return [given] * count
@@ -59,13 +59,14 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
       TypeError: a leaf is no array.
     """
     leaves, spec = pytree.flatten(x)
-    placements = _for_leaves(device, x, len(leaves), "device_put device")
-    sources = _for_leaves(src, x, len(leaves), "device_put source")
-    _for_leaves(donate, x, len(leaves), "device_put donate")
+    placements = for_leaves(device, x, len(leaves), "device_put device")
+    sources = for_leaves(src, x, len(leaves), "device_put source")
+    for_leaves(donate, x, len(leaves), "device_put donate")
     values = [installed.runtime.operand(leaf) for leaf in leaves]
     placements = [_checked(value, placement)
                   for value, placement in zip(values, placements, strict=True)]
-    if any(isinstance(value, Tracer) for value in values):
+    is_traced = context.manual is not None and any(place is not None for place in placements)
+    if is_traced or any(isinstance(value, Tracer) for value in values):
         semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
                      ArrayCopySemantics.ALWAYS_COPY if may_alias is False else
                      ArrayCopySemantics.REUSE_INPUT)
@@ -90,7 +91,7 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
     if job.count > 1:
         check_local(placement)
     if isinstance(placement, Format):
-        placement = _of_format(placement, value.ndim)
+        placement = sharding_of(placement, "device_put", value.ndim)
     if isinstance(placement, MemorySpace):
         # Under a transformation it is not known which devices have the value.
         return (value.sharding.with_memory_kind(placement.kind) if isinstance(value, ArrayImpl)
@@ -118,14 +119,6 @@ def check_local(placement: Any) -> None:
         if device.process_index != job.index:
             raise NotImplementedError(f"device_put: {device} belongs to process "
                                       f"{device.process_index}, and this is {job.index}")
-
-
-def _of_format(placement: Format, rank: int) -> Sharding | None:
-    """The sharding of a format, whose layout is row-major."""
-    layout = placement.layout
-    if isinstance(layout, Layout) and tuple(layout.major_to_minor) != tuple(range(rank)):
-        raise NotImplementedError(f"device_put: arrays of maxjax are row-major, got {layout}")
-    return placement.sharding
 
 
 def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding | None],

@@ -253,6 +253,28 @@ def test_what_is_computed_once_holds_registers_while_it_is_read():
     np.testing.assert_array_equal(result, program.tier0(*values)[0])
 
 
+@pytest.mark.parametrize("dtypes", [
+    ("float32",), ("bool", "int32", "float32"), ("int8", "float16")])
+def test_many_single_elements_at_once(dtypes):
+    """As loops of solvers carry them: one group, in which all of them are in use together."""
+    kinds = [np.dtype(dtypes[number % len(dtypes)]) for number in range(44)]
+    values = [np.asarray(RNG.standard_normal() * 9).astype(dtype) for dtype in kinds]
+
+    def function(flag, *scalars):
+        turned = [*scalars[1:], scalars[0]]
+        return [jnp.where(flag, x, y.astype(x.dtype)).reshape(1)
+                for x, y in zip(scalars, turned)]
+
+    flag = np.array(False)
+    program = program_of(function, flag, *values)
+    plan = CheckedPlan(program.opened.jaxpr, 1)
+    assert len(plan.codes) < 44 and max(group.code.registers for group in plan.codes) > 32
+    operands = [*program.consts, flag, *values]
+    results = mojo_programs.without_kernels(plan, program.opened.jaxpr)(operands)
+    for result, expected in zip(results, program.tier0(*operands), strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
 def test_code_is_read_by_people():
     program = program_of(lambda x: maxjax.nn.relu(x * 2).sum(-1), f32(4, 300))
     text = Plan(program.opened.jaxpr, 1).uncompiled_source

@@ -55,7 +55,10 @@ _REGISTER_MEMORY = 96 << 10
 _LINE_MEMORY = 256 << 10
 LEAST_BLOCK, _MOST_BLOCK = 128, 1024       # the least is as long as any vector
 _MOST_DIMENSIONS = 16                       # of an odometer
-_STACK_BYTES = 16384                        # for groups of single elements
+# For groups of single elements, whose registers hold one each: of so many bytes, or fewer, that are
+# a cache line at most.
+_STACK_BYTES = 16384
+SINGLE_BLOCK = 8
 # What a block of columns may be as long as (`plan._BLOCK`, and what its parts are rounded to).
 _COLUMNS = 512 + 128
 _MOST_REGISTERS = 256
@@ -443,7 +446,7 @@ class _Assembler:
         if code.kind == "columns":
             code.block = max(code.block, _COLUMNS)
         elif not code.phases:
-            code.block = LEAST_BLOCK
+            code.block = SINGLE_BLOCK
         elif code.kind == "rows" and self.single and self.length > code.block \
                 and self.length * count * code.itemsize <= _LINE_MEMORY:
             code.block = _whole(self.length)

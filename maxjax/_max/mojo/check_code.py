@@ -12,6 +12,7 @@ from maxjax._max.mojo.bytecode import (
     ONCE,
     OPCODES,
     READING,
+    SINGLE_BLOCK,
     Code,
     Instruction,
 )
@@ -43,7 +44,8 @@ def check_code(code: Code, kernel: Kernel) -> None:
 
     require(code.kind == kernel.kind and code.kind in KINDS, code, "another kind than its kernel")
     require(code.operands == len(kernel.operands), code, "another number of operands")
-    require(code.block > 0 and code.block % LEAST_BLOCK == 0, code,
+    require(code.block > 0 and code.block % LEAST_BLOCK == 0 if code.phases
+            else code.block == SINGLE_BLOCK, code,
             f"a block of {code.block} elements may end within a vector")
     outputs = {number for number, x in enumerate(kernel.operands) if x.is_output}
     stored: set[int] = set()

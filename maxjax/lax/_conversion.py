@@ -279,6 +279,9 @@ def lying_like(x: Array, other: Any) -> Array:
         if other.aval.mesh_spec is not None and other.aval.shape == x.shape:
             x = resharded(x, other.aval.sharding)
         return vary(x, other.aval.vma)
+    states = getattr(other, "manual_axis_type", None)
+    if states is not None:      # a ShapeDtypeStruct of a shard
+        return vary(x, states.varying)
     placement = (other._placement if other.__class__ is ArrayImpl
                  else getattr(other, "sharding", None))
     if placement is None or x.aval.weak_type or not getattr(other, "committed", True):

@@ -352,6 +352,8 @@ random_seed_offset = config.define(
 check_static_indices = config.define(
     "jax_check_static_indices", False,
     "Raise where a static index that is promised to be in bounds is not.")
+auto_pcast = config.define(
+    "jax_auto_pcast", True, "Inside shard_map operands vary as the others do, by themselves.")
 disable_bwd_checks = config.define(
     "jax_disable_bwd_checks", False, "Take what backward rules return without a look at its type.")
 explain_cache_misses = config.define(

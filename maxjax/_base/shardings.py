@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from maxjax._base import threads
@@ -269,12 +269,18 @@ class NamedSharding(Sharding):
         """The axes along which the parts are the same."""
         return frozenset(self.mesh.axis_names) - set(spec_axes(self.spec)) - self.spec.unreduced
 
-    def first_along(self, axes: frozenset[AxisName]) -> list[bool]:
-        """For each device whether it is the first along all of those axes."""
-        names = self.mesh.axis_names
-        return [not any(index for name, index in zip(names, indices, strict=True)
-                        if name in axes)
-                for indices in itertools.product(*map(range, self.mesh.axis_sizes))]
+    def index_along(self, axes: Collection[AxisName]) -> list[int]:
+        """For each device its index along those axes together, which count in the order of their
+        names."""
+        sizes = dict(self.mesh.shape_tuple)
+        found = []
+        for indices in itertools.product(*map(range, self.mesh.axis_sizes)):
+            own = dict(zip(self.mesh.axis_names, indices, strict=True))
+            index = 0
+            for axis in sorted(axes, key=str):
+                index = index * sizes[axis] + own[axis]
+            found.append(index)
+        return found
 
     @threads.cached
     def in_types(self) -> bool:

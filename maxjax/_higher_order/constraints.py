@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import meshes, pytree
-from maxjax._base.meshes import PartitionSpec, spec_axes
+from maxjax._base.meshes import AxisType, PartitionSpec, spec_axes
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
 from maxjax._higher_order.unreduced_out_sharding import check_unreduced_out_sharding
@@ -64,11 +64,12 @@ def constrained(value: Any, sharding: Any) -> Any:
         if mesh.are_all_axes_explicit and not meshes.get_abstract_mesh().empty:
             _assert_type(value, sharding)
             return value
-        if not set(spec_axes(spec)).isdisjoint(mesh.explicit_axes):
+        if not set(spec_axes(spec)).isdisjoint((*mesh.explicit_axes, *mesh.manual_axes)):
             raise ValueError(
                 "The spec of NamedSharding passed to with_sharding_constraint can only refer to "
                 f"Auto axes of the mesh. Got spec={spec} and mesh={mesh}. You probably meant to "
                 "use `reshard` API?")
+        _check_manual(value, sharding)
         sharding = _applicable(sharding, value)
     check_shape(sharding, value.shape, "with_sharding_constraint arguments")
     meshes.use.ever_set = True
@@ -97,6 +98,28 @@ def _applicable(sharding: NamedSharding, value: Array) -> NamedSharding:
         for entry, size in zip(spec, value.shape, strict=False)]
     return sharding if entries == list(spec) else NamedSharding(
         mesh, spec.update(partitions=tuple(entries)))
+
+
+def _check_manual(value: Array, sharding: NamedSharding) -> None:
+    """Inside ``shard_map`` a sharding leaves manual axes alone.
+
+    Raises:
+      ValueError: it names them, or its mesh does not know them as manual and the value varies along
+        them.
+    """
+    mesh, manual = sharding.mesh, meshes.get_abstract_mesh().manual_axes
+    kinds = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
+    for axis in manual:
+        if axis in value.aval.vma and kinds.get(axis, AxisType.Manual) is not AxisType.Manual:
+            raise ValueError(
+                "Axes mentioned in `manual_axis_type` field of ShapedArray should be of type "
+                f"`Manual`. Got manual_axis_type={value.aval.manual_axis_type} with axis: {axis} "
+                f"of type AxisType.{kinds[axis].name}")
+    if not set(spec_axes(sharding.spec)).isdisjoint(manual):
+        raise ValueError(
+            f"pspec {sharding.spec} contains a manual axes {tuple(manual)} of mesh which is not "
+            "allowed. If you are using a with_sharding_constraint under a shard_map, only use the "
+            "mesh axis in PartitionSpec which are not manual.")
 
 
 def _assert_type(value: Array, sharding: NamedSharding) -> None:
@@ -187,7 +210,7 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> Any:
 
 
 def resharded(value: Value, sharding: Sharding) -> Any:
-    """One value, moved."""
+    """One value, moved; left where it is by a sharding over no mesh, as types without one have."""
     if sharding is None:
         return value
     if isinstance(sharding, PartitionSpec):
@@ -195,6 +218,8 @@ def resharded(value: Value, sharding: Sharding) -> Any:
     if not isinstance(sharding, NamedSharding):
         raise TypeError(f"reshard takes NamedShardings and PartitionSpecs, got {sharding!r}")
     mesh, spec = sharding.mesh, sharding.spec
+    if mesh.empty:
+        return value
     kinds = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
     for axis in spec_axes(spec):
         if axis not in mesh.explicit_axes:

@@ -179,7 +179,7 @@ def check_carry(what: str, name: str, in_tree: PyTreeSpec, in_avals: Sequence[Sh
         lines.append(
             f"{component(path)} has type {mine.str_short()} but the corresponding output carry "
             f"component has type {other.str_short()}, so {_mismatch(mine, other)}")
-        if mine.vma != other.vma:
+        if other.vma - mine.vma:
             casts.append((
                 other.vma - mine.vma, "the initial carry value corresponding to "
                 f"{component(path)}"))

@@ -268,7 +268,7 @@ def _checked_tangents(avals: list[ShapedArray], tangents: Sequence[object]) -> l
         values.append(value)
     expected = [aval.tangent() for aval in avals]
     wrong = [n for n, (want, have) in enumerate(zip(expected, found, strict=True))
-             if want.shape != have.shape or want.dtype != have.dtype]
+             if want.shape != have.shape or want.dtype != have.dtype or want.vma != have.vma]
     if not wrong:
         return values
     message = ("Custom JVP rule must produce primal and tangent outputs with corresponding shapes "

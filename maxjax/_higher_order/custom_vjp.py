@@ -91,6 +91,7 @@ custom_lin_p = Primitive(
     eager=_refuse_forward_mode,
     host_reason="it is never run",
     transpose=_lin_transpose,
+    zero_is_cotangent=True,
     batch=_refuse_forward_mode,
     factors=call_factors,
     multiple_results=True,
@@ -513,7 +514,7 @@ class _FlatCall:
                 f"an output of type {found.str_short()} corresponding to an input of type "
                 f"{aval.str_short()}"
                 + (", so the shapes do not match" if found.shape != expected.shape else ""))
-        if not found.vma <= expected.vma | expected.manual_axis_type.unreduced:
+        if not expected.vma <= found.vma <= expected.vma | expected.manual_axis_type.unreduced:
             raise ValueError(
                 "Custom VJP bwd rule must produce an output with the same type as the args tuple "
                 f"of the primal function, but at output{self.path(number)} the bwd rule produced "

@@ -24,6 +24,7 @@ from maxjax._primitives.creation import iota
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.slicing import slice_in_dim
+from maxjax._primitives.varying import vary
 from maxjax._transforms.autodiff import (
     argument_numbers,
     argument_positions,
@@ -219,7 +220,8 @@ def jacrev(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
         avals = pytree.map(lambda x: aval_of(operands_of([x])[0]), values)
 
         def pull(*cotangents: PyTree) -> Any:
-            return pytree.map(_row, pullback(pytree.unflatten(tree, cotangents)), avals)
+            given = [vary(x, leaf.aval.vma) for x, leaf in zip(cotangents, leaves, strict=True)]
+            return pytree.map(_row, pullback(pytree.unflatten(tree, given)), avals)
 
         rows = vmap(pull)(*_basis(leaves))
         if isinstance(argnums, int):

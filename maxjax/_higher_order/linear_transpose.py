@@ -68,7 +68,7 @@ def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
             raise TypeError("cotangent tree does not match function output, expected "
                             f"{PyTreeDef(body.tree)} but got {PyTreeDef(given_tree)}")
         values = operands_of(given)
-        if any((x.shape, x.dtype) != (aval.shape, aval.dtype)
+        if any((x.shape, x.dtype, x.aval.vma) != (aval.shape, aval.dtype, aval.vma)
                for x, aval in zip(values, out_avals, strict=True)):
             raise TypeError(f"cotangent type does not match function output, expected "
                             f"{tuple(out_avals)} but got {given}")

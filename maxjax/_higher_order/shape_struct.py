@@ -132,8 +132,11 @@ class ShapeDtypeStruct(HasNoValue):
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
         weak = ", weak_type=True" if self.weak_type else ""
         ref = ", is_ref=True" if self.is_ref else ""
+        manual = self.manual_axis_type
+        states = "" if manual is None else f", manual_axis_type={manual}"
         name = self.dtype.name
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak}{ref})"
+        return (f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak}{states}"
+                f"{ref})")
 
 
 def _restore_struct(shape: Sequence[int], dtype: DTypeLike | KeyDType,
@@ -153,7 +156,10 @@ def typeof(x: object) -> Any:
         return x.aval
     if isinstance(x, ShapeDtypeStruct):
         aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), x.weak_type)
-        return aval if x.sharding is None else type_on(aval, x.sharding)
+        if x.sharding is not None:
+            aval = type_on(aval, x.sharding)
+        return aval if x.manual_axis_type is None else aval.update(
+            vma=x.manual_axis_type.varying)
     try:
         return installed.runtime.operand(x).aval
     except TypeError:
@@ -176,8 +182,15 @@ def abstract_leaf(leaf: object) -> Any:
     return typeof(leaf)
 
 
+def _shown_sharding(aval: ShapedArray) -> NamedSharding | None:
+    if aval.mesh_spec is None and aval.vma:
+        return NamedSharding(meshes.get_abstract_mesh(), PartitionSpec(*[None] * aval.ndim))
+    return None if aval.mesh_spec is None else aval.sharding
+
+
 def shape_structs(avals: Iterable[ShapedArray]) -> list[ShapeDtypeStruct]:
     """The types as structs, with what they say of Explicit axes."""
     return [ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type,
-                             sharding=None if aval.mesh_spec is None else aval.sharding)
+                             sharding=_shown_sharding(aval),
+                             manual_axis_type=aval.manual_axis_type if aval.vma else None)
             for aval in avals]

@@ -32,6 +32,10 @@ class ManualAxisType(NamedTuple):
     unreduced: frozenset[Any] = NO_AXES
     reduced: frozenset[Any] = NO_AXES
 
+    def invarying(self, mesh: Any) -> frozenset[Any]:
+        """The manual axes of a mesh along which the values are the same."""
+        return frozenset(mesh.manual_axes) - self.varying - self.unreduced - self.reduced
+
 
 class ShapedArray:
     """Shape, dtype and weakness of an array, and what its type says of a mesh.

@@ -103,11 +103,12 @@ def _constraint_batch(size: int, operands: Sequence[Array], axes: Sequence[int],
     axis, = axes
     entry = context.batch_spmd_axis
     if isinstance(sharding, NamedSharding):
-        entries = with_dimension(sharding.spec, axis, UNCONSTRAINED if entry is None else entry)
+        is_open = entry is None and bool(sharding.mesh.auto_axes)
+        entries = with_dimension(sharding.spec, axis, UNCONSTRAINED if is_open else entry)
         full = (*entries, *[None] * (len(operands[0].shape) - len(entries)))
         sharding = sharding.update(spec=sharding.spec.update(partitions=full))
     unconstrained = {dim + (dim >= axis) for dim in unconstrained_dims}
-    if entry is None:
+    if entry is None and (not isinstance(sharding, NamedSharding) or sharding.mesh.auto_axes):
         unconstrained.add(axis)
     return sharding_constraint_p.bind(
         *operands, sharding=sharding, unconstrained_dims=frozenset(unconstrained), **params), axis

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from maxjax._base import dtypes
+from maxjax._base import config, dtypes
 from maxjax._ir.axes import axis_size
 from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.trace import Array, Trace, context
@@ -64,6 +64,9 @@ class ManualAxes:
         """The operands of an operation, all varying over the same axes.
 
         Collectives have rules of their own, and calls pass operands on as they are.
+
+        Raises:
+          ValueError: they do not, and ``jax_auto_pcast`` is off.
         """
         if len(args) < 2 or not primitive.cacheable or primitive.axis_names is not None:
             return args
@@ -71,6 +74,11 @@ class ManualAxes:
         union = _NONE.union(*axes)
         if all(own == union for own in axes):
             return args
+        if not config.auto_pcast.value:
+            raise ValueError(
+                f"Primitive {primitive.name} requires varying manual axes to match, but got "
+                f"{axes}. Apply `jax.lax.pcast` to the operands, or pass check_vma=False to "
+                "`jax.shard_map`.")
         return tuple([
             arg if own == union else self._varying(trace, arg, union - own)
             for arg, own in zip(args, axes, strict=True)])

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
 
-    __slots__ = ("_cell", "_committed", "_placement", "_value")
+    __slots__ = ("_cell", "_committed", "_placement", "_summands", "_value")
     _value: np.ndarray | None
+    # Those of an unreduced array, where they are known (``maxjax._sharding.summands``).
+    _summands: np.ndarray
     _cell: Cell | None
 
     def __init__(self, aval: ShapedArray, value: np.ndarray | None, cell: Cell | None = None):
@@ -128,6 +130,8 @@ class ArrayImpl(Array):
         """Frees the memory; the array cannot be used afterwards."""
         self._cell = None
         self._value = None
+        if hasattr(self, "_summands"):
+            del self._summands
 
     # --- conversion ---
     def _refuse_unreduced(self) -> None:

@@ -127,16 +127,24 @@ def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.nd
     expected = sharding.shard_shape(shape)
     indices = sharding._indices(shape)
     whole = np.zeros(shape, parts[0].dtype)
-    is_summand = None
+    summands: np.ndarray | None = None
+    numbers = copies = [0] * len(parts)
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        is_summand = sharding.first_along(sharding.replicated_axes)
+        numbers = sharding.index_along(sharding.spec.unreduced)
+        copies = sharding.index_along(sharding.replicated_axes)
+        summands = np.zeros((max(numbers) + 1, *shape), parts[0].dtype)
     for number, (part, index) in enumerate(zip(parts, indices, strict=True)):
         if part.shape != expected:
             raise ValueError(
                 f"Expected shard shape {expected} doesn't match the single device array shape "
                 f"{part.shape}. Shape of Array is {aval.off_mesh()} with sharding {sharding!r}")
-        if is_summand is None:
+        if summands is None:
             whole[index] = part
-        elif is_summand[number]:      # the array holds the total of the parts
-            whole[index] += part
-    return put(ArrayImpl(aval.off_mesh(), whole), sharding)
+        elif not copies[number]:
+            summands[numbers[number]][index] = part
+    if summands is not None:
+        whole = summands.sum(axis=0, dtype=summands.dtype)
+    made = put(ArrayImpl(aval.off_mesh(), whole), sharding)
+    if summands is not None:
+        made._summands = summands
+    return made

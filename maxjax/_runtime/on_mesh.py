@@ -17,7 +17,7 @@ import numpy as np
 from maxjax._base import meshes
 from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, trimmed
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, derived
 from maxjax._ir.liveness import read_inputs
 from maxjax._ir.primitive import OpSpec, Primitive
 from maxjax._ir.trace import Value
@@ -235,7 +235,7 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
             asked.append(aval.mesh_spec[1])
         else:
             asked.append(None)
-    program = _without_types(closed)
+    program = without_types(closed)
     written = written_results(closed, mesh)
     if written is not None:
         # Nothing is left to find, and what runs does so wherever its operands are.
@@ -268,7 +268,9 @@ def _check_elsewhere(closed: ClosedJaxpr, mesh: Mesh, wanted: Sequence[Sharding 
                              f"{device_ids(name, [sharding._device])}")
 
 
-def _without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
+@derived
+def without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr with constants whose types say nothing of a mesh."""
     return ClosedJaxpr(closed.jaxpr, [_plain(value) for value in closed.consts])
 
 
@@ -358,7 +360,7 @@ def _manual_shardings(closed: ClosedJaxpr) -> Sequence[Sharding | None]:
         mesh = manual_mesh(closed)
         if mesh is not None and mesh.size > 1 and None in known:
             nowhere = [None] * len(closed.in_avals)
-            made = (_partitioned(_without_types(closed), mesh, nowhere, [None] * len(known))
+            made = (_partitioned(without_types(closed), mesh, nowhere, [None] * len(known))
                     if mesh.auto_axes else None)
             found = _out_shardings(_result_specs(made, mesh), closed.out_avals, mesh, nowhere)
             known = [own or sharding for own, sharding in zip(known, found, strict=True)]
@@ -476,6 +478,7 @@ def of_shard_map(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedS
     """
     found = sharding if isinstance(sharding.mesh, Mesh) else _over_devices(sharding, values)
     if found is None:
+        _check_mesh_shapes(sharding, values)
         raise ValueError(
             "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
             "`AbstractMesh` to the mesh argument.")
@@ -495,6 +498,16 @@ def _over_devices(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> Named
         if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
             return NamedSharding(mesh.update(axis_types=sharding.mesh.axis_types), sharding.spec)
     return None
+
+
+def _check_mesh_shapes(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> None:
+    """Raises ValueError where a value is on a mesh of other axes."""
+    for value in values:
+        mesh = getattr(value._placement, "mesh", None)
+        if isinstance(mesh, Mesh) and mesh.shape_tuple != sharding.mesh.shape_tuple:
+            raise ValueError(
+                f"Mesh shape of the input {mesh.shape_tuple} does not match the mesh shape passed "
+                f"to shard_map  {sharding.mesh.shape_tuple} for shape {value.aval.str_short()}")
 
 
 def is_one_device(placement: Placement) -> bool:

@@ -39,6 +39,7 @@ from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.memory import out_of_memory
 from maxjax._runtime.on_mesh import Leaf, Placed, Placement
 from maxjax._runtime.program import Program, program_of
+from maxjax._sharding.summands import shows_summands, unreduced_axes, with_summands
 from maxjax._stablehlo.module import module_text
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
@@ -95,6 +96,10 @@ class LazyTrace(Runtime):
         if not primitive.cacheable:
             return self.apply_program(primitive, args, params)
         spec = op_spec(primitive, tuple(avals), params)
+        if placed is not None and any(
+                not aval.plain and unreduced_axes(aval) for aval in avals):
+            results = self.call(program_module.single(spec), args, name=primitive.name)
+            return results if primitive.multiple_results else results[0]
         cell = Cell(spec, inputs)
         result: Any
         if primitive.multiple_results:
@@ -147,7 +152,15 @@ class LazyTrace(Runtime):
         if primitive.eager is not None:
             return self.apply_eager(primitive, args, params)
         if primitive.program is not None:
+            avals = tuple([aval_of(arg) for arg in args])
+            whole = program_module.call_of(primitive, avals, params)
             closed, shardings = primitive.program(**params)
+            if mesh_use.ever_set and shows_summands(whole):
+                results = self.call(whole, args, name=primitive.name)
+                values = [self.operand(arg) for arg in args]
+                for result, sharding in zip(results, shardings, strict=True):
+                    result._placement = on_mesh.of_shard_map(sharding, values)
+                return results
             return self.apply_global(closed, shardings, args)
         callee = primitive.called(params)
         if callee is not None:
@@ -264,6 +277,10 @@ class LazyTrace(Runtime):
         if are_placed or out_shardings is not None or mesh_use.ever_set:
             placed = placed_call(name, closed, leaves, out_shardings)
             ran = placed.closed
+            if placed.summands:
+                ran = with_summands(on_mesh.without_types(closed),
+                                    tuple([hasattr(leaf, "_summands") for leaf in leaves]))
+                values += [leaf._summands for leaf in leaves if hasattr(leaf, "_summands")]
         program: Program = ran.cache.get("program") or program_of(ran)
         kept = None
         if status.watched:
@@ -282,10 +299,16 @@ class LazyTrace(Runtime):
                 closed.cache.get("out types") or out_types(closed), outputs, strict=True)]
         else:
             results = []
-            for (aval, placement, committed), value in zip(placed.results, outputs, strict=True):
+            for (aval, placement, committed), value in zip(
+                    placed.results, outputs, strict=not placed.summands):
                 result = ArrayImpl(aval, value)
                 result._placement, result._committed = placement, committed
                 results.append(result)
+            if placed.summands:
+                summands = iter(outputs[len(results):])
+                for result, aval in zip(results, closed.out_avals, strict=True):
+                    if unreduced_axes(aval):
+                        result._summands = next(summands)
         if kept is not None:
             if name:        # of a loop, say: it counts as one operation
                 invalid.check(name, results)
@@ -354,14 +377,17 @@ class PlacedCall:
       key: how operands lie, what is asked of results, and the mesh around.
       closed: the jaxpr that runs.
       results: type, placement and whether on purpose of each result.
+      summands: whether it runs with the summands of unreduced values.
     """
 
-    __slots__ = ("closed", "key", "results")
+    __slots__ = ("closed", "key", "results", "summands")
 
-    def __init__(self, key: Any, closed: ClosedJaxpr, results: list[tuple[ShapedArray, Any, bool]]):
+    def __init__(self, key: Any, closed: ClosedJaxpr, results: list[tuple[ShapedArray, Any, bool]],
+                 summands: bool):
         self.key = key
         self.closed = closed
         self.results = results
+        self.summands = summands
 
 
 def placed_call(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
@@ -383,7 +409,7 @@ def placed_call(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
     ran, where = on_mesh.placed_program(closed, leaves, placed, out_shardings)
     made = PlacedCall(key, ran, [
         (aval, None, False) if here is None else (type_on(aval, here[0]), *here)
-        for aval, here in zip(closed.out_avals, where, strict=True)])
+        for aval, here in zip(closed.out_avals, where, strict=True)], shows_summands(closed))
     closed.cache["placed call"] = made
     return made
 

@@ -23,7 +23,7 @@ from maxjax._base.shardings import (
     refuse_unreduced,
 )
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.trace import Array, Tracer, context
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, type_on
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
@@ -65,7 +65,8 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
     values = [installed.runtime.operand(leaf) for leaf in leaves]
     placements = [_checked(value, placement)
                   for value, placement in zip(values, placements, strict=True)]
-    if any(isinstance(value, Tracer) for value in values):
+    is_traced = context.manual is not None and any(place is not None for place in placements)
+    if is_traced or any(isinstance(value, Tracer) for value in values):
         semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
                      ArrayCopySemantics.ALWAYS_COPY if may_alias is False else
                      ArrayCopySemantics.REUSE_INPUT)

@@ -12,7 +12,7 @@ from maxjax._base import caches, collection, config, spans
 from maxjax._base.config import status
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Params, Var, subjaxprs
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.primitive import OpSpec, Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Prepared
 from maxjax._transforms.simplify import expand, simplify
@@ -225,6 +225,14 @@ def call_of(primitive: Primitive, avals: tuple[ShapedArray, ...],
             [], invars, outvars, [JaxprEqn(primitive, invars, params, outvars)],
             owner.jaxpr.debug_info))
     return known
+
+
+@caches.memoized
+def single(spec: OpSpec) -> ClosedJaxpr:
+    """The jaxpr of one operation."""
+    invars, outvars = list(map(Var, spec.in_avals)), list(map(Var, spec.out_avals))
+    return ClosedJaxpr(Jaxpr([], invars, outvars, [
+        JaxprEqn(spec.primitive, invars, spec.params, outvars)], spec.primitive.name))
 
 
 # --- pending graphs as programs -------------------------------------------------------------------

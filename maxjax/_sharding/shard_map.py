@@ -387,12 +387,23 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[AxisName, 
     return split
 
 
+def _spmd_axes(trace: Trace | None) -> frozenset[AxisName]:
+    """The axes that the elements of the batches around lie along, by ``spmd_axis_name``: residuals
+    do not vary along those, and specs name them as soon as the batch is a dimension."""
+    found: set[AxisName] = set()
+    while trace is not None:
+        found.update(entry_axes(getattr(trace, "spmd_axis", None) or ()))
+        trace = getattr(trace, "parent", None)
+    return frozenset(found)
+
+
 def _linearize(trace: Trace, primals: Sequence[Value], tangents: Sequence[Value | None], *,
                jaxpr: ClosedJaxpr, in_specs: tuple[PartitionSpec, ...],
                out_specs: tuple[PartitionSpec, ...], **params: Any) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(tangent is not None for tangent in tangents)
     manual = params["newly_manual_axes"]
-    axes = tuple(name for name in params["mesh"].axis_names if name in manual)
+    mapped = _spmd_axes(trace)
+    axes = tuple(name for name in params["mesh"].axis_names if name in manual - mapped)
     with _inside(params):
         split = _split(jaxpr, nonzero, axes, params["check_vma"])
     results = shard_map_p.bind(
@@ -440,7 +451,7 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool,
 
 
 def _unmentioned(spec: PartitionSpec, params: Params) -> tuple[Any, ...]:
-    mentioned = frozenset(spec_axes(spec))
+    mentioned = _spmd_axes(context.trace).union(spec_axes(spec))
     return tuple(name for name in params["mesh"].axis_names
                  if name in params["newly_manual_axes"] and name not in mentioned)
 

@@ -138,6 +138,8 @@ class _Call:
         self.axis_names = axis_names
         self.check_vma = check_vma
         self.name = getattr(function, "__name__", str(function))
+        self.has_all_specs = in_specs is None or in_specs is INFER or not any(
+            spec is None for spec in pytree.flatten(in_specs, _is_spec)[0])
         self._known_inputs: dict[Any, _Inputs] = {}
         self._known_out_specs: dict[Any, tuple[PartitionSpec, ...]] = {}
 
@@ -150,7 +152,8 @@ class _Call:
                                  "enter into a mesh context")
             mesh = around
         elif around.manual_axes:      # within another shard_map
-            if (mesh.axis_names, tuple(mesh.axis_sizes)) != (around.axis_names, around.axis_sizes):
+            if (mesh.shape_tuple, tuple(mesh.axis_types)) != (
+                    around.shape_tuple, tuple(around.axis_types)):
                 raise ValueError(f"The context mesh {around} should match the mesh passed to "
                                  f"shard_map {mesh}")
             mesh = around
@@ -163,6 +166,7 @@ class _Call:
     def __call__(self, args: tuple[PyTree, ...]) -> Any:
         mesh_use.ever_set = True
         mesh, manual = self.surroundings()
+        args, whole = self._without_fixed(args)
         leaves, tree = pytree.flatten(args)
         values = operands_of(leaves)
         inputs = self._inputs(mesh, manual, args, tree, values)
@@ -173,7 +177,7 @@ class _Call:
 
         def body(*tracers: Array) -> list[Any]:
             nonlocal out_specs, out_tree
-            outputs = self.function(*pytree.unflatten(tree, tracers))
+            outputs = self.function(*whole(tree, tracers))
             leaves, out_tree = pytree.flatten(outputs)
             out_specs = self._output_specs(mesh, manual, outputs, out_tree)
             values = check_outputs(operands_of(leaves), location, "shard_map", outputs)
@@ -186,6 +190,29 @@ class _Call:
         with inside(mesh, manual, self.check_vma):
             last = trace.run(body, inputs.avals, values, inputs.specs)
         return pytree.unflatten(pytree.canonical(out_tree), last.apply(out_specs))
+
+    def _without_fixed(self, args: tuple[PyTree, ...]) -> tuple[
+            tuple[PyTree, ...], Callable[[PyTreeSpec, Sequence[Any]], Any]]:
+        """The arguments with None for each leaf whose spec is None, which may be any object and
+        which the body sees as it is; and what makes whole arguments of the others."""
+        if self.has_all_specs:
+            return args, pytree.unflatten
+        given = tuple(self.in_specs) if isinstance(self.in_specs, list) else self.in_specs
+        leaves, tree = pytree.flatten(args)
+        try:
+            specs = pytree.broadcast_prefix(given, args, _is_spec)
+        except ValueError:      # reported with the other specs
+            return args, pytree.unflatten
+
+        def whole(_: PyTreeSpec, values: Sequence[Any]) -> Any:
+            rest = iter(values)
+            return pytree.unflatten(tree, [
+                leaf if spec is None else next(rest)
+                for leaf, spec in zip(leaves, specs, strict=True)])
+
+        return pytree.unflatten(tree, [
+            None if spec is None else leaf
+            for leaf, spec in zip(leaves, specs, strict=True)]), whole
 
     # --- arguments --------------------------------------------------------------------------------
 
@@ -257,16 +284,19 @@ class _Call:
 
     def _check_in_ranks(self, args: tuple[PyTree, ...], values: Sequence[Array],
                         specs: Sequence[PartitionSpec]) -> None:
-        lines = []
+        lines, scalar = [], False
         for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
             rank = value.aval.ndim
             if len(spec) > rank:
+                scalar = scalar or rank == 0
                 paths = _spec_paths(self.in_specs, args, "in_specs")
                 argument, extra = self._argument(args, position)
                 lines.append(
                     f"{paths[position]} is {spec} which has length {len(spec)}, but the passed "
                     f"{argument}, {extra}has shape {value.aval.str_short()}, which has rank {rank} "
                     f"(and {rank} < {len(spec)})")
+        extra = ("\n\nFor scalar values (rank 0), consider using an in_specs entry of `P()`, where "
+                 "`P = jax.sharding.PartitionSpec`.") if scalar else ""
         if lines:
             raise ValueError(
                 f"shard_map applied to the function '{self.name}' was given an in_specs entry "
@@ -274,7 +304,7 @@ class _Call:
                 f"function:\n\n{_listed(lines)}\n\nEntries in in_specs must be of length no "
                 "greater than the number of axes in the corresponding input value.\n\nEither "
                 f"revise the spec to be shorter, or modify '{self.name}' so that its inputs have "
-                "sufficient rank.")
+                f"sufficient rank.{extra}")
 
     def _check_divisible(self, args: tuple[PyTree, ...], values: Sequence[Array],
                          specs: Sequence[PartitionSpec], mesh: AnyMesh) -> None:
@@ -437,15 +467,15 @@ def _check_unreduced(name: str, spec: PartitionSpec, mesh: AnyMesh, manual: froz
     for kind in ("unreduced", "reduced"):
         if not getattr(spec, kind):
             continue
-        if mesh.auto_axes:
-            raise ValueError(
-                f"{kind} in {name} {spec} can only be used when the mesh passed to shard_map "
-                f"contains axis names all of type `Explicit`. Got mesh {mesh}")
         if manual != frozenset(mesh.axis_names):
             raise NotImplementedError(
                 f"unreduced/reduced can only be passed to {name} when shard_map is in full manual "
                 f"mode. Got mesh axis names {mesh.axis_names}, manual_axes: {manual}, specs: "
                 f"{spec}.")
+        if mesh.auto_axes:
+            raise ValueError(
+                f"{kind} in {name} {spec} can only be used when the mesh passed to shard_map "
+                f"contains axis names all of type `Explicit`. Got mesh {mesh}")
 
 
 def _as_claimed(x: Array, spec: PartitionSpec) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.meshes import PartitionSpec, get_abstract_mesh, spec_axes
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
@@ -19,6 +20,7 @@ from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.typing import FlatFunction, FlatJvp, FlatVjp, Params, Value
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
+from maxjax._primitives.sharding import reshard_p
 from maxjax._primitives.varying import like_type
 
 
@@ -161,6 +163,13 @@ def jvp_flat(function: FlatFunction, primals: Sequence[Value],
     return [primal for primal, _ in pairs], [tangent for _, tangent in pairs]
 
 
+def _can_reshard(spec: PartitionSpec) -> bool:
+    """Whether a new value gets this spec: outside of programs only a mesh that is set is known."""
+    if not (any(spec_axes(spec)) or spec.unreduced or spec.reduced):
+        return False
+    return context.trace is not installed.runtime or not get_abstract_mesh().empty
+
+
 def instantiate(tangent: Array | np.ndarray | None, aval: ShapedArray) -> Any:
     """A tangent as an array: None becomes zeros, as weakly typed as the value."""
     if tangent is None:
@@ -169,6 +178,8 @@ def instantiate(tangent: Array | np.ndarray | None, aval: ShapedArray) -> Any:
             return np.zeros(aval.shape, dtypes.float0)
         if not aval.plain and aval.manual_axis_type != ManualAxisType():
             return like_type(instantiate(None, aval.off_mesh()), aval)
+        if aval.mesh_spec is not None and _can_reshard(aval.mesh_spec[1]):
+            return reshard_p.bind(instantiate(None, aval.off_mesh()), dst_sharding=aval.sharding)
         if aval.shape:
             return convert_element_type(
                 full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)

@@ -20,7 +20,7 @@ from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import ADD, Ref, read, write
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.builders import add_tangents
@@ -99,7 +99,7 @@ class LinearFunction:
         if got.shape == expected.shape and expected.dtype == dtypes.float0 and self.drops_integers:
             return None
         if (got.shape != expected.shape or got.dtype != expected.dtype
-                or got.manual_axis_type[1:] != expected.manual_axis_type[1:]):
+                or got.manual_axis_type != expected.manual_axis_type):
             raise ValueError(self.mismatch(got, expected, aval))
         return value
 
@@ -236,7 +236,22 @@ class Linearized(LinearFunction):
     def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:
         return ("linearized function called on tangent values inconsistent with the original "
                 f"primal values:\nGot tangent aval {got} for primal aval {aval} but expected "
-                f"{expected}.")
+                f"{expected}.{_cast_hint(got, expected)}")
+
+
+def _cast_hint(got: ShapedArray, expected: ShapedArray) -> str:
+    """What to do about a tangent that varies along other manual axes."""
+    if context.manual is None or got.vma == expected.vma:
+        return ""
+    hints = []
+    for missing, what in (
+            (got.vma - expected.vma, "primal value passed to `jax.linearize`"),
+            (expected.vma - got.vma, "tangent value passed to the callable `f_jvp` returned by "
+                                     "`jax.linearize`")):
+        if missing:
+            hints.append(f"  * applying `jax.lax.pcast(..., {context.manual.ordered(missing)}, "
+                         f"to='varying')` to the {what};")
+    return " \nThis might be fixed by:\n" + "\n".join(hints)
 
 
 for _kind in (VJP, Linearized):

@@ -324,6 +324,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     Raises:
       ValueError: there is no conversion from the values' state, ``to`` is unknown, or the call is
         outside ``shard_map``.
+      TypeError: ``axis_name`` is neither a name nor a tuple of them.
 
     >>> def f(x):
     ...     print(jax.typeof(x), jax.typeof(lax.pcast(x, "i", to="varying")))
@@ -335,6 +336,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     if to not in _STATES:
         raise ValueError("Got unexpected `to` value. Allowed `to` values are: "
                          f"{{{', '.join(map(repr, _STATES))}}}")
+    if isinstance(axis_name, (list, set, frozenset)):
+        raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
     axes = _axes(axis_name)
     if context.trace is installed.runtime:
         raise ValueError("pvary should be called under jax.shard_map.")

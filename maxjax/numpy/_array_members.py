@@ -58,15 +58,18 @@ def _addressable_shards(self: ArrayImpl) -> list[Shard]:
     shards = []
     sharding, host = self._placement, self.host()
     aval = self.aval.off_mesh().update(shape=sharding.shard_shape(self.shape))
-    holds = [True] * sharding.num_devices
+    numbers = [0] * sharding.num_devices
+    summands: Any = None
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        # The first summand of an unreduced array is the total.
-        holds = sharding.first_along(sharding.spec.unreduced)
-    for device, index, holding in zip(
-            sharding._devices(), sharding._indices(self.shape), holds, strict=True):
+        numbers = sharding.index_along(sharding.spec.unreduced)
+        summands = getattr(self, "_summands", None)
+        if summands is None:      # the first is the total, the others are zeros
+            summands = [host, *[np.zeros(host.shape, host.dtype)] * max(numbers)]
+    for device, index, number in zip(
+            sharding._devices(), sharding._indices(self.shape), numbers, strict=True):
         key = tuple((part.start, part.stop) for part in index)
         replica = copies[key] = copies.get(key, -1) + 1
-        part = ArrayImpl(aval, host[index] if holding else np.zeros(aval.shape, host.dtype))
+        part = ArrayImpl(aval, (host if summands is None else summands[number])[index])
         part._placement, part._committed = device, True
         shards.append(Shard(device, index, replica, part, sharding))
     return shards

@@ -130,7 +130,7 @@ def _around(x: Array) -> Array:
     mesh = meshes.around().concrete
     if mesh.empty or x.__class__ is not ArrayImpl or x._placement is not None:
         return x
-    return device_put(x, NamedSharding(mesh, PartitionSpec()))
+    return installed.runtime.put(x, NamedSharding(mesh, PartitionSpec()))
 
 
 def _array(value: Any, dtype: Any, copy: bool) -> Array:
@@ -380,6 +380,8 @@ def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
             element(fill_value, own) if fill_value.__class__ is int else cast(fill_value, own))
     if not fill.shape and not isinstance(fill, Array):
         return _broadcast_scalar(fill, shape)
+    if isinstance(fill, Array) and fill.aval.weak_type and not weak:
+        fill = convert_element_type(fill, own)
     _check_broadcast(fill.shape, shape)
     return broadcast_to(fill, shape)
 

@@ -28,6 +28,7 @@ from maxjax.numpy._promotion import (
     promote_args,
     promote_dtypes,
     promote_shapes,
+    type_of,
 )
 from maxjax.numpy._where import as_bool, where
 from maxjax.numpy._whole import whole
@@ -181,8 +182,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     x = as_array(x)
 
     def value(function: Any) -> Any:
-        result = function(x, *args, **kw) if callable(function) else function
-        return cast(result, x.dtype)
+        result = cast(function(x, *args, **kw) if callable(function) else function, x.dtype)
+        return convert_element_type(result, x.dtype) if type_of(result)[1] else result
 
     result = shapes.broadcast_to(as_array(value(functions[0])), x.shape)
     for condition, function in zip(conditions, functions[1:], strict=True):

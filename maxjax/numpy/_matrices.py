@@ -84,7 +84,8 @@ def diag(v: Any, k: int = 0) -> Array:
     low = k if k >= 0 else -k * size
     covered = length + (length - 1) * size
     padded = slicing.pad(x, 0, ((low, size * size - low - covered, size),))
-    return layout.reshape(padded, (size, size))
+    matrix = layout.reshape(padded, (size, size))
+    return convert_element_type(matrix, x.dtype, True) if x.aval.weak_type else matrix
 
 
 def diagflat(v: Any, k: int = 0) -> Array:

@@ -24,7 +24,7 @@ class Suite:
       package: the distribution's name.
       paths: files and folders with tests, in the source distribution.
       ignore: those among them that are left out.
-      by_file: each file has a process of its own, for tests that set up devices.
+      by_file: each file has a process of its own, for tests that set up devices or wider types.
       options: for pytest.
     """
 
@@ -51,18 +51,17 @@ SUITES = {suite.name: suite for suite in (
     Suite("einops", "einops", ("einops/tests",), environment={"EINOPS_TEST_BACKENDS": "numpy,jax"}),
     Suite("mctx", "mctx", ("mctx",)),
     Suite("haiku", "dm-haiku", ("haiku",)),
-    Suite("distrax", "distrax", ("distrax",)),
-    Suite("rlax", "rlax", ("rlax",)),
+    Suite("distrax", "distrax", ("distrax",), by_file=True),
+    Suite("rlax", "rlax", ("rlax",), by_file=True),
     Suite("flax-linen", "flax", ("tests",), ignore=("tests/nnx",), options=_WARNINGS),
     Suite("flax-nnx", "flax", ("tests/nnx",), options=_WARNINGS),
     Suite("numpyro", "numpyro", ("test",), ignore=("test/test_examples.py",)),
     Suite("jraph", "jraph", ("jraph",), ignore=("jraph/ogb_examples",)),
     Suite("blackjax", "blackjax", ("tests",)),
-    Suite("orbax", "orbax-checkpoint", ("orbax",)),
 )}
 
 # Libraries whose source distributions have no tests, or none but helpers for their own.
-WITHOUT_TESTS = ("jaxopt", "equinox", "diffrax", "lineax", "optimistix")
+WITHOUT_TESTS = ("jaxopt", "equinox", "diffrax", "lineax", "optimistix", "orbax-checkpoint")
 
 
 def source_of(suite: Suite) -> Path:

@@ -501,6 +501,7 @@ TABLE[f"{e}.Exported"] = check(
 )
 TABLE[f"{e}.symbolic_shape"] = check(
     "f('a, b')",
+    "type(f('a')[0]).__name__",
     "f('2*a, b+1')",
     "f('a, 3')",
     "f('a, ...', like=(2, 3, 4))",

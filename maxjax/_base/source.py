@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
-# The paths of code that is not the user's: maxjax, and libraries which say so.
-_internal_paths: tuple[str, ...] = (
+# The paths of maxjax's code.
+_own_paths: tuple[str, ...] = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
     "<tier 0 of ", "<a loop of tier 0>")      # generated code
+# The paths of code that is not the user's: maxjax, and libraries which say so.
+_internal_paths = _own_paths
 # A code object is asked about once: tracing looks at the stack for each equation.
 _is_internal: dict[CodeType, bool] = {}
 
@@ -24,6 +26,11 @@ def exclude(path: str) -> None:
     if path and path not in _internal_paths:
         _internal_paths = (*_internal_paths, path)
         _is_internal.clear()
+
+
+def is_own(code: CodeType) -> bool:
+    """Whether code belongs to maxjax."""
+    return code.co_filename.startswith(_own_paths)
 
 
 def is_internal(code: CodeType) -> bool:
@@ -95,6 +102,11 @@ class SourceLine:
             if start <= self.instruction < end and line is not None:
                 return line
         return self.code.co_firstlineno
+
+    @property
+    def name_stack(self) -> str:
+        """The scopes, as JAX prints them."""
+        return "/".join(self.scopes)
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from maxjax._base.config import traceback_filtering
 from maxjax._base.errors import UnfilteredStackTrace
-from maxjax._base.source import is_internal
+from maxjax._base.source import is_own
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,6 +30,8 @@ _CAUSE = ("The stack trace below excludes JAX-internal frames.\n"
 _LIBRARIES = frozenset({"contextlib", "functools", "ml_dtypes", "numpy", "opt_einsum", "optree",
                         "scipy"})
 _boundaries: set[CodeType] = set()
+# Files and folders of libraries that ask for their frames to be taken out, too; they may change it.
+excluded_paths: list[str] = []
 
 
 def is_boundary(function: F) -> F:
@@ -111,8 +113,10 @@ def of_user(whole: TracebackType | None) -> TracebackType | None:
 
 def _hidden(whole: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
     follows_hidden = False
+    excluded = tuple(excluded_paths)
     for frame, line in traceback.walk_tb(whole):
-        follows_hidden = is_internal(frame.f_code) or (
+        code = frame.f_code
+        follows_hidden = is_own(code) or code.co_filename.startswith(excluded) or (
             follows_hidden and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES)
         if follows_hidden:
             yield frame, line

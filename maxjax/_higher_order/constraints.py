@@ -210,7 +210,7 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> Any:
 
 
 def resharded(value: Value, sharding: Sharding) -> Any:
-    """One value, moved."""
+    """One value, moved; left where it is by a sharding over no mesh, as types without one have."""
     if sharding is None:
         return value
     if isinstance(sharding, PartitionSpec):
@@ -218,6 +218,8 @@ def resharded(value: Value, sharding: Sharding) -> Any:
     if not isinstance(sharding, NamedSharding):
         raise TypeError(f"reshard takes NamedShardings and PartitionSpecs, got {sharding!r}")
     mesh, spec = sharding.mesh, sharding.spec
+    if mesh.empty:
+        return value
     kinds = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
     for axis in spec_axes(spec):
         if axis not in mesh.explicit_axes:

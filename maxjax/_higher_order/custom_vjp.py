@@ -91,6 +91,7 @@ custom_lin_p = Primitive(
     eager=_refuse_forward_mode,
     host_reason="it is never run",
     transpose=_lin_transpose,
+    zero_is_cotangent=True,
     batch=_refuse_forward_mode,
     factors=call_factors,
     multiple_results=True,

@@ -1,4 +1,4 @@
-"""Frames that tracebacks may omit: maxjax's are complete, but libraries register theirs."""
+"""Frames that tracebacks omit: libraries name theirs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import types
 from collections.abc import Callable
 from typing import TypeVar
 
-from maxjax._base.source import exclude
+from maxjax._base.errors import UnfilteredStackTrace as UnfilteredStackTrace
+from maxjax._base.tracebacks import boundary
+from maxjax._base.tracebacks import excluded_paths as _exclude_paths
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
-_exclude_paths: list[str] = []
 
 
 def register_exclusion(path: str) -> None:
-    """Records a file whose frames are irrelevant to the user."""
+    """Has the frames of a file or folder taken out of tracebacks."""
     _exclude_paths.append(path)
-    exclude(path)
 
 
 def include_frame(f: types.FrameType) -> bool:
@@ -24,5 +24,5 @@ def include_frame(f: types.FrameType) -> bool:
 
 
 def api_boundary(fun: _Function, **options: object) -> _Function:
-    """Marks where the user's code ends; returns the function unchanged."""
-    return fun
+    """The function, out of which errors come with shortened tracebacks."""
+    return boundary(fun)

@@ -19,6 +19,9 @@ their signatures for type checkers):
     For higher-order primitives, which must be split into a known and a linear part.
 ``transpose(cotangent, *operands, **params)``
     One cotangent (None: zero) for each operand; operands to transpose are ``Linear`` marks.
+``zero_is_cotangent``
+    True where the transposition may make something of cotangents that are all zero: it is asked,
+    where another primitive's would be left out.
 ``batch(size, operands, axes, **params)``
     (result, its batch axis); an axis of None is not batched.
 ``axis_names(**params)``
@@ -182,6 +185,7 @@ class Primitive:
                  jvp: rules.Jvp | None = None,
                  linearize: rules.Linearize | None = None,
                  transpose: rules.Transpose | None = None,
+                 zero_is_cotangent: bool = False,
                  batch: rules.Batch | None = None,
                  axis_names: rules.AxisNames | None = None,
                  batch_named: rules.BatchNamed | None = None,
@@ -235,6 +239,7 @@ class Primitive:
         self.jvp = jvp
         self.linearize = linearize
         self.transpose = transpose
+        self.zero_is_cotangent = zero_is_cotangent
         self.batch = batch
         self.axis_names = axis_names
         self.batch_named = batch_named

@@ -276,7 +276,7 @@ def _notes(eqn: JaxprEqn, names: Names) -> list[str]:
     if source is None:
         return []
     return ([source.with_column()] if names.source_info else []) + (
-        [f"[{'/'.join(source.scopes)}]"] if names.name_stack else [])
+        [f"[{source.name_stack}]"] if names.name_stack else [])
 
 
 def _jaxpr(jaxpr: Jaxpr, names: Names) -> Document:

@@ -49,6 +49,16 @@ class Lowering:
         """The first ``count`` columns of the permutation that sorts each row, of integers."""
         return self.slice(self.sort_permutation(x), (0, 0), (self.shape(x)[0], count), None)
 
+    def read_window(self, x: Any, starts: Sequence[Any], shape: Sequence[int]) -> Any:
+        """The part of ``x`` of a shape that begins at ``starts``, or as near as it fits; None where
+        a gather is to be used."""
+        return None
+
+    def write_window(self, x: Any, update: Any, starts: Sequence[Any]) -> Any:
+        """``x`` with an update in the place that ``read_window`` reads; None where a scatter is to
+        be used."""
+        return None
+
     def convolve(self, x: Any, weights: Any, result: Sequence[int], window: Sequence[int],
                  strides: Sequence[int], low: Sequence[int], window_dilation: Sequence[int]
                  ) -> Any:

@@ -138,7 +138,8 @@ def _dynamic_slice_lowered(x: Array, *starts: Array, slice_sizes: Shape) -> Any:
 def _dynamic_slice_lower(ctx: Lowering, x: object, *starts: object, slice_sizes: Shape) -> Any:
     if not starts or ctx.in_avals[0].shape == slice_sizes:
         return x
-    return ctx.decompose(
+    window = ctx.read_window(x, starts, slice_sizes)
+    return window if window is not None else ctx.decompose(
         functools.partial(_dynamic_slice_lowered, slice_sizes=slice_sizes), x, *starts)
 
 
@@ -241,7 +242,9 @@ def _dynamic_update_slice_lowered(x: Array, update: Array, *starts: Array) -> An
 def _dynamic_update_slice_lower(ctx: Lowering, x: object, update: object, *starts: object) -> Any:
     if ctx.in_avals[0].shape == ctx.in_avals[1].shape:
         return update
-    return ctx.decompose(_dynamic_update_slice_lowered, x, update, *starts)
+    written = ctx.write_window(x, update, starts)
+    return written if written is not None else ctx.decompose(
+        _dynamic_update_slice_lowered, x, update, *starts)
 
 
 def _dynamic_update_slice_factors(in_avals: Sequence[ShapedArray],

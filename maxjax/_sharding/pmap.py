@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base import pytree
+from maxjax._base import config, pytree
 from maxjax._base.meshes import AxisName, Mesh, PartitionSpec, get_abstract_mesh
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
@@ -216,11 +217,13 @@ class _Mapped:
                 found.append(tuple(out_specs))
                 return pytree.unflatten(out_tree, results)
 
+            # A new object is traced anew: with `jax_disable_jit`, functions run at each call.
+            function = partial(self.function) if config.disable_jit.value else self.function
             operands = operands_of(values)
             avals = [shard_aval(x.aval, spec, mesh, False, manual)
                      for x, spec in zip(operands, specs, strict=True)]
             with inside(mesh, manual, False):
-                traced_body = traced(self.function, "shard_map", pytree.structure(tuple(avals)),
+                traced_body = traced(function, "shard_map", pytree.structure(tuple(avals)),
                                      avals, (self, key), body)
             if found:
                 traced_body.out_specs = found[-1]

@@ -19,6 +19,7 @@ from maxjax._ir.typing import Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import Linear
 from maxjax._primitives.sharding import freed, reshard_p
+from maxjax._transforms.jvp import instantiate
 
 # The cotangent of a primitive's one result, or those of all its results.
 Cotangents = Array | None | Sequence[Array | None]
@@ -28,32 +29,49 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Ar
                   ) -> list[Any]:
     """Cotangents of the inputs of a linear jaxpr (None where zero).
 
+    The rule of a custom_vjp is applied wherever another's cotangents arrive, zero or not: it may
+    return what does not depend on them. Only what is not used by any result gets none.
+
     Args:
       jaxpr: each equation depends on the inputs.
       consts: the values of its constants: operands that are known, as literals are.
     """
     known: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     accumulated: dict[Atom, Any] = {}
+    zero: set[Atom] = set()     # those at which nothing but zeros has arrived, and some has
     for var, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         if cotangent is not None:
             accumulated[var] = add_tangents(accumulated.get(var), cotangent)
     for eqn in reversed(jaxpr.eqns):
-        given: Any      # the cotangent of the result, or those of all results
-        if eqn.primitive.multiple_results:
-            given = [accumulated.pop(var, None) for var in eqn.outvars]
-            if all(cotangent is None for cotangent in given):
+        given = [accumulated.pop(var, None) for var in eqn.outvars]
+        asks = eqn.primitive.zero_is_cotangent
+        if all(cotangent is None for cotangent in given):
+            if zero.isdisjoint(eqn.outvars):
                 continue
-        elif (given := accumulated.pop(eqn.outvars[0], None)) is None:
-            continue
+            if not asks:
+                zero.update(atom for atom in eqn.invars
+                            if atom not in known and not isinstance(atom, Literal))
+                continue
+        elif zero and not asks:     # jaxprs inside would take None for a result that is not used
+            given = [instantiate(None, var.aval.cotangent()) if cotangent is None and var in zero
+                     else cotangent for cotangent, var in zip(given, eqn.outvars, strict=True)]
         operands = [
             known[atom] if atom in known
             else literal_operand(atom) if isinstance(atom, Literal) else Linear(atom.aval)
             for atom in eqn.invars]
-        for atom, operand, cotangent in zip(
-                eqn.invars, operands, _transpose(eqn, given, operands), strict=True):
-            if cotangent is not None and type(operand) is Linear:
+        transposed = _transpose(
+            eqn, given if eqn.primitive.multiple_results else given[0], operands)
+        for atom, operand, cotangent in zip(eqn.invars, operands, transposed, strict=True):
+            if type(operand) is not Linear:
+                continue
+            if cotangent is not None:
                 accumulated[atom] = add_tangents(accumulated.get(atom), cotangent)
-    return [accumulated.get(var) for var in jaxpr.invars]
+            elif asks:
+                zero.add(atom)
+    # A caller takes None for what no result uses.
+    return [accumulated[var] if var in accumulated
+            else instantiate(None, var.aval.cotangent()) if var in zero else None
+            for var in jaxpr.invars]
 
 
 def _transpose(eqn: JaxprEqn, cotangent: Cotangents, operands: list[Value | Linear]

@@ -220,7 +220,8 @@ def _backward(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, residuals
     for i in range(count - 1, 0, -1):
         slope = func(at(ys, i), ts[i], *args)
         parts = tree_util.tree_map(lambda a, b: jnp.sum(a * b), slope, at(cotangent, i))
-        by_time = sum(tree_util.tree_leaves(parts))
+        # Times are real, and so is what they move, though the parts of the sum may be complex.
+        by_time = jnp.real(sum(tree_util.tree_leaves(parts)))
         t_bar = t_bar - by_time
         state = (at(ys, i), adjoint, t_bar, args_bar)
         times = jnp.stack([-ts[i], -ts[i - 1]])

@@ -49,12 +49,19 @@ def dtype(x: Any) -> Any:
         return x.aval.dtype
     if x is None:
         raise ValueError("Invalid argument to dtype: None.")
+    if names_its_dtype(x):
+        return dtypes.canonical(x.dtype)
     if isinstance(x, (type, str, np.dtype)):
         return dtype_argument(x, "dtype")
     aval = None if isinstance(x, (list, tuple)) else leaf_aval(x)
     if aval is None:
         raise TypeError(f"Cannot determine dtype of {x}")
     return aval.dtype
+
+
+def names_its_dtype(x: Any) -> bool:
+    """Whether it is one of jax.numpy's scalar types: of 64 bits they stand for 32, unasked."""
+    return isinstance(x, type) and isinstance(getattr(x, "dtype", None), np.dtype)
 
 
 def dtype_argument(new_dtype: Any, name: str) -> Any:

@@ -284,6 +284,8 @@ def canonical_axes(axis: Any, rank: int) -> tuple[int, ...]:
     """``axis`` (None: all, an integer, or several) as a sorted tuple counted from the front."""
     if axis is None:
         return tuple(range(rank))
+    if isinstance(axis, (np.ndarray, Array)) and axis.ndim and not isinstance(axis, Tracer):
+        axis = [operator.index(entry) for entry in axis]
     if isinstance(axis, (tuple, list, range)):
         axes = tuple([canonical_axis(a, rank) for a in axis])
         if len(set(axes)) != len(axes):

@@ -206,6 +206,8 @@ def result_type(*args: Any) -> np.dtype:
             operands.append((dtypes.canonical(dtypes.float64), False))
         elif isinstance(arg, type) and arg in PYTHON_SCALARS:
             operands.append(dtypes.python_scalar(arg))
+        elif isinstance(arg, _ScalarType):      # of 64 bits that are off, without a warning
+            operands.append((dtypes.canonical(arg.dtype), False))
         elif isinstance(arg, (type, str, np.dtype, dtypes.KeyDType)):
             operands.append((canonical_dtype(arg, "dtype"), False))
         elif isinstance(arg, (Array, np.ndarray, np.generic, int, float, complex)):

@@ -252,7 +252,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
 
 def _sequence(value: Any) -> Sequence[Any]:
     entries = value if isinstance(value, (tuple, list, range)) or (
-        isinstance(value, np.ndarray) and value.ndim) else (value,)
+        isinstance(value, (np.ndarray, Array)) and value.ndim
+        and not isinstance(value, Tracer)) else (value,)
     return [concrete(entry, "expected a static index or sequence of indices.")
             if isinstance(entry, Tracer) else entry for entry in entries]
 

@@ -111,6 +111,7 @@ from jax.extend import source_info_util
 from jax.interpreters import ad
 
 traceback_util.register_exclusion(__file__)
+source_info_util.register_exclusion(__file__)
 ad.primitive_transposes[stop_gradient_p] = lambda cotangent, x: (cotangent,)
 class Node: pass
 assert dict in _registry and tuple in _registry and Node not in _registry
@@ -219,6 +220,7 @@ import jax, jax.interpreters.xla
 from jax.extend.core.primitives import call_p, closed_call_p, jit_p
 from jax._src.flatten_util import ravel_pytree
 from jax._src.util import safe_map, safe_zip
+from jax._src.tree_util import prefix_errors
 from jax._src.core import trace_state_clean
 from jax._src.lax import lax
 from jax._src import api, config, xla_bridge
@@ -228,6 +230,9 @@ len(jax.devices())
 print(xla_bridge.backends_are_initialized(), list(xla_bridge._backends))
 print(len({call_p, closed_call_p, jit_p}), ravel_pytree([jax.numpy.ones(2)])[0])
 print(safe_map(lambda x, y: x + y, [1, 2], [3, 4]), safe_zip([1], [2]))
+for error in prefix_errors([(1, 2), (3,)], [1, 2]):
+    print(error("in_axes"))
+print(prefix_errors((1, 2), (3, (4, 5))))
 print(trace_state_clean(), jax.jit(lambda x: x + trace_state_clean())(1.))
 print(jax._src.distributed.global_state.process_id, jax._src.distributed.global_state.client)
 print(len(jax._src.tree_util.flatten_one_level([1, 2])[0]), xla_bridge.backends_are_initialized())
@@ -308,3 +313,53 @@ def test_types_of_tangents(dtype):
     """Distrax's derivative of `mul_exp` asks for them."""
     agree(lambda j: [str(getattr(j.core.ShapedArray((2,), dtype), name)()) for name in (
         "at_least_vspace", "to_tangent_aval")])
+
+
+RAISING_LIBRARY = """
+from jax._src import traceback_util
+import jax
+
+traceback_util.register_exclusion(__file__)
+
+def inner(function, x):
+    return jax.jit(function)(x)
+
+@traceback_util.api_boundary
+def apply(function, x):
+    return inner(function, x)
+"""
+RAISING_SCRIPT = """
+import traceback
+
+import jax
+import library
+from jax._src import traceback_util
+
+def fail(x):
+    raise ValueError("here")
+
+def names(mode):
+    jax.config.update("jax_traceback_filtering", mode)
+    try:
+        library.apply(fail, 1.)
+    except ValueError as error:
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)
+                  if "__tracebackhide__" not in frame.f_locals]
+        print(mode, [frame.f_code.co_name for frame in frames],
+              isinstance(error.__cause__, traceback_util.UnfilteredStackTrace))
+
+names("tracebackhide")
+names("remove_frames")
+traceback_util._exclude_paths.remove(library.__file__)
+names("quiet_remove_frames")
+"""
+
+
+def test_tracebacks_without_a_librarys_frames(tmp_path):
+    (tmp_path / "library.py").write_text(RAISING_LIBRARY)
+    (tmp_path / "script.py").write_text(RAISING_SCRIPT)
+    printed = [subprocess.run(
+        [sys.executable, *runner, "script.py"], cwd=tmp_path, capture_output=True, text=True,
+        env=dict(os.environ, PYTHONPATH=os.getcwd()), timeout=120).stdout
+        for runner in ([], ["-m", "maxjax"])]
+    assert printed[0] == printed[1] != ""

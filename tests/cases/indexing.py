@@ -185,6 +185,19 @@ CASES = [
     Case("dynamic_update_index_in_dim",
          lambda j, x, u, i: j.lax.dynamic_update_index_in_dim(x, u, i, 1),
          (M, numbers(4), np.int32(1))),
+    *(Case(f"window {x.dtype} at {start}", lambda j, x, i, k: (
+        j.lax.dynamic_slice(x, (i, k, i), (x.shape[0] - 2, x.shape[1] - 3, 2)),
+        j.lax.dynamic_update_slice(
+            x, j.lax.rev(x[3:, 2:, 1:], (0, 2)), (i, k, i))), (x, *start))
+      for start in ((np.int32(1), np.int32(1)), (np.int8(-7), np.int8(90)))
+      for x in (numbers(30, 21, 3), numbers(30, 21, 3) > 0, *(
+          numbers(30, 21, 3, dtype=name) for name in ("int8", ml_dtypes.bfloat16)))),
+    Case("windows in a loop", lambda j, x: j.lax.fori_loop(0, 5, lambda i, x: (
+        x.at[1:-1, 1:-1].set(x[1:-1, 1:-1] + x[2:, 1:-1] - 0.5 * x[:-2, 2:])), x),
+        (numbers(40, 50),), linear=True),
+    Case("windows written where they are read", lambda j, x: j.lax.fori_loop(
+        0, 5, lambda i, x: j.lax.dynamic_update_slice(x, x[:30, 1:40], (i, i)), x),
+        (numbers(40, 50),), linear=True),
     Case("index_in_dim", lambda j, x: j.lax.index_in_dim(x, -1, 1), (M,), linear=True),
     Case("slice_in_dim", lambda j, x: j.lax.slice_in_dim(x, 0, -1, 2), (M,), linear=True),
     # gather and scatter in full

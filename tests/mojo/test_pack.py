@@ -7,6 +7,7 @@ in a process of its own, on buffers that end at an inaccessible page.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -494,6 +495,33 @@ def test_scatter_rows(kind: str, dtype: str) -> None:
             call("indexing", f"scatter_rows_{kind}_{dtype}", [out, rows, updates, out],
                  n_rows, width, count, threads)
             assert_same(out, expected)
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_windows(bits: int) -> None:
+    for sizes, window in (
+            ((1,), (1,)), ((9, 70), (4, 33)), ((9, 70), (9, 1)), ((5, 6, 7), (3, 6, 2)),
+            ((300, 200), (298, 198)), ((4, 0), (2, 0))):
+        x, update = values(f"uint{bits}", *sizes), values(f"uint{bits}", *window, seed=1)
+        strides, within = ([math.prod(shape[d + 1:]) for d in range(len(shape))]
+                           for shape in (sizes, window))
+        for begin in (-5, 0, 1, 900):
+            starts = guarded(np.full(len(sizes), begin, np.int64))
+            part = tuple(slice(first, first + size) for first, size in (
+                (max(0, min(begin, whole - size)), size) for whole, size in zip(sizes, window)))
+            expected = x.copy()
+            expected[part] = update
+            for threads in THREADS:
+                integers = (len(sizes), *window, *strides, *within, *sizes, x.size, 1, threads)
+                out = empty(x.dtype, *window)
+                call("movement", f"read_window_{bits}", [x, starts, out], *integers)
+                assert_same(out, x[part])
+                out = empty(x.dtype, *sizes)
+                call("movement", f"write_window_{bits}", [x, starts, update, out], *integers)
+                assert_same(out, expected)
+                out[...] = x  # in place
+                call("movement", f"write_window_{bits}", [out, starts, update, out], *integers)
+                assert_same(out, expected)
 
 
 @pytest.mark.skipif(GUARDED, reason="this is the process that the test starts")

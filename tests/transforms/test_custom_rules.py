@@ -584,3 +584,74 @@ def test_printing_is_that_of_jax():
                  vjp_of, lambda j: j.grad(vjp_of(j)),
                  lambda j: lambda x: j.jvp(vjp_of(j), (x,), (1.0,))):
         assert str(maxjax.make_jaxpr(make(maxjax))(0.5)) == str(jax.make_jaxpr(make(jax))(0.5))
+
+
+# --- rules whose cotangents do not depend on those they get ---------------------------------------
+# ``adds`` gives 7, whatever it gets; ``drops`` says that its second operand's cotangent is zero.
+
+def adds_of(j):
+    return vjp_of(j, lambda res, cotangent: (j.numpy.full(cotangent.shape, 7, "float32"),),
+                  lambda x: (3 * x, None), lambda x: 3 * x)
+
+
+def drops_of(j):
+    return vjp_of(j, lambda res, cotangent: (cotangent, None), lambda x, y: (1 * x, None),
+                  lambda x, y: 1 * x)
+
+
+ZERO_COTANGENTS = {
+    "zero": lambda j, adds, drops, x: drops(x, adds(x)),
+    "through operations": lambda j, adds, drops, x: drops(x, (adds(x) + 1) * j.numpy.sin(adds(x))),
+    "twice": lambda j, adds, drops, x: drops(x, drops(adds(x), adds(x))),
+    "inside jit": lambda j, adds, drops, x: j.jit(lambda x: drops(x, adds(x)))(x),
+    "into jit": lambda j, adds, drops, x: j.jit(lambda a, x: drops(x, a))(adds(x), x),
+    "from jit": lambda j, adds, drops, x: drops(*j.jit(lambda x: (2 * x, adds(x)))(x)),
+    "from jit, nothing else": lambda j, adds, drops, x: drops(x, j.jit(adds)(x)),
+    "through jit": lambda j, adds, drops, x: drops(x, j.jit(lambda a: 2 * a)(adds(x))),
+    "not used": lambda j, adds, drops, x: j.jit(lambda x: (2 * x, adds(x)))(x)[0],
+    "not used by jit": lambda j, adds, drops, x: j.jit(lambda a, x: 2 * x)(adds(x), x),
+    "checkpoint": lambda j, adds, drops, x: j.checkpoint(lambda a, x: drops(x, a))(adds(x), x),
+    "cond": lambda j, adds, drops, x: j.lax.cond(
+        x > 0, lambda a, x: drops(x, a), lambda a, x: drops(2 * x, a), adds(x), x),
+    "cond, not used": lambda j, adds, drops, x: j.lax.cond(
+        x > 0, lambda a, x: x, lambda a, x: 2 * x, adds(x), x),
+    "scan": lambda j, adds, drops, x: j.lax.scan(
+        lambda c, _: (drops(c, adds(x)), None), x, None, length=2)[0],
+    "scan, carried": lambda j, adds, drops, x: j.lax.scan(
+        lambda c, _: (drops(c, adds(c)), None), x, None, length=2)[0],
+    "scan, of elements": lambda j, adds, drops, x: j.lax.scan(
+        lambda c, y: (drops(c, y), None), x, adds(j.numpy.stack([x, x])))[0],
+    "vmap": lambda j, adds, drops, x: j.vmap(lambda x: drops(x, adds(x)))(x[None]).sum(),
+    "stopped": lambda j, adds, drops, x: drops(x, j.lax.stop_gradient(adds(x))),
+    "no direction": lambda j, adds, drops, x: drops(x, j.numpy.round(adds(x))),
+    "integers": lambda j, adds, drops, x: drops(x, adds(x).astype(int)),
+}
+
+
+@pytest.mark.parametrize("name", ZERO_COTANGENTS)
+def test_zero_cotangents_reach_rules(name):
+    def run(j):
+        adds, drops = adds_of(j), drops_of(j)
+
+        def function(x):
+            return ZERO_COTANGENTS[name](j, adds, drops, x)
+
+        x = j.numpy.float32(2)
+        return j.grad(function)(x), j.jit(j.grad(function))(x), j.grad(j.jit(function))(x)
+
+    agree(run)
+
+
+def test_zero_cotangents_that_rules_ask_for():
+    def run(j):
+        got = []
+
+        def bwd(res, cotangent):
+            got.append(type(cotangent).__name__)
+            return cotangent,
+
+        rule = vjp_of(j, bwd, lambda x: (x.value, None), symbolic_zeros=True)
+        j.grad(lambda x: drops_of(j)(x, rule(x)))(2.0)
+        return got
+
+    assert run(maxjax) == run(jax) == ["SymbolicZero"]

@@ -31,6 +31,7 @@ from maxjax._max.mojo.nodes import (
     Node,
     Result,
     base_of,
+    is_update,
 )
 from maxjax._max.mojo.plan import Part, Plan, Step, Tape
 from maxjax._max.mojo.reuse import reads
@@ -207,7 +208,7 @@ def _overwrites(part: Part, unit: Any, node: Node, before: Node) -> bool:
         accesses = {x.access for x in kernel.operands if x.node in (before, node)}
         return kernel.kind == "map" and len(accesses) == 1
     if isinstance(unit, Call):
-        return unit.function.startswith("scatter_rows_") and base_of(unit.inputs[0]) is before
+        return is_update(unit) and base_of(unit.inputs[0]) is before
     assert isinstance(unit, Loop) and isinstance(node, Result)
     if unit.flow.is_loop:
         return base_of(unit.inputs[unit.flow.carries[node.number]]) is before

@@ -37,6 +37,7 @@ from maxjax._max.mojo.nodes import (
     is_copy,
     is_row_major,
     reshape_access,
+    row_major,
     strided,
 )
 
@@ -57,6 +58,9 @@ _LEAST_GATHERED = 4096
 _MOST_LINE_BYTES = 1 << 17
 _LEAST_WINDOW_BYTES = 1 << 18
 _MOST_WEIGHT_BYTES = 1 << 20
+# Elements of a window, and its lines: smaller ones are rows of a gather or a scatter, which loops
+# over few elements can do themselves.
+_LEAST_WINDOW, _LEAST_LINES = 1024, 17
 THREADS = -1 << 62      # a placeholder in a call's integers for the number of threads
 
 
@@ -507,6 +511,27 @@ class MojoContext(Lowering):
                          [((x.shape[0], *result, outputs), x.dtype)])[0]
 
     # --- indexing ---
+    def read_window(self, x: Node, starts: Sequence[Node], shape: Sequence[int]) -> Node | None:
+        if not _is_window(x.shape, shape, starts):
+            return None
+        return self.call(f"read_window_{8 * x.dtype.itemsize}", [x, self._positions(starts)],
+                         _window_integers(x.shape, shape), [(shape, x.dtype)])[0]
+
+    def write_window(self, x: Node, update: Node, starts: Sequence[Node]) -> Node | None:
+        if not _is_window(x.shape, update.shape, starts):
+            return None
+        return self.call(f"write_window_{8 * x.dtype.itemsize}",
+                         [x, self._positions(starts), update],
+                         _window_integers(x.shape, update.shape), [(x.shape, x.dtype)])[0]
+
+    def _positions(self, starts: Sequence[Node]) -> Node:
+        """A vector of int64."""
+        known = [start.value for start in starts if isinstance(start, Constant)]
+        if len(known) == len(starts):
+            return self.constant(np.array(known, np.int64))
+        return self.concatenate([self.reshape(self.convert(start, np.int64), (1,))
+                                 for start in starts], 0)
+
     def gather_rows(self, x: Node, indices: Any, axis: int) -> Node:
         """Slices of ``x`` along ``axis`` at indices (or a NumPy array of them) that are in bounds.
         """
@@ -578,6 +603,21 @@ def _is_stack_of_dots(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether products of matrices are many dots of short vectors."""
     return (len(a) > 2 and a[-2] == 1 and b[-1] == 1 and a[-1] <= _MOST_TERMS
             and math.prod(a[:-2]) >= _LEAST_DOTS)
+
+
+def _is_window(whole: Sequence[int], part: Sequence[int], starts: Sequence[Node]) -> bool:
+    """Whether a part is copied as a window: as rows, it would be many short ones."""
+    axes = [axis for axis, (size, bound) in enumerate(zip(part, whole, strict=True))
+            if size != bound]
+    lines = math.prod(part[:max(axes, default=0)])
+    return (math.prod(part) >= _LEAST_WINDOW and lines >= _LEAST_LINES
+            and all(start.dtype.kind == "i" or start.dtype.itemsize < 8 for start in starts))
+
+
+def _window_integers(whole: Sequence[int], part: Sequence[int]) -> tuple[int, ...]:
+    """As ``pack/movement.mojo`` has them."""
+    return (len(part), *part, *row_major(whole), *row_major(part), *whole, math.prod(whole), 1,
+            THREADS)
 
 
 def sizes(shape: Sequence[int]) -> tuple[int, ...]:

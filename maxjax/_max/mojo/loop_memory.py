@@ -30,6 +30,7 @@ from maxjax._max.mojo.nodes import (
     View,
     is_copy,
     is_row_major,
+    is_update,
     map_access,
     row_major,
 )
@@ -149,7 +150,7 @@ def unchanged(node: Node) -> Node | None:
 def _overwritten(node: Node) -> Iterable[Node]:
     """The operands that a unit may leave other elements in."""
     if isinstance(node, Call):
-        return node.inputs[:1] if node.function.startswith("scatter_rows_") else ()
+        return node.inputs[:1] if is_update(node) else ()
     if not isinstance(node, Loop):
         return ()
     if node.flow.is_loop:

@@ -337,6 +337,12 @@ def is_copy(node: Node) -> bool:
     return isinstance(node, Call) and node.strided and node.function.startswith("copy_")
 
 
+def is_update(node: Node) -> bool:
+    """Whether a call has its first operand as its result but for some elements, which it may write
+    in place."""
+    return isinstance(node, Call) and node.function.startswith(("scatter_rows_", "write_window_"))
+
+
 @functools.lru_cache(maxsize=4096)
 def reshape_access(access: Access, old: tuple[int, ...], new: tuple[int, ...]) -> Access | None:
     """The same memory in another shape, if strides can express it."""

@@ -28,6 +28,7 @@ from maxjax._max.mojo.nodes import (
     Node,
     Result,
     base_of,
+    is_update,
     strided,
 )
 from maxjax._primitives.dynamic_slice import dynamic_update_slice_p
@@ -159,7 +160,7 @@ def updated_operand(node: Node) -> Node | None:
         return None
     unit = node.inputs[0]
     if isinstance(unit, Call):
-        return whole(unit.inputs[0]) if unit.function.startswith("scatter_rows_") else None
+        return whole(unit.inputs[0]) if is_update(unit) else None
     assert isinstance(unit, Loop)
     flow = unit.flow
     if not flow.is_loop or node.number >= len(flow.carries):

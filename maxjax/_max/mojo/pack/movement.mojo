@@ -3,6 +3,9 @@
 `copy_<bits>`: x, out | rank, sizes, strides of x, strides of out, threads
 `fill_<bits>`: one element, out | rank, sizes, strides of out, threads
 `transpose_<bits>`: x, out | outer, rows, columns, inner, threads
+`read_window_<bits>`: x, starts (int64), out | rank, sizes of the window, strides of x, strides of
+the window, sizes of x, elements of x, 1, threads
+`write_window_<bits>`: x, starts (int64), window, out, which may be x | the same
 """
 from kernels.arrangement import STRIP, transpose_matrix, transpose_middle
 from kernels.calling import Args, Slots, integer, operand
@@ -236,6 +239,54 @@ def fill[dtype: DType](slots: Slots, args: Args):
     _ = zeros^
 
 
+def window_begin(starts: Array[DType.int64], args: Args) -> Int:
+    """The first element of a window in x, as near to `starts` as the whole window fits."""
+    var rank = integer(args, 0)
+    var sizes = args.unsafe_offset(1)
+    var x_strides = sizes.unsafe_offset(rank)
+    var x_sizes = x_strides.unsafe_offset(2 * rank)
+    var begin = 0
+    for d in range(rank):
+        var last = integer(x_sizes, d) - integer(sizes, d)
+        var start = max(0, min(last, Int(starts.unsafe_load[width=1](d))))
+        begin += start * integer(x_strides, d)
+    return begin
+
+
+def read_window[dtype: DType](slots: Slots, args: Args):
+    var integers = args.unsafe_offset(6)
+    var rank = integer(integers, 0)
+    var sizes = integers.unsafe_offset(1)
+    var x_strides = sizes.unsafe_offset(rank)
+    var begin = window_begin(operand[DType.int64](slots, args, 1), integers)
+    copy_strided[dtype](
+        operand[dtype](slots, args, 0).unsafe_offset(begin),
+        operand[dtype](slots, args, 2),
+        Space(sizes, x_strides, x_strides.unsafe_offset(rank), rank),
+        integer(integers, 4 * rank + 3),
+    )
+
+
+def write_window[dtype: DType](slots: Slots, args: Args):
+    var integers = args.unsafe_offset(8)
+    var rank = integer(integers, 0)
+    var sizes = integers.unsafe_offset(1)
+    var x_strides = sizes.unsafe_offset(rank)
+    var whole = integers.unsafe_offset(4 * rank + 1)  # elements of x, and 1
+    var threads = integer(integers, 4 * rank + 3)
+    var begin = window_begin(operand[DType.int64](slots, args, 1), integers)
+    var x, result = operand[dtype](slots, args, 0), operand[dtype](slots, args, 3)
+    if result != x:
+        var one = whole.unsafe_offset(1)
+        copy_strided[dtype](x, result, Space(whole, one, one, 1), threads)
+    copy_strided[dtype](
+        operand[dtype](slots, args, 2),
+        result.unsafe_offset(begin),
+        Space(sizes, x_strides.unsafe_offset(rank), x_strides, rank),
+        threads,
+    )
+
+
 def transpose[dtype: DType](slots: Slots, args: Args):
     transpose_middle[dtype](
         operand[dtype](slots, args, 0),
@@ -306,3 +357,43 @@ def transpose_32(slots: Slots, args: Args) abi("C"):
 @export
 def transpose_64(slots: Slots, args: Args) abi("C"):
     transpose[DType.uint64](slots, args)
+
+
+@export
+def read_window_8(slots: Slots, args: Args) abi("C"):
+    read_window[DType.uint8](slots, args)
+
+
+@export
+def read_window_16(slots: Slots, args: Args) abi("C"):
+    read_window[DType.uint16](slots, args)
+
+
+@export
+def read_window_32(slots: Slots, args: Args) abi("C"):
+    read_window[DType.uint32](slots, args)
+
+
+@export
+def read_window_64(slots: Slots, args: Args) abi("C"):
+    read_window[DType.uint64](slots, args)
+
+
+@export
+def write_window_8(slots: Slots, args: Args) abi("C"):
+    write_window[DType.uint8](slots, args)
+
+
+@export
+def write_window_16(slots: Slots, args: Args) abi("C"):
+    write_window[DType.uint16](slots, args)
+
+
+@export
+def write_window_32(slots: Slots, args: Args) abi("C"):
+    write_window[DType.uint32](slots, args)
+
+
+@export
+def write_window_64(slots: Slots, args: Args) abi("C"):
+    write_window[DType.uint64](slots, args)

@@ -120,6 +120,10 @@ class CustomPrimitive(Primitive):
         return NotImplementedError(
             f"Evaluation rule for '{self.name}' not implemented{hint}")
 
+    def without_rule(self) -> Exception:
+        return NotImplementedError(
+            f"MLIR translation rule for primitive '{self.name}' not found for platform cpu")
+
     def abstract_eval(self, *avals: ShapedArray, **params: object) -> Any:
         """The types of the results, and effects: none."""
         return self._abstract(*avals, **params), frozenset()
@@ -128,6 +132,9 @@ class CustomPrimitive(Primitive):
         if self._abstract_eval is None:
             raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented")
         result = self._abstract_eval(*avals, **params)
+        if isinstance(result, (tuple, list)) != self.multiple_results:
+            raise ValueError(f"{self.name}.abstract_eval() method should return a tuple or a list "
+                             f"iff {self.name}.multiple_results.")
         return tuple(result) if self.multiple_results else result
 
     # --- application ---

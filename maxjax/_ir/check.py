@@ -11,6 +11,7 @@ from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
 from maxjax._ir.control_flow import Structure, structure_of
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from maxjax._ir.primitive import abstract_results
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 
@@ -121,15 +122,17 @@ def _bodies(flow: Structure, avals: Sequence[ShapedArray]) -> list[tuple[Any, ..
 def _check_types(eqn: JaxprEqn, where: object) -> None:
     primitive = eqn.primitive
     try:
-        expected: Any = primitive.abstract(*[atom.aval for atom in eqn.invars], **eqn.params)
+        expected = abstract_results(
+            primitive, tuple([atom.aval for atom in eqn.invars]), eqn.params)
     except Exception as error:
         raise InternalError(
             f"{where} is refused by the rule of {primitive.name}: {error}") from error
-    expected = tuple(expected) if primitive.multiple_results else (expected,)
     found = tuple(var.aval for var in eqn.outvars)
     if len(expected) != len(found):
         raise InternalError(f"{where} has {len(found)} results instead of {len(expected)}")
     for aval, want in zip(found, expected, strict=True):
+        if not eqn.invars:      # it varies along the manual axes around the jaxpr
+            want = want.update(vma=aval.vma)
         if aval is not want:
             raise InternalError(f"{where} has a result of type {aval} where the rule says {want}")
 

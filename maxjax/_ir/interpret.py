@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.liveness import last_uses
 from maxjax._ir.primitive import op_spec
@@ -112,7 +111,7 @@ def runner(eqn: JaxprEqn) -> Callable[..., Any]:
     avals: tuple[ShapedArray, ...] = tuple([atom.aval for atom in eqn.invars])
     run = op_spec(eqn.primitive, avals, eqn.params).run
     if run is None:
-        raise InternalError(f"{eqn.primitive.name} has no NumPy rule")
+        raise eqn.primitive.without_rule()
     return run
 
 

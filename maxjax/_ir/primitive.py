@@ -310,6 +310,10 @@ class Primitive:
     def __repr__(self) -> str:
         return self.name
 
+    def without_rule(self) -> Exception:
+        """What is wrong where a program would run it, and it has no NumPy rule."""
+        return InternalError(f"{self.name} has no NumPy rule")
+
 
 class OpSpec:
     """A primitive at given operand types and parameters: everything that is computed only once."""

@@ -209,6 +209,12 @@ def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> Shap
     return like(pivots, (*pivots.shape[:-1], permutation_size))
 
 
+def _permutation_lower(ctx: Lowering, pivots: Any, *, permutation_size: int) -> Any:
+    aval, = ctx.out_avals
+    return ctx.permutation_of_exchanges(pivots, permutation_size) if aval.size \
+        else ctx.full(aval.shape, 0, aval.dtype)
+
+
 lu_pivots_to_permutation_p = linalg_primitive(
     "lu_pivots_to_permutation", rank=1, accepts=accepted("int32"),
     abstract=_permutation_abstract,
@@ -216,6 +222,7 @@ lu_pivots_to_permutation_p = linalg_primitive(
         lambda x: (permutation_of(x, permutation_size),),
         [_permutation_abstract(ShapedArray(pivots.shape, pivots.dtype),
                                permutation_size=permutation_size)], pivots, ranks=(1,))[0],
+    lower=_permutation_lower,
     host_reason="a loop over exchanges, each of which changes what the next one finds",
     jvp=lambda primals, tangents, **params: (
         lu_pivots_to_permutation_p.bind(*primals, **params), None),

@@ -14,8 +14,9 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.pytree import PyTree
-from maxjax._higher_order.callback import outside_programs
+from maxjax._higher_order.callback import arrays_of, outside_programs
 from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, forget_specs, registry
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
@@ -86,7 +87,7 @@ class CustomPrimitive(Primitive):
 
     # --- rules ---
     def def_impl(self, impl: Function) -> Function:
-        """``impl(*arrays, **params)``: the NumPy rule, of NumPy arrays."""
+        """``impl(*arrays, **params)``: its value, of arrays; NumPy may compute it."""
         self._impl = impl
         forget_specs()
         return impl
@@ -101,12 +102,13 @@ class CustomPrimitive(Primitive):
         """``function(*arrays, **params)``: the same in other maxjax operations, which is
         compiled, and also runs where there is no NumPy rule."""
         self._composition = function
+        self.composed = self._as_jaxpr
         self.lower = lambda ctx, *xs, **params: ctx.decompose(
             lambda *arrays: function(*arrays, **params), *xs)
         forget_specs()
 
-    def impl(self, *args: np.ndarray, **params: object) -> Any:
-        """The NumPy rule."""
+    def impl(self, *args: Array, **params: object) -> Any:
+        """The rule of values."""
         if self._impl is None:
             raise self._without_impl()
         return self._impl(*args, **params)
@@ -165,7 +167,7 @@ class CustomPrimitive(Primitive):
 
     def _run_now(self, operands: Sequence[Array], params: Params) -> Any:
         """Without a rule of types, on the values at once."""
-        result = self.impl(*[x.host().copy() for x in operands], **params)
+        result = self.impl(*operands, **params)
         results = operands_of(result if self.multiple_results else [result])
         return results if self.multiple_results else results[0]
 
@@ -180,8 +182,7 @@ class CustomPrimitive(Primitive):
 
         def run(*values: HostValue) -> Any:
             with outside_programs():
-                # The rule may keep its operands and its results, and write to them.
-                result = impl(*[np.array(value) for value in values], **params)
+                result = impl(*arrays_of(values, in_avals), **params)
             results = [result] if single else list(result)
             if len(results) != len(out_avals):
                 raise TypeError(f"the impl rule of {self.name} gives {len(results)} results, its "
@@ -193,6 +194,11 @@ class CustomPrimitive(Primitive):
 
     def _composed(self, in_avals: Sequence[ShapedArray],
                   params: Params) -> Callable[..., Any]:
+        run = interpreter(self._as_jaxpr(in_avals, params))
+        return run if self.multiple_results else lambda *values: run(*values)[0]
+
+    def _as_jaxpr(self, in_avals: Sequence[ShapedArray], params: Params) -> ClosedJaxpr:
+        """The composition for operands of these types."""
         function, single = self._composition, not self.multiple_results
         assert function is not None
 
@@ -200,8 +206,7 @@ class CustomPrimitive(Primitive):
             result = function(*xs, **params)
             return operands_of([result] if single else result)
 
-        run = interpreter(trace_to_jaxpr(flat, list(in_avals), self.name))
-        return (lambda *values: run(*values)[0]) if single else run
+        return trace_to_jaxpr(flat, list(in_avals), self.name)
 
     def _checked(self, result: object, aval: ShapedArray) -> np.ndarray:
         value = result.host() if isinstance(result, Array) else np.array(result)

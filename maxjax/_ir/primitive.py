@@ -279,6 +279,8 @@ class Primitive:
         self.bodies = bodies
         self.kernels = kernels
         self.cheap = cheap
+        # Of a user's primitive that is composed of others: their jaxpr, by types and parameters.
+        self.composed: Callable[..., ClosedJaxpr] | None = None
         self.is_own = not registered          # a user's; only the Mojo backend lowers it
         if registered:
             registry[name] = self

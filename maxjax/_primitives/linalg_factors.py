@@ -23,6 +23,7 @@ from maxjax._primitives.linalg_rules import (
     HOST_REASON,
     adjoint,
     as_dtype,
+    conj,
     each,
     eye_like,
     fitted,
@@ -209,6 +210,12 @@ def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> Shap
     return like(pivots, (*pivots.shape[:-1], permutation_size))
 
 
+def _permutation_lower(ctx: Lowering, pivots: Any, *, permutation_size: int) -> Any:
+    aval, = ctx.out_avals
+    return ctx.permutation_of_exchanges(pivots, permutation_size) if aval.size \
+        else ctx.full(aval.shape, 0, aval.dtype)
+
+
 lu_pivots_to_permutation_p = linalg_primitive(
     "lu_pivots_to_permutation", rank=1, accepts=accepted("int32"),
     abstract=_permutation_abstract,
@@ -216,6 +223,7 @@ lu_pivots_to_permutation_p = linalg_primitive(
         lambda x: (permutation_of(x, permutation_size),),
         [_permutation_abstract(ShapedArray(pivots.shape, pivots.dtype),
                                permutation_size=permutation_size)], pivots, ranks=(1,))[0],
+    lower=_permutation_lower,
     host_reason="a loop over exchanges, each of which changes what the next one finds",
     jvp=lambda primals, tangents, **params: (
         lu_pivots_to_permutation_p.bind(*primals, **params), None),
@@ -273,8 +281,32 @@ def _with_workspace(routine: Callable[..., Any]) -> Any:
     return lambda *args, lwork: routine(*args, lwork)
 
 
+def _ormqr_lower(ctx: Lowering, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+    """A product with the matrix of all reflections."""
+    m, n = ctx.in_avals[0].shape[-2:]
+    count = min(m, n, ctx.in_avals[1].shape[-1])
+    if not count or not ctx.in_avals[2].size:
+        return c
+
+    def product(a: Array, taus: Array, c: Array) -> Any:
+        batch = len(a.shape) - 2
+        vectors = pad(slice_in_dim(a, 0, count, batch + 1), 0,
+                      (*((0, 0, 0),) * (batch + 1), (0, m - count, 0)))
+        q = householder_product_p.bind(vectors, slice_in_dim(taus, 0, count, batch))
+        q = conj(swapped(q)) if transpose else q
+        return matmul(q, c) if left else matmul(c, q)
+
+    return ctx.decompose(product, a, taus, c)
+
+
+# Rows of the largest reflections whose matrix is made: its memory grows as their square.
+_MOST_REFLECTED = 512
+
+
 ormqr_p = linalg_primitive(
-    "ormqr",
+    "ormqr", lower=_ormqr_lower,
+    host_condition=lambda a, taus, c, **params: (
+        None if a.shape[-2] <= _MOST_REFLECTED else HOST_REASON),
     abstract=lambda a, taus, c, **params: ShapedArray(c.shape, c.dtype, weak(a, taus, c)),
     evaluate=_ormqr_evaluate,
     no_derivative="the product with reflections has no derivative in JAX either",

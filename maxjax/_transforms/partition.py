@@ -55,6 +55,12 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
             reason = host_reason(inner_eqn, control_flow)
             if reason is not None:
                 return f"its body has {inner_eqn.primitive.name}: {reason}"
+    if primitive.composed is not None and control_flow:
+        parts = primitive.composed([atom.aval for atom in eqn.invars], eqn.params)
+        for inner_eqn in parts.jaxpr.eqns:
+            reason = host_reason(inner_eqn, control_flow)
+            if reason is not None:
+                return f"it is composed of {inner_eqn.primitive.name}: {reason}"
     if primitive.lower is None:
         return primitive.host_reason or "it has no lowering"
     if primitive.host_reason is not None and not control_flow:

@@ -18,9 +18,11 @@ import pytest
 import maxjax
 import maxjax.extend
 import maxjax.interpreters
+from maxjax import lax
 from maxjax._base import config
 from maxjax._ir.check import check_jaxpr
 from maxjax._ir.jaxpr import every_equation
+from maxjax._max.mojo.backend import MojoBackend
 from maxjax._runtime.program import program_of
 from maxjax._sharding.projection import rule_of
 from maxjax.test_util import check_grads
@@ -376,6 +378,35 @@ def test_names_of_primitives():
 
 def reference(j):
     return lambda x: 2 * x / j.numpy.sqrt(4 + x * x)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_impl_takes_arrays(jit):
+    """Not NumPy's, which have other methods and can be written to."""
+    p = maxjax.extend.core.Primitive("first_is_nine")
+    p.def_abstract_eval(lambda x: x)
+    p.def_impl(lambda x: x.at[0].set(9))
+    f = maxjax.jit(p.bind) if jit else p.bind
+    x = np.arange(3.0, dtype=np.float32)
+    assert f(x).tolist() == [9, 1, 2] and x[0] == 0
+
+
+def test_composition_with_a_part_for_the_host():
+    """That part alone is the host's, not all that is around it."""
+    def doubled(x):
+        return maxjax.pure_callback(lambda x: 2 * x, maxjax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    p = maxjax.extend.core.Primitive("doubled_elsewhere")
+    p.def_abstract_eval(lambda x: x)
+    maxjax.extend.mojo.register_composition(p, doubled)
+    x = np.arange(64.0, dtype=np.float32)
+    program = program_of(maxjax.make_jaxpr(
+        lambda x: lax.sin(p.bind(lax.sin(x) + 1)).sum())(x))
+    pieces = MojoBackend().prepare(program.opened.jaxpr).pieces
+    assert [step.on_host for step in pieces] == [False, True, False]
+    assert ["composed of pure_callback" in why for step in pieces for why in step.reasons] == [True]
+    np.testing.assert_allclose(program.tier0(*program.consts, x)[0],
+                               np.sin(2 * (np.sin(x) + 1)).sum(), rtol=1e-5)
 
 
 def test_example():

@@ -558,6 +558,12 @@ class MojoContext(Lowering):
                          (x.shape[0], x.shape[1], updates.shape[0], THREADS),
                          [(x.shape, x.dtype)])[0]
 
+    def permutation_of_exchanges(self, places: Node, count: int) -> Node:
+        """The order that results from exchanging element i with that at place i, one by one."""
+        *outer, exchanges = places.shape
+        return self.call("permutation_of_exchanges", [places],
+                         (math.prod(outer), exchanges, count), [((*outer, count), np.int32)])[0]
+
     def first_of_sorted(self, x: Node, count: int) -> Node:
         """The first ``count`` columns of the permutation of ``sort_permutation``, of integers."""
         return self.call(f"argsort_few_{x.dtype}", [x], (*x.shape, count, THREADS),

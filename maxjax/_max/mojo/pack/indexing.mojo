@@ -4,6 +4,8 @@
 inner, count, bytes of an index (4 or 8), threads
 `scatter_rows_<kind>_<dtype>`: x (rows, width), places (int32), updates (count, width), out | rows,
 width, count, threads
+`permutation_of_exchanges`: places (int32; outer, exchanges), out (outer, count) | outer, exchanges,
+count
 """
 from kernels.calling import Args, Slots, integer, operand
 from kernels.crew import Tasks, spread
@@ -104,6 +106,22 @@ def scatter_rows[R: Reducer, dtype: DType](slots: Slots, args: Args):
         integer(args, 10),
         integer(args, 11),
     )
+
+
+@export
+def permutation_of_exchanges(slots: Slots, args: Args) abi("C"):
+    """The order that results from exchanging element i with that at place i, one by one."""
+    var exchanges, count = integer(args, 5), integer(args, 6)
+    for row in range(integer(args, 4)):
+        var places = operand[DType.int32](slots, args, 0).unsafe_offset(row * exchanges)
+        var result = operand[DType.int32](slots, args, 1).unsafe_offset(row * count)
+        for i in range(count):
+            result.unsafe_store(i, Int32(i))
+        for i in range(min(exchanges, count)):
+            var place = max(0, min(count - 1, Int(places.unsafe_load[width=1](i))))
+            var other = result.unsafe_load[width=1](place)
+            result.unsafe_store(place, result.unsafe_load[width=1](i))
+            result.unsafe_store(i, other)
 
 
 @export

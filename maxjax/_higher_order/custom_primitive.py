@@ -103,8 +103,11 @@ class CustomPrimitive(Primitive):
         compiled, and also runs where there is no NumPy rule."""
         self._composition = function
         self.composed = self._as_jaxpr
-        self.lower = lambda ctx, *xs, **params: ctx.decompose(
+        self.lower = decomposed = lambda ctx, *xs, **params: ctx.decompose(
             lambda *arrays: function(*arrays, **params), *xs)
+        # Of what it is composed, a part may be the host's.
+        self.expand = lambda in_avals, params: (
+            self._opened(in_avals, params) if self.lower is decomposed else None)
         forget_specs()
 
     def impl(self, *args: Array, **params: object) -> Any:
@@ -196,6 +199,14 @@ class CustomPrimitive(Primitive):
                   params: Params) -> Callable[..., Any]:
         run = interpreter(self._as_jaxpr(in_avals, params))
         return run if self.multiple_results else lambda *values: run(*values)[0]
+
+    def _opened(self, in_avals: Sequence[ShapedArray], params: Params) -> ClosedJaxpr | None:
+        """The composition, if it can be traced and holds no arrays."""
+        try:
+            closed = self._as_jaxpr(in_avals, params)
+        except Exception:       # it is reported if the primitive is ever compiled
+            return None
+        return None if closed.consts else closed
 
     def _as_jaxpr(self, in_avals: Sequence[ShapedArray], params: Params) -> ClosedJaxpr:
         """The composition for operands of these types."""

@@ -160,9 +160,10 @@ class Guarded(Protocol):
 
 
 class Expand(Protocol):
-    """The jaxpr of what an application stands for."""
+    """The jaxpr of what an application stands for; None if it is to stay as it is."""
 
-    def __call__(self, in_avals: Sequence[ShapedArray], params: Params, /) -> ClosedJaxpr: ...
+    def __call__(self, in_avals: Sequence[ShapedArray], params: Params, /
+                 ) -> ClosedJaxpr | None: ...
 
 
 class DeadCode(Protocol):

@@ -86,7 +86,12 @@ def _shorten(error: Exception) -> None:
         return
     if mode == "tracebackhide":
         for frame, _ in _hidden(error.__traceback__):
-            frame.f_locals["__tracebackhide__"] = True
+            values = frame.f_locals
+            values["__tracebackhide__"] = True
+            # Before Python 3.13 it is a copy, which would keep the error, which has the frame.
+            if type(values) is dict:
+                for name in [name for name, value in values.items() if value is error]:
+                    del values[name]
         return
     whole = error.__traceback__
     if mode == "quiet_remove_frames":

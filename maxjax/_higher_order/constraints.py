@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import meshes, pytree
+from maxjax._base.layouts import Format, sharding_of
 from maxjax._base.meshes import AxisType, PartitionSpec, spec_axes
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
@@ -32,12 +33,13 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
 
     Args:
       x: a pytree of arrays.
-      shardings: a ``Sharding``, a ``PartitionSpec`` of the mesh that is set, or a prefix pytree of
-        them. Dimensions that are ``PartitionSpec.UNCONSTRAINED`` are left open.
+      shardings: a ``Sharding``, a ``PartitionSpec`` of the mesh that is set, a row-major
+        ``Format``, or a prefix pytree of them. Dimensions that are ``PartitionSpec.UNCONSTRAINED``
+        are left open.
 
     Raises:
-      ValueError: a spec names Explicit axes, or an axis that the mesh does not have; the rank of a
-        value is too small, or a dimension is not divisible.
+      ValueError: a format has no sharding; a spec names Explicit axes, or an axis that the mesh
+        does not have; the rank of a value is too small, or a dimension is not divisible.
       RuntimeError: a ``PartitionSpec`` is given, and no mesh is set.
       AssertionError: all axes of the mesh that is set are Explicit, and the type says otherwise.
 
@@ -58,6 +60,12 @@ def constrained(value: Any, sharding: Any) -> Any:
     """One value with a constraint."""
     if sharding is None:
         return value
+    if isinstance(sharding, Format):
+        sharding = sharding_of(sharding, "with_sharding_constraint", value.ndim)
+        if sharding is None:
+            raise ValueError(
+                "One of with_sharding_constraint arguments got sharding None which is not allowed. "
+                "Please only pass `jax.sharding.Sharding` instances.")
     sharding = named(sharding, "with_sharding_constraint", "shardings")
     if isinstance(sharding, NamedSharding):
         mesh, spec = sharding.mesh.abstract_mesh, sharding.spec

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import traceback
+import weakref
 
 import jax
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import maxjax
 from maxjax import numpy as jnp
 from maxjax._base.errors import UnfilteredStackTrace
-from maxjax._base.tracebacks import NOTE
+from maxjax._base.tracebacks import NOTE, boundary
 
 HERE = __file__
 
@@ -154,3 +156,30 @@ def test_frames_of_libraries_that_maxjax_calls_are_not_shown():
     with pytest.raises(ValueError) as info:
         jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((2, 3)))
     assert traceback.extract_tb(info.value.__traceback__)[-1].filename == HERE
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_errors_that_were_handled_leave_no_cycles(mode):
+    """What the frames hold is freed without the garbage collector."""
+    class Held:
+        pass
+
+    def failing(held):
+        boundary(fails)(1.0)
+
+    held = Held()
+    seen = weakref.ref(held)
+    before = maxjax.config.jax_traceback_filtering
+    maxjax.config.update("jax_traceback_filtering", mode)
+    gc.collect()
+    gc.disable()
+    try:
+        try:
+            boundary(failing)(held)
+        except ValueError:
+            pass
+        del held
+        assert seen() is None
+    finally:
+        gc.enable()
+        maxjax.config.update("jax_traceback_filtering", before)

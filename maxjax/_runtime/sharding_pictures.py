@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from maxjax._base.lazy import LazyModule, import_module
+from maxjax._base.lazy import (
+    matplotlib,
+    rich_align,
+    rich_box,
+    rich_console,
+    rich_padding,
+    rich_table,
+)
 from maxjax._base.shardings import Sharding
 from maxjax._higher_order.debugging import inspect_sharding
 from maxjax._ir.trace import Array, Tracer
-
-rich_align = LazyModule("rich.align")
-rich_box = LazyModule("rich.box")
-rich_console = LazyModule("rich.console")
-rich_padding = LazyModule("rich.padding")
-rich_table = LazyModule("rich.table")
 
 
 def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: bool = True,
@@ -66,8 +67,8 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
         for place, column in enumerate(columns):
             label = f"CPU {','.join(map(str, sorted(parts[row, column])))}"
             spare = max(width - border - len(label), 0)
-            index = number * len(columns) + place
-            style = _style(colors(index * step % count / max(count - 1, 1))) if colors else "none"
+            cell = number * len(columns) + place
+            style = _style(colors(cell * step % count / max(count - 1, 1))) if colors else "none"
             cells.append(rich_padding.Padding(
                 rich_align.Align(label, "center", vertical="middle"),
                 (blank // 2, spare - spare // 2, blank - blank // 2, spare // 2), style=style))
@@ -77,7 +78,7 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
 
 def _default_colors() -> Callable[[float], Sequence[float]] | None:
     try:
-        colors: Callable[[float], Sequence[float]] = import_module("matplotlib").colormaps["tab20b"]
+        colors: Callable[[float], Sequence[float]] = matplotlib.colormaps["tab20b"]
     except ImportError:
         return None
     return colors

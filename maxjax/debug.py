@@ -141,8 +141,8 @@ class Explanation:
         self.shows_source = False
         self.pieces = [
             ("host" if piece.on_host else "MAX",
-             Counter(eqn.primitive.name for eqn in piece.jaxpr.eqns), piece.reasons)
-            for piece in prepared.pieces]
+             Counter(eqn.primitive.name for eqn in piece.jaxpr.eqns), prepared.reasons(number))
+            for number, piece in enumerate(prepared.pieces)]
         self.piece_costs = [
             (sum(map(_flops_of, piece.jaxpr.eqns)),
              sum(var.aval.nbytes for var in (*piece.inputs, *piece.outputs)))

@@ -39,6 +39,10 @@ class Prepared:
     pieces: Sequence[Piece] = ()
     reason: str | None = None
 
+    def reasons(self, number: int) -> list[str]:
+        """Why the host computes a piece, or something in the loops of a compiled one."""
+        return self.pieces[number].reasons
+
     @property
     def peak_bytes(self) -> int:
         """Memory that a call takes besides its arguments, if the backend knows."""

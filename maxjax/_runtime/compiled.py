@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes, spans
-from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from maxjax._base import spans
+from maxjax._ir.jaxpr import Jaxpr, Literal, Var
 from maxjax._max.backend import Run, Runs
+from maxjax._max.host_step import HostStep
 from maxjax._runtime.cells import HostValue
 from maxjax._transforms.partition import Piece
 
@@ -37,7 +37,7 @@ class CompiledProgram:
         self.steps = []
         self.on_host = {number for number, piece in enumerate(pieces) if piece.on_host}
         for number, piece in enumerate(pieces):
-            run: Run = _host_step(piece.jaxpr) if piece.on_host else runs[number]
+            run: Run = HostStep(piece) if piece.on_host else runs[number]
             self.steps.append((run, [slot(v) for v in piece.inputs],
                                [slot(v) for v in piece.outputs]))
         self.outputs = [
@@ -82,16 +82,3 @@ class CompiledProgram:
             for number, result in zip(outputs, results, strict=True):
                 buffers[number] = result
         return [buffers[x] if type(x) is int else x for x in self.outputs]
-
-
-def _host_step(jaxpr: Jaxpr) -> Run:
-    run = interpreter(ClosedJaxpr(jaxpr))
-    types = [(var.aval.shape, dtypes.physical(var.aval.dtype)) for var in jaxpr.outvars]
-
-    def step(values: Sequence[HostValue]) -> list[Any]:
-        with np.errstate(all="ignore"):
-            results = [np.asarray(x) for x in run(*values)]
-        # Compiled pieces read memory as these types: nothing else may reach them.
-        assert [(x.shape, x.dtype) for x in results] == types, f"a host step of {jaxpr}"
-        return results
-    return step

@@ -38,8 +38,8 @@ class Piece:
 def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
     """Why an equation runs on the host; None if the backend can compile it.
 
-    ``control_flow``: the backend compiles loops and conditionals, linear algebra, and users'
-    kernels.
+    ``control_flow``: the backend compiles loops and conditionals, whatever is in their bodies,
+    linear algebra, and users' kernels.
     """
     primitive = eqn.primitive
     for atom in (*eqn.invars, *eqn.outvars):
@@ -50,7 +50,8 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
             return f"MAX has no {dtype.name}"
         if dtypes.physical(dtype) not in COMPILED_DTYPES:
             return f"MAX has no {dtype.name}"
-    for inner in () if primitive.cacheable else subjaxprs(eqn.params):
+    for inner in () if primitive.cacheable or (
+            primitive.control_flow is not None and control_flow) else subjaxprs(eqn.params):
         for inner_eqn in inner.eqns:
             reason = host_reason(inner_eqn, control_flow)
             if reason is not None:
@@ -68,10 +69,19 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
     if primitive.is_own and not control_flow:
         return "its rules, which are the user's, are for the Mojo backend"
     if primitive.control_flow is not None:
-        return None if control_flow else HOST_REASON
+        if not control_flow:
+            return HOST_REASON
+        # The order of effects is that of steps of the host.
+        return "its body has effects" if has_effects(eqn) else None
     if primitive.host_condition is not None:
         return primitive.host_condition(*[atom.aval for atom in eqn.invars], **eqn.params)
     return None
+
+
+def host_reason_within(eqn: JaxprEqn) -> str | None:
+    """The same for an equation of a loop's or a choice's body, where it becomes a step of the host.
+    """
+    return host_reason(eqn, control_flow=True)
 
 
 def partition(jaxpr: Jaxpr,

@@ -82,7 +82,13 @@ class Tape:
         data = self.data()
         run_tape = library("tape").run_tape
         run_tape.restype = None
-        run_tape(table(arrays), data, ctypes.c_int64(len(data)))
+        slots = stoppable(*(array.ctypes.data for array in arrays))
+        run_tape(slots, data, ctypes.c_int64(len(data)))
+
+
+def stoppable(*addresses: int) -> Any:
+    """Slots behind the word that stops the driver."""
+    return ctypes.byref((ctypes.c_void_p * (len(addresses) + 1))(0, *addresses), 8)
 
 
 def kernel(rule: Callable[..., Any]) -> Any:
@@ -114,6 +120,24 @@ def test_tape_runs_calls_in_order() -> None:
     assert values.tolist() == [1, 2, 6]
     Tape().run(values)
     assert values.tolist() == [1, 2, 6]
+
+
+def test_nothing_is_called_after_a_failure() -> None:
+    """In whichever tape: the loops end, and so do those around them."""
+    def run(slots: Any, args: Any) -> None:
+        ADD(slots, (ctypes.c_int64 * 7)(2, 0, 0, 0, 8, 0, 0))
+        if ctypes.c_int64.from_address(slots[0]).value == 3:
+            slots[-1] = 1
+    count_to_three = KERNEL(run)
+    never = kernel(lambda: 1)
+    for endless in (
+            Tape().add(library("tape").tape_scan, 1 << 60, 0, -1, 0, 0, Tape().add(count_to_three)),
+            Tape().add(library("tape").tape_while, Tape().add(never, 0, 0, 16),
+                       Tape().add(count_to_three), 0, 16, 0)):
+        values = longs(0, 1, 1)
+        outer = Tape().add(library("tape").tape_scan, 5, 0, -1, 0, 0, endless)
+        outer.add(ADD, 2, 0, 0, 0, 8, 0, 0).run(values)
+        assert values.tolist() == [3, 1, 1]
 
 
 def test_copy_bytes() -> None:
@@ -189,7 +213,7 @@ def test_run_program() -> None:
     result = longs(0)
 
     def run(*arrays: np.ndarray) -> int:
-        slots = (ctypes.c_void_p * 3)(0, 0, result.ctypes.data)
+        slots = stoppable(0, 0, result.ctypes.data)
         objects = (ctypes.c_int64 * len(arrays))(*map(id, arrays))
         return run_program(objects, ctypes.c_int64(len(arrays)), slots, data,
                            ctypes.c_int64(len(data)))

@@ -20,7 +20,8 @@ from maxjax import lax
 from maxjax._base.errors import InternalError
 from maxjax._max.mojo import small_loops
 from maxjax._max.mojo.check_plan import CheckedPlan, check_part
-from maxjax._max.mojo.plan import Plan, Tape
+from maxjax._max.mojo.plan import Plan
+from maxjax._max.mojo.tape import Tape
 from maxjax._runtime.program import Program
 
 pytestmark = pytest.mark.xdist_group("mojo")

@@ -22,8 +22,9 @@ from maxjax._max.mojo import executable, fusion
 from maxjax._max.mojo.bytecode import GroupCode
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.groupings import Groupings
-from maxjax._max.mojo.plan import Plan, Tape
+from maxjax._max.mojo.plan import Plan
 from maxjax._max.mojo.scalar_code import LoopCode
+from maxjax._max.mojo.tape import Tape
 from maxjax._runtime.program import Program
 from maxjax._transforms.partition import partition
 

@@ -21,8 +21,9 @@ from maxjax._max.elementwise_kernels import KERNELS
 from maxjax._max.mojo import small_loops
 from maxjax._max.mojo.check_code import check_loop
 from maxjax._max.mojo.check_plan import CheckedPlan
-from maxjax._max.mojo.plan import Plan, Tape
+from maxjax._max.mojo.plan import Plan
 from maxjax._max.mojo.scalar_code import MACHINE, LoopCode, Repeat, every_instruction
+from maxjax._max.mojo.tape import Tape
 from maxjax._max.mojo.vector_operations import singles
 from maxjax._runtime.program import Program
 

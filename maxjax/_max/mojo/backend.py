@@ -38,6 +38,11 @@ class Prepared(backend.Prepared):
 
     plans: Mapping[int, Plan] = field(default_factory=dict)
 
+    def reasons(self, number: int) -> list[str]:
+        steps = self.plans[number].host_steps if number in self.plans else ()
+        within = [f"within, on host: {reason}" for step in steps for reason in step.reasons]
+        return [*super().reasons(number), *dict.fromkeys(within)]
+
     @property
     def peak_bytes(self) -> int:
         return max((plan.peak_bytes for plan in self.plans.values()), default=0)

@@ -17,6 +17,7 @@ from maxjax._ir.control_flow import Role
 from maxjax._max.mojo.emitter import REDUCERS
 from maxjax._max.mojo.fusion import MOST_MEMBERS, Fusion, Group, ordered, same_dims
 from maxjax._max.mojo.nodes import (
+    ON_HOST,
     Alias,
     Apply,
     Assemble,
@@ -228,6 +229,10 @@ def _check_call(node: Call) -> None:
                 f"its operand {operand!r} is in no memory")
         if not node.strided:
             _in_memory(node, operand)
+    require((node.host is not None) == (node.function == ON_HOST), node, "it has no step")
+    if node.host is not None:
+        kinds = [(x.shape, x.dtype) for x in node.inputs]
+        require(kinds == node.host.inputs, node, f"its operands are {kinds}")
     if node.strided:
         require(not node.integers, node, "it is strided, and has integers of its own")
         wanted = {"copy": 1, "matmul": 2}.get(node.function.partition("_")[0])

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from maxjax._base.errors import InternalError
+from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.arena import ALIGNMENT
 from maxjax._max.mojo.check import check_groups, check_nodes, require
 from maxjax._max.mojo.check_code import check_code, check_loop
@@ -22,6 +23,7 @@ from maxjax._max.mojo.fusion import Group
 from maxjax._max.mojo.gather import Kernel, Operand
 from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
 from maxjax._max.mojo.nodes import (
+    ON_HOST,
     Call,
     Constant,
     Empty,
@@ -33,9 +35,10 @@ from maxjax._max.mojo.nodes import (
     base_of,
     is_update,
 )
-from maxjax._max.mojo.plan import Part, Plan, Step, Tape
+from maxjax._max.mojo.plan import Part, Plan
 from maxjax._max.mojo.reuse import reads
 from maxjax._max.mojo.scalar_code import MACHINE, LoopCode
+from maxjax._max.mojo.tape import Step, Tape
 
 
 class CheckedPlan(Plan):
@@ -88,7 +91,8 @@ def _all_steps(tape: Tape) -> Iterator[Step]:
 def _functions(steps: Sequence[Step]) -> set[str]:
     codes = [x for step in steps if step.kernel is None for x in step.integers
              if isinstance(x, LoopCode)]
-    return ({step.function for step in steps} - {""}).union(*(code.functions for code in codes))
+    named = {step.function for step in steps} - {"", ON_HOST}
+    return named.union(*(code.functions for code in codes))
 
 
 def check_part(part: Part) -> None:
@@ -300,6 +304,11 @@ def _check_call(part: Part, step: Step, counts: dict[str, set[tuple[int, int]]])
         wanted = 2 * places + len(numbers_of(code)) + 2
         require(step.function == (MACHINE if step.kernel is None else ""), step.function,
                 "its function")
+    elif integers and isinstance(integers[-1], HostStep):   # numbers, a step
+        host = integers[-1]
+        places = len(host.inputs) + len(host.outputs)
+        wanted = 2 * places + 1
+        require(step.function == ON_HOST, step.function, "its function")
     elif step.function.startswith("tape_") and step.function != "tape_copy_bytes":
         places, wanted, slots = _control(step)
     elif step.function == "tape_copy_bytes":

@@ -25,6 +25,9 @@ _INSTRUCTION = 8.0
 _BYTE = 0.25
 _SORTED_BYTE = 10.0
 _PRODUCT = 0.04
+# A step of the host, in Python, and the bytes that its rules read or write.
+_HOST_STEP = 20_000.0
+_HOST_BYTE = 2.0
 
 
 def nanoseconds(group: Group, elements: int, memory: float = _MEMORY) -> float:
@@ -47,6 +50,8 @@ def pack_nanoseconds(unit: Unit, results: Sequence[Node]) -> float:
     """What a call of the pack takes."""
     if not isinstance(unit, Call):
         return _CALL + _BYTE * sum(x.nbytes for x in unit.inputs)
+    if unit.host is not None:
+        return _HOST_STEP + _HOST_BYTE * sum(x.nbytes for x in (*unit.inputs, *results))
     if unit.function.startswith("matmul_"):
         return _CALL + _PRODUCT * unit.inputs[0].size * unit.inputs[1].shape[-1]
     byte = _SORTED_BYTE if "sort" in unit.function else _BYTE

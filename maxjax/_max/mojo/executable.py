@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._max.host_step import Failures, HostStep
 from maxjax._max.mojo import scalar_code
 from maxjax._max.mojo.bytecode import MACHINE, Code, GroupCode
 from maxjax._max.mojo.emit import Form
-from maxjax._max.mojo.plan import Plan, Tape
+from maxjax._max.mojo.plan import Plan
 from maxjax._max.mojo.result_memory import LEAST_BYTES, arenas, memory
 from maxjax._max.mojo.scalar_code import LoopCode
+from maxjax._max.mojo.tape import Tape
 
 # Frames with arenas up to this size are reused between calls, several for concurrent calls.
 _KEPT_ARENA_BYTES = 1 << 30
@@ -41,6 +43,8 @@ class Executable:
         # Tapes, and where in them the vector machine stands for which kernel.
         self._without_kernels: list[tuple[np.ndarray, int, Form]] = []
         self._codes: dict[Code, int] = {}       # addresses
+        self._host_steps: list[Any] = []        # what the tapes call by address
+        self._failures = Failures()
         tape = self._link(plan.tape, addresses)
         self._tape, self._length = tape.ctypes.data, len(tape)
         self._constants = _empty(max(len(plan.constants), 1), np.uint8)
@@ -81,6 +85,8 @@ class Executable:
                     integers.append(self._link_code(x, addresses))
                 elif isinstance(x, LoopCode):
                     integers.append(self._link_loop(x, addresses))
+                elif isinstance(x, HostStep):
+                    pass
                 else:
                     integers.append(int(x))
             function = step.function if step.kernel is None else step.kernel
@@ -88,7 +94,10 @@ class Executable:
                 function = scalar_code.MACHINE if isinstance(
                     step.integers[-1], LoopCode) else MACHINE
                 missing.append((len(flat), step.kernel))
-            flat += (addresses[function], len(integers), *integers)
+            host = step.integers[-1] if step.integers else None
+            address = self._link_host(host, integers) if isinstance(
+                host, HostStep) else addresses[function]
+            flat += (address, len(integers), *integers)
         linked = np.array(flat or [0], np.int64)
         self._tapes.append(linked)
         self._without_kernels += [(linked, position, kernel) for position, kernel in missing]
@@ -108,6 +117,13 @@ class Executable:
         if not addresses.keys() >= code.functions.keys():
             return 0
         return self._keep(code.words(addresses, self._keep))
+
+    def _link_host(self, step: HostStep, integers: Sequence[int]) -> int:
+        function = step.native([*zip(integers[::2], integers[1::2], strict=True)], self._failures)
+        self._host_steps.append(function)
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        assert address is not None
+        return address
 
     def _keep(self, integers: Sequence[int]) -> int:
         """Where integers are stored, for as long as the program."""
@@ -152,6 +168,10 @@ class Executable:
             status = self._run(frame.objects_address, self._count, frame.slots_address,
                                self._tape, self._length)
             assert not status, f"argument {status - 1} cannot be read"
+        if self._host_steps:
+            error = self._failures.take(frame.slots_address)
+            if error is not None:
+                raise error         # and the frame, which says that it is stopped, is dropped
         if self._borrows:
             arenas.give_back(frame.arena)
             frame.set_arena(_NO_ARENA)
@@ -167,15 +187,16 @@ class Frame:
     frame can be reused for one call after another. An arena that is lent is in it for one call.
     """
 
-    __slots__ = ("arena", "objects", "objects_address", "slots", "slots_address", "_numbers")
+    __slots__ = ("arena", "objects", "objects_address", "slots_address", "_numbers", "_words")
 
     def __init__(self, count: int, slots: np.ndarray, arena_bytes: int):
         objects = self._numbers = np.zeros(count, np.int64)
         self.set_arena(_empty(max(arena_bytes, 1), np.uint8))
         self.objects = objects.data.cast("B")
         self.objects_address = objects.ctypes.data
-        self.slots = slots.copy()
-        self.slots_address = self.slots.ctypes.data
+        # Before the slots there is the word that stops the driver.
+        self._words = np.concatenate([np.zeros(1, np.int64), slots])
+        self.slots_address = self._words.ctypes.data + 8
 
     def set_arena(self, arena: np.ndarray) -> None:
         self.arena = arena

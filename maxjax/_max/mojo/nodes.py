@@ -19,8 +19,10 @@ from typing import Any, NamedTuple, TypeVar, dataclass_transform
 import numpy as np
 
 from maxjax._ir.control_flow import Structure
+from maxjax._max.host_step import HostStep
 
 IndexMap = tuple[tuple[int, int, int], ...]
+ON_HOST = "host"
 _Class = TypeVar("_Class")
 
 
@@ -220,25 +222,27 @@ class Assemble(Unit):
 
 @node_class
 class Call(Unit):
-    """A function of the kernel pack; its results are `Result` nodes, its shape and dtype are
-    meaningless.
+    """A function of the kernel pack, or a step of the host; its results are `Result` nodes, its
+    shape and dtype are meaningless.
 
     Attributes:
-      function: the function's name.
+      function: the function's name; `ON_HOST` for a step of the host.
       integers: those that follow the places of operands and results.
       strided: whether the operands may be any views and reshapes; the planner then makes the
         integers, and there are none here. Otherwise each operand is row-major in memory.
       result_bytes: the size of each result: all are written, also those that nobody reads.
+      host: the step of the host.
     """
 
     function: str
     integers: tuple[int, ...] = ()
     strided: bool = False
     result_bytes: tuple[int, ...] = ()
+    host: HostStep | None = None
 
     @property
     def details(self) -> tuple[Any, ...]:
-        return self.function, self.integers, self.strided, self.result_bytes
+        return self.function, self.integers, self.strided, self.result_bytes, self.host
 
 
 @node_class

@@ -18,6 +18,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
+from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.bytecode import GroupCode
 from maxjax._max.mojo.context import THREADS, MojoContext
@@ -56,6 +57,7 @@ from maxjax._max.mojo.reuse import Reuse, first_update
 from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.short_dimensions import turn_short_dimensions
 from maxjax._max.mojo.small_loops import matmul_integers
+from maxjax._max.mojo.tape import Copied, Step, Tape, signature
 from maxjax._max.mojo.walks import walks
 from maxjax._transforms.simplify import simplify_once
 
@@ -63,51 +65,6 @@ from maxjax._transforms.simplify import simplify_once
 _BLOCK = 512
 
 Place = tuple[int, int]     # slot, byte offset
-
-
-class Step(NamedTuple):
-    """A call: of a pack's function by its name, or of a generated kernel."""
-
-    function: str
-    kernel: Form | None
-    integers: list[Any]     # integers, Tapes, which become their address and length, and
-                            # GroupCodes and LoopCodes, their address
-    note: object = ""       # for people to read, as text
-
-
-class Signature(NamedTuple):
-    """Types of a call's operands, which become text only when somebody reads them."""
-
-    inputs: list[tuple[np.dtype, tuple[int, ...]]]
-    outputs: list[tuple[np.dtype, tuple[int, ...]]]
-    threads: int = 1
-
-    def __str__(self) -> str:
-        before, after = (", ".join(f"{dtypes.name_of(dtype)}[{_sizes(shape)}]"
-                                   for dtype, shape in types)
-                         for types in (self.inputs, self.outputs))
-        text = f"{before} -> {after}" if before else after
-        return f"{text}, {self.threads} threads" if self.threads > 1 else text
-
-
-class Copied(NamedTuple):
-    """What a copy moves, as `Signature`."""
-
-    dtype: np.dtype
-    shape: Sequence[int]
-    strides: Sequence[int]
-    target_strides: Sequence[int]
-
-    def __str__(self) -> str:
-        return (f"{self.dtype}[{_sizes(self.shape)}], strides [{_sizes(self.strides)}] to "
-                f"[{_sizes(self.target_strides)}]")
-
-
-class Tape:
-    """Calls in order."""
-
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
 
 
 class Plan:
@@ -126,6 +83,7 @@ class Plan:
       other_cost: the same of what is not generated.
       times: how often the part that is being planned runs.
       functions: the pack's functions that it needs.
+      host_steps: what the host computes in loops and branches.
     """
 
     def __init__(self, jaxpr: Jaxpr, cores: int):
@@ -136,6 +94,7 @@ class Plan:
         self.other_cost = 0.0
         self.times = 1.0
         self.functions: dict[str, None] = {}
+        self.host_steps: list[HostStep] = []
         self._constants: list[bytes] = []
         self._constant_places: dict[bytes, int] = {}
         self._constant_size = 0
@@ -143,7 +102,7 @@ class Plan:
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(jaxpr.invars)]
-        results = _lowered(context, jaxpr, [], nodes)
+        results = _arranged(context, context.lower_jaxpr(jaxpr, [], nodes))
         self.outputs: list[Any] = []
         written: dict[Node, int] = {}
         wanted: list[Node] = []
@@ -183,9 +142,8 @@ class Plan:
             context = MojoContext()
             inputs = [context.input(number, var.aval.shape, var.aval.dtype)
                       for number, var in enumerate(closed.jaxpr.invars)]
-            consts = [context.constant(np.asarray(value)) for value in closed.consts]
             known = self._bodies[closed] = LoweredBody(
-                context, inputs, _lowered(context, closed.jaxpr, consts, inputs))
+                context, inputs, _arranged(context, context.lower_body(closed, inputs)))
         return known
 
     def finished(self, part: Part) -> None:
@@ -254,10 +212,8 @@ class Plan:
         return list(range(self.slots - count, self.slots))
 
 
-def _lowered(context: MojoContext, jaxpr: Jaxpr, consts: Sequence[Node], nodes: Sequence[Node]
-             ) -> list[Node]:
-    """A jaxpr's results as nodes."""
-    results = context.lower_jaxpr(jaxpr, consts, nodes)
+def _arranged(context: MojoContext, results: list[Node]) -> list[Node]:
+    """A jaxpr's results, in an arrangement that is faster to compute."""
     return compute_by_pieces(context, turn_short_dimensions(context, results))
 
 
@@ -509,7 +465,7 @@ class Part:
             self._emit_strided(unit)
         else:
             results = sorted(self.results_of(unit), key=lambda node: node.number)
-            integers: list[int] = []
+            integers: list[Any] = []
             for x in unit.inputs:
                 integers += self.operand_place(x)
             made: dict[int, Node] = {node.number: node for node in results}
@@ -517,7 +473,13 @@ class Part:
                 integers += self.place(made[position]) if position in made else (
                     self.arena_slot, self.arena.allocate(max(size, 1), number, number))
             integers += [self.plan.cores if x == THREADS else x for x in unit.integers]
-            self.call(unit.function, integers, _signature(unit.inputs, results))
+            note = signature(unit.inputs, results)
+            if unit.host is None:
+                self.call(unit.function, integers, note)
+            else:
+                self.plan.host_steps.append(unit.host)
+                self.tape.steps.append(Step(unit.function, None, [*integers, unit.host],
+                                            f"{note}: {unit.host}"))
 
     def _emit_strided(self, unit: Call) -> None:
         result = self.fusion.users[unit][0]
@@ -530,7 +492,7 @@ class Part:
         self.call(unit.function, [
             *self.operand_place(a), *self.operand_place(b), *self.place(result),
             *matmul_integers(a.shape, strided(a).strides, b.shape, strided(b).strides,
-                             self.plan.cores)], _signature(unit.inputs, [result]))
+                             self.plan.cores)], signature(unit.inputs, [result]))
 
     def _copy(self, source: Place, strides: Sequence[int], target: Place,
               target_strides: Sequence[int], shape: Sequence[int], dtype: np.dtype) -> None:
@@ -544,7 +506,7 @@ class Part:
             self.call(f"fill_{8 * node.dtype.itemsize}", [
                 *self.operand_place(node.inputs[-1]), slot, offset,
                 len(node.shape), *node.shape, *row_major(node.shape), self.plan.cores],
-                _signature([], [node]))
+                signature([], [node]))
         elif detail != "done":
             source, piece = node.sources[detail], node.pieces[detail]
             window = _window(node, piece)
@@ -568,7 +530,7 @@ class Part:
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
         integers.append(GroupCode(kernel.form, elements, n, bool(rows)))
-        note = _signature([x.node for x in operands if not x.is_output],
+        note = signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output], threads)
         self.kernel_call(kernel.form, integers, note,
                          machine_nanoseconds(group, elements, threads))
@@ -647,15 +609,6 @@ class Draft(NamedTuple):
         self.part.finish(dict(enumerate(inputs)), {
             node: outputs[position] for node, position in self.written.items()}, arena_slot)
         return self.part
-
-
-def _sizes(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))
-
-
-def _signature(inputs: Sequence[Node], outputs: Sequence[Node], threads: int = 1) -> Signature:
-    return Signature([(node.dtype, node.shape) for node in inputs],
-                     [(node.dtype, node.shape) for node in outputs], threads)
 
 
 def _window(node: Node, piece: Piece) -> Access:

@@ -42,6 +42,6 @@ def rebuilt(context: MojoContext, node: Node, operands: Sequence[Node]) -> Node:
         return context.shared(Assemble(node.shape, node.dtype, kept, node.pieces))
     if isinstance(node, Call):
         return context.shared(Call(node.shape, node.dtype, kept, node.function, node.integers,
-                                   node.strided, node.result_bytes))
+                                   node.strided, node.result_bytes, node.host))
     assert isinstance(node, Loop)
     return Loop(node.shape, node.dtype, kept, node.name, node.flow)

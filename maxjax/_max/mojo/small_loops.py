@@ -317,8 +317,7 @@ class _Builder:
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
-        consts = [context.constant(np.asarray(value)) for value in closed.consts]
-        results = context.lower_jaxpr(closed.jaxpr, consts, nodes)
+        results = context.lower_body(closed, nodes)
         results = [results[position] for position in wanted]
         values: dict[Node, Value] = {}
         units: dict[Node, Mapping[int, Value]] = {}
@@ -479,6 +478,8 @@ class _Builder:
     # --- units ---
     def call(self, node: Call, values: Sequence[Value],
              read: Sequence[Result]) -> Mapping[int, Value]:
+        if node.host is not None:
+            raise Unsuited
         x = values[0]
         if isinstance(x, Memory):
             indices, *updates = registers(values[1:])

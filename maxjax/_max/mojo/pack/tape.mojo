@@ -3,6 +3,8 @@
 A tape is a flat array of int64: for each call the address of the function, how many integers
 follow, and these integers. The functions of this file that control other calls are kernels too:
 they find the tapes they run by address, among their integers.
+
+The word before the first slot is 0; a function that fails sets it, and nothing more is called.
 """
 from std.memory import unsafe_memcpy
 
@@ -19,9 +21,14 @@ comptime CONTIGUOUS_AND_ALIGNED = 0x101
 
 
 @always_inline
+def is_stopped(slots: Slots) -> Bool:
+    return integer(slots.unsafe_bitcast[Int64](), -1) != 0
+
+
+@always_inline
 def run(slots: Slots, tape: Args, length: Int):
     var i = 0
-    while i < length:
+    while i < length and not is_stopped(slots):
         var call = tape.unsafe_offset(i)
         call.unsafe_bitcast[Kernel]()[](slots, call.unsafe_offset(2))
         i += 2 + integer(call, 1)
@@ -81,6 +88,8 @@ def tape_scan(slots: Slots, args: Args) abi("C"):
     var rest = exchanges.unsafe_offset(2 * n_exchanges)
     var body, length = nested(rest, 0), integer(rest, 1)
     for step in range(count):
+        if is_stopped(slots):
+            return
         var i = count - 1 - step if reverse != 0 else step
         for k in range(n_moves):
             var move = moves.unsafe_offset(4 * k)
@@ -105,7 +114,7 @@ def tape_while(slots: Slots, args: Args) abi("C"):
     var body, body_length = nested(args, 2), integer(args, 3)
     while True:
         run(slots, condition, condition_length)
-        if address(slots, args, 2)[] == 0:
+        if address(slots, args, 2)[] == 0 or is_stopped(slots):
             return
         run(slots, body, body_length)
         exchange(slots, args.unsafe_offset(7), integer(args, 6))

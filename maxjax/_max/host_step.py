@@ -1,0 +1,95 @@
+"""Equations that the host computes in a compiled program: between its pieces, or within one."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._transforms.partition import Piece
+
+# What the driver calls: the address of the slots and of the call's integers.
+_CALLED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+Place = tuple[int, int]     # slot, byte offset
+
+
+class HostStep:
+    """The equations of a piece by their NumPy rules, a function from NumPy arrays to NumPy arrays.
+
+    Attributes:
+      inputs, outputs: the shapes and dtypes that memory has.
+      reasons: why the host computes them.
+    """
+
+    def __init__(self, piece: Piece):
+        jaxpr = piece.jaxpr
+        self._run = interpreter(ClosedJaxpr(jaxpr))
+        self._jaxpr = jaxpr
+        self.reasons = piece.reasons
+        self.inputs, self.outputs = (
+            [(var.aval.shape, dtypes.physical(var.aval.dtype)) for var in variables]
+            for variables in (jaxpr.invars, jaxpr.outvars))
+
+    def __call__(self, values: Sequence[Any]) -> list[np.ndarray]:
+        with np.errstate(all="ignore"):
+            results = [np.asarray(x) for x in self._run(*values)]
+        # Compiled code reads memory as these types: nothing else may reach it.
+        assert [(x.shape, x.dtype) for x in results] == self.outputs, \
+            f"a host step of {self._jaxpr}"
+        return results
+
+    def __str__(self) -> str:
+        return "; ".join(self.reasons)
+
+    def native(self, places: Sequence[Place], failures: Failures) -> Any:
+        """A native function that runs it within a tape.
+
+        Args:
+          places: of the operands, then of the results.
+        """
+        count = len(self.inputs)
+        reads = [*zip(self.inputs, places[:count], strict=True)]
+        writes = [*zip(self.outputs, places[count:], strict=True)]
+
+        def call(slots: int, _: int) -> None:
+            try:
+                # A rule writes to no operand, and callbacks copy them: this is all a user sees.
+                results = self([_memory(slots, place, *kind) for kind, place in reads])
+                for (kind, place), result in zip(writes, results, strict=True):
+                    _memory(slots, place, *kind)[...] = result
+            except BaseException as error:
+                failures.add(slots, error)
+        return _CALLED(call)
+
+
+class Failures:
+    """The errors of host steps in the calls that are running, which end the tapes that met them."""
+
+    def __init__(self) -> None:
+        self._errors: dict[int, BaseException] = {}     # by the addresses of slots
+
+    def add(self, slots: int, error: BaseException) -> None:
+        self._errors[slots] = error
+        ctypes.c_int64.from_address(slots - 8).value = 1        # the driver's stop word
+
+    def take(self, slots: int) -> BaseException | None:
+        """The error that ended the call with these slots, if one did."""
+        return self._errors.pop(slots, None)
+
+
+def _memory(slots: int, place: Place, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array's memory as an array, which must not outlive the call."""
+    slot, offset = place
+    count = math.prod(shape)
+    address = ctypes.c_int64.from_address(slots + 8 * slot).value + offset
+    if not count:
+        return np.empty(shape, dtype)
+    data: Any = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
+    return np.ndarray(shape, dtype, data)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import shutil
+import subprocess
 import textwrap
 from collections import Counter
 from collections.abc import Callable
@@ -206,8 +208,23 @@ def explain(function: Callable[..., Any], *args: Any, source: bool = False,
     return explanation
 
 
+class Graph(str):
+    """A graph in Graphviz's language; notebooks draw it, where Graphviz is installed."""
+
+    def _repr_svg_(self) -> str | None:
+        program = shutil.which("dot")
+        if program is None:
+            return None
+        made = subprocess.run([program, "-Tsvg"], input=self, capture_output=True, text=True,
+                              check=False)
+        return made.stdout if made.returncode == 0 else None
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+
 def graph(function: Callable[..., Any], *args: Any, simplified: bool = False,
-          **kwargs: Any) -> str:
+          **kwargs: Any) -> Graph:
     """The jaxpr of ``function(*args, **kwargs)`` as a graph in Graphviz's language.
 
     Its nodes are inputs, equations and results, its edges are values with their types; the jaxprs
@@ -227,10 +244,10 @@ def graph(function: Callable[..., Any], *args: Any, simplified: bool = False,
     _, tree, static = jitted._flatten(args, kwargs)
     names = jitted._argument_names(tree, static)
     if not simplified:
-        return dot(entry.closed, jitted._name, None, names)
+        return Graph(dot(entry.closed, jitted._name, None, names))
 
     def note(eqn: JaxprEqn) -> str | None:
         reason = host_reason(eqn, control_flow=True)
         return None if reason is None else f"host: {reason}"
 
-    return dot(program_of(entry.closed).closed, jitted._name, note, names)
+    return Graph(dot(program_of(entry.closed).closed, jitted._name, note, names))

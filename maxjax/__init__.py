@@ -27,6 +27,7 @@ from maxjax._base.dtypes import float0 as float0
 from maxjax._base.lazy import import_module as _import_module
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import explain_missing_names as _explain_missing_names
+from maxjax._base.missing import public_names as _public_names
 from maxjax._base.processes import job as _job
 from maxjax._base.source import scopes as _scopes
 from maxjax._base.tracebacks import shorten_uncaught as _shorten_uncaught
@@ -316,7 +317,7 @@ if not TYPE_CHECKING:
 
     def __dir__() -> list[str]:
         modules = {entry.removesuffix(".py") for entry in os.listdir(__path__[0])}
-        return sorted({*globals(), *_LATE, *(name for name in modules
+        return sorted({*_public_names(__name__), *_LATE, *(name for name in modules
                                              if name.isidentifier() and name[0] != "_")})
 
 

@@ -1,8 +1,9 @@
 """``python -m maxjax SCRIPT [ARGS]``: runs an unchanged JAX script on maxjax.
 
 Inside the script ``jax`` and its modules are maxjax's. Everything else is as under plain Python:
-the script is ``__main__``, and arguments, tracebacks and exit codes are its own. ``--prepare``,
-``--doctor`` and ``--version`` look after the installation instead.
+the script is ``__main__``, and arguments, tracebacks and exit codes are its own. Without a script
+it is an interpreter. ``--prepare``, ``--doctor``, ``--install-kernel`` and ``--version`` look after
+the installation instead. The command ``maxjax`` is the same.
 """
 
 from __future__ import annotations
@@ -13,22 +14,27 @@ import importlib.machinery
 import importlib.util
 import os
 import runpy
+import subprocess
 import sys
 from collections.abc import Sequence
 from types import CodeType, ModuleType, TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 _USAGE = """\
-usage: python -m maxjax SCRIPT [ARGS]
-       python -m maxjax -m MODULE [ARGS]
-       python -m maxjax -c CODE [ARGS]
-       python -m maxjax --prepare | --doctor | --version
+usage: maxjax [-i] SCRIPT [ARGS]
+       maxjax [-i] -m MODULE [ARGS]
+       maxjax [-i] -c CODE [ARGS]
+       maxjax
+       maxjax --prepare | --doctor | --install-kernel | --version
+       (python -m maxjax is the same as maxjax)
 
-Runs a JAX program on maxjax: `import jax` gives maxjax.
+Runs a JAX program on maxjax: `import jax` gives maxjax. Without a program, opens an interpreter.
 
-  --prepare   builds the kernel pack now; otherwise the background does, once a machine
-  --doctor    reports on compiler, cache, kernel pack, threads, devices; status 1: one is broken
-  --version   prints the versions that matter
+  -i                opens an interpreter after the program
+  --prepare         builds the kernel pack now; otherwise the background does, once a machine
+  --doctor          reports on compiler, cache, pack, threads, devices; status 1: one is broken
+  --install-kernel  adds a kernel to Jupyter in which `import jax` gives maxjax
+  --version         prints the versions that matter
 """
 _NOT_YET = "(maxjax does not have it yet)"
 
@@ -173,8 +179,10 @@ def _run_script(path: str) -> None:
     _run_code(compile(source, name, "exec", dont_inherit=True), _new_main(file))
 
 
-def _look_after(option: str) -> int:
+def _look_after(option: str, rest: Sequence[str]) -> int:
     """Does what an option without a script asks for; returns an exit status."""
+    if option == "--install-kernel":
+        return importlib.import_module("maxjax._runtime.notebooks").install_kernel(rest)
     installation = importlib.import_module("maxjax._runtime.installation")
     version = importlib.import_module("maxjax.version")
     release = f"maxjax {version.__version__} (JAX {version.JAX_VERSION})"
@@ -186,17 +194,48 @@ def _look_after(option: str) -> int:
     return 0
 
 
+def _start_python(options: Sequence[str], arguments: Sequence[str]) -> NoReturn:
+    """Replaces this process by Python with other options of its own."""
+    given = subprocess._args_from_interpreter_flags()      # type: ignore[attr-defined]
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *given, *options, "-m", "maxjax", *arguments])
+
+
+def _interpreter() -> None:
+    """Prepares ``__main__`` for the interpreter that Python opens when this returns."""
+    version = importlib.import_module("maxjax.version")
+    print(f"maxjax {version.__version__}: `import jax` gives maxjax, with the API of JAX "
+          f"{version.JAX_VERSION}. Python {sys.version.split()[0]}.", file=sys.stderr)
+    install()
+    _new_main(None)
+
+
+def command() -> None:
+    """The command ``maxjax``: ``python -m maxjax``, with its way of finding scripts and modules."""
+    _start_python([], sys.argv[1:])
+
+
 def main(arguments: Sequence[str]) -> None:
     """Runs the script or module that the arguments name, as Python's own command line would."""
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(_USAGE, end="", file=sys.stdout if arguments else sys.stderr)
-        sys.exit(0 if arguments else 2)
+    inspect = sys.flags.inspect
+    if not arguments:
+        if inspect:
+            _interpreter()
+            return
+        if sys.stdin is not None and sys.stdin.isatty():
+            _start_python(["-i"], [])
+        arguments = ["-"]
     option, *rest = arguments
+    if option in ("-h", "--help"):
+        print(_USAGE, end="")
+        sys.exit(0)
+    if option == "-i":
+        _start_python(["-i"], rest)
     if option in ("-m", "-c") and not rest:
         print(f"Argument expected for the {option} option\n{_USAGE}", end="", file=sys.stderr)
         sys.exit(2)
-    if option in ("--prepare", "--doctor", "--version"):
-        sys.exit(_look_after(option))
+    if option in ("--prepare", "--doctor", "--install-kernel", "--version"):
+        sys.exit(_look_after(option, rest))
     if option.startswith("-") and option not in ("-m", "-c", "-"):
         print(f"unknown option {option}\n{_USAGE}", end="", file=sys.stderr)
         sys.exit(2)

@@ -60,7 +60,9 @@ DEPENDENCIES = {"max", "ml_dtypes", "mojo", "numpy", "opt_einsum", "optree", "ri
                 "threadpoolctl"}
 # Extras of pyproject.toml, and the one module that needs them.
 EXTRAS = {"tensorstore": "maxjax/experimental/array_serialization/serialization.py",
-          "mpi4py": "maxjax/_base/lazy.py"}
+          "mpi4py": "maxjax/_base/lazy.py",
+          # Not named there: pictures have its colours where it happens to be installed.
+          "matplotlib": "maxjax/_base/lazy.py"}
 FORBIDDEN = {"jax": "maxjax stands on its own", "jaxlib": "maxjax stands on its own"}
 ONLY_IN = {"max": "_max", "mojo": "_max"}
 # What would slow `import maxjax` down; `maxjax._base.lazy` brings it in at first use.

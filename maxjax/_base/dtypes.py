@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import ml_dtypes
 import numpy as np
 
-from maxjax._base import config
+from maxjax._base import config, source
 from maxjax._base.errors import TypePromotionError
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ def requested(dtype: DType, name: str) -> Any:
             f"Explicitly requested dtype {dtype.name}{where} is not available. To enable more "
             "dtypes, set the jax_enable_x64 or allow_explicit_x64_dtypes configuration options."
             + _SITE)
-    warnings.warn(truncation(dtype, result, where), stacklevel=4)
+    source.warn(truncation(dtype, result, where))
     return result
 
 

@@ -444,8 +444,6 @@ class Mesh(_Axes):
                 f"its second argument (`axis_names`), but got devices.ndim == {array.ndim} and "
                 f"len(axis_names) == {len(names)}.")
         types = _types("Mesh", names, axis_types)
-        if job.count > 1:
-            _check_local(array)
         key = (tuple(array.flat), array.shape, names, types)
         known = _meshes.get(key)
         if known is not None:
@@ -673,12 +671,3 @@ class use_abstract_mesh:
 
     def __exit__(self, *_: object) -> None:
         _current.pop()
-
-
-def _check_local(devices: np.ndarray) -> None:
-    """Raises NotImplementedError for devices of other processes."""
-    for device in devices.flat:
-        if getattr(device, "process_index", job.index) != job.index:
-            raise NotImplementedError(
-                f"a mesh over several processes: {device} belongs to process "
-                f"{device.process_index}, and this is {job.index}")

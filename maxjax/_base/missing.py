@@ -1,12 +1,16 @@
-"""The error for a name that a module does not have."""
+"""What a module says about its names: which it has for users, and which it lacks."""
 
 from __future__ import annotations
 
 import sys
 import warnings
 from collections.abc import Mapping
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
+
+# Where names come from that a module imports for its own use.
+_HELPERS = ("typing", "collections", "collections.abc", "maxjax._base.missing",
+            "maxjax._base.lazy", "maxjax._higher_order.function_stages")
 
 
 def attribute_error(module: str, name: str) -> AttributeError:
@@ -15,9 +19,28 @@ def attribute_error(module: str, name: str) -> AttributeError:
                           obj=sys.modules.get(module))
 
 
+def public_names(module: str) -> list[str]:
+    """The names of a module without those that are private, and those that it brings in from
+    outside for its own use."""
+    return sorted(name for name, value in vars(sys.modules[module]).items()
+                  if _is_public(name, value) or (name.startswith("__") and name.endswith("__")))
+
+
+def _is_public(name: str, value: Any) -> bool:
+    if name.startswith("_") or name in ("annotations", "TYPE_CHECKING"):
+        return False
+    if isinstance(value, ModuleType):
+        path = value.__name__.split(".")
+        return path[0] == "maxjax" and path[-1] == name and not any(
+            part.startswith("_") for part in path)
+    return getattr(value, "__module__", "") not in _HELPERS or (
+        getattr(value, "__name__", name) != name)
+
+
 def explain_missing_names(module: str, reasons: Mapping[str, str] = MappingProxyType({}),
                           deprecated: Mapping[str, tuple[Any, str]] = MappingProxyType({})) -> None:
-    """Has a module raise ``attribute_error`` for names that it lacks; for some, with a reason.
+    """Has a module raise ``attribute_error`` for names that it lacks, for some with a reason, and
+    ``dir`` of it list its ``public_names``.
 
     ``deprecated`` names values that the module gives with a DeprecationWarning of this text, the
     first time.
@@ -35,4 +58,6 @@ def explain_missing_names(module: str, reasons: Mapping[str, str] = MappingProxy
             raise AttributeError(reasons[name], name=name)
         raise attribute_error(module, name)
 
-    vars(sys.modules[module])["__getattr__"] = __getattr__
+    namespace = vars(sys.modules[module])
+    namespace["__getattr__"] = __getattr__
+    namespace["__dir__"] = lambda: public_names(module)

@@ -21,6 +21,7 @@ from maxjax._base.meshes import (
     entry_axes,
     spec_axes,
 )
+from maxjax._base.processes import job
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -70,7 +71,10 @@ class Sharding:
         """The devices that hold a part."""
         return set(self._devices())
 
-    addressable_devices = device_set
+    @property
+    def addressable_devices(self) -> set[Any]:
+        """Those of the devices that are this process's."""
+        return set(self._addressable_device_assignment)
 
     @property
     def num_devices(self) -> int:
@@ -84,13 +88,18 @@ class Sharding:
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all devices are this process's: always."""
-        return True
+        """Whether all devices are this process's."""
+        return not job.device_counts or not self.spans_processes
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether devices are this process's: always."""
-        return True
+        """Whether any device is this process's."""
+        return bool(self._addressable_device_assignment)
+
+    @threads.cached
+    def spans_processes(self) -> bool:
+        """Whether devices belong to other processes."""
+        return any(device.process_index != job.index for device in self._devices())
 
     def _devices(self) -> tuple[Any, ...]:
         """The devices, in order."""
@@ -98,8 +107,16 @@ class Sharding:
 
     @property
     def _addressable_device_assignment(self) -> tuple[Any, ...]:
-        """The same; Orbax asks by this name."""
-        return self._devices()
+        """Those of the devices that are this process's, in order; Orbax asks by this name."""
+        if self.is_fully_addressable:
+            return self._devices()
+        return tuple(self._devices()[position] for position in self.local_positions)
+
+    @threads.cached
+    def local_positions(self) -> tuple[int, ...]:
+        """The positions, among the devices, of those that are this process's."""
+        return tuple(position for position, device in enumerate(self._devices())
+                     if not job.device_counts or device.process_index == job.index)
 
     def _tiling(self, ndim: int) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
         """Parts by dimension, and each device's position among them."""
@@ -138,7 +155,19 @@ class Sharding:
             for size, count, number in zip(sizes, parts, position, strict=True))
             for position in positions]
 
-    addressable_devices_indices_map = devices_indices_map
+    def addressable_devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
+        """The part of each device of this process, as slices.
+
+        Raises:
+          NotImplementedError: the array is unreduced.
+        """
+        found = self.devices_indices_map(global_shape)
+        return {device: found[device] for device in self._addressable_device_assignment}
+
+    def lies_stacked(self, ndim: int) -> bool:
+        """Whether the devices of this process hold different parts of an array of that rank."""
+        _, positions = self._tiling(ndim)
+        return len({positions[number] for number in self.local_positions}) > 1
 
     def is_equivalent_to(self, other: object, ndim: int) -> bool:
         """Whether both put each element of an array of rank ``ndim`` on the same devices."""
@@ -262,7 +291,7 @@ class NamedSharding(Sharding):
         if not isinstance(self.mesh, Mesh):
             raise ValueError(
                 "is_fully_addressable is not implemented for `jax.sharding.AbstractMesh`.")
-        return True
+        return super().is_fully_addressable
 
     @property
     def replicated_axes(self) -> frozenset[Any]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
@@ -54,6 +55,16 @@ def user_frame(depth: int = 1) -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warns of what the user's line asks for, however deep in maxjax that is noticed."""
+    frame, level = sys._getframe(1), 2
+    while is_internal(frame.f_code):
+        if frame.f_back is None:
+            break
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class _Scopes(threading.local):

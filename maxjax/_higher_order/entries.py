@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from maxjax._base import pytree
+from maxjax._base import pytree, source
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._higher_order.dynamic import MAX_SIZES, Variant
 from maxjax._higher_order.shape_struct import shape_structs
@@ -50,9 +49,9 @@ class Entry:
         unusable, self.unusable = self.unusable, []
         if unusable:
             shown = ", ".join(aval.str_short() for aval in unusable)
-            warnings.warn(
+            source.warn(
                 f"Some donated buffers were not usable: {shown}.\nSee an explanation at "
-                "https://docs.jax.dev/en/latest/faq.html#buffer-donation.", stacklevel=4)
+                "https://docs.jax.dev/en/latest/faq.html#buffer-donation.")
 
 
 @derived

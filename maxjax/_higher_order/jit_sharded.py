@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from maxjax._base import config, pytree
 from maxjax._base.layouts import Format, sharding_of
 from maxjax._base.meshes import PartitionSpec
@@ -70,6 +72,15 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
                      of_tree("out_shardings", out_shardings))
 
 
+_HOST_INPUT = (
+    "Passing non-trivial shardings for numpy inputs is not allowed. To fix this error, either "
+    "specify a replicated sharding explicitly or use "
+    "`jax.make_array_from_process_local_data(...)` to convert your host local numpy inputs to a "
+    "jax.Array which you can pass to jit. If the numpy input is the same on each process, then you "
+    "can use `jax.make_array_from_callback(...) to create a `jax.Array` which you can pass to jit. "
+    "Got arg type: ")
+
+
 class Shardings:
     """The shardings of the arguments and results of a function under jit, as far as given.
 
@@ -108,6 +119,9 @@ class Shardings:
                 if self._device is not None:
                     value = _moved(value, sharding)
                 elif at_base and not isinstance(value, Tracer):
+                    if isinstance(leaf, np.ndarray) and not (
+                            sharding.is_fully_addressable or sharding.is_fully_replicated):
+                        raise ValueError(_HOST_INPUT + value.aval.str_short())
                     value = _placed(value, sharding, lambda n=position:      # type: ignore[misc]
                                     jitted._argument_names(tree, static)[n])
                 else:

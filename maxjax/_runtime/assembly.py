@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,11 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import Index, NamedSharding, Sharding
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.sharding import type_on
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.pending import plain, put
 from maxjax._runtime.placement import device_put, for_leaves
+from maxjax._runtime.spanning_array import SpanningArray
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,13 +48,16 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
     shape = tuple(shape)
     known: dict[Any, Any] = {}
     parts = []
-    for index in sharding.devices_indices_map(shape).values():
+    for index in sharding.addressable_devices_indices_map(shape).values():
         key = tuple((part.start, part.stop) for part in index)
         if key not in known:
             known[key] = plain(data_callback(index))
             dtypes.check_storable(known[key].dtype)
         parts.append(known[key])
-    found = parts[0].dtype
+    if not parts and dtype is None:
+        raise ValueError("make_array_from_callback: this process has no device of the sharding; "
+                         "it needs `dtype`")
+    found = parts[0].dtype if parts else np.dtype(dtype)      # type: ignore[arg-type]
     if dtype is not None and np.dtype(dtype) != found:
         raise ValueError(
             "If `dtype` is provided to `jax.make_array_from_callback`, it must match the dtype of "
@@ -82,7 +88,7 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
     for array in arrays:
         if not isinstance(array, ArrayImpl):
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(array)}")
-    devices = sharding._devices()
+    devices = sharding._addressable_device_assignment
     if len(arrays) != len(devices):
         raise ValueError(f"Expected {len(devices)} per-device arrays (this is how many devices are "
                          f"addressable by the sharding), but got {len(arrays)}")
@@ -92,24 +98,32 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
             f"The devices of the arrays, {sorted(map(str, by_device))}, are not those of the "
             f"sharding, {sorted(map(str, devices))}.")
     parts = [by_device[device].host() for device in devices]
-    return _assembled(shape, sharding, parts, arrays[0].aval.update(shape=shape))
+    if not arrays and dtype is None:
+        raise ValueError("make_array_from_single_device_arrays: without arrays it needs `dtype`")
+    aval = (arrays[0].aval.update(shape=shape) if arrays
+            else ShapedArray(shape, dtypes.canonical(np.dtype(dtype))))
+    return _assembled(shape, sharding, parts, aval)
 
 
 def make_array_from_process_local_data(sharding: PyTree, local_data: PyTree,
                                        global_shape: Sequence[int] | None = None) -> Any:
-    """Arrays of a process's part of the data: there is one process, so that is all of it.
+    """Arrays of this process's part of the data; where there is one process, that is all of it.
 
     Args:
       sharding: how the arrays lie: a sharding, a spec of the mesh that is set, or a device, or a
         prefix pytree of them.
-      local_data: a pytree of NumPy arrays.
-      global_shape: None, or their shape.
+      local_data: a pytree of NumPy arrays: what the devices of this process hold together, or in
+        dimensions of the size of the whole array, all of it.
+      global_shape: the shape of the whole arrays, with None for sizes that follow from the others;
+        None: all do.
 
     Raises:
-      ValueError: ``global_shape`` is another.
+      ValueError: the data are of another shape than the devices hold, or these hold no block.
     """
     def put_whole(data: npt.ArrayLike, sharding: Any) -> ArrayImpl:
         value = np.asarray(data)
+        if isinstance(sharding, Sharding) and not sharding.is_fully_addressable:
+            return _of_process(value, sharding, global_shape)
         if global_shape is not None and tuple(global_shape) != value.shape:
             raise ValueError(
                 "When calling `make_array_from_process_local_data` on a single process, "
@@ -122,9 +136,52 @@ def make_array_from_process_local_data(sharding: PyTree, local_data: PyTree,
     return pytree.unflatten(tree, list(map(put_whole, leaves, placements)))
 
 
+def _of_process(value: np.ndarray, sharding: Sharding,
+                global_shape: Sequence[int | None] | None) -> ArrayImpl:
+    """An array over several processes, from what this process's devices hold together."""
+    given = [None] * value.ndim if global_shape is None else list(global_shape)
+    if len(given) != value.ndim:
+        raise ValueError(f"global_shape={tuple(given)} must have the rank of the data, "
+                         f"{value.ndim}.")
+    counts, positions = sharding._tiling(value.ndim)
+    own = [positions[number] for number in sharding.local_positions]
+    blocks = [sorted({position[dim] for position in own}) for dim in range(value.ndim)]
+    if len(set(own)) != math.prod(map(len, blocks)):
+        raise ValueError("make_array_from_process_local_data: the devices of this process do not "
+                         f"hold a block of the array, with {sharding}")
+    shape = [size * count // len(here) if whole is None else whole
+             for whole, size, count, here in zip(given, value.shape, counts, blocks, strict=True)]
+    sizes = sharding.shard_shape(shape)
+    for dim, (size, whole, part, here) in enumerate(zip(
+            value.shape, shape, sizes, blocks, strict=True)):
+        if size not in (whole, part * len(here)):
+            raise ValueError(
+                "Invalid host data, each dimension should match either global or process shape. "
+                f"In dimension {dim}, the process data has {size} elements. Process addresses "
+                f"{part * len(here)} elements and global_shape={tuple(shape)}.")
+
+    def part_at(index: Index) -> np.ndarray:
+        where = []
+        for dim, (part, whole) in enumerate(zip(index, shape, strict=True)):
+            start = part.start or 0
+            if value.shape[dim] != whole:
+                start = blocks[dim].index(start // sizes[dim]) * sizes[dim]
+            where.append(slice(start, start + sizes[dim]))
+        return value[tuple(where)]
+
+    return make_array_from_callback(shape, sharding, part_at)
+
+
 def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.ndarray],
                aval: ShapedArray) -> ArrayImpl:
     expected = sharding.shard_shape(shape)
+    if not sharding.is_fully_addressable:
+        for part in parts:
+            _check_part(part, expected, aval, sharding)
+        physical = dtypes.physical(aval.dtype)
+        rows = parts if sharding.lies_stacked(len(shape)) else parts[:1]
+        stacked = np.stack(rows) if rows else np.zeros((0, *expected), physical)
+        return SpanningArray(type_on(aval.off_mesh(), sharding), sharding, stacked)
     indices = sharding._indices(shape)
     whole = np.zeros(shape, parts[0].dtype)
     summands: np.ndarray | None = None
@@ -134,10 +191,7 @@ def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.nd
         copies = sharding.index_along(sharding.replicated_axes)
         summands = np.zeros((max(numbers) + 1, *shape), parts[0].dtype)
     for number, (part, index) in enumerate(zip(parts, indices, strict=True)):
-        if part.shape != expected:
-            raise ValueError(
-                f"Expected shard shape {expected} doesn't match the single device array shape "
-                f"{part.shape}. Shape of Array is {aval.off_mesh()} with sharding {sharding!r}")
+        _check_part(part, expected, aval, sharding)
         if summands is None:
             whole[index] = part
         elif not copies[number]:
@@ -148,3 +202,11 @@ def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.nd
     if summands is not None:
         made._summands = summands
     return made
+
+
+def _check_part(part: np.ndarray, expected: tuple[int, ...], aval: ShapedArray,
+                sharding: Sharding) -> None:
+    if part.shape != expected:
+        raise ValueError(
+            f"Expected shard shape {expected} doesn't match the single device array shape "
+            f"{part.shape}. Shape of Array is {aval.off_mesh()} with sharding {sharding!r}")

@@ -115,7 +115,7 @@ def _gathered_where_sliced(sharding: Sharding, spec: OpSpec) -> Sharding:
 
 def _on(mesh: Mesh, operand: Leaf) -> NamedSharding | None:
     """The operand's sharding, if it is over this mesh, or one that has other names for its axes."""
-    own = operand._placement if operand.__class__ is ArrayImpl else None
+    own = operand._placement if isinstance(operand, ArrayImpl) else None
     if not isinstance(own, NamedSharding):
         return None
     if own.mesh is mesh or own.mesh == mesh:
@@ -128,7 +128,8 @@ def _on(mesh: Mesh, operand: Leaf) -> NamedSharding | None:
 
 
 def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSharding | None],
-                 out_specs: Sequence[PartitionSpec | None]) -> Partitioned:
+                 out_specs: Sequence[PartitionSpec | None], keeps_shards: bool = False
+                 ) -> Partitioned:
     def constraint(eqn: JaxprEqn) -> Spec | None:
         found = constrained_spec(eqn, mesh)
         if found is None:
@@ -143,7 +144,7 @@ def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSh
          for sharding, aval in zip(in_shardings, closed.in_avals, strict=True)],
         [None if spec is None else engine_spec(spec, aval.ndim)
          for spec, aval in zip(out_specs, closed.out_avals, strict=True)],
-        constraint_of=constraint, devices=mesh)
+        constraint_of=constraint, devices=mesh, keeps_shards=keeps_shards)
 
 
 def _result_specs(made: Partitioned | None, mesh: Mesh) -> list[PartitionSpec] | None:
@@ -227,14 +228,7 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
                      wanted: Sequence[Sharding | None]) -> MeshProgram:
     avals = closed.out_avals
     _check_elsewhere(closed, mesh, wanted)
-    asked: list[PartitionSpec | None] = []
-    for sharding, aval in zip(wanted, avals, strict=True):
-        if isinstance(sharding, NamedSharding) and sharding.mesh.axis_names == mesh.axis_names:
-            asked.append(sharding.spec)
-        elif aval.mesh_spec is not None and not mesh.auto_axes:
-            asked.append(aval.mesh_spec[1])
-        else:
-            asked.append(None)
+    asked = asked_specs(closed, mesh, wanted)
     program = without_types(closed)
     written = written_results(closed, mesh)
     if written is not None:
@@ -250,6 +244,20 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
         global_program(made.jaxpr, made.mesh, made.in_specs, made.out_specs),
         _either(wanted, _out_shardings(_result_specs(made, mesh), avals, mesh, in_shardings)),
         lambda: made)
+
+
+def asked_specs(closed: ClosedJaxpr, mesh: Mesh, wanted: Sequence[Sharding | None]
+                ) -> list[PartitionSpec | None]:
+    """The specs that callers or types ask of results; None where the engine is to choose."""
+    asked: list[PartitionSpec | None] = []
+    for sharding, aval in zip(wanted, closed.out_avals, strict=True):
+        if isinstance(sharding, NamedSharding) and sharding.mesh.axis_names == mesh.axis_names:
+            asked.append(sharding.spec)
+        elif aval.mesh_spec is not None and not mesh.auto_axes:
+            asked.append(aval.mesh_spec[1])
+        else:
+            asked.append(None)
+    return asked
 
 
 def _either(wanted: Sequence[Sharding | None], found: Sequence[Sharding]) -> list[Sharding]:
@@ -398,7 +406,7 @@ def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement |
     """The mesh that a program runs on: of what it reads, of what is asked for, or around it."""
     if isinstance(placement, NamedSharding):
         # Operands that nothing reads do not count.
-        if any(used and leaf.__class__ is ArrayImpl and isinstance(leaf._placement, NamedSharding)
+        if any(used and isinstance(leaf, ArrayImpl) and isinstance(leaf._placement, NamedSharding)
                for used, leaf in zip(read_inputs(closed), leaves, strict=True)):
             mesh: Any = placement.mesh
             named = inner_mesh(closed) or manual_mesh(closed)
@@ -516,7 +524,7 @@ def is_one_device(placement: Placement) -> bool:
 
 def is_read(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement) -> bool:
     """Whether anything reads an operand of a program that is at a placement."""
-    return any(used and leaf.__class__ is ArrayImpl and leaf._placement is placement
+    return any(used and isinstance(leaf, ArrayImpl) and leaf._placement is placement
                for used, leaf in zip(read_inputs(closed), leaves, strict=True))
 
 

@@ -21,6 +21,7 @@ from maxjax._base.config import status
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh, around
 from maxjax._base.meshes import use as mesh_use
+from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, Params, derived
@@ -30,7 +31,7 @@ from maxjax._ir.trace import Array, Tracer, Value, aval_of, is_scalar, leaked_tr
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatJvp, FlatVjp
 from maxjax._primitives.sharding import placements, type_on
-from maxjax._runtime import invalid, on_mesh
+from maxjax._runtime import invalid, on_mesh, spanning
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.cells import Cell, HostValue, pending
@@ -39,6 +40,7 @@ from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.memory import out_of_memory
 from maxjax._runtime.on_mesh import Leaf, Placed, Placement
 from maxjax._runtime.program import Program, program_of
+from maxjax._runtime.spanning_array import SpanningArray
 from maxjax._sharding.summands import shows_summands, unreduced_axes, with_summands
 from maxjax._stablehlo.module import module_text
 
@@ -79,6 +81,8 @@ class LazyTrace(Runtime):
             if arg.__class__ is not ArrayImpl:
                 if isinstance(arg, Tracer):
                     raise leaked_tracer_error(arg)
+                if arg.__class__ is SpanningArray:
+                    return self._over_processes(primitive, args, params)
                 if is_scalar(arg):
                     inputs.append(arg)
                     avals.append(ShapedArray((), arg.dtype))
@@ -122,6 +126,9 @@ class LazyTrace(Runtime):
             result._committed = False
             cell.array = _reference(result)
         if placed is not None or mesh_use.ever_set:
+            if job.device_counts and (
+                    spanning.around_spans() if placed is None else spanning.spans(placed[0])):
+                return self._over_processes(primitive, args, params)
             put_results(results if primitive.multiple_results else [result], placed, spec, args)
         graph = pending
         graph.cells.append(cell)
@@ -135,6 +142,15 @@ class LazyTrace(Runtime):
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
             graph.flush()
         return result
+
+    def _over_processes(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
+        """An operation on arrays over several processes is a program."""
+        if not primitive.cacheable or primitive.placement is not None:
+            return self.apply_program(primitive, args, params)
+        operands = [self.operand(arg) for arg in args]
+        spec = op_spec(primitive, tuple([x.aval for x in operands]), params)
+        results = self.call(program_module.single(spec), operands, name=primitive.name)
+        return results if primitive.multiple_results else results[0]
 
     def apply_program(self, primitive: Primitive, args: tuple[Value, ...],
                       params: Params) -> Any:
@@ -155,6 +171,11 @@ class LazyTrace(Runtime):
             avals = tuple([aval_of(arg) for arg in args])
             whole = program_module.call_of(primitive, avals, params)
             closed, shardings = primitive.program(**params)
+            if job.device_counts:
+                values = [self.operand(arg) for arg in args]
+                shardings = [on_mesh.of_shard_map(sharding, values) for sharding in shardings]
+                if any(map(spanning.spans, shardings)):
+                    return self.call(whole, values, name=primitive.name, out_shardings=shardings)
             if mesh_use.ever_set and shows_summands(whole):
                 results = self.call(whole, args, name=primitive.name)
                 values = [self.operand(arg) for arg in args]
@@ -232,7 +253,7 @@ class LazyTrace(Runtime):
         """The types of concrete leaves; None if one is a tracer or no array at all."""
         avals = []
         for leaf in leaves:
-            if leaf.__class__ is ArrayImpl:
+            if isinstance(leaf, ArrayImpl):
                 avals.append(leaf.aval)
                 continue
             aval = leaf_aval(leaf)
@@ -252,6 +273,12 @@ class LazyTrace(Runtime):
              donated: Sequence[int] = (), name: str = "",
              out_shardings: Sequence[Sharding | None] | None = None) -> list[ArrayImpl]:
         """Runs a jaxpr on concrete leaves; ``name`` is that of the one primitive it holds."""
+        if job.device_counts and spanning.concerns(closed, leaves, out_shardings):
+            made = self._call_over_processes(closed, leaves, donated, name, out_shardings)
+            if made is not None:
+                return made
+            leaves = [_unread(leaf.aval) if leaf.__class__ is SpanningArray else leaf
+                      for leaf in leaves]
         values = []
         foreign = []
         are_placed = False
@@ -322,6 +349,28 @@ class LazyTrace(Runtime):
             put_on_default_device(results)
         return results
 
+    def _call_over_processes(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
+                             donated: Sequence[int], name: str,
+                             out_shardings: Sequence[Sharding | None] | None
+                             ) -> list[Any] | None:
+        operands = [self.operand(leaf) for leaf in leaves]
+        if donated:
+            _check_donated_once(operands, donated)
+        name = name or closed.cache.get("name", "") or closed.jaxpr.debug_info.split(" at ")[0]
+        placed = None
+        for operand in operands:
+            if operand._placement is not None:
+                placed = common_placement(name, placed, operand, operands, closed)
+        if status.watched:
+            allow_execution(name)
+        try:
+            results = spanning.call(closed, operands, placed, out_shardings, name)
+        except MemoryError as error:
+            raise out_of_memory(error) from error
+        for position in donated if results is not None else ():
+            operands[position].delete()
+        return results
+
     def _kept_operands(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
                        values: Sequence[np.ndarray]) -> list[Any]:
         """The operands of a program whose operations may have to run again one by one."""
@@ -362,6 +411,12 @@ class LazyTrace(Runtime):
         # The caller may write to its array later: it is copied.
         return self._on_default_device(
             ArrayImpl(aval, aligned.copied(plain(leaf), aval.dtype)))
+
+
+def _unread(aval: ShapedArray) -> ArrayImpl:
+    """Stands for an operand that nothing reads."""
+    zero = np.zeros((), dtypes.physical(aval.dtype))
+    return ArrayImpl(aval.off_mesh(), np.broadcast_to(zero, aval.shape))
 
 
 def out_types(closed: ClosedJaxpr) -> tuple[ShapedArray, ...]:
@@ -437,7 +492,7 @@ def _check_donated_once(leaves: Sequence[Leaf], donated: Sequence[int]) -> None:
     first: dict[int, int] = {}
     given = {id(leaves[position]) for position in donated}
     for position, leaf in enumerate(leaves):
-        if id(leaf) in given and leaf.__class__ is ArrayImpl:
+        if id(leaf) in given and isinstance(leaf, ArrayImpl):
             if id(leaf) in first:
                 raise JaxRuntimeError(
                     "INVALID_ARGUMENT: Attempt to use a buffer that was previously donated in "
@@ -515,7 +570,8 @@ def common_placement(name: str, known: Placed | None, operand: ArrayImpl, operan
             return here
     devices = [on_mesh.devices_of(placement) for placement, _ in (known, here)]
     if devices[0] != devices[1] and set(devices[0]) != set(devices[1]):
-        first = next(x for x in operands if x.__class__ is ArrayImpl and x._placement is known[0])
+        first = next(x for x in operands
+                     if isinstance(x, ArrayImpl) and x._placement is known[0])
         raise ValueError(on_mesh.incompatible(name, operands, first, operand, closed))
     one = on_mesh.is_one_device(known[0])
     return here if one and not on_mesh.is_one_device(here[0]) else known
@@ -554,6 +610,8 @@ def put(value: ArrayImpl, placement: Placement) -> ArrayImpl:
         placement = placement._device
     if value._placement is placement and value._committed:
         return value
+    if job.device_counts and (value.__class__ is SpanningArray or spanning.spans(placement)):
+        return spanning.put(value, placement)
     placed = ArrayImpl(type_on(value.aval, placement), value.host())
     if isinstance(placement, NamedSharding) and not isinstance(placement.mesh, Mesh):
         # Only the type changes: the value stays where it is.

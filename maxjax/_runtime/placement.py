@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -22,12 +23,14 @@ from maxjax._base.shardings import (
     check_shape,
     refuse_unreduced,
 )
+from maxjax._distributed.start import connection
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, type_on
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
+from maxjax._runtime.pending import plain
 
 
 def for_leaves(given: PyTree, x: PyTree, count: int, what: str) -> list[Any]:
@@ -72,9 +75,38 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
                      ArrayCopySemantics.REUSE_INPUT)
         results = _put_traced(values, placements, sources, semantics)
     else:
+        if job.device_counts:
+            for leaf, placement in zip(leaves, placements, strict=True):
+                if isinstance(placement, Sharding) and placement.spans_processes and not (
+                        isinstance(leaf, Array) and not leaf.is_fully_addressable):
+                    _check_same(leaf, placement)
         results = [value if placement is None else installed.runtime.put(value, placement)
                    for value, placement in zip(values, placements, strict=True)]
     return pytree.unflatten(spec, results)
+
+
+def _check_same(leaf: Any, sharding: Sharding) -> None:
+    """Checks that all processes put the same host value on devices of several.
+
+    Raises:
+      AssertionError: they do not.
+    """
+    value = np.array(leaf.host() if isinstance(leaf, ArrayImpl) else plain(leaf), order="C")
+    owners = tuple(sorted({device.process_index for device in sharding._devices()}))
+    if job.index not in owners or len(owners) == 1:
+        return
+    group = connection.among(owners)
+    digest = np.frombuffer(hashlib.blake2b(
+        value.tobytes() + str((value.shape, value.dtype)).encode(), digest_size=16).digest(),
+        np.uint8)
+    digests = group.all_gather(digest, "device_put")
+    if (digests == digests[:1]).all():
+        return
+    values = group.all_gather(value, "device_put")
+    raise AssertionError(
+        f"{type(leaf)} passed to device_put is not the same on each process. Make sure you are "
+        f"passing the same value of {type(leaf)} on each process.. Expected: "
+        f"{np.concatenate(values) if value.ndim else values}; got: {leaf}.")
 
 
 def is_placement(node: object) -> bool:
@@ -88,8 +120,6 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, "
             "`Format`, `jax.memory.Space` or a pytree of these values. Received invalid value: "
             f"{placement}")
-    if job.count > 1:
-        check_local(placement)
     if isinstance(placement, Format):
         placement = sharding_of(placement, "device_put", value.ndim)
     if isinstance(placement, MemorySpace):
@@ -109,16 +139,6 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
     if placement is not None and not value.aval.plain:
         refuse_unreduced(value.aval.sharding)
     return placement
-
-
-def check_local(placement: Any) -> None:
-    """Raises NotImplementedError for the devices of other processes."""
-    devices = (placement,) if isinstance(placement, Device) else (
-        placement._devices() if isinstance(placement, Sharding) else ())
-    for device in devices:
-        if device.process_index != job.index:
-            raise NotImplementedError(f"device_put: {device} belongs to process "
-                                      f"{device.process_index}, and this is {job.index}")
 
 
 def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding | None],
@@ -220,5 +240,5 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     """
     wanted = all_devices(platform)[0].platform
     return [x for x in gc.get_objects()
-            if type(x) is ArrayImpl and not x.is_deleted()
+            if isinstance(x, ArrayImpl) and not x.is_deleted()
             and next(iter(x.devices())).platform == wanted]

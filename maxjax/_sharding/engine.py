@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,13 @@ from maxjax._ir.printing import Names
 from maxjax._sharding.cost_model import CostModel
 from maxjax._sharding.custom_partitioning import with_rules
 from maxjax._sharding.graph import all_equations, normalize, operations
-from maxjax._sharding.partitioner import Partitioner
+from maxjax._sharding.partitioner import Partitioner, is_manual
 from maxjax._sharding.projection import project
 from maxjax._sharding.propagate import AGGRESSIVE, Propagation
 from maxjax._sharding.report import Report, Row
 from maxjax._sharding.reshard import Layout
-from maxjax._sharding.specs import Atoms, Axes, Dims, Spec, check, renamed
+from maxjax._sharding.shard_map import dims_of, shard_map_p
+from maxjax._sharding.specs import Atoms, Axes, Dim, Dims, Spec, check, renamed
 
 Specs = Sequence[Spec | None]
 ConstraintOf = Callable[[JaxprEqn], Spec | None]
@@ -48,7 +50,7 @@ def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
               out_specs: Specs | None = None, *, constraint_of: ConstraintOf | None = None,
               strategy: str = AGGRESSIVE, model: CostModel | None = None,
               names: Sequence[str] | None = None,
-              devices: DeviceMesh | None = None) -> Partitioned:
+              devices: DeviceMesh | None = None, keeps_shards: bool = False) -> Partitioned:
     """Propagates shardings through a program and writes the program of one shard.
 
     Args:
@@ -62,6 +64,8 @@ def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
       model: the prices that decide between collectives.
       names: what messages call the inputs.
       devices: the mesh itself, for functions whose callers divide them.
+      keeps_shards: the body of a ``shard_map`` over all axes of the mesh becomes a part of the
+        program of one shard as it is.
 
     Raises:
       ValueError: a spec does not fit its value: rank, unknown axis, an axis used twice, or a
@@ -74,7 +78,8 @@ def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
     >>> partition(program, {"x": 2}, [Spec.of(None, "x"), Spec.of("x")]).report.counts()
     {'psum': 1}
     """
-    program = normalize(closed)
+    stays = functools.partial(is_manual, sizes=tuple(mesh.items())) if keeps_shards else None
+    program = normalize(closed, stays)
     if devices is not None:
         program = with_rules(program, devices)
     constraint = constraint_of or unconstrained
@@ -119,13 +124,13 @@ def partition_normalized(program: ClosedJaxpr, mesh: Mapping[str, int],
         var: tuple(renamed(axes, joined) for axes in state.dims)
         for var, state in propagation.states.items()}
 
-    def dims_of(atom: Atom) -> Dims:
+    def layout_of(atom: Atom) -> Dims:
         return known[atom] if atom in known else ((),) * atom.aval.ndim
 
-    partitioner = Partitioner(new_mesh, dims_of, model, constraint, devices)
-    ins = [dims_of(var) for var in jaxpr.invars]
+    partitioner = Partitioner(new_mesh, layout_of, model, constraint, devices)
+    ins = [layout_of(var) for var in jaxpr.invars]
     outs = [tuple(renamed(axes, joined) for axes in asked[number]) if number in asked
-            else dims_of(atom) for number, atom in enumerate(jaxpr.outvars)]
+            else layout_of(atom) for number, atom in enumerate(jaxpr.outvars)]
     local = partitioner.run(program, list(map(Layout, ins)), list(map(Layout, outs)))
     variables = Names(jaxpr)
     rows = [_row(var, variables, propagation, known) for var in _variables(jaxpr)]
@@ -154,6 +159,16 @@ def fixed_specs(jaxpr: Jaxpr, mesh: Mapping[str, int], in_specs: Specs, out_spec
         name = names[number] if names is not None else f"input {number}"
         give(var, spec, name, "given")
     for eqn in all_equations(jaxpr):
+        if eqn.primitive is shard_map_p:
+            # What propagation leaves open of operands is as the body takes them.
+            for open_, atoms, specs in ((True, eqn.invars, eqn.params["in_specs"]),
+                                        (False, eqn.outvars, eqn.params["out_specs"])):
+                for atom, given in zip(atoms, specs, strict=True):
+                    give(atom, Spec(tuple(Dim(axes, open_)
+                                          for axes in dims_of(given, atom.aval.ndim))),
+                         "an operand of shard_map" if open_ else "a result of shard_map",
+                         "shard_map")
+            continue
         spec = constraint(eqn)
         if spec is not None:
             give(eqn.outvars[0], spec, f"the constrained value {eqn.outvars[0].aval.str_short()}",

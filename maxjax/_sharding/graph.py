@@ -7,7 +7,7 @@ that one propagation covers the bodies of scan and while and the branches of con
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,18 +21,22 @@ from maxjax._primitives.slicing import slice_p
 from maxjax._sharding.projection import rule_of
 from maxjax._transforms.simplify import inline_calls
 
-
-def normalize(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Inlines calls everywhere and drops dead code; no two equations share a variable."""
-    return _normalize(eliminate_dead_code(closed))
+Stays = Callable[[JaxprEqn], bool]
 
 
-def _normalize(closed: ClosedJaxpr) -> ClosedJaxpr:
-    inlined = inline_calls(closed)
+def normalize(closed: ClosedJaxpr, stays: Stays | None = None) -> ClosedJaxpr:
+    """Inlines calls everywhere, but for those that stay, and drops dead code; no two equations
+    share a variable."""
+    return _normalize(eliminate_dead_code(closed), stays)
+
+
+def _normalize(closed: ClosedJaxpr, stays: Stays | None) -> ClosedJaxpr:
+    inlined = inline_calls(closed, stays=stays)
     eqns = []
     for eqn in inlined.jaxpr.eqns:
         if eqn.primitive.control_flow is not None:
-            eqn = eqn.replace(params=with_bodies(eqn, map(_normalize, bodies_of(eqn))))
+            eqn = eqn.replace(params=with_bodies(
+                eqn, [_normalize(body, stays) for body in bodies_of(eqn)]))
         eqns.append(eqn)
     return ClosedJaxpr(inlined.jaxpr.replace(eqns=eqns), inlined.consts)
 

@@ -14,7 +14,7 @@ from maxjax._base.meshes import Mesh as DeviceMesh
 from maxjax._base.source import inherited_source_lines, scopes
 from maxjax._higher_order.debugging import ShardingInspector
 from maxjax._ir.control_flow import Role, Structure, structure_of, with_bodies
-from maxjax._ir.evaluate import literal_operand
+from maxjax._ir.evaluate import eval_jaxpr, literal_operand
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.liveness import eliminate_dead_code, read_variables
 from maxjax._ir.staging import DynamicJaxprTracer, trace_to_jaxpr
@@ -25,6 +25,8 @@ from maxjax._sharding.cost_model import CostModel, link_bytes
 from maxjax._sharding.custom_partitioning import custom_partitioning_p, division_of
 from maxjax._sharding.local import apply_local, apply_step, on_first
 from maxjax._sharding.reshard import Layout, Step, cheapest_path
+from maxjax._sharding.shard_body import only_types, runnable
+from maxjax._sharding.shard_map import check_effects, dims_of, shard_map_p
 from maxjax._sharding.specs import Dims, Mesh, local_aval, product
 from maxjax._sharding.unreduced import accumulators, unreduced_values
 
@@ -58,6 +60,17 @@ class Collective:
     after: Layout
     times: int = 1
     also: tuple[Var, ...] = ()
+
+
+def is_manual(eqn: JaxprEqn, sizes: tuple[tuple[Any, int], ...]) -> bool:
+    """Whether an equation is a ``shard_map`` over all axes of a mesh of these."""
+    if eqn.primitive is not shard_map_p:
+        return False
+    params = eqn.params
+    return (tuple(params["mesh"].shape_tuple) == sizes
+            and params["newly_manual_axes"] == frozenset(name for name, _ in sizes)
+            and not any(spec.unreduced or spec.reduced
+                        for spec in (*params["in_specs"], *params["out_specs"])))
 
 
 def _joined(members: Sequence[Collective], owner: Partitioner) -> Collective:
@@ -145,6 +158,8 @@ class Partitioner:
         closed, together = joined_reductions(closed, self.model)
         moves = {var: collective for var, collective in body.moves if var in live}
         for members in together.values():
+            if any(var not in moves for var in members):
+                continue      # of the body of a shard_map
             moves[members[-1]] = _joined([moves.pop(var) for var in members], self)
         self.collectives += moves.values()
         return closed
@@ -164,7 +179,7 @@ class _Body:
         self.assigned = owner.assignments
         for eqn in jaxpr.eqns:
             if (eqn not in self.assigned and eqn.primitive.control_flow is None
-                    and eqn.primitive is not custom_partitioning_p
+                    and eqn.primitive not in (custom_partitioning_p, shard_map_p)
                     and owner.constrained(eqn) is None):
                 self.assigned[eqn] = owner.assign(eqn)
         asked = {atom: dict(layout.unreduced) for atom, layout in zip(
@@ -254,6 +269,8 @@ class _Body:
             self.define_all(eqn.outvars, [self.read(source, layout, "a constraint")], [layout])
         elif eqn.primitive is custom_partitioning_p:
             self.divide(eqn)
+        elif eqn.primitive is shard_map_p:
+            self.shards(eqn)
         else:
             self.compute(eqn, self.assigned[eqn])
 
@@ -274,6 +291,23 @@ class _Body:
                            [layout.dims for layout in results])
         operands = self.operands(eqn, list(map(Layout, made.operands)))
         self.finish(eqn, made.local(*operands), list(map(Layout, made.results)))
+
+    def shards(self, eqn: JaxprEqn) -> None:
+        """A ``shard_map`` over all axes: its body is the program of one shard already."""
+        params = eqn.params
+        check_effects(params["jaxpr"], params["mesh"])
+        layouts = [Layout(tuple(self.parts(axes) for axes in dims_of(spec, atom.aval.ndim)))
+                   for atom, spec in zip((*eqn.invars, *eqn.outvars),
+                                         (*params["in_specs"], *params["out_specs"]), strict=True)]
+        count = len(eqn.invars)
+        body = runnable(params["jaxpr"], params["mesh"].shape_tuple, (), only_types)
+        results = eval_jaxpr(body.jaxpr, body.consts, *self.operands(eqn, layouts[:count]))
+        self.finish(eqn, results, layouts[count:])
+
+    def parts(self, axes: Sequence[Any]) -> tuple[str, ...]:
+        """The axes of a mesh as the parts that propagation may have made of them."""
+        return tuple(part for axis in axes for part in self.mesh
+                     if part == axis or part.partition(":(")[0] == axis)
 
     def compute(self, eqn: JaxprEqn, assignment: Assignment) -> None:
         name = eqn.primitive.name

@@ -8,8 +8,8 @@ and permutations that leave some shards without a value, select from the values 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from maxjax._ir.evaluate import apply_equation, eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Value
+from maxjax._ir.trace import Value, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import mul
 from maxjax._primitives.broadcasting import broadcast_in_dim, reduce_sum_p
@@ -67,18 +67,31 @@ Sizes = tuple[tuple[AxisName, int], ...]
 Groups = Sequence[Sequence[int]]
 
 
+class Rules(Protocol):
+    """What replaces equations of a body; equal by value.
+
+    Attributes:
+      rules: for a primitive a function of the operands and parameters.
+    """
+
+    @property
+    def rules(self) -> Mapping[Any, Callable[..., Any]]: ...
+
+
 @derived
-def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[AxisName, ...] = ()) -> ClosedJaxpr:
+def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[AxisName, ...] = (),
+             rules: Rules | None = None) -> ClosedJaxpr:
     """The program of one shard, for ``global_program``.
 
     Args:
       sizes: the names and sizes of the axes around.
       copied: the axes along which every shard prints, even a value that is the same on all.
+      rules: what collectives become; None: those that batching knows.
     """
     inlined = inline_calls(closed)
 
     def run(*args: Value) -> list[Any]:
-        return _run(inlined.jaxpr, inlined.consts, args, sizes, copied)
+        return _run(inlined.jaxpr, inlined.consts, args, sizes, copied, rules)
 
     with named_axes(sizes), manual_axes(None):
         return trace_to_jaxpr(run, [_plain(aval) for aval in closed.in_avals],
@@ -90,14 +103,17 @@ def _plain(aval: ShapedArray) -> ShapedArray:
 
 
 def _run(jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value], sizes: Sizes,
-         copied: tuple[AxisName, ...]) -> list[Any]:
+         copied: tuple[AxisName, ...], rules: Rules | None) -> list[Any]:
+    replacing = RULES if rules is None else rules.rules
+
     def run(eqn: JaxprEqn, operands: Sequence[Value]) -> Sequence[Any]:
-        rule = RULES.get(eqn.primitive)
+        rule = replacing.get(eqn.primitive)
         if rule is not None:
             result = rule(*operands, **eqn.params)
             return result if eqn.primitive.multiple_results else [result]
         if not eqn.primitive.cacheable:
-            params = {name: _param(value, sizes, copied) for name, value in eqn.params.items()}
+            params = {name: _param(value, sizes, copied, rules)
+                      for name, value in eqn.params.items()}
             if eqn.primitive in _CALLBACKS and params["vmap_method"] is None:
                 params["vmap_method"] = "sequential"
             eqn = eqn.replace(params=params)
@@ -119,13 +135,13 @@ def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[AxisName, ...]) -> 
     return math.prod(size for name, size in sizes if name in copied and name not in varying) - 1
 
 
-def _param(value: object, sizes: Sizes, copied: tuple[AxisName, ...]) -> Any:
+def _param(value: object, sizes: Sizes, copied: tuple[AxisName, ...], rules: Rules | None) -> Any:
     if isinstance(value, ClosedJaxpr):
-        return runnable(value, sizes, copied)
+        return runnable(value, sizes, copied, rules)
     if isinstance(value, ShapedArray):
         return _plain(value)
     if type(value) is tuple:
-        return tuple([_param(item, sizes, copied) for item in value])
+        return tuple([_param(item, sizes, copied, rules) for item in value])
     return value
 
 
@@ -261,6 +277,8 @@ def _all_to_all(x: Value, *, split_axis: int, concat_axis: int, axis_name: Seque
 
 
 def _ppermute(x: Value, *, axis_name: Sequence[AxisName], perm: Sequence[tuple[int, int]]) -> Any:
+    # As in JAX, shards are counted in the order of the mesh's axes, however these are named.
+    axis_name = tuple(name for name, _ in context.axis_env if name in axis_name)
     count = math.prod(axis_size(name) for name in axis_name)
     for ends in zip(*perm, strict=True):
         if len(set(ends)) < len(ends):
@@ -278,13 +296,12 @@ def _ppermute(x: Value, *, axis_name: Sequence[AxisName], perm: Sequence[tuple[i
     return select(nothing, value, zeros_like(value))
 
 
+# Types and no values change.
+IDENTITIES = (pvary_p, vary_unreduced_cast_p, reduced_vary_cast_p, preduced_p, reshard_p)
+
 RULES: dict[Any, Callable[..., Any]] = {
-    pvary_p: lambda x, **params: x,
-    vary_unreduced_cast_p: lambda x, **params: x,
-    reduced_vary_cast_p: lambda x, **params: x,
-    preduced_p: lambda x, **params: x,
+    **dict.fromkeys(IDENTITIES, lambda x, **params: x),
     unreduced_psum_p: _sum,
-    reshard_p: lambda x, **params: x,
     psum_invariant_p: _sum,
     psum_p: _reduction(psum_p, reduce_sum_p),
     pmax_p: _reduction(pmax_p, reduce_max_p),
@@ -297,3 +314,20 @@ RULES: dict[Any, Callable[..., Any]] = {
     all_to_all_p: _all_to_all,
     ppermute_p: _ppermute,
 }
+
+
+class _OnlyTypes:
+    """Rules under which collectives stay, and types say nothing of axes."""
+
+    rules: Mapping[Any, Callable[..., Any]] = {
+        **dict.fromkeys(IDENTITIES, lambda x, **params: x),
+        **dict.fromkeys((psum_invariant_p, unreduced_psum_p), lambda x, *, axes: psum_p.bind(
+            x, axes=tuple(axes), axis_index_groups=None)),
+        **dict.fromkeys((all_gather_invariant_p, all_gather_reduced_p), lambda x, **params: (
+            all_gather_p.bind(x, **{"axis_index_groups": None, **params}))),
+        unreduced_reduce_scatter_p: lambda x, **params: reduce_scatter_p.bind(
+            x, **{"axis_index_groups": None, **params}),
+    }
+
+
+only_types = _OnlyTypes()

@@ -150,10 +150,7 @@ def _inside(params: Params) -> Any:
 def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, ...],
              out_specs: tuple[PartitionSpec, ...], manual: frozenset[AxisName],
              copied: tuple[AxisName, ...], outside: bool) -> ClosedJaxpr:
-    ordered = [effect for effect in jaxpr.effects if effect in ORDERED]
-    if ordered and mesh.size > 1:
-        raise ValueError("The following ordered effects are not supported for more than 1 device: "
-                         f"{ordered}")
+    check_effects(jaxpr, mesh)
     local = runnable(jaxpr, mesh.shape_tuple, copied)
     with named_axes(mesh.shape_tuple), manual_axes(None):
         local = with_unreduced(local, in_specs, out_specs)
@@ -175,6 +172,15 @@ def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, .
                                         out_specs, strict=True)]
 
     return trace_to_jaxpr(constrained, program.in_avals, jaxpr.jaxpr.debug_info)
+
+
+def check_effects(jaxpr: ClosedJaxpr, mesh: AnyMesh) -> None:
+    """Raises ValueError where a body has effects that are ordered, and there are several devices.
+    """
+    ordered = [effect for effect in jaxpr.effects if effect in ORDERED]
+    if ordered and mesh.size > 1:
+        raise ValueError("The following ordered effects are not supported for more than 1 device: "
+                         f"{ordered}")
 
 
 def _constrained(output: Array, spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[AxisName]

@@ -53,12 +53,20 @@ def expansion(eqn: JaxprEqn) -> ClosedJaxpr | None:
 
 
 def inline_calls(closed: ClosedJaxpr,
-                 jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | None] = called) -> ClosedJaxpr:
+                 jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | None] = called,
+                 stays: Callable[[JaxprEqn], bool] | None = None) -> ClosedJaxpr:
     """Replaces calls by the equations that they call. Afterwards no two variables are shared.
 
     Args:
       jaxpr_of: gives the jaxpr that replaces an equation; None where the equation stays.
+      stays: of calls that are not replaced.
     """
+    if stays is not None:
+        early = _inlined(closed, lambda eqn: None if stays(eqn) else called(eqn))
+        late = eliminate_dead_code(early)
+        if any(eqn.primitive.inlined_late for eqn in late.jaxpr.eqns):
+            return inline_calls(_inlined(late, _called_late), stays=stays)
+        return early
     inlined = _inlined(closed, jaxpr_of)
     if jaxpr_of is called and any(eqn.primitive.inlined_late for eqn in inlined.jaxpr.eqns):
         return inline_calls(_inlined(eliminate_dead_code(inlined), _called_late))

@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.meshes import PartitionSpec
 from maxjax._base.missing import explain_missing_names
 from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding
 from maxjax._distributed.start import connection
-from maxjax._runtime.placement import device_put
-from maxjax.tree_util import tree_leaves, tree_map
+from maxjax._ir.trace import Array
+from maxjax._runtime.assembly import make_array_from_single_device_arrays
+from maxjax._runtime.placement import device_put, for_leaves
+from maxjax._runtime.spanning import gathered
+from maxjax.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 
 class ProcessFailureError(Exception):
@@ -25,7 +29,7 @@ class ProcessFailureError(Exception):
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The values of all processes as NumPy arrays.
+    """The values of all processes as NumPy arrays; of an array over several processes, the whole.
 
     Args:
       in_tree: a pytree of arrays of any shape, the same in all processes.
@@ -33,6 +37,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
         where they are scalars, they are stacked along a new one.
 
     Raises:
+      ValueError: an array is over several processes, and ``tiled`` is False.
       JaxRuntimeError: another process is missing, or does something else.
 
     >>> process_allgather(jnp.arange(3))
@@ -41,6 +46,11 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     array([0, 1, 2], dtype=int32)
     """
     def gather(leaf: Any) -> np.ndarray:
+        if isinstance(leaf, Array) and not leaf.is_fully_addressable:
+            if not tiled:
+                raise ValueError("Gathering global non-fully-addressable arrays only supports "
+                                 "tiled=True")
+            return np.array(gathered(leaf))
         value = np.asarray(leaf)
         if job.count == 1:
             return value if tiled else value[None]
@@ -127,10 +137,10 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """Arrays over a mesh, from this process's part of each, which is the whole array.
+    """Arrays over a mesh, from this process's part of each.
 
     Args:
-      local_inputs: a pytree of arrays.
+      local_inputs: a pytree of arrays: the part that the mesh's devices of this process hold.
       global_mesh: a ``Mesh``.
       pspecs: a ``PartitionSpec``, or a pytree of them that is a prefix of ``local_inputs``.
 
@@ -138,18 +148,56 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
     >>> host_local_array_to_global_array(np.arange(3), mesh, jax.P("x")).sharding.spec
     P('x',)
     """
-    return device_put(local_inputs, tree_map(
-        lambda spec: NamedSharding(global_mesh, spec), pspecs))
+    if not global_mesh.is_multi_process:
+        return device_put(local_inputs, tree_map(
+            lambda spec: NamedSharding(global_mesh, spec), pspecs))
+    local_mesh = global_mesh.local_mesh
+
+    def over_all(leaf: Any, spec: PartitionSpec) -> Any:
+        if isinstance(leaf, Array) and not leaf.is_fully_addressable:
+            return leaf
+        value = leaf if isinstance(leaf, Array) else np.asarray(leaf)
+        here, there = NamedSharding(local_mesh, spec), NamedSharding(global_mesh, spec)
+        part = here.shard_shape(value.shape)
+        parts, _ = there._tiling(value.ndim)
+        placed = device_put(value, here)
+        return make_array_from_single_device_arrays(
+            [size * count for size, count in zip(part, parts, strict=True)], there,
+            [shard.data for shard in placed.addressable_shards])
+
+    return _with_specs(over_all, local_inputs, pspecs)
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """This process's part of arrays over a mesh, which is the whole array.
+    """This process's part of arrays over a mesh.
 
     >>> mesh = jax.sharding.Mesh(jax.devices()[:1], "x")
     >>> global_array_to_host_local_array(jnp.arange(3), mesh, jax.P("x"))
     Array([0, 1, 2], dtype=int32)
     """
-    return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
+    if not global_mesh.is_multi_process:
+        return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
+    local_mesh = global_mesh.local_mesh
+
+    def here(leaf: Any, spec: PartitionSpec) -> Any:
+        if not isinstance(leaf, Array) or leaf.is_fully_addressable:
+            return leaf
+        leaf = device_put(leaf, NamedSharding(global_mesh, spec))
+        sharding = NamedSharding(local_mesh, spec)
+        part = leaf.sharding.shard_shape(leaf.shape)
+        parts, _ = sharding._tiling(leaf.ndim)
+        return make_array_from_single_device_arrays(
+            [size * count for size, count in zip(part, parts, strict=True)], sharding,
+            [shard.data for shard in leaf.addressable_shards])
+
+    return _with_specs(here, global_inputs, pspecs)
+
+
+def _with_specs(function: Any, tree: Any, pspecs: Any) -> Any:
+    """Applies a function to each leaf and its spec."""
+    leaves, structure = tree_flatten(tree)
+    return tree_unflatten(structure, list(map(
+        function, leaves, for_leaves(pspecs, tree, len(leaves), "pspecs"))))
 
 
 explain_missing_names(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.function_stages import add_stages
 from maxjax.nn import initializers as initializers
 from maxjax.nn._activations import celu as celu
@@ -41,3 +42,4 @@ from maxjax.nn._normalization import softmax as softmax
 from maxjax.nn._normalization import standardize as standardize
 
 add_stages(globals(), "glu log_softmax logmeanexp sigmoid standardize tanh")
+explain_missing_names(__name__)

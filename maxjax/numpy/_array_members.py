@@ -16,6 +16,7 @@ from maxjax._primitives import layout
 from maxjax._primitives.convert import bitcast_convert_type_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
+from maxjax._runtime.spanning_array import SpanningArray
 
 
 class Shard:
@@ -54,6 +55,8 @@ def _addressable_shards(self: ArrayImpl) -> list[Shard]:
     """The parts of the array on this process's devices."""
     if not isinstance(self._placement, Sharding):
         return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+    if isinstance(self, SpanningArray):
+        return [shard for shard in _shards_of_all(self) if shard.data is not None]
     copies: dict[Any, int] = {}
     shards = []
     sharding, host = self._placement, self.host()
@@ -75,6 +78,30 @@ def _addressable_shards(self: ArrayImpl) -> list[Shard]:
     return shards
 
 
+def _shards_of_all(self: SpanningArray) -> list[Shard]:
+    """The parts of an array over processes; those of other processes without data."""
+    copies: dict[Any, int] = {}
+    shards = []
+    sharding = self.sharding
+    aval = self.aval.off_mesh().update(shape=sharding.shard_shape(self.shape))
+    local = {position: number for number, position in enumerate(sharding.local_positions)}
+    for position, (device, index) in enumerate(zip(
+            sharding._devices(), sharding._indices(self.shape), strict=True)):
+        key = tuple((part.start, part.stop) for part in index)
+        replica = copies[key] = copies.get(key, -1) + 1
+        part: Any = None
+        if position in local:
+            part = ArrayImpl(aval, self.shard(local[position]))
+            part._placement, part._committed = device, True
+        shards.append(Shard(device, index, replica, part, sharding))
+    return shards
+
+
+def _global_shards(self: ArrayImpl) -> list[Shard]:
+    """The parts of the array on all devices; those of other processes have no data."""
+    return _shards_of_all(self) if isinstance(self, SpanningArray) else _addressable_shards(self)
+
+
 def _addressable_data(self: ArrayImpl, index: int) -> Array:
     """The array's part on the device number ``index``."""
     return _addressable_shards(self)[operator.index(index)].data
@@ -82,6 +109,8 @@ def _addressable_data(self: ArrayImpl, index: int) -> Array:
 
 def _clone(self: ArrayImpl) -> ArrayImpl:
     """Another array with the same data."""
+    if isinstance(self, SpanningArray):
+        return self.like(self.shards())
     other = ArrayImpl(self.aval, self.host())
     other._placement, other._committed = self._placement, self._committed
     return other
@@ -204,7 +233,7 @@ def install() -> None:
     """Installs all of these on the classes."""
     concrete: dict[str, Any] = {
         "addressable_shards": property(_addressable_shards),
-        "global_shards": property(_addressable_shards),
+        "global_shards": property(_global_shards),
         "addressable_data": _addressable_data, "clone": _clone, "platform": _platform,
         "on_device_size_in_bytes": _on_device_size_in_bytes,
         "unsafe_buffer_pointer": _unsafe_buffer_pointer,

@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes
+from maxjax._base import config, dtypes, source
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.dimensions import count_of
 from maxjax._ir.primitive import Primitive
@@ -312,14 +311,14 @@ def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
                 f"cannot update an array of dtype {dtype} with values of dtype {given}")
         joined = dtypes.promote(((dtype, False), (given, weak)))[0]
         if joined != dtype:
-            warnings.warn(
+            source.warn(
                 "scatter inputs have incompatible types: cannot safely cast value from "
                 f"dtype={given.name} to dtype={dtype.name} with "
                 f"jax_numpy_dtype_promotion={config.dtype_promotion.value}. In future JAX "
-                "releases this will result in an error.", FutureWarning, stacklevel=4)
+                "releases this will result in an error.", FutureWarning)
         if dtypes.is_complex(given) and not dtypes.is_complex(dtype):
-            warnings.warn("Casting complex values to real discards the imaginary part",
-                          np.exceptions.ComplexWarning, stacklevel=4)
+            source.warn("Casting complex values to real discards the imaginary part",
+                        np.exceptions.ComplexWarning)
     if joined == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
         raise TypeError(
             f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "

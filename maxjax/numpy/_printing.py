@@ -49,7 +49,19 @@ def _is_unreduced(self: ArrayImpl) -> bool:
     return self.aval.mesh_spec is not None and bool(self.aval.mesh_spec[1].unreduced)
 
 
+def _without_values(self: ArrayImpl) -> str | None:
+    """The text of an array of which other processes have parts."""
+    if self.is_fully_addressable or (
+            self.is_fully_replicated and self.sharding.has_addressable_devices):
+        return None
+    weak = ", weak_type=True" if self.aval.weak_type else ""
+    return f"Array(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+
 def _repr(self: ArrayImpl) -> str:
+    text = _without_values(self)
+    if text is not None:
+        return text
     if dtypes.is_key(self.dtype):
         return _keys_repr(self)
     if _is_unreduced(self):
@@ -72,6 +84,9 @@ def _repr(self: ArrayImpl) -> str:
 
 
 def _str(self: ArrayImpl) -> str:
+    text = _without_values(self)
+    if text is not None:
+        return text
     if dtypes.is_key(self.dtype):
         return _keys_repr(self)
     return repr(self) if _is_unreduced(self) else str(np.asarray(self))

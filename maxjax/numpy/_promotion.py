@@ -7,13 +7,12 @@ typed. Operands of primitives share a dtype and, except for scalars, a rank.
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import caches, config, dtypes
+from maxjax._base import caches, config, dtypes, source
 from maxjax._base.errors import ConcretizationTypeError, origin_message
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, size_index
 from maxjax._ir.primitive import Primitive
@@ -125,7 +124,7 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
         if aval.dtype != dtype and dtypes.canonical(aval.dtype) == dtype and (
                 config.explicit_x64_dtypes.value != config.ExplicitX64Mode.ALLOW):
             # A 64-bit array from before 64 bits were disabled.
-            warnings.warn(dtypes.truncation(aval.dtype, dtype, " requested in dtype"), stacklevel=3)
+            source.warn(dtypes.truncation(aval.dtype, dtype, " requested in dtype"))
         return convert_element_type(value, dtype, weak)
     if value.__class__ in PYTHON_SCALARS or (
             isinstance(value, (np.generic, bool, int, float, complex))):
@@ -208,10 +207,10 @@ def _complain_of_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
         raise ValueError(
             f"Operands could not be broadcast together for {name} on shapes {text} and with the "
             f"config option jax_numpy_rank_promotion='raise'. For more information, see {link}")
-    warnings.warn(
+    source.warn(
         f"Following NumPy automatic rank promotion for {name} on shapes {text}. Set the "
         "jax_numpy_rank_promotion config option to 'allow' to disable this warning; for more "
-        f"information, see {link}", stacklevel=4)
+        f"information, see {link}")
 
 
 def promote_args(name: str, *args: Any) -> list[Any]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import warnings
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes
+from maxjax._base import config, dtypes, source
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.runtime import installed
@@ -105,10 +104,10 @@ def _judge_raw_key(generator: str) -> None:
     if state == "error":
         raise ValueError(message)
     if state == "warn":
-        warnings.warn(message, stacklevel=4)
+        source.warn(message)
     elif config.enable_custom_prng.value:
-        warnings.warn(f"Raw arrays as random keys to jax.random functions are deprecated. Assuming "
-                      f"valid {generator} key for now.", FutureWarning, stacklevel=4)
+        source.warn(f"Raw arrays as random keys to jax.random functions are deprecated. Assuming "
+                    f"valid {generator} key for now.", FutureWarning)
 
 
 def wrap_words(words: Any, impl: AnyGenerator) -> Any:

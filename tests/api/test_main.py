@@ -1,5 +1,7 @@
 """``python -m maxjax``: scripts run as under Python, with maxjax for jax."""
 
+import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -130,7 +132,77 @@ def test_what_is_not_there(code, words, tmp_path):
 
 
 def test_usage(tmp_path):
-    assert python("-m", "maxjax", cwd=tmp_path).returncode == 2
     help_text = python("-m", "maxjax", "--help", cwd=tmp_path)
     assert help_text.returncode == 0 and "SCRIPT" in help_text.stdout
     assert python("-m", "maxjax", "--wrong", cwd=tmp_path).returncode == 2
+
+
+def test_without_a_script_the_program_is_read(tmp_path):
+    result = python("-m", "maxjax", cwd=tmp_path, text="import jax; print(jax.jit.__module__)")
+    assert (result.returncode, result.stdout[:6]) == (0, "maxjax")
+
+
+def test_the_interpreter_goes_on_where_the_script_ended(tmp_path):
+    write(tmp_path, "import jax.numpy as jnp\nx = jnp.ones(2)\nraise SystemExit(3)")
+    result = python("-m", "maxjax", "-i", "script.py", cwd=tmp_path, text="x + 1\n1 / 0\nx - 1\n")
+    assert "Array([2., 2.], dtype=float32)" in result.stdout
+    assert "Array([0., 0.], dtype=float32)" in result.stdout
+    assert "ZeroDivisionError" in result.stderr
+
+
+def test_an_interpreter(tmp_path):
+    result = python("-m", "maxjax", "-i", cwd=tmp_path, text="import jax\njax.__name__, __name__\n")
+    assert result.stdout == "('jax', '__main__')\n" and "JAX 0.10.2" in result.stderr
+
+
+def test_the_command_is_the_module(tmp_path):
+    code = "import sys; from maxjax.__main__ import command; sys.argv[1:] = {}; command()"
+    for arguments in (["script.py", "a"], ["--version"], ["-c", "print(6)"], ["-m", "script", "b"]):
+        write(tmp_path, "import sys, jax; print(sys.argv, sys.path[0], jax.__name__)")
+        plain = python("-m", "maxjax", *arguments, cwd=tmp_path)
+        ours = python("-c", code.format(arguments), cwd=tmp_path)
+        assert (ours.returncode, ours.stdout) == (0, plain.stdout) != (0, "")
+
+
+def test_dir_has_no_private_names(tmp_path):
+    """Nor those of modules that maxjax imports for itself; all others are JAX's."""
+    names = python("-c", "import maxjax, jax; print(*dir(maxjax)); print(*dir(jax))",
+                   cwd=tmp_path).stdout.splitlines()
+    ours, theirs = (set(line.split()) for line in names)
+    assert [name for name in ours if name[0] == "_" and not name.endswith("__")] == []
+    public = {name for name in ours - theirs if name[0] != "_"}
+    # Modules of JAX that it does not import itself.
+    assert public == {"ad_checkpoint", "example_libraries", "extend", "flatten_util", "test_util"}
+    code = "import maxjax.numpy as m; print([n for n in dir(m) if n[0] == '_' != n[1]])"
+    assert python("-c", code, cwd=tmp_path).stdout == "[]\n"
+
+
+# Each warns once.
+WARNING = [
+    "jnp.zeros(3, 'float64')", "jnp.ones(3).astype('float64')", "jnp.asarray([1.], 'float64')",
+    "jnp.arange(3, dtype='int64')", "jnp.sum(jnp.ones(2), dtype='float64')", "jnp.float64(3)",
+    "jax.random.normal(jax.random.key(0), (2,), dtype='float64')",
+    "jax.nn.initializers.ones(jax.random.key(0), (2,), 'float64')",
+    "jax.jit(lambda x: x.astype('float64'))(1.)", "jnp.ones(3, int).at[0].set(1.5)",
+    "jax.jit(lambda x: x.sum(), donate_argnums=0)(jnp.ones(3))",
+]
+
+
+@pytest.mark.parametrize("code", WARNING)
+def test_warnings_point_at_the_users_line(code):
+    with pytest.warns(Warning) as records:
+        exec(compile(f"\n\n{code}", "user.py", "exec"), {"jax": maxjax, "jnp": maxjax.numpy})
+    assert [(record.filename, record.lineno) for record in records] == [("user.py", 3)]
+
+
+def test_a_kernel_for_jupyter(tmp_path):
+    if importlib.util.find_spec("ipykernel") is None:
+        result = python("-m", "maxjax", "--install-kernel", cwd=tmp_path)
+        assert result.returncode == 1 and "maxjax[notebook]" in result.stderr
+        return
+    folder = tmp_path / "share" / "jupyter" / "kernels" / "maxjax"
+    result = python("-m", "maxjax", "--install-kernel", "--prefix", str(tmp_path), cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, f"the kernel 'maxjax' is in {folder}\n")
+    spec = json.loads((folder / "kernel.json").read_text())
+    assert spec["argv"][1:5] == ["-m", "maxjax", "-m", "ipykernel_launcher"]
+    assert python("-m", "maxjax", "--install-kernel", "x", cwd=tmp_path).returncode == 2

@@ -19,7 +19,7 @@ def environment(devices: int = 2, **variables: str) -> dict[str, str]:
             "JAX_PLATFORMS": "cpu", **variables}
 
 
-def run(engine: str, script: str, count: int = 2, **variables: str
+def run(engine: str, script: str, count: int = 2, devices: int = 2, **variables: str
         ) -> list[subprocess.CompletedProcess[str]]:
     """A script in ``count`` processes.
 
@@ -27,7 +27,7 @@ def run(engine: str, script: str, count: int = 2, **variables: str
       engine: "mpi": by mpiexec, all in one result; "gloo": by hand, with the address, the count and
         the number as arguments; "jax": the same on real JAX.
     """
-    env = environment(**variables)
+    env = environment(devices, **variables)
     if engine == "mpi":
         mpiexec = str(Path(sys.executable).parent / "mpiexec")
         return [subprocess.run(

@@ -152,16 +152,3 @@ if len(sys.argv) > 1:
     bad = subprocess.run([*command, "fail"], env=environment(), capture_output=True, text=True,
                          timeout=50, check=False)
     assert bad.returncode == 7
-
-
-def test_devices_of_other_processes_are_refused():
-    results = run("gloo", START + """
-other = jax.devices()[2 - 2 * jax.process_index()]
-for call in (lambda: jax.device_put(1.0, other), lambda: jax.make_mesh((4,), ("x",))):
-    try:
-        call()
-    except NotImplementedError as error:
-        print("*", error)
-jax.distributed.shutdown()
-""")
-    assert len(lines(results)) == 4

@@ -1,0 +1,378 @@
+"""Collectives of programs over processes: a step in which the host calls the engine.
+
+A process computes the shards of its devices together, stacked along a leading dimension where they
+differ. A collective combines the shards of its groups that are here, exchanges the rest with the
+processes that have the other members, and hands each device its part. Processes take groups in one
+order, so that nobody waits in a circle.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import caches, dtypes
+from maxjax._base.meshes import AxisName
+from maxjax._base.processes import job
+from maxjax._distributed.group import Group, combined
+from maxjax._distributed.start import connection
+from maxjax._ir.effects import Effect
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.broadcasting import broadcast_leading
+from maxjax._primitives.layout import move_axis
+
+# The name of the axis that a process's devices lie along.
+DEVICES = "devices of a process"
+HOST_REASON = "it exchanges values with other processes"
+
+# Positions among the devices of a mesh, of the devices that communicate with one another.
+Groups = tuple[tuple[int, ...], ...]
+
+
+class CommunicationEffect(Effect):
+    """Values are exchanged with other processes, which must do so in the same order."""
+
+    def __init__(self) -> None:
+        super().__init__("Communication")
+
+
+communication_effect = CommunicationEffect()
+
+
+class Kind(enum.Enum):
+    """What a collective does with the values of a group."""
+
+    SUM = enum.auto()
+    MAXIMUM = enum.auto()
+    MINIMUM = enum.auto()
+    GATHER = enum.auto()
+    SCATTERED_SUM = enum.auto()
+    TRANSPOSE = enum.auto()
+    PERMUTE = enum.auto()
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+    """What a collective does.
+
+    Attributes:
+      kind: of the collective.
+      groups: who communicates with whom, each in the order of the axes.
+      owners: the process of each device of the mesh.
+      what: the collective and its program, in words that are the same in all processes.
+      dims: of the shard: the one that is scattered, or the split and the concatenated ones.
+      perm: of a permutation: (source, target) within each group.
+    """
+
+    kind: Kind
+    groups: Groups
+    owners: tuple[int, ...]
+    what: str
+    dims: tuple[int, ...] = ()
+    perm: tuple[tuple[int, int], ...] = ()
+
+    def shape(self, shard: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of a shard of the result."""
+        count = len(self.groups[0])
+        if self.kind is Kind.GATHER:
+            return (count, *shard)
+        sizes = list(shard)
+        if self.kind in (Kind.SCATTERED_SUM, Kind.TRANSPOSE):
+            sizes[self.dims[0]] //= count
+        if self.kind is Kind.TRANSPOSE:
+            sizes[self.dims[1]] *= count
+        return tuple(sizes)
+
+    @property
+    def gives_one(self) -> bool:
+        """Whether all devices of this process get the same."""
+        plan = plan_of(self.groups, self.owners, job.index)
+        return (self.kind in _COMMON and len(plan.own) == 1) or len(plan.local) == 1
+
+
+_REDUCTIONS: dict[Kind, np.ufunc] = {
+    Kind.SUM: np.add, Kind.MAXIMUM: np.maximum, Kind.MINIMUM: np.minimum}
+# All members of a group get the same.
+_COMMON = (*_REDUCTIONS, Kind.GATHER)
+
+
+class Batch:
+    """The groups that the same processes share: one exchange does for all of them.
+
+    Attributes:
+      processes: those that have members, in order.
+      groups: each as rows of (process, which of its members) in the order of the group.
+      rows: for each group the rows, among this process's devices, of its members here.
+      count: how many members of a group each process has; None where that differs.
+    """
+
+    def __init__(self, processes: tuple[int, ...], groups: Sequence[Sequence[int]],
+                 owners: Sequence[int], row_of: dict[int, int]):
+        self.processes = processes
+        self.rows: list[list[int]] = []
+        self.positions: list[list[int]] = []      # in the group, of the members here
+        self.sources: list[list[tuple[int, int]]] = []
+        counts: set[int] = set()
+        me = job.index
+        for group in groups:
+            seen = dict.fromkeys(processes, 0)
+            source = []
+            for position in group:
+                owner = owners[position]
+                source.append((processes.index(owner), seen[owner]))
+                seen[owner] += 1
+            self.sources.append(source)
+            self.rows.append([row_of[position] for position in group if owners[position] == me])
+            self.positions.append(
+                [number for number, position in enumerate(group) if owners[position] == me])
+            counts.update(seen.values())
+        self.most = max(counts)
+        self.even = len(counts) == 1
+        self.is_here = processes == (me,)
+
+    @property
+    def group(self) -> Group:
+        return connection.among(self.processes)
+
+
+class Plan:
+    """How this process takes part in a collective.
+
+    Attributes:
+      local: the positions of its devices in the mesh.
+      batches: in the order in which all take them.
+      own: for each batch, numbered through, the groups with members here.
+    """
+
+    def __init__(self, groups: Groups, owners: tuple[int, ...], index: int):
+        self.local = [position for position, owner in enumerate(owners) if owner == index]
+        row_of = {position: row for row, position in enumerate(self.local)}
+        sets: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+        self.own: list[tuple[int, ...]] = []
+        for group in groups:
+            processes = tuple(sorted({owners[position] for position in group}))
+            if index in processes:
+                sets.setdefault(processes, []).append(group)
+                self.own.append(group)
+        self.batches = [Batch(processes, batch, owners, row_of)
+                        for processes, batch in sets.items()]
+
+
+@caches.memoized
+def plan_of(groups: Groups, owners: tuple[int, ...], index: int) -> Plan:
+    return Plan(groups, owners, index)
+
+
+# --- the exchange itself --------------------------------------------------------------------------
+
+
+def exchanged(x: np.ndarray, exchange: Exchange) -> np.ndarray:
+    """The collective on the shards of this process's devices.
+
+    Args:
+      x: (devices, *shard).
+
+    Returns:
+      (devices, *shard of the result), or without the first dimension where all get the same.
+    """
+    plan = plan_of(exchange.groups, exchange.owners, job.index)
+    x = np.asarray(x, order="C")
+    results: dict[int, np.ndarray] = {}
+    for batch in plan.batches:
+        _KINDS[exchange.kind](x, exchange, batch, results)
+    if exchange.gives_one:
+        return np.asarray(results[0], order="C")
+    return np.stack([results[row] for row in range(len(plan.local))])
+
+
+Results = dict[int, np.ndarray]
+
+
+def _hand_out(batch: Batch, values: Sequence[np.ndarray], results: Results) -> None:
+    """Gives all members of each group the group's value."""
+    for rows, value in zip(batch.rows, values, strict=True):
+        results.update(dict.fromkeys(rows, value))
+
+
+def _reduce(x: np.ndarray, exchange: Exchange, batch: Batch, results: Results) -> None:
+    function = _REDUCTIONS[exchange.kind]
+    totals = np.stack([x[rows[0]] if len(rows) == 1 else combined(x[rows], function)
+                       for rows in batch.rows])
+    if not batch.is_here:
+        totals = batch.group.all_reduce(totals, function, exchange.what)
+    _hand_out(batch, list(totals), results)
+
+
+def _all_values(x: np.ndarray, exchange: Exchange, batch: Batch) -> list[np.ndarray]:
+    """For each group the values of all members."""
+    if batch.is_here:
+        return [x[rows] for rows in batch.rows]
+    mine = np.zeros((len(batch.rows), batch.most, *x.shape[1:]), x.dtype)
+    for number, rows in enumerate(batch.rows):
+        mine[number, :len(rows)] = x[rows]
+    gathered = batch.group.all_gather(mine, exchange.what)
+    values = []
+    for number, source in enumerate(batch.sources):
+        processes, members = np.array(source).T
+        values.append(gathered[processes, number, members])
+    return values
+
+
+def _all_gather(x: np.ndarray, exchange: Exchange, batch: Batch, results: Results) -> None:
+    _hand_out(batch, _all_values(x, exchange, batch), results)
+
+
+def _blocks(x: np.ndarray, dim: int, count: int) -> np.ndarray:
+    """(..., count * size, ...) -> (count, ..., size, ...)"""
+    shape = x.shape
+    return np.moveaxis(x.reshape(*shape[:dim], count, shape[dim] // count, *shape[dim + 1:]),
+                       dim, 0)
+
+
+def _reduce_scatter(x: np.ndarray, exchange: Exchange, batch: Batch, results: Results) -> None:
+    dim, = exchange.dims
+    count = len(exchange.groups[0])
+    parts = [_blocks(combined(x[rows], np.add), dim, count) for rows in batch.rows]
+    mine: Sequence[np.ndarray]
+    if batch.is_here:
+        mine = parts
+    elif batch.even:
+        # (process, group, member, block)
+        blocks = np.empty((len(batch.processes), len(parts), batch.most, *parts[0].shape[1:]),
+                          x.dtype)
+        for number, (part, source) in enumerate(zip(parts, batch.sources, strict=True)):
+            for block, (process, member) in zip(part, source, strict=True):
+                blocks[process, number, member] = block
+        mine = list(batch.group.reduce_scatter(blocks, exchange.what))
+        for number, rows in enumerate(batch.rows):
+            results.update(zip(rows, mine[number], strict=True))
+        return
+    else:
+        mine = list(batch.group.all_reduce(np.stack(parts), np.add, exchange.what))
+    for rows, positions, part in zip(batch.rows, batch.positions, mine, strict=True):
+        results.update((row, part[position]) for row, position in zip(rows, positions, strict=True))
+
+
+def _all_to_all(x: np.ndarray, exchange: Exchange, batch: Batch, results: Results) -> None:
+    split, concat = exchange.dims
+    count = len(exchange.groups[0])
+
+    def put_together(pieces: Sequence[np.ndarray]) -> np.ndarray:
+        return np.concatenate(pieces, axis=concat)
+
+    if batch.is_here or not batch.even:
+        for rows, positions, values in zip(
+                batch.rows, batch.positions, _all_values(x, exchange, batch), strict=True):
+            parts = [_blocks(value, split, count) for value in values]
+            for row, position in zip(rows, positions, strict=True):
+                results[row] = put_together([part[position] for part in parts])
+        return
+    size = batch.most
+    cut = [[_blocks(x[row], split, count) for row in rows] for rows in batch.rows]
+    # (process of the target, group, member here, member there, block)
+    sent = np.empty((len(batch.processes), len(cut), size, size, *cut[0][0].shape[1:]), x.dtype)
+    for number, (members, source) in enumerate(zip(cut, batch.sources, strict=True)):
+        for here, blocks in enumerate(members):
+            for block, (process, there) in zip(blocks, source, strict=True):
+                sent[process, number, here, there] = block
+    received = batch.group.all_to_all(sent, exchange.what)
+    for number, (rows, source) in enumerate(zip(batch.rows, batch.sources, strict=True)):
+        for here, row in enumerate(rows):
+            results[row] = put_together([received[process, number, there, here]
+                                         for process, there in source])
+
+
+def _ppermute(x: np.ndarray, exchange: Exchange, batch: Batch, results: Results) -> None:
+    nothing = np.zeros(x.shape[1:], x.dtype)
+    for rows in batch.rows:
+        results.update(dict.fromkeys(rows, nothing))
+    # What goes from each process to each, in an order that all know.
+    lanes: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    for number, sources in enumerate(batch.sources):
+        for start, end in exchange.perm:
+            (source, member), (target, other) = sources[start], sources[end]
+            lanes.setdefault((source, target), []).append((number, member, other))
+    me = batch.processes.index(job.index)
+    for number, member, other in lanes.get((me, me), ()):
+        results[batch.rows[number][other]] = x[batch.rows[number][member]]
+    width = max((len(lane) for (source, target), lane in lanes.items() if source != target),
+                default=0)
+    if not width:
+        return
+    count = len(batch.processes)
+    sent = np.zeros((count, width, *x.shape[1:]), x.dtype)
+    for peer in range(count):
+        if peer != me:
+            for lane, (number, member, _) in enumerate(lanes.get((me, peer), ())):
+                sent[peer, lane] = x[batch.rows[number][member]]
+    received = batch.group.all_to_all(sent, exchange.what)
+    for peer in range(count):
+        if peer != me:
+            for lane, (number, _, other) in enumerate(lanes.get((peer, me), ())):
+                results[batch.rows[number][other]] = received[peer, lane]
+
+
+_KINDS: dict[Kind, Callable[[np.ndarray, Exchange, Batch, Results], None]] = {
+    **dict.fromkeys(_REDUCTIONS, _reduce), Kind.GATHER: _all_gather,
+    Kind.SCATTERED_SUM: _reduce_scatter, Kind.TRANSPOSE: _all_to_all, Kind.PERMUTE: _ppermute}
+
+
+# --- the primitives -------------------------------------------------------------------------------
+
+
+def _exchange_abstract(x: ShapedArray, *, exchange: Exchange) -> ShapedArray:
+    shape = exchange.shape(x.shape[1:])
+    return ShapedArray(shape if exchange.gives_one else (x.shape[0], *shape), x.dtype, x.weak_type)
+
+
+exchange_p = Primitive(
+    "exchange",
+    abstract=_exchange_abstract,
+    evaluate=exchanged,
+    host_reason=HOST_REASON,
+    no_derivative="derivatives are taken before programs are divided over processes",
+    effects=lambda **params: frozenset({communication_effect}),
+)
+
+
+def _collective_batch(mapped: AxisName, size: int, operands: Sequence[Array],
+                      axes: Sequence[int | None], *, exchange: Exchange) -> tuple[Any, int | None]:
+    (operand,), (axis,) = operands, axes
+    x = broadcast_leading(operand, size) if axis is None else move_axis(operand, axis, 0)
+    return exchange_p.bind(x, exchange=exchange), None if exchange.gives_one else 0
+
+
+collective_p = Primitive(
+    "collective",
+    abstract=lambda x, *, exchange: ShapedArray(exchange.shape(x.shape), x.dtype, x.weak_type),
+    host_reason=HOST_REASON,
+    no_derivative="derivatives are taken before programs are divided over processes",
+    axis_names=lambda **params: (DEVICES,),
+    batch_named=_collective_batch,
+    effects=lambda **params: frozenset({communication_effect}),
+)
+
+
+def _coordinate_batch(mapped: AxisName, size: int, operands: Sequence[Array],
+                      axes: Sequence[int | None], *, table: tuple[int, ...]
+                      ) -> tuple[Any, int | None]:
+    if len(set(table)) == 1:
+        return np.int32(table[0]), None
+    return np.array(table, np.int32), 0
+
+
+# The coordinate of the running device; ``table`` has those of this process's devices.
+coordinate_p = Primitive(
+    "coordinate",
+    abstract=lambda **params: ShapedArray((), dtypes.int32),
+    host_reason=HOST_REASON,
+    no_derivative="it has no operands",
+    axis_names=lambda **params: (DEVICES,),
+    batch_named=_coordinate_batch,
+)

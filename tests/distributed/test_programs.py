@@ -1,0 +1,65 @@
+"""Programs over the devices of several processes give what JAX gives in as many processes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.distributed.running import ENGINES, START, lines, run
+from tests.sharding.test_shard_map import BY_JAX, agrees
+
+pytestmark = pytest.mark.slow
+
+_SCRIPT = START + "from tests.distributed.global_programs import main\nmain()\n"
+
+
+@functools.cache
+def results(engine: str, count: int = 2) -> dict[str, np.ndarray]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "results.npz")
+        assert "* done" in lines(run(engine, _SCRIPT, count, devices=4 // count, RESULTS=path))
+        return dict(np.load(path))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_programs_over_two_processes_are_as_in_jax(engine):
+    _compare(results(engine), results("jax"))
+
+
+def test_programs_over_four_processes():
+    _compare(results("gloo", 4), results("gloo"))
+
+
+def test_programs_compiled():
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "results.npz")
+        names = ("gradient jit", "plane gradient jit", "among other operations")
+        lines(run("gloo", _SCRIPT, RESULTS=path, MAXJAX_COMPILE="always", PROGRAMS=",".join(names)))
+        _compare(dict(np.load(path)), {
+            name: value for name, value in results("gloo").items()
+            if name.rpartition(" ")[0] in names})
+
+
+def _compare(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert list(found) == list(expected)
+    different = [name for name, value in expected.items() if not (
+        found[name].dtype == value.dtype and found[name].shape == value.shape and (
+            np.allclose(found[name], value, 1e-5, 1e-5) if value.dtype.kind != "U"
+            else found[name] == value))]
+    assert not different, [(name, found[name], expected[name]) for name in different]
+
+
+@pytest.mark.parametrize("engine, count", [("gloo", 2), ("mpi", 2), ("gloo", 4)])
+def test_every_program_with_shard_map(engine, count):
+    script = "from tests.distributed.shard_map_over_processes import main\nmain()\n"
+    output, = [line for result in run(engine, script, count, devices=8 // count)
+               for line in result.stdout.splitlines() if line.startswith("{")]
+    found = json.loads(output)
+    different = [name for name, expected in BY_JAX.items()
+                 if not name.startswith("pmap") and not agrees(found[name], expected)]
+    assert not different, [(name, found[name], BY_JAX[name]) for name in different]

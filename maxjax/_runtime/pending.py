@@ -40,7 +40,7 @@ from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.memory import out_of_memory
 from maxjax._runtime.on_mesh import Leaf, Placed, Placement
 from maxjax._runtime.program import Program, program_of
-from maxjax._runtime.spanning_array import SpanningArray
+from maxjax._runtime.spanning_array import SpanningArray, collected, spread
 from maxjax._sharding.summands import shows_summands, unreduced_axes, with_summands
 from maxjax._stablehlo.module import module_text
 
@@ -235,6 +235,14 @@ class LazyTrace(Runtime):
     def put(self, leaf: Leaf, sharding: Sharding) -> ArrayImpl:
         """A concrete leaf as an array with a sharding."""
         return put(self.operand(leaf), sharding)
+
+    def spread(self, leaf: Leaf, sharding: NamedSharding) -> Any:
+        """An array over several processes, from what this process's devices hold together."""
+        return spread(self.operand(leaf), sharding)
+
+    def collected(self, array: Any) -> Any:
+        """What this process's devices hold together of an array over several processes."""
+        return collected(array) if array.__class__ is SpanningArray else array
 
     def constant(self, value: np.ndarray, aval: ShapedArray) -> ArrayImpl:
         """An array of a NumPy value, which nobody else writes to."""

@@ -63,3 +63,41 @@ def test_every_program_with_shard_map(engine, count):
     different = [name for name, expected in BY_JAX.items()
                  if not name.startswith("pmap") and not agrees(found[name], expected)]
     assert not different, [(name, found[name], BY_JAX[name]) for name in different]
+
+
+_PMAP = START + r"""
+import jax.numpy as jnp
+from jax import lax
+i = jax.process_index()
+def show(name, function):
+    try:
+        said = str(function())
+    except ValueError as error:
+        said = f"ValueError {error}"
+    said = said.replace("\n", " ")
+    sys.stdout.write(f"* {i} {name} {said}\n")
+    sys.stdout.flush()
+f = jax.pmap(lambda x: lax.psum(x, "i") + lax.axis_index("i"), "i")
+a = np.arange(4.).reshape(2, 2) + 10 * i
+r = f(a)
+show("result", lambda: (r, r.sharding, r.is_fully_addressable))
+show("again", lambda: (f(r), f(r + 1)))
+show("not mapped", lambda: jax.pmap(lambda x, y: x * y, in_axes=(0, None))(a, np.arange(2.) + i))
+show("axes", lambda: (jax.pmap(lambda x: x * 2, out_axes=1)(a),
+                      jax.pmap(lambda x: lax.psum(x, "i"), "i", in_axes=1)(a)))
+first = jax.pmap(lambda x: lax.psum(x, "i"), "i", out_axes=None)(a)
+show("one for all", lambda: (first, first.sharding))
+show("sizes", lambda: jax.pmap(lambda x: x)(np.arange(4.)))
+show("all", lambda: jax.pmap(lambda x: x, axis_size=4)(a))
+for devices in (jax.local_devices(), jax.devices()):
+    show("devices", lambda: jax.pmap(lambda x: lax.psum(x, "i"), "i", devices=devices)(a))
+show("gradient", lambda: jax.grad(lambda a: f(a).sum())(jnp.asarray(a)))
+show("under jit", lambda: jax.jit(f)(a))
+show("gathered", lambda: jax.pmap(lambda x: lax.all_gather(x, "i"), "i")({"x": a}))
+jax.distributed.shutdown()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_pmap_as_in_jax(engine):
+    assert lines(run(engine, _PMAP)) == lines(run("jax", _PMAP))

@@ -3,7 +3,7 @@
     python examples/automatic_sharding.py [picture.svg]
 
 An integer program chooses how the arguments lie on the mesh; the engine spreads the rest. The
-picture has a row for each value, with the mesh axes in colours, and in red what has to be exchanged.
+picture has a row for each value, with the mesh axes in colours; what is exchanged is red.
 """
 
 import sys

@@ -68,7 +68,7 @@ def by_line(closed: ClosedJaxpr, seconds: Sequence[float] | None = None) -> list
     for number, eqn in enumerate(closed.jaxpr.eqns):
         line = "" if eqn.source is None else str(eqn.source)
         cost = found.setdefault(line, LineCost(line))
-        cost.primitives[eqn.primitive.name] += 1
+        cost.primitives.update([eqn.primitive.name])
         cost.flops += flops_of(eqn)
         cost.estimate += equation_seconds(eqn)
         if seconds is not None:

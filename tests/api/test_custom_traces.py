@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.extend.core  # noqa: F401 (the cases of JAX use it)
 import numpy as np
 import pytest
 

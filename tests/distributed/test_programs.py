@@ -15,7 +15,7 @@ from tests.sharding.test_shard_map import BY_JAX, agrees
 
 pytestmark = pytest.mark.slow
 
-_SCRIPT = START + "from tests.distributed.global_programs import main\nmain()\n"
+_SCRIPT = START + "import sys\nfrom tests.distributed.global_programs import main\nmain()\n"
 
 
 @functools.cache
@@ -29,6 +29,13 @@ def results(engine: str, count: int = 2) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_programs_over_two_processes_are_as_in_jax(engine):
     _compare(results(engine), results("jax"))
+
+
+def test_programs_in_one_process():
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "results.npz")
+        lines(run("gloo", _SCRIPT.removeprefix(START), 1, devices=4, RESULTS=path))
+        _compare(dict(np.load(path)), results("jax"))
 
 
 def test_programs_over_four_processes():

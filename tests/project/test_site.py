@@ -43,6 +43,10 @@ def test_docstrings_become_markdown():
         "Sums `x`.\n\n**Args**\n\n- `x`: an array,\n  of any shape.\n\n```pycon\n>>> 1 + 1\n2\n```")
 
 
+def test_commands_of_examples_stay_code():
+    assert reference.markdown("\n    python x.py\n\nIt runs.") == "    python x.py\n\nIt runs."
+
+
 def test_the_reference_has_the_public_names(tmp_path):
     pages = {page.stem: page.read_text() for page in reference.write(tmp_path / "pages")}
     assert len(pages) > 50

@@ -13,12 +13,13 @@ LOWEST_TESTS = tests/numpy/test_numpy.py tests/numpy/test_random.py \
 JAX ?=
 FILES ?=
 # Libraries on top of JAX, for their tests, and which of their suites; empty means all.
+DOCS_VENV ?= .venv-docs
 LIBRARIES_VENV ?= .venv-libraries
 SUITES ?=
 # Where a wheel is put.
 WHEEL_DIR ?= dist
 
-.PHONY: demo test test-lowest compat jax-tests libraries library-scripts bench wheel test-wheel lint clean
+.PHONY: demo test test-lowest compat docs jax-tests libraries library-scripts bench wheel test-wheel sdist test-sdist lint clean
 
 demo: $(DEMO_VENV)/.ready
 	$(DEMO_VENV)/bin/python examples/digits.py --wait
@@ -50,6 +51,10 @@ library-scripts: $(LIBRARIES_VENV)/.ready
 	$(LIBRARIES_VENV)/bin/python -m compat.scripts_runner --libraries --interpreted
 	$(LIBRARIES_VENV)/bin/python -m compat.scripts_runner --libraries --compiled
 
+# The site, in build/site; a link to what is not there fails. Tests run the pages' code.
+docs: $(TEST_VENV)/.ready $(DOCS_VENV)/.ready
+	$(TEST_VENV)/bin/python -m tools.build_docs --mkdocs $(DOCS_VENV)/bin/mkdocs
+
 bench: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m benchmarks
 
@@ -60,6 +65,15 @@ wheel: $(TEST_VENV)/.ready
 # In a fresh environment, where nothing can be compiled.
 test-wheel: wheel
 	$(TEST_VENV)/bin/python tools/try_wheel.py $(WHEEL_DIR)/maxjax-*-manylinux_*.whl
+
+# The source distribution, and the wheel that builds the pack on first use, made of it.
+sdist: $(TEST_VENV)/.ready
+	rm -f $(WHEEL_DIR)/maxjax-*.tar.gz $(WHEEL_DIR)/maxjax-*-none-any.whl
+	$(TEST_VENV)/bin/python -m build --outdir $(WHEEL_DIR) .
+
+# In a fresh environment, by the command `maxjax`.
+test-sdist: sdist
+	$(TEST_VENV)/bin/python tools/try_sdist.py $(WHEEL_DIR)
 
 lint: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m ruff check .
@@ -84,6 +98,12 @@ $(LOWEST_VENV)/.ready: pyproject.toml constraints-lowest.txt
 	  --constraint constraints-lowest.txt --editable '.[test]'
 	touch $@
 
+$(DOCS_VENV)/.ready: docs/requirements.txt
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --requirement docs/requirements.txt
+	touch $@
+
 $(LIBRARIES_VENV)/.ready: pyproject.toml compat/libraries/requirements.txt
 	$(PYTHON) -m venv $(LIBRARIES_VENV)
 	$(LIBRARIES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
@@ -91,4 +111,4 @@ $(LIBRARIES_VENV)/.ready: pyproject.toml compat/libraries/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(DEMO_VENV) $(TEST_VENV) $(LOWEST_VENV) $(LIBRARIES_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(DEMO_VENV) $(TEST_VENV) $(LOWEST_VENV) $(LIBRARIES_VENV) $(DOCS_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -9,7 +9,7 @@ import itertools
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -352,8 +352,7 @@ def elementwise(count: int, domain: Interval | tuple[Interval, ...] = (-3.0, 3.0
     """
     names = "xyz"[:count]
     text = call or f"f({', '.join(names)})"
-    intervals = cast(tuple[Interval, ...],
-                     domain if isinstance(domain[0], tuple) else (domain,) * count)
+    intervals: Any = domain if isinstance(domain[0], tuple) else (domain,) * count
     limits: list[dict[str, Any]] = [{"low": low, "high": high} for low, high in intervals]
     whole = [{"low": integers[0], "high": integers[1]}] * count if integers else limits
     derivative = None if grad else False

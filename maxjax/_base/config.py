@@ -204,6 +204,11 @@ class Config:
         return option
 
     @property
+    def names(self) -> list[str]:
+        """All options."""
+        return list(self._options)
+
+    @property
     def own_names(self) -> list[str]:
         """The options that JAX does not have."""
         return [name for name, option in self._options.items() if option.is_own]

@@ -10,7 +10,14 @@ from maxjax._base.config import config
 
 logger = logging.getLogger("maxjax")
 
-_OTHERS = ("MAXJAX_CACHE_DIR", "MAXJAX_CACHE_MAX_BYTES", "MAXJAX_CPU_TARGET")
+# Each with its default and what it does.
+DESCRIBED = {
+    "MAXJAX_CACHE_DIR": ("the platform's folder for caches, and in it `maxjax`",
+                         "where compiled kernels and programs are kept"),
+    "MAXJAX_CACHE_MAX_BYTES": ("2 GiB", "how many bytes they may take; the oldest go first"),
+    "MAXJAX_CPU_TARGET": ("this processor", "the processor that kernels are compiled for, in the "
+                                            "compiler's words, such as `x86-64-v3`"),
+}
 # Of the project's own tests and tables.
 _OF_TESTS = ("MAXJAX_COMPAT_", "MAXJAX_TEST_")
 
@@ -30,7 +37,7 @@ def cache_max_bytes(default: int) -> int:
 
 def warn_of_unknown() -> None:
     """Warns of variables that begin with MAXJAX_ and mean nothing."""
-    known = [*_OTHERS, *(f"MAXJAX_{name.upper()}" for name in config.own_names)]
+    known = [*DESCRIBED, *(f"MAXJAX_{name.upper()}" for name in config.own_names)]
     for name in sorted(os.environ):
         if name.startswith("MAXJAX_") and name not in known and not name.startswith(_OF_TESTS):
             close = difflib.get_close_matches(name, known, 1)

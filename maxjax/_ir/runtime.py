@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base.shardings import Sharding
+from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.trace import Array, Trace, set_base
 from maxjax._ir.types import ShapedArray
@@ -64,6 +64,15 @@ class Runtime(Trace, ABC):
         Raises:
           ValueError: it cannot have that sharding.
         """
+
+    @abstractmethod
+    def spread(self, leaf: Any, sharding: NamedSharding) -> Array:
+        """An array over several processes, from what this process's devices hold together."""
+
+    @abstractmethod
+    def collected(self, array: Any) -> Array:
+        """What this process's devices hold together of an array over several processes; any other
+        array as it is."""
 
     # --- types ---
     @abstractmethod

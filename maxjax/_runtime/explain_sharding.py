@@ -47,6 +47,7 @@ class Explanation:
         return svg(self.report)
 
     __repr__ = text
+    _repr_svg_ = svg      # notebooks
 
 
 def explain(f: Callable[..., PyTree], *args: PyTree, **kwargs: PyTree) -> Explanation:

@@ -1,4 +1,4 @@
-"""Jupyter: a kernel in which ``import jax`` gives maxjax."""
+"""Jupyter: a kernel in which ``import jax`` gives maxjax, and lines that change."""
 
 from __future__ import annotations
 
@@ -8,9 +8,25 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 NAME = "maxjax"
 _USAGE = "usage: maxjax --install-kernel [--sys-prefix | --prefix FOLDER]"
+
+
+_WIDTH = 100
+
+
+def rewrites_lines(stream: TextIO) -> bool:
+    """Whether a line that is printed can be written over: on terminals, and in notebooks."""
+    return stream.isatty() or type(stream).__module__.startswith("ipykernel.")
+
+
+def write_over(stream: TextIO, text: str) -> None:
+    """Prints a line in place of the last one; "" leaves nothing."""
+    # Notebooks know no code that clears a line.
+    stream.write(f"\r{text:<{_WIDTH}}" + ("" if text else "\r"))
+    stream.flush()
 
 
 def kernel_spec() -> dict[str, object]:

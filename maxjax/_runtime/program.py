@@ -113,7 +113,8 @@ class Program:
         calls, start = self.compiled_calls, spans.clock()
         outputs = self._run(values)
         tier = "tier 0" if self.compiled_calls == calls else "tier 1"
-        spans.add(f"{self.name} ({tier})", tier, start, equations=len(self.opened.jaxpr.eqns))
+        spans.add(f"{self.name} ({tier})", tier, start, equations=len(self.opened.jaxpr.eqns),
+                  state="native" if self.uncompiled and tier == "tier 1" else self.state)
         return outputs
 
     @property

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import pytree
+from maxjax._base.meshes import Mesh
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.sharding import type_on
 from maxjax._runtime.array import ArrayImpl
 
 
@@ -103,6 +105,47 @@ class SpanningArray(ArrayImpl):
         return self.like(self.shards().copy())
 
 
+def spread(value: ArrayImpl, sharding: NamedSharding) -> SpanningArray:
+    """An array over several processes, from what the mesh's devices of this process hold together.
+
+    Raises:
+      ValueError: these are no mesh of the same axes.
+      IndivisibleError: the value cannot be divided between them.
+    """
+    here = NamedSharding(_mesh_of(sharding).local_mesh, sharding.spec)
+    host = value.host()
+    counts, _ = sharding._tiling(host.ndim)
+    shape = tuple(size * count for size, count in zip(
+        here.shard_shape(host.shape), counts, strict=True))
+    aval = type_on(value.aval.off_mesh().update(shape=shape), sharding)
+    return SpanningArray(aval, sharding, _parts(host, here))
+
+
+def collected(array: SpanningArray) -> ArrayImpl:
+    """What the devices of this process hold together, over the mesh of these.
+
+    Raises:
+      ValueError: they are no mesh of the same axes.
+    """
+    sharding = array.sharding
+    assert isinstance(sharding, NamedSharding)
+    here = NamedSharding(_mesh_of(sharding).local_mesh, sharding.spec)
+    counts, _ = here._tiling(array.ndim)
+    parts = array.shards()
+    shape = tuple(size * count for size, count in zip(parts.shape[1:], counts, strict=True))
+    whole = np.empty(shape, parts.dtype)
+    for number, index in enumerate(here._indices(shape)):
+        whole[index] = array.shard(number)
+    made = ArrayImpl(type_on(array.aval.off_mesh().update(shape=shape), here), whole)
+    made._placement, made._committed = here, True
+    return made
+
+
+def _mesh_of(sharding: NamedSharding) -> Mesh:
+    assert isinstance(sharding.mesh, Mesh)
+    return sharding.mesh
+
+
 def cut(value: np.ndarray, sharding: Sharding) -> np.ndarray:
     """The parts of a whole value that this process holds.
 
@@ -111,6 +154,10 @@ def cut(value: np.ndarray, sharding: Sharding) -> np.ndarray:
     """
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
         raise NotImplementedError("unreduced arrays over several processes")
+    return _parts(value, sharding)
+
+
+def _parts(value: np.ndarray, sharding: Sharding) -> np.ndarray:
     shape = sharding.shard_shape(value.shape)
     indices = sharding._indices(value.shape)
     rows = sharding.local_positions

@@ -21,13 +21,14 @@ from maxjax._base import collection, config, dtypes, monitoring, spans, threads
 from maxjax._base.blas import blas_threads
 from maxjax._base.errors import CompileError
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, iterations
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, every_equation, subjaxprs
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, every_equation, subjaxprs
 from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Backend, Prepared, Progress, Runs
 from maxjax._max.graph.backend import GraphBackend
 from maxjax._max.mojo.backend import MojoBackend
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.warning import warn_once
+from maxjax._runtime import notebooks
 from maxjax._runtime import program as program_module
 from maxjax._runtime.compiled import CompiledProgram
 from maxjax._runtime.program import Program
@@ -251,8 +252,10 @@ class Tiering(program_module.Tiering):
             return program.state != "host"
         backend = self.backend_of(program)
         program.backend = backend.name
+        start = spans.clock()
         try:
             prepared = backend.prepare(program.opened.jaxpr)
+            spans.add(f"plan {program.name}", "plan", start, backend=backend.name)
         except Exception as error:      # the compiler's own mistakes stop no program
             program.reason = f"{type(error).__name__}: {error}"
             logger.info("maxjax: planning a program failed: %s", program.reason)
@@ -433,16 +436,18 @@ class LongCalls:
 
 
 def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
-    """What a call of a program will roughly take: to decide, not to report."""
-    total = 0.0
-    for eqn in jaxpr.eqns:
-        bytes_moved = sum(var.aval.nbytes for var in eqn.outvars)
-        total += 1e-6 + bytes_moved * 5e-10
-        total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(
-            eqn, UNKNOWN_ITERATIONS)
-        if eqn.primitive.flops is not None:
-            avals = [atom.aval for atom in eqn.invars]
-            total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11
+    """What a call of a program will roughly take: to decide, and to order what is reported."""
+    return sum(map(equation_seconds, jaxpr.eqns))
+
+
+def equation_seconds(eqn: JaxprEqn) -> float:
+    """The same of one equation."""
+    total = 1e-6 + sum(var.aval.nbytes for var in eqn.outvars) * 5e-10
+    total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(
+        eqn, UNKNOWN_ITERATIONS)
+    if eqn.primitive.flops is not None:
+        avals = [atom.aval for atom in eqn.invars]
+        total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11
     return total
 
 
@@ -498,8 +503,8 @@ def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: ShapedArray) -> str
 
 @contextlib.contextmanager
 def _progress_line(program: Program, pack: Pack) -> Iterator[Progress | None]:
-    """A line on the terminal that says what is waited for, as long as it is."""
-    if not sys.stderr.isatty():
+    """A line on the terminal, or in a notebook, that says what is waited for, as long as it is."""
+    if not notebooks.rewrites_lines(sys.stderr):
         yield None
         return
     name = program.closed.jaxpr.debug_info.split(" at ")[0] or "a program"
@@ -512,15 +517,14 @@ def _progress_line(program: Program, pack: Pack) -> Iterator[Progress | None]:
             last = now
             left, many = len(pack.missing()), len(pack.units)
             once = f"; the kernel pack, once a machine: {many - left} of {many}" if left else ""
-            sys.stderr.write(f"\r\x1b[Kmaxjax: compiling {name}: {now - started:.0f} s{once} ")
-            sys.stderr.flush()
+            notebooks.write_over(sys.stderr,
+                                 f"maxjax: compiling {name}: {now - started:.0f} s{once} ")
 
     try:
         yield show
     finally:
         if last != started:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            notebooks.write_over(sys.stderr, "")
 
 
 tiering = Tiering()

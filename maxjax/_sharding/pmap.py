@@ -11,6 +11,7 @@ import numpy as np
 from maxjax._base import config, pytree
 from maxjax._base.meshes import AxisName, Mesh, PartitionSpec, get_abstract_mesh
 from maxjax._base.meshes import use as mesh_use
+from maxjax._base.processes import job
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, check_shape
 from maxjax._base.signatures import wraps
@@ -46,7 +47,8 @@ def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyT
         Keyword arguments map axis 0.
       out_axes: where the axis stands in the results; a prefix pytree. None: the first element's.
       static_broadcasted_argnums: the positional arguments that are Python values.
-      devices: which; absent: the first ones.
+      devices: which; absent: the first ones. Over several processes all devices; arguments and
+        results hold the elements of this process's, whose number is the size of their axes.
       backend: of the devices.
       axis_size: how many elements there are; must be so.
       donate_argnums: accepted.
@@ -72,7 +74,10 @@ def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyT
     @boundary
     def call(*args: PyTree, **kwargs: PyTree) -> Any:
         jitted, leaves = mapped.prepare(args, kwargs)
-        return jitted(*leaves)
+        results = jitted(*leaves)
+        if job.device_counts:
+            results = pytree.map(installed.runtime.collected, results)
+        return results
 
     def lower(*args: PyTree, **kwargs: PyTree) -> Any:
         # By the class: the jitted function has the attributes of ``call``, this one among them.
@@ -108,34 +113,41 @@ class _Mapped:
         dynamic = tuple(arg for n, arg in enumerate(args) if n not in fixed)
         leaves, tree = pytree.flatten((dynamic, kwargs))
         flat_axes = self._axes(axes, dynamic, kwargs)
+        at_base = context.trace is installed.runtime
+        values = operands_of(leaves)
+        over_all = bool(job.device_counts) and at_base and not any(
+            isinstance(value, Tracer) for value in values)
         sizes = [np.shape(leaf)[axis] for leaf, axis in zip(leaves, flat_axes, strict=True)
                  if axis is not None and -np.ndim(leaf) <= axis < np.ndim(leaf)
                  and hasattr(leaf, "dtype")]
         if not sizes:
             raise ValueError("pmap requires at least one argument with a mapped axis.")
-        if self.axis_size is not None and self.axis_size != sizes[0]:
-            raise ValueError(f"Specified axis_size {self.axis_size} doesn't match received "
-                             f"axis_size {sizes[0]}.")
         mesh_use.ever_set = True
-        mesh = self._mesh(sizes[0])
-        at_base = context.trace is installed.runtime
-        values = operands_of(leaves)
+        mesh = self._mesh(sizes[0], over_all)
+        over_all = over_all and mesh.is_multi_process
+        if self.axis_size not in ((None, mesh.size) if over_all else (None, sizes[0])):
+            raise ValueError(f"Specified axis_size {self.axis_size} doesn't match received "
+                             f"axis_size {mesh.size if over_all else sizes[0]}.")
         specs = []
         for number, (value, axis) in enumerate(zip(values, flat_axes, strict=True)):
             rank = value.aval.ndim
             if axis is not None:
                 axis = axis % max(rank, 1)
                 flat_axes[number] = axis
-                check_shape(NamedSharding(mesh, _spec(axis, self.axis_name)), value.aval.shape,
+                here = (mesh.local_mesh if over_all and getattr(value, "is_fully_addressable", True)
+                        else mesh)
+                check_shape(NamedSharding(here, _spec(axis, self.axis_name)), value.aval.shape,
                             f"pjit arguments with pytree key path flat_args[{number}]")
-                if value.aval.shape[axis] != mesh.size:
+                if value.aval.shape[axis] != here.size:
                     shape = list(value.aval.shape)
-                    shape[axis] //= mesh.size
+                    shape[axis] //= here.size
                     raise ValueError(
                         "cannot select an axis to squeeze out which has size not equal to one, "
                         f"got shape={tuple(shape)} and dimensions=({axis},)")
             specs.append(P() if axis is None else _spec(axis, self.axis_name))
-            if at_base and not isinstance(value, Tracer):
+            if over_all and value.is_fully_addressable:      # type: ignore[attr-defined]
+                values[number] = installed.runtime.spread(value, NamedSharding(mesh, specs[-1]))
+            elif at_base and not isinstance(value, Tracer):
                 values[number] = _moved(value, NamedSharding(mesh, specs[-1]))
         key = (tree, tuple(flat_axes), mesh,
                tuple((n, type(value), value) for n, value in fixed.items()))
@@ -175,9 +187,13 @@ class _Mapped:
                 "to `pmap` is a tree prefix of the tuple of arguments passed positionally to the "
                 "pmapped function.") from None
 
-    def _mesh(self, size: int) -> Mesh:
+    def _mesh(self, size: int, over_all: bool) -> Mesh:
         devices = list(installed.runtime.devices(self.backend) if self.devices is None
                        else self.devices)
+        if job.device_counts and self.devices is None and not over_all:
+            devices = [device for device in devices if device.process_index == job.index]
+        if over_all:
+            size = len(devices)
         chosen = np.empty(min(size, len(devices)), object)
         chosen[:] = devices[:size] if self.devices is None else devices
         return Mesh(chosen, (self.axis_name,))

@@ -13,8 +13,8 @@ from maxjax._base.missing import explain_missing_names
 from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding
 from maxjax._distributed.start import connection
+from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
-from maxjax._runtime.assembly import make_array_from_single_device_arrays
 from maxjax._runtime.placement import device_put, for_leaves
 from maxjax._runtime.spanning import gathered
 from maxjax.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -151,19 +151,12 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
     if not global_mesh.is_multi_process:
         return device_put(local_inputs, tree_map(
             lambda spec: NamedSharding(global_mesh, spec), pspecs))
-    local_mesh = global_mesh.local_mesh
 
     def over_all(leaf: Any, spec: PartitionSpec) -> Any:
         if isinstance(leaf, Array) and not leaf.is_fully_addressable:
             return leaf
-        value = leaf if isinstance(leaf, Array) else np.asarray(leaf)
-        here, there = NamedSharding(local_mesh, spec), NamedSharding(global_mesh, spec)
-        part = here.shard_shape(value.shape)
-        parts, _ = there._tiling(value.ndim)
-        placed = device_put(value, here)
-        return make_array_from_single_device_arrays(
-            [size * count for size, count in zip(part, parts, strict=True)], there,
-            [shard.data for shard in placed.addressable_shards])
+        return installed.runtime.spread(
+            leaf if isinstance(leaf, Array) else np.asarray(leaf), NamedSharding(global_mesh, spec))
 
     return _with_specs(over_all, local_inputs, pspecs)
 
@@ -177,18 +170,11 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     """
     if not global_mesh.is_multi_process:
         return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
-    local_mesh = global_mesh.local_mesh
 
     def here(leaf: Any, spec: PartitionSpec) -> Any:
         if not isinstance(leaf, Array) or leaf.is_fully_addressable:
             return leaf
-        leaf = device_put(leaf, NamedSharding(global_mesh, spec))
-        sharding = NamedSharding(local_mesh, spec)
-        part = leaf.sharding.shard_shape(leaf.shape)
-        parts, _ = sharding._tiling(leaf.ndim)
-        return make_array_from_single_device_arrays(
-            [size * count for size, count in zip(part, parts, strict=True)], sharding,
-            [shard.data for shard in leaf.addressable_shards])
+        return installed.runtime.collected(device_put(leaf, NamedSharding(global_mesh, spec)))
 
     return _with_specs(here, global_inputs, pspecs)
 

@@ -38,6 +38,30 @@ def test_a_profile_has_the_tiers_spans(tmp_path):
     assert "/host:CPU" in names
 
 
+def test_a_profile_has_plans_and_states(tmp_path):
+    """The layout is TensorBoard's; times nest, and a call says how it ran."""
+    @jax.jit
+    def planned(x):
+        return jnp.tanh(x @ x).sum()
+
+    x = jnp.ones((8, 8))
+    with profiler.trace(tmp_path, create_perfetto_trace=True):
+        planned(x).block_until_ready()
+        jax.debug.explain(planned, x)
+        planned(x).block_until_ready()
+    spans = [event for event in events(tmp_path) if event["ph"] == "X"]
+    assert [event["args"]["backend"] for event in spans if event["name"] == "plan planned"] == [
+        "mojo"]
+    calls = [event for event in spans if event["name"].startswith("planned (")]
+    assert len(calls) == 2 and {event["cat"] for event in calls} <= {"tier 0", "tier 1"}
+    assert all(event["args"]["state"] in ("new", "cold", "native", "compiled", "light", "queued")
+               for event in calls)
+    kept, = tmp_path.rglob("*.trace.json.gz")
+    assert kept.relative_to(tmp_path).parts[:2] == ("plugins", "profile")
+    assert {event["ph"] for event in events(tmp_path)} == {"X", "M"}
+    assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in spans)
+
+
 def test_nothing_is_recorded_outside(tmp_path):
     assert not profiler.TraceAnnotation.is_enabled()
     profiler.start_trace(tmp_path, create_perfetto_trace=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -152,3 +153,57 @@ if len(sys.argv) > 1:
     bad = subprocess.run([*command, "fail"], env=environment(), capture_output=True, text=True,
                          timeout=50, check=False)
     assert bad.returncode == 7
+
+
+_STEPS = START + """
+import os, time
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+mesh = jax.make_mesh((4,), ("x",))
+def body(x):
+    return lax.fori_loop(0, 3, lambda n, c: jnp.sin(c) + lax.psum(c, "x"), x)
+step = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False))
+x = jax.make_array_from_callback((8,), jax.NamedSharding(mesh, P("x")), lambda i: np.ones(2, "f"))
+x = step(x)
+if jax.process_index() == 1:
+    {action}
+started = time.monotonic()
+try:
+    for _ in range(3):
+        x = step(x)
+except Exception as error:
+    print("*", jax.process_index(), type(error).__name__, error, flush=True)
+    print("* soon", time.monotonic() - started < 10, flush=True)
+    sys.exit(4)
+"""
+_NAMED = r"all_reduce add of float32\[1, 2\] \(psum over x in body \[[0-9a-f]{8}\]\)"
+
+
+@pytest.mark.parametrize("action", [
+    "os._exit(3)", "raise ValueError('x')", "time.sleep(20); os._exit(0)",
+    "os.kill(os.getpid(), 2)"])
+def test_a_process_missing_in_a_program_is_an_error_of_the_others(action):
+    first, _ = run("gloo", _STEPS.format(action=action), MAXJAX_COLLECTIVE_TIMEOUT="3")
+    assert first.returncode == 4, first.stderr
+    assert re.search("JaxRuntimeError UNAVAILABLE: process 0 waited in " + _NAMED
+                     + " for process 1", first.stdout), first.stdout
+    assert "* soon True" in first.stdout
+
+
+def test_a_process_missing_in_a_program_ends_an_mpi_job():
+    result, = run("mpi", _STEPS.format(action="time.sleep(20)"), MAXJAX_COLLECTIVE_TIMEOUT="3")
+    assert result.returncode != 0
+    assert re.search("waited in " + _NAMED + " for process 1", result.stdout), result.stdout
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_processes_that_run_different_programs_are_told(engine):
+    action = """step = jax.jit(jax.shard_map(
+        lambda c: lax.psum(c * 2, "x"), mesh=mesh, in_specs=P("x"), out_specs=P()))"""
+    results = run(engine, _STEPS.format(action=action))
+    said = "".join(result.stdout for result in results)
+    assert all(result.returncode for result in results)
+    assert re.search(r"FAILED_PRECONDITION: the processes do not run the same program: process \d "
+                     r"is at its collective \d+, .*psum over x in \S+ \[[0-9a-f]{8}\]\), and "
+                     r"process \d at .*psum over x in \S+ \[[0-9a-f]{8}\]", said), said

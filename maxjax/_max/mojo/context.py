@@ -617,6 +617,12 @@ class MojoContext(Lowering):
                          (key0.size, counter0.size, THREADS),
                          [(counter0.shape, kind), (counter0.shape, kind)])
 
+    def gamma_cubes(self, keys: Node, alpha: Node) -> list[Node]:
+        """For each key of a vector, what a gamma variate is made of: a cube and a uniform number.
+        """
+        return self.call(f"gamma_cubes_{alpha.dtype}", [keys, alpha], (keys.size, THREADS),
+                         [(alpha.shape, alpha.dtype)] * 2)
+
     # --- the host ---
     def lower_body(self, closed: ClosedJaxpr, xs: Sequence[Node]) -> list[Node]:
         """The results of a loop's or a choice's body, some of whose equations may be the host's."""

@@ -19,7 +19,7 @@ SUITES ?=
 # Where a wheel is put.
 WHEEL_DIR ?= dist
 
-.PHONY: demo test test-lowest compat docs jax-tests libraries library-scripts bench wheel test-wheel lint clean
+.PHONY: demo test test-lowest compat docs jax-tests libraries library-scripts bench wheel test-wheel sdist test-sdist lint clean
 
 demo: $(DEMO_VENV)/.ready
 	$(DEMO_VENV)/bin/python examples/digits.py --wait
@@ -65,6 +65,15 @@ wheel: $(TEST_VENV)/.ready
 # In a fresh environment, where nothing can be compiled.
 test-wheel: wheel
 	$(TEST_VENV)/bin/python tools/try_wheel.py $(WHEEL_DIR)/maxjax-*-manylinux_*.whl
+
+# The source distribution, and the wheel that builds the pack on first use, made of it.
+sdist: $(TEST_VENV)/.ready
+	rm -f $(WHEEL_DIR)/maxjax-*.tar.gz $(WHEEL_DIR)/maxjax-*-none-any.whl
+	$(TEST_VENV)/bin/python -m build --outdir $(WHEEL_DIR) .
+
+# In a fresh environment, by the command `maxjax`.
+test-sdist: sdist
+	$(TEST_VENV)/bin/python tools/try_sdist.py $(WHEEL_DIR)
 
 lint: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m ruff check .

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import html
 import json
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -220,10 +220,8 @@ def markdown(matrix: Matrix) -> str:
                   for row in bad]
         lines.append("")
     if matrix.scripts:
-        lines += ["## Scripts", "", "| script | state | JAX | maxjax | |",
-                  "| --- | --- | --: | --: | --- |"]
-        lines += [f"| {r.name} | {r.state} | {r.seconds_jax:.1f} s | {r.seconds_maxjax:.1f} s | "
-                  f"{_cell(r.detail)} |" for r in matrix.scripts]
+        lines += ["## Scripts", "", "| script | state | |", "| --- | --- | --- |"]
+        lines += [f"| {r.name} | {r.state} | {_cell(r.detail)} |" for r in matrix.scripts]
         lines.append("")
     lines += ["## Known differences", ""]
     lines += [f"- **{known.what}**: maxjax: {known.maxjax}; JAX: {known.jax}. {known.reason}."
@@ -285,22 +283,22 @@ def page(matrix: Matrix) -> str:
     modules = Counter(row.module for row in matrix.rows)
     details = {row.name: detail for row in matrix.rows if (detail := _detail(row))}
     parts = {
-        "COVERAGE": "\n".join(_bar(c) for c in matrix.coverage),
+        "COVERAGE": "\n".join(_bar(matrix, c) for c in reversed(matrix.coverage)),
         "STATES": "\n".join(
             f'<button type="button" class="chip" data-state="{state}" title="{STATES[state]}">'
             f'<i class="dot {state}"></i>{state} <b>{counts[state]}</b></button>'
             for state in STATES if counts[state]),
         "MODULES": "\n".join(
-            f'<button type="button" class="chip" data-module="{module}">{module} '
-            f'<b>{count}</b></button>' for module, count in modules.items()),
+            f'<option value="{module}">{module} ({count})</option>'
+            for module, count in sorted(modules.items())),
         "ROWS": "\n".join(_table_row(row) for row in matrix.rows),
+        "LIBRARIES": _libraries(),
         "SCRIPTS": _scripts(matrix),
         "DIFFERENCES": "\n".join(
             f"<dt>{html.escape(d.what)}</dt><dd>maxjax: {html.escape(d.maxjax)}. JAX: "
             f"{html.escape(d.jax)}. <span>{html.escape(d.reason)}.</span></dd>"
             for d in differences.differences()),
         "GAPS": _gaps(matrix),
-        "DATE": datetime.date.today().isoformat(),
         "PROVENANCE": "\n".join(f"<li>{html.escape(line)}</li>"
                                 for line in provenance_lines(matrix)),
         "NOTE": "" if matrix.complete else "A part has not been run yet.",
@@ -313,12 +311,21 @@ def page(matrix: Matrix) -> str:
     return template
 
 
-def _bar(coverage: Coverage) -> str:
-    return (f'<div class="bar"><div class="number">{coverage.weighted:.1%}</div>'
-            f'<div class="of">{coverage.group}</div>'
-            f'<div class="track"><div style="width:{coverage.weighted:.2%}"></div></div>'
-            f'<small>weighted by use &middot; {coverage.passing} of {coverage.total} names '
-            f'({coverage.plain:.1%}) &middot; {coverage.excused} out of scope</small></div>')
+def _bar(matrix: Matrix, coverage: Coverage) -> str:
+    """A card: of how many names all is the same, and of how many but for known differences."""
+    modules = GROUPS[coverage.group]
+    known = sum(row.state == "known" and (modules is None or row.module in modules)
+                for row in matrix.rows)
+    return card(coverage.group, coverage.passing - known, known, coverage.total, coverage.excused)
+
+
+def card(group: str, same: int, known: int, total: int, excused: int) -> str:
+    share = 100 / max(1, total)
+    agree = f"{same} agree" + (f", {known} pass with known differences" if known else "")
+    return (f'<div class="bar">{group} <b>{same + known} of {total}</b>'
+            f'<div class="track"><div class="pass" style="width:{same * share:.2f}%"></div>'
+            f'<div class="known" style="width:{known * share:.2f}%"></div></div>'
+            f'<small>{agree}{f"; {excused} out of scope" if excused else ""}</small></div>')
 
 
 def _cell_state(summary: Summary | None, mode: str) -> tuple[str, str]:
@@ -378,13 +385,37 @@ def _detail(row: Row) -> dict[str, Any]:
 def _scripts(matrix: Matrix) -> str:
     if not matrix.scripts:
         return "<p>Not run.</p>"
+    return script_table((r.name, r.state, r.detail) for r in matrix.scripts)
+
+
+def script_table(scripts: Iterable[tuple[str, str, str]]) -> str:
+    """Without times, which are those of scripts that ran beside one another."""
     rows = "\n".join(
-        f'<tr><th scope="row">{html.escape(r.name)}</th><td><i class="dot '
-        f'{"untested" if r.state == "waiting" else r.state}"></i> {r.state}</td>'
-        f'<td class="use">{r.seconds_jax:.1f} s</td><td class="use">{r.seconds_maxjax:.1f} s</td>'
-        f'<td class="text">{html.escape(r.detail)}</td></tr>' for r in matrix.scripts)
-    return ('<table><thead><tr><th>script</th><th></th><th>JAX</th><th>maxjax</th><th></th></tr>'
+        f'<tr><th scope="row">{html.escape(name)}</th><td><i class="dot '
+        f'{"untested" if state == "waiting" else state}"></i> {state}</td>'
+        f'<td class="text">{html.escape(detail)}</td></tr>' for name, state, detail in scripts)
+    return ('<table><thead><tr><th>script</th><th></th><th></th></tr>'
             f'</thead><tbody>{rows}</tbody></table>')
+
+
+def _libraries() -> str:
+    """The table of the libraries' own tests, from their page."""
+    text = (ROOT / "docs" / "libraries.md").read_text()
+    found = re.search(r"<!-- the libraries' own tests -->\n(.*?)<!-- end", text, re.DOTALL)
+    if found is None:
+        return ""
+    lines = found[1].splitlines()
+    table = [[html.escape(cell.strip()) for cell in line.strip("|").split("|")]
+             for line in lines if line.startswith("| ")]
+    made = next((line for line in lines if line.startswith("Run on")), "")
+    head, rows = table[0], [row for row in table[1:] if not row[0].startswith("---")]
+    body = "\n".join(f'<tr><th scope="row">{row[0]}</th>' + "".join(
+        f'<td class="use">{cell}</td>' for cell in row[1:]) + "</tr>" for row in rows)
+    return ('<h2 id="libraries-head">Libraries\' own tests</h2>\n<p>The tests of libraries on top '
+            f'of JAX, unchanged, on both. {html.escape(made)} More are in docs/libraries.md.</p>'
+            '\n<section class="scrolls"><table><thead><tr>'
+            + "".join(f"<th>{cell}</th>" for cell in head)
+            + f"</tr></thead><tbody>{body}</tbody></table></section>")
 
 
 def _gaps(matrix: Matrix) -> str:

@@ -12,6 +12,7 @@ from maxjax._base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
 )
 from maxjax._base.missing import explain_missing_names
+from maxjax._higher_order.custom_trace import CustomTrace as Trace  # noqa: F401
 from maxjax._ir.evaluate import eval_jaxpr as _eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr as ClosedJaxpr
 from maxjax._ir.jaxpr import Jaxpr as Jaxpr
@@ -20,7 +21,6 @@ from maxjax._ir.jaxpr import Literal as Literal
 from maxjax._ir.jaxpr import Var as Var
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import CompileTimeTrace, context, current_trace
-from maxjax._ir.trace import Trace as Trace
 from maxjax._ir.trace import Tracer as Tracer
 from maxjax._ir.types import ShapedArray as ShapedArray
 from maxjax._transforms.autodiff import operands_of

@@ -15,12 +15,11 @@ from maxjax._higher_order.debugger import breakpoint as breakpoint
 from maxjax._higher_order.debugging import debug_callback as callback
 from maxjax._higher_order.debugging import debug_print as print
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
-from maxjax._ir.control_flow import iterations
 from maxjax._ir.effects import DebugEffect as DebugEffect
 from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.picture import dot
-from maxjax._runtime import on_mesh
+from maxjax._runtime import on_mesh, source_costs
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.sharding_pictures import inspect_array_sharding as inspect_array_sharding
 from maxjax._runtime.sharding_pictures import visualize_array_sharding as visualize_array_sharding
@@ -82,15 +81,6 @@ def statistics(function: Callable[..., Any]) -> Statistics:
         busiest.state, busiest.reason, max(program.compile_seconds for program in programs))
 
 
-def _flops_of(eqn: JaxprEqn) -> float:
-    """The floating-point operations of an equation, those of all turns of a loop included."""
-    inner = [_flops_of(inner_eqn) for sub in subjaxprs(eqn.params) for inner_eqn in sub.eqns]
-    if inner:
-        return sum(inner) * float(iterations(eqn))
-    return eqn.primitive.flops_of([atom.aval for atom in eqn.invars],
-                                  [var.aval for var in eqn.outvars], eqn.params)
-
-
 class Explanation:
     """The result of ``explain``; ``print`` it.
 
@@ -104,6 +94,9 @@ class Explanation:
       flops, bytes: floating-point operations of a call, and bytes of its arguments and results.
       piece_costs: the same for each piece.
       jaxpr: the simplified program.
+      lines: its equations by lines of the source, the costliest first: a list of objects with
+        ``line``, ``equations``, ``primitives``, ``flops``, ``estimate`` (seconds) and ``seconds``
+        (measured, or None).
       guards: for a function with ``dynamic_dims``, what its trace assumes about sizes, in words;
         for each variant.
       peak_bytes: of the memory that a call takes besides its arguments (Mojo backend).
@@ -113,10 +106,10 @@ class Explanation:
     """
 
     def __init__(self, name: str, program: Program, closed: ClosedJaxpr,
-                 guards: list[list[str]]):
+                 guards: list[list[str]], values: list[Any] | None = None):
         self.name = name
         self.guards = guards
-        self.flops = float(sum(map(_flops_of, simplify(closed).jaxpr.eqns)))
+        self.flops = float(sum(map(source_costs.flops_of, simplify(closed).jaxpr.eqns)))
         self.bytes = sum(aval.nbytes for aval in (*closed.in_avals, *closed.out_avals))
         self.state = program.state
         self.reason = program.reason
@@ -125,6 +118,8 @@ class Explanation:
         self.compile_seconds = program.compile_seconds
         self.constant_bytes = sum(value.nbytes for value in program.consts)
         self.jaxpr = program.closed
+        self.lines = source_costs.by_line(self.jaxpr, None if values is None else (
+            source_costs.measured(self.jaxpr, values)))
         self.cached = False
         has_tier1 = tiering.prepare(program)
         prepared = program.prepared
@@ -146,7 +141,7 @@ class Explanation:
              Counter(eqn.primitive.name for eqn in piece.jaxpr.eqns), prepared.reasons(number))
             for number, piece in enumerate(prepared.pieces)]
         self.piece_costs = [
-            (sum(map(_flops_of, piece.jaxpr.eqns)),
+            (sum(map(source_costs.flops_of, piece.jaxpr.eqns)),
              sum(var.aval.nbytes for var in (*piece.inputs, *piece.outputs)))
             for piece in prepared.pieces]
 
@@ -175,10 +170,14 @@ class Explanation:
             lines.append(f"  variant {number} for all sizes of 2 and more" + (
                 ", where " + ", ".join(guards) if guards else ""))
         equations = len(self.jaxpr.eqns)
+        measured = any(line.seconds is not None for line in self.lines)
+        if equations > _SHOWN_EQUATIONS or measured:
+            by = "measured in the interpreter" if measured else "estimated"
+            lines.append(f"  simplified to {equations} equations, which are in the attribute "
+                         f"jaxpr; their time ({by}) and number by line of the source:")
+            lines += ["  " + line for line in source_costs.table(self.lines)]
         if equations <= _SHOWN_EQUATIONS:
             lines += ["  simplified:", textwrap.indent(str(self.jaxpr), "    ")]
-        else:
-            lines.append(f"  simplified to {equations} equations, which are in the attribute jaxpr")
         if self.shows_source:
             lines += ["", self.source]
             if self._runs_uncompiled:
@@ -189,12 +188,14 @@ class Explanation:
 
 
 def explain(function: Callable[..., Any], *args: Any, source: bool = False,
-            **kwargs: Any) -> Explanation:
+            measure: bool = False, **kwargs: Any) -> Explanation:
     """Says which parts of ``function(*args, **kwargs)`` run on MAX, which on the host and why, what
-    is cached, what it costs, and what it was simplified to. Traces the function if necessary;
-    computes nothing.
+    is cached, what it costs, and what it was simplified to; of a long program, which lines of the
+    source cost most. Traces the function if necessary; computes nothing.
 
     Args:
+      measure: runs the program in the interpreter, three times each equation, and says how long the
+        equations of each line take. The arguments have to be values.
       source: also prints the Mojo source of the program's kernels, and the calls in order;
         see docs/compiler.md.
     """
@@ -203,7 +204,11 @@ def explain(function: Callable[..., Any], *args: Any, source: bool = False,
     guards = [] if jitted._dynamic is None else [
         [str(guard) for guard in variant.guards]
         for variants in jitted._dynamic.variants.values() for variant in variants]
-    explanation = Explanation(jitted._name, program_of(closed), closed, guards)
+    values = None
+    if measure:
+        operands, entry, *_ = jitted._prepared(args, kwargs)
+        values = [operand.host() for operand in (*entry.captured, *operands)]
+    explanation = Explanation(jitted._name, program_of(closed), closed, guards, values)
     explanation.shows_source = source
     return explanation
 

@@ -169,4 +169,4 @@ def markdown(text: str) -> str:
                 out.append("")
             out.append(line.replace("<", "&lt;") if "`" not in line else line)
         number += 1
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).strip()
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).strip("\n").rstrip()

@@ -14,7 +14,8 @@ FOLDER = ROOT / "compat"
 BEGIN, END = "<!-- JAX's own tests -->", "<!-- end of JAX's own tests -->"
 _SECTION = re.compile(f"{BEGIN}.*?{END}", re.DOTALL)
 # Where a matrix without the section gets it.
-_BEFORE = {".md": "## Known differences\n", ".html": "<h2>Known differences</h2>\n"}
+_BEFORE = {".md": "## Known differences\n",
+           ".html": '<h2 id="differences-head">Known differences</h2>\n'}
 INTRODUCTION = (
     "JAX's tests, unchanged, with maxjax under JAX's public names, interpreted, and the examples "
     "of its docstrings that pass on JAX itself. Internal are tests that look at JAX's inside: "
@@ -57,7 +58,8 @@ def page(verdict: Verdict) -> str:
         for file, counts in _rows(verdict))
     reasons = "\n".join(f"<li>{kind} <b>{count}</b>: {html.escape(reason)}</li>"
                         for kind, reason, count in _reasons(verdict))
-    return (f"{BEGIN}\n<h2>JAX's own tests</h2>\n<p>{html.escape(INTRODUCTION)} {_made()}</p>\n"
+    return (f"{BEGIN}\n<h2 id=\"jax-tests-head\">JAX's own tests</h2>\n"
+            f"<p>{html.escape(INTRODUCTION)} {_made()}</p>\n"
             f'<section id="jax-tests"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody>'
             f"</table>\n<ul>{reasons}</ul></section>\n{END}")
 

@@ -149,6 +149,11 @@ def as_dtype(value: DTypeLike) -> Any:
         return np.dtype(named)
 
 
+# Of NumPy's own dtypes, those that stand for themselves whatever ``jax_enable_x64`` is.
+CANONICAL = frozenset((bool_, int8, int16, int32, uint8, uint16, uint32, float16, float32,
+                       complex64))
+
+
 def canonical(dtype: DTypeLike) -> Any:
     """The dtype that stands for ``dtype`` under the present ``jax_enable_x64``."""
     own = as_dtype(dtype)

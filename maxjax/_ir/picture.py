@@ -79,10 +79,10 @@ class _Writer:
                 self.cluster(eqn, inner, sources)
                 continue
             remark = self.note(eqn) if self.note is not None else None
-            label = "\n".join([eqn.primitive.name, *_parameters(eqn), *filter(None, [remark])])
+            label = "\n".join([_applied(eqn), *_parameters(eqn), *filter(None, [remark])])
             node = self.node(label, "#f8d7da" if remark else "")
             for atom in eqn.invars:
-                if isinstance(atom, Var):       # a literal would be a node for each use
+                if isinstance(atom, Var):       # literals stand in the label
                     self.edges(atom, sources, node)
             sources.update((var, [node]) for var in eqn.outvars)
 
@@ -131,6 +131,14 @@ class _Writer:
     def _close(self) -> None:
         self.depth -= 1
         self.line("  " * self.depth + "}")
+
+
+def _applied(eqn: JaxprEqn) -> str:
+    """The primitive's name; where operands are literals, with them in their places."""
+    if not any(isinstance(atom, Literal) for atom in eqn.invars):
+        return eqn.primitive.name
+    operands = (str(atom.val) if isinstance(atom, Literal) else "·" for atom in eqn.invars)
+    return f"{eqn.primitive.name}({', '.join(operands)})"
 
 
 def _called(eqn: JaxprEqn) -> list[tuple[str, Jaxpr, Sequence[Atom]]]:

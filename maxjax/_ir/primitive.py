@@ -129,7 +129,7 @@ from maxjax._base.errors import InternalError
 from maxjax._ir.control_flow import ControlFlow
 from maxjax._ir.dimensions import state as dimensions
 from maxjax._ir.linearity import Linearity
-from maxjax._ir.trace import context
+from maxjax._ir.trace import Trace, context, current_trace
 from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
@@ -288,6 +288,12 @@ class Primitive:
     def bind(self, *args: Value, **params: object) -> Any:
         """Applies the primitive under the current trace; operands are trusted."""
         return context.trace.apply(self, args, params)
+
+    def bind_with_trace(self, trace: Trace, args: Sequence[Value], *rest: Any) -> Any:
+        """Applies the primitive under a trace; after ``args`` come their types, if the caller
+        gives them, and the parameters."""
+        with current_trace(trace):
+            return self.bind(*args, **rest[-1])
 
     def called(self, params: Params) -> ClosedJaxpr | None:
         """The jaxpr that an application only calls, None if it does more."""

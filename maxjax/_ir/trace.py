@@ -45,6 +45,11 @@ class Trace:
     def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         raise NotImplementedError(type(self).__name__)
 
+    def process_primitive(self, primitive: Primitive, tracers: Sequence[Value],
+                          params: Params) -> Any:
+        """``apply``, under the name that traces of users' own have (``CustomTrace``)."""
+        return self.apply(primitive, tuple(tracers), params)
+
     def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:
         """Calls a function that has a derivative rule of its own; flat operands and results."""

@@ -17,6 +17,8 @@ from maxjax._transforms.partition import Piece
 # What the driver calls: the address of the slots and of the call's integers.
 _CALLED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
+_Word = ctypes.c_int64
+
 Place = tuple[int, int]     # slot, byte offset
 
 
@@ -54,16 +56,16 @@ class HostStep:
         Args:
           places: of the operands, then of the results.
         """
-        count = len(self.inputs)
-        reads = [*zip(self.inputs, places[:count], strict=True)]
-        writes = [*zip(self.outputs, places[count:], strict=True)]
+        arrays = [_Memory(place, *kind) for place, kind in zip(
+            places, (*self.inputs, *self.outputs), strict=True)]
+        reads, writes = arrays[:len(self.inputs)], arrays[len(self.inputs):]
 
         def call(slots: int, _: int) -> None:
             try:
                 # A rule writes to no operand, and callbacks copy them: this is all a user sees.
-                results = self([_memory(slots, place, *kind) for kind, place in reads])
-                for (kind, place), result in zip(writes, results, strict=True):
-                    _memory(slots, place, *kind)[...] = result
+                results = self([memory.at(slots) for memory in reads])
+                for memory, result in zip(writes, results, strict=True):
+                    memory.at(slots)[...] = result
             except BaseException as error:
                 failures.add(slots, error)
         return _CALLED(call)
@@ -77,19 +79,33 @@ class Failures:
 
     def add(self, slots: int, error: BaseException) -> None:
         self._errors[slots] = error
-        ctypes.c_int64.from_address(slots - 8).value = 1        # the driver's stop word
+        _Word.from_address(slots - 8).value = 1        # the driver's stop word
 
     def take(self, slots: int) -> BaseException | None:
         """The error that ended the call with these slots, if one did."""
         return self._errors.pop(slots, None)
 
 
-def _memory(slots: int, place: Place, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array's memory as an array, which must not outlive the call."""
-    slot, offset = place
-    count = math.prod(shape)
-    address = ctypes.c_int64.from_address(slots + 8 * slot).value + offset
-    if not count:
-        return np.empty(shape, dtype)
-    data: Any = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
-    return np.ndarray(shape, dtype, data)
+class _Memory:
+    """The memory at a place, as an array, which must not outlive the call."""
+
+    # Loops read and write the same few addresses again and again.
+    KEPT = 8
+
+    def __init__(self, place: Place, shape: tuple[int, ...], dtype: np.dtype):
+        slot, self._offset = place
+        self._slot = 8 * slot
+        self._kind = shape, dtype
+        self._bytes = ctypes.c_char * (math.prod(shape) * dtype.itemsize)
+        self._known: dict[int, np.ndarray] = {}
+
+    def at(self, slots: int) -> np.ndarray:
+        address = _Word.from_address(slots + self._slot).value
+        known = self._known.get(address)
+        if known is None:
+            data: Any = self._bytes.from_address(address + self._offset)
+            known = np.ndarray(*self._kind, data)
+            if len(self._known) >= self.KEPT:
+                self._known = {}
+            self._known[address] = known
+        return known

@@ -37,6 +37,10 @@ class Lowering:
     def __getattr__(self, name: str) -> Any:
         raise LoweringError(f"the {type(self).__name__} has no operation {name}")
 
+    def memory_dtype(self, dtype: Any) -> np.dtype:
+        """The dtype that values of a dtype have here."""
+        return dtypes.physical(dtype)
+
     def rule_of(self, primitive: Primitive) -> Any:
         """How an equation of a primitive is lowered: a function of this, values and parameters."""
         return primitive.lower
@@ -127,7 +131,7 @@ class Lowering:
             results = result if primitive.multiple_results else (result,)
             for var, value in zip(eqn.outvars, results, strict=True):
                 shape, dtype = self.shape(value), self.dtype(value)
-                if shape != var.aval.shape or dtype != dtypes.physical(var.aval.dtype):
+                if shape != var.aval.shape or dtype != self.memory_dtype(var.aval.dtype):
                     raise LoweringError(f"{primitive.name} lowered to {dtype}{shape}, not "
                                         f"{var.aval.str_short()}")
                 values[var] = value

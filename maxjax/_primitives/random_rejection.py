@@ -6,29 +6,43 @@ each element. Poisson: D. E. Knuth's method below 10, W. Hörmann's transformed 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, native
 from maxjax._base.lazy import scipy_special
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
 from maxjax._primitives import elementary, xla_float32
-from maxjax._primitives.arithmetic import div, max_p, mul
+from maxjax._primitives.arithmetic import add, div, max_p, mul, neg, sub
 from maxjax._primitives.broadcasting import broadcast_leading
+from maxjax._primitives.comparison import eq_p, lt_p, not_p, or_p, select
 from maxjax._primitives.convert import convert
+from maxjax._primitives.creation import full
 from maxjax._primitives.incomplete import random_gamma_grad_p
 from maxjax._primitives.layout import move_axis
-from maxjax._primitives.random_bits import random_bits, split_keys, without_layout
+from maxjax._primitives.random_bits import (
+    THREEFRY,
+    random_bits,
+    random_split_p,
+    split_keys,
+    without_layout,
+)
 from maxjax._primitives.rules import replicated_factors, scalar_like
-from maxjax._primitives.transcendental import exp
+from maxjax._primitives.transcendental import exp, log, log1p_p, pow_p
 from maxjax._primitives.widths import widened
 
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+
+# Of a variate, for the number of threads: as so many elements of an array.
+_NATIVE_WORK = 256
 _HOST = "a rejection loop whose length depends on the numbers drawn"
 
 
@@ -80,10 +94,38 @@ def _gamma(keys: np.ndarray, alpha: np.ndarray, log_space: bool,
            partitionable: bool) -> np.ndarray:
     """One variate for each key; 1-D."""
     dtype = alpha.dtype
-    one, third = dtype.type(1), dtype.type(1 / 3)
+    one = dtype.type(1)
     boosted = alpha < one      # by Gamma(a) = Gamma(a + 1) * U ** (1 / a)
-    shape = np.where(boosted, alpha + one, alpha)
-    d = shape - third
+    d = np.where(boosted, alpha + one, alpha) - dtype.type(1 / 3)
+    cube, uniform = _native_cubes(keys, alpha, partitionable) or _cubes(
+        keys, alpha, d, partitionable)
+    if log_space:
+        logarithms = _log1p(-uniform)
+        boost = np.where(~boosted | (logarithms == 0), dtype.type(0), logarithms * (one / alpha))
+        return (_log(d) + _log(cube) + boost).astype(dtype)
+    boost = np.where(boosted, _power(one - uniform, one / alpha), one)
+    return (d * cube * boost).astype(dtype)
+
+
+def _native_cubes(keys: np.ndarray, alpha: np.ndarray, partitionable: bool
+                  ) -> tuple[np.ndarray, np.ndarray] | None:
+    """``_cubes`` by the native function, if it is there for these."""
+    if _not_native(keys.dtype, alpha.dtype, partitionable):
+        return None
+    function = native.find("gamma_cubes", alpha.dtype, alpha.size)
+    if function is None:
+        return None
+    cube, uniform = np.empty_like(alpha), np.empty_like(alpha)
+    function((np.ascontiguousarray(keys), alpha, cube, uniform), (alpha.size,),
+             _NATIVE_WORK * alpha.size)
+    return cube, uniform
+
+
+def _cubes(keys: np.ndarray, alpha: np.ndarray, d: np.ndarray, partitionable: bool
+           ) -> tuple[np.ndarray, np.ndarray]:
+    """The cubes that the loop accepts, and a uniform number for each."""
+    dtype = alpha.dtype
+    one, third = dtype.type(1), dtype.type(1 / 3)
     c = third / np.sqrt(d)
     if dtype == np.float16:     # XLA's quotient is a product with the reciprocal
         c = third * (1 / np.sqrt(d.astype(np.float32))).astype(dtype)
@@ -103,13 +145,7 @@ def _gamma(keys: np.ndarray, alpha: np.ndarray, log_space: bool,
             _log(u) >= squared * dtype.type(0.5)
             + d[active] * ((one - cubed) + _log(cubed)))
         active = active[again]
-    if log_space:
-        logarithms = _log1p(-_uniform(boost_keys, (), dtype, partitionable))
-        boost = np.where(~boosted | (logarithms == 0), dtype.type(0), logarithms * (one / alpha))
-        return (_log(d) + _log(cube) + boost).astype(dtype)
-    samples = one - _uniform(boost_keys, (), dtype, partitionable)
-    boost = np.where(boosted, _power(samples, one / alpha), one)
-    return (d * cube * boost).astype(dtype)
+    return cube, _uniform(boost_keys, (), dtype, partitionable)
 
 
 def _positive(keys: np.ndarray, c: np.ndarray, dtype: np.dtype, partitionable: bool
@@ -142,6 +178,39 @@ def _gamma_evaluate(keys: np.ndarray, alpha: np.ndarray, *, log_space: bool, par
     return values.reshape(alpha.shape)
 
 
+def _not_native(keys: Any, dtype: Any, partitionable: bool) -> str | None:
+    """Why the native function cannot draw; None if it can. Keys by either of their dtypes."""
+    if dtype == np.float32 and partitionable and keys in (THREEFRY.dtype, THREEFRY.dtype.physical):
+        return None
+    return _HOST
+
+
+def _gamma_lower(ctx: Lowering, keys: Any, alpha: Any, *, log_space: bool, partitionable: bool
+                 ) -> Any:
+    shape = ctx.shape(alpha)
+    per_key = shape[len(ctx.shape(keys)):]
+    each = ctx.rule_of(random_split_p)(ctx, keys, shape=per_key, partitionable=True)
+    flat = (math.prod(shape),)
+    alpha = ctx.reshape(alpha, flat)
+    cube, uniform = ctx.gamma_cubes(ctx.reshape(each, flat), alpha)
+    return ctx.reshape(ctx.decompose(
+        functools.partial(_gamma_of_cubes, log_space=log_space), alpha, cube, uniform), shape)
+
+
+def _gamma_of_cubes(alpha: Array, cube: Array, uniform: Array, *, log_space: bool) -> Array:
+    one, zero = np.float32(1), np.float32(0)
+    boosted = lt_p.bind(alpha, one)
+    d = sub(select(boosted, alpha, add(alpha, one)), np.float32(1 / 3))
+    ones, zeros = full(alpha.shape, 1, alpha.dtype), full(alpha.shape, 0, alpha.dtype)
+    if log_space:
+        logarithms = log1p_p.bind(neg(uniform))
+        plain = or_p.bind(not_p.bind(boosted), eq_p.bind(logarithms, zero))
+        boost = select(plain, mul(logarithms, div(one, alpha)), zeros)
+        return add(add(log(d), log(cube)), boost)
+    boost = select(boosted, ones, pow_p.bind(sub(one, uniform), div(one, alpha)))
+    return mul(mul(d, cube), boost)
+
+
 def _gamma_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *, log_space: bool,
                partitionable: bool) -> Any:
     keys, alpha = primals
@@ -170,7 +239,10 @@ random_gamma_p = Primitive(
     shown=without_layout,
     abstract=lambda keys, alpha, **params: ShapedArray(alpha.shape, alpha.dtype),
     evaluate=_gamma_evaluate,
-    host_reason=_HOST,
+    lower=_gamma_lower,
+    host_reason="MAX has no such sampler",
+    host_condition=lambda keys, alpha, *, partitionable, **params: _not_native(
+        keys.dtype, alpha.dtype, partitionable) or (None if alpha.size else "it has no elements"),
     jvp=_gamma_jvp,
     batch=_leading_batch(lambda: random_gamma_p),
     factors=replicated_factors,
@@ -227,6 +299,8 @@ def _poisson_evaluate(keys: np.ndarray, lam: np.ndarray, *, dtype: np.dtype, par
 def _poisson(key: np.ndarray, lam: np.ndarray, dtype: np.dtype, partitionable: bool) -> np.ndarray:
     small = np.isnan(lam) | (lam < 10)
     by_product = _knuth(key, np.where(small, lam, lam.dtype.type(0)), partitionable)
+    if small.all():
+        return np.where(lam == 0, 0, by_product).astype(dtype)
     by_rejection = _transformed_rejection(
         key, np.where(small, lam.dtype.type(1e5), lam), partitionable)
     counts = np.where(small, by_product.astype(dtype), convert(by_rejection, dtype))

@@ -15,6 +15,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Params, Var, subjaxpr
 from maxjax._ir.primitive import OpSpec, Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Prepared
+from maxjax._transforms.complex_parts import split_complex
 from maxjax._transforms.simplify import expand, simplify
 
 _clock = time.perf_counter_ns
@@ -88,7 +89,7 @@ class Program:
             constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
         self._interpreted = self.opened
         self._tier0: Callable[..., list[Any]] | None = None
-        self.opened = expand(self.opened)
+        self.opened = split_complex(expand(self.opened))
 
     @property
     def tier0(self) -> Callable[..., list[Any]]:

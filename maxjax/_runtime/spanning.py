@@ -6,6 +6,7 @@ outside ``jit`` are programs too. All processes must run the same programs in th
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -162,8 +163,13 @@ class ProcessProgram:
 
 
 def call(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Placed | None,
-         out_shardings: Sequence[Sharding | None] | None, name: str) -> list[Any] | None:
-    """Runs a jaxpr over the devices of several processes; None: nothing of it is there.
+         out_shardings: Sequence[Sharding | None] | None, name: str
+         ) -> tuple[list[Any] | None, ProcessProgram | None]:
+    """Runs a jaxpr over the devices of several processes.
+
+    Returns:
+      the results, or None where nothing is over processes; and the program that computes them
+      from operands that lie as these, if nothing has to be moved before or afterwards.
 
     Args:
       leaves: arrays; those of this process alone must be the same in all processes.
@@ -189,7 +195,7 @@ def call(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Placed | None,
     if mesh is None and not any(
             used and leaf.__class__ is SpanningArray
             for used, leaf in zip(read_inputs(closed), leaves, strict=True)):
-        return None      # nothing over processes is read
+        return None, None      # nothing over processes is read
     if not isinstance(mesh, Mesh):
         raise NotImplementedError(
             f"{name}: an operand over several processes has the sharding "
@@ -209,8 +215,12 @@ def call(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Placed | None,
     if program is None:
         program = closed.cache[key] = ProcessProgram(closed, mesh, ins, wanted, name)
     results: list[Any] = program.run(moved, closed.out_avals)
-    return [result if sharding is None or result._placement is sharding
-            else put(result, sharding) for result, sharding in zip(results, wanted, strict=True)]
+    stay = not captured and all(map(operator.is_, leaves, moved))
+    for number, sharding in enumerate(wanted):
+        if sharding is not None and results[number]._placement is not sharding:
+            results[number] = put(results[number], sharding)
+            stay = stay and results[number]._placement == program.out_shardings[number]
+    return results, program if stay else None
 
 
 def _opened(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -265,7 +275,7 @@ def put(value: ArrayImpl, placement: Placement) -> ArrayImpl:
         return SpanningArray(aval, placement, value.shards())      # type: ignore[attr-defined]
     if isinstance(own, NamedSharding) and isinstance(placement, NamedSharding) and (
             own.mesh == placement.mesh):
-        moved = call(_identity(value.aval), [value], (own, True), [placement], "device_put")
+        moved, _ = call(_identity(value.aval), [value], (own, True), [placement], "device_put")
         assert moved is not None
         return moved[0]
     return SpanningArray(aval, placement, cut(gathered(value), placement))

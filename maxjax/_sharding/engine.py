@@ -179,19 +179,22 @@ def fixed_specs(jaxpr: Jaxpr, mesh: Mapping[str, int], in_specs: Specs, out_spec
     return fixed
 
 
-def _variables(jaxpr: Jaxpr) -> Iterator[tuple[Var, str]]:
+def _variables(jaxpr: Jaxpr) -> Iterator[tuple[Var, str, Sequence[Atom]]]:
+    """The variables, with what makes each and of what."""
     for var in jaxpr.constvars:
-        yield var, "constant"
+        yield var, "constant", ()
     for var in jaxpr.invars:
-        yield var, "input"
+        yield var, "input", ()
     for eqn in all_equations(jaxpr):
         for var in eqn.outvars:
-            yield var, eqn.primitive.name
+            yield var, eqn.primitive.name, eqn.invars
 
 
-def _row(made: tuple[Var, str], names: Names, propagation: Propagation,
+def _row(made: tuple[Var, str, Sequence[Atom]], names: Names, propagation: Propagation,
          known: Mapping[Var, Dims]) -> Row:
-    var, maker = made
+    var, maker, operands = made
+    sources = tuple(dict.fromkeys(names.of(atom) for atom in operands if isinstance(atom, Var)))
     state = propagation.states.get(var)
     origins = tuple(state.origins) if state is not None else ()
-    return Row(names.of(var), var.aval, maker, known.get(var, ((),) * var.aval.ndim), origins)
+    return Row(names.of(var), var.aval, maker, known.get(var, ((),) * var.aval.ndim), origins,
+               sources)

@@ -24,7 +24,7 @@ from maxjax._ir.effects import Effect
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.broadcasting import broadcast_leading
+from maxjax._primitives.broadcasting import broadcast_leading, expand_axis
 from maxjax._primitives.layout import move_axis
 
 # The name of the axis that a process's devices lie along.
@@ -68,6 +68,7 @@ class Exchange:
       what: the collective and its program, in words that are the same in all processes.
       dims: of the shard: the one that is scattered, or the split and the concatenated ones.
       perm: of a permutation: (source, target) within each group.
+      reduced: each process has combined what its devices hold, all of one group, already.
     """
 
     kind: Kind
@@ -76,6 +77,7 @@ class Exchange:
     what: str
     dims: tuple[int, ...] = ()
     perm: tuple[tuple[int, int], ...] = ()
+    reduced: bool = False
 
     def shape(self, shard: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of a shard of the result."""
@@ -92,6 +94,8 @@ class Exchange:
     @property
     def gives_one(self) -> bool:
         """Whether all devices of this process get the same."""
+        if self.reduced:
+            return True
         plan = plan_of(self.groups, self.owners, job.index)
         return (self.kind in _COMMON and len(plan.own) == 1) or len(plan.local) == 1
 
@@ -176,7 +180,7 @@ def exchanged(x: np.ndarray, exchange: Exchange) -> np.ndarray:
     """The collective on the shards of this process's devices.
 
     Args:
-      x: (devices, *shard).
+      x: (devices, *shard); (1, *shard) where it is reduced.
 
     Returns:
       (devices, *shard of the result), or without the first dimension where all get the same.
@@ -202,8 +206,14 @@ def _hand_out(batch: Batch, values: Sequence[np.ndarray], results: Results) -> N
 
 def _reduce(x: np.ndarray, exchange: Exchange, batch: Batch, results: Results) -> None:
     function = _REDUCTIONS[exchange.kind]
-    totals = np.stack([x[rows[0]] if len(rows) == 1 else combined(x[rows], function)
-                       for rows in batch.rows])
+    first = batch.rows[0]
+    if exchange.reduced:
+        totals = x
+    elif len(batch.rows) == len(first) == 1:
+        totals = x[first[0]:first[0] + 1]
+    else:
+        totals = np.stack([x[rows[0]] if len(rows) == 1 else combined(x[rows], function)
+                           for rows in batch.rows])
     if not batch.is_here:
         totals = batch.group.all_reduce(totals, function, exchange.what)
     _hand_out(batch, list(totals), results)
@@ -344,6 +354,8 @@ exchange_p = Primitive(
 def _collective_batch(mapped: AxisName, size: int, operands: Sequence[Array],
                       axes: Sequence[int | None], *, exchange: Exchange) -> tuple[Any, int | None]:
     (operand,), (axis,) = operands, axes
+    if exchange.reduced:
+        return exchange_p.bind(expand_axis(operand, 0), exchange=exchange), None
     x = broadcast_leading(operand, size) if axis is None else move_axis(operand, axis, 0)
     return exchange_p.bind(x, exchange=exchange), None if exchange.gives_one else 0
 

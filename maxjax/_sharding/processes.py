@@ -125,14 +125,29 @@ class Crossing:
 
     def collective(self, name: str, kind: Kind, x: Value, names: Sequence[AxisName],
                    index_groups: IndexGroups = None, dims: tuple[int, ...] = (),
-                   perm: Sequence[tuple[int, int]] = ()) -> Any:
+                   perm: Sequence[tuple[int, int]] = (), reduced: bool = False) -> Any:
         groups = self.groups(names, index_groups)
         reduces = kind in (Kind.SUM, Kind.MAXIMUM, Kind.MINIMUM)
         if not reduces and len({len(group) for group in groups}) > 1:
             raise NotImplementedError(f"axis_index_groups of different sizes: {index_groups}")
         what = f"{name} over {', '.join(map(str, names))} in {self.program}"
         return collective_p.bind(x, exchange=Exchange(
-            kind, groups, self.owners, what, dims, tuple(perm)))
+            kind, groups, self.owners, what, dims, tuple(perm), reduced))
+
+    @property
+    def local_count(self) -> int:
+        return self.owners.count(job.index)
+
+    def is_here(self, groups: Groups) -> bool:
+        """Whether this process's devices are one group, in order, without other processes: a
+        collective is that of a batch then."""
+        here = tuple(n for n, owner in enumerate(self.owners) if owner == job.index)
+        return here in groups
+
+    def _is_part(self, groups: Groups) -> bool:
+        """Whether this process's devices, several, belong to one group."""
+        here = {n for n, owner in enumerate(self.owners) if owner == job.index}
+        return len(here) > 1 and any(here.issubset(group) for group in groups)
 
     # --- rules ---
     @property
@@ -159,12 +174,23 @@ class Crossing:
         if dims:
             x = positional.bind(x, axes=dims)
         names = named(axes)
-        return (self.collective(primitive.name, kind, x, names, axis_index_groups)
-                if names else x)
+        if not names:
+            return x
+        groups = self.groups(names, axis_index_groups)
+        reduced = self._is_part(groups)
+        if reduced or self.is_here(groups):
+            x = primitive.bind(x, axes=(DEVICES,), axis_index_groups=None)
+        if self.is_here(groups):
+            return x
+        return self.collective(primitive.name, kind, x, names, axis_index_groups, reduced=reduced)
 
     def _all_gather(self, x: Value, *, all_gather_dimension: int, axis_name: Sequence[AxisName],
                     tiled: bool, axis_size: int, axis_index_groups: IndexGroups = None) -> Any:
         dim = all_gather_dimension
+        if self.is_here(self.groups(axis_name, axis_index_groups)):
+            return all_gather_p.bind(
+                x, all_gather_dimension=dim, axis_name=(DEVICES,), axis_size=self.local_count,
+                axis_index_groups=None, tiled=tiled)
         gathered = move_axis(self.collective(
             all_gather_p.name, Kind.GATHER, x, axis_name, axis_index_groups), 0, dim)
         shape = gathered.shape
@@ -173,6 +199,10 @@ class Crossing:
 
     def _reduce_scatter(self, x: Value, *, scatter_dimension: int, axis_name: Sequence[AxisName],
                         axis_size: int, tiled: bool, axis_index_groups: IndexGroups = None) -> Any:
+        if self.is_here(self.groups(axis_name, axis_index_groups)):
+            return reduce_scatter_p.bind(
+                x, scatter_dimension=scatter_dimension, axis_name=(DEVICES,),
+                axis_size=self.local_count, axis_index_groups=None, tiled=tiled)
         part = self.collective(reduce_scatter_p.name, Kind.SCATTERED_SUM, x, axis_name,
                                axis_index_groups, (scatter_dimension,))
         return part if tiled else squeeze_p.bind(part, dimensions=(scatter_dimension,))
@@ -180,6 +210,10 @@ class Crossing:
     def _all_to_all(self, x: Value, *, split_axis: int, concat_axis: int, axis_name: AxisName,
                     axis_index_groups: IndexGroups, **params: object) -> Any:
         names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
+        if self.is_here(self.groups(names, axis_index_groups)):
+            return all_to_all_p.bind(
+                x, split_axis=split_axis, concat_axis=concat_axis, axis_name=(DEVICES,),
+                axis_index_groups=None, axis_sizes=(self.local_count,), tiled=True)
         return self.collective(all_to_all_p.name, Kind.TRANSPOSE, x, names, axis_index_groups,
                                (split_axis, concat_axis))
 
@@ -194,6 +228,8 @@ class Crossing:
                 raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
             if any(not 0 <= end < count for end in ends):
                 raise IndexError(f"ppermute of {count} shards got {perm}")
+        if len(perm) == count and self.is_here(self.groups(axis_name)):
+            return ppermute_p.bind(x, axis_name=(DEVICES,), perm=tuple(perm))
         return self.collective(ppermute_p.name, Kind.PERMUTE, x, axis_name, perm=perm)
 
     def _pbroadcast(self, x: Value, *, axis_name: AxisName, source: int) -> Any:

@@ -21,6 +21,7 @@ class Row:
       dims: the axes of each dimension.
       origins: for each dimension that is split what brought that about: ``given``, a constraint,
         or the operation that it was propagated through.
+      operands: the names of the values that it is made of.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Row:
     maker: str
     dims: Dims
     origins: tuple[str, ...]
+    operands: tuple[str, ...] = ()
 
     @property
     def why(self) -> str:
@@ -107,13 +109,21 @@ class Report:
         return "\n".join(lines)
 
     def dot(self) -> str:
-        """The account as a graph in Graphviz's language: values, and collectives between."""
+        """The account as a graph in Graphviz's language: values along the flow of the program, and
+        the collectives between a value and those made of it."""
         lines = ["digraph sharding {", "  rankdir=TB; node [shape=box, fontname=monospace];"]
+        # What uses a value uses it after its collectives.
+        after: dict[str, str] = {}
+        for number, move in enumerate(self.moves):
+            for var in (move.var, *move.also):
+                after[self.names.of(var)] = f"c{number}"
         for row in self.rows:
             label = f"{row.name}:{row.aval.str_short(short_dtypes=True)}\\n{row.maker}\\n" \
                     f"{show(row.dims)}"
             filled = ', style=filled, fillcolor="#cfe8ff"' if any(row.dims) else ""
             lines.append(f'  "{row.name}" [label="{label}"{filled}];')
+            lines += [f'  "{after.get(operand, operand)}" -> "{row.name}";'
+                      for operand in row.operands]
         for number, move in enumerate(self.moves):
             label = f"{move.kind}({', '.join(move.axes)})\\n{move.nbytes} bytes\\n{move.reason}"
             lines.append(f'  "c{number}" [label="{label}", shape=ellipse, color=red];')

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -279,13 +280,11 @@ def _custom_jvp_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
         outs, out_tangents = params["jvp"](primals[count:], tangents[count:])
         return [*primals[:count], *outs], [*[None] * count, *out_tangents]
 
-    def stage(trace: Any, function: Any, jvp: Any, args: Sequence[Any]) -> list[Any]:
-        return custom.stage(trace, function, jvp, args, name=params["name"],
-                            rule_name=params["jvp"].__name__,
-                            symbolic_zeros=params["symbolic_zeros"])
-
     results = context.trace.apply_custom_jvp(
-        function, jvp, [*error.leaves(), *args], stage=stage)
+        function, jvp, [*error.leaves(), *args],
+        stage=functools.partial(custom.stage, name=params["name"],
+                                rule_name=params["jvp"].__name__,
+                                symbolic_zeros=params["symbolic_zeros"]))
     return _split((before[0], after[1]), results)
 
 

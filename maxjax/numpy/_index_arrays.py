@@ -41,7 +41,7 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = Fa
     own = False
     if is_dimension(size) and not isinstance(index, Array):
         index = installed.runtime.operand(index)
-    elif isinstance(index, ArrayImpl) and index.is_ready() and index.aval.size <= _HOST_SIZE:
+    elif index.__class__ is ArrayImpl and index.is_ready() and index.aval.size <= _HOST_SIZE:
         index, own = index.host(), True
     if isinstance(index, np.ndarray):
         if index.dtype == np.int32 and size < 1 << 30:

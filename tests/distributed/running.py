@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ENGINES = ("gloo", "mpi")
@@ -30,27 +33,39 @@ def run(engine: str, script: str, count: int = 2, devices: int = 2, **variables:
     env = environment(devices, **variables)
     if engine == "mpi":
         mpiexec = str(Path(sys.executable).parent / "mpiexec")
-        return [subprocess.run(
-            [mpiexec, "-n", str(count), sys.executable, "-m", "maxjax", "-c", script],
-            env=env, capture_output=True, text=True, timeout=_SECONDS, check=False)]
+        return finished([[mpiexec, "-n", str(count), sys.executable, "-m", "maxjax", "-c", script]],
+                        [env])
     with socket.socket() as listener:
         listener.bind(("localhost", 0))
         address = f"localhost:{listener.getsockname()[1]}"
     command = [sys.executable, *([] if engine == "jax" else ["-m", "maxjax"]), "-c", script]
-    processes = [subprocess.Popen([*command, address, str(count), str(number)], env=env, text=True,
+    return finished([[*command, address, str(count), str(number)] for number in range(count)],
+                    [env] * count)
+
+
+def finished(commands: list[list[str]], environments: list[dict[str, str]],
+             seconds: float = _SECONDS) -> list[subprocess.CompletedProcess[str]]:
+    """What commands that run at the same time came to. At the end none of their processes is left,
+    nor of those that they started.
+
+    Raises:
+      TimeoutExpired: one has not ended in time.
+    """
+    processes = [subprocess.Popen(command, env=env, text=True, start_new_session=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                 for number in range(count)]
+                 for command, env in zip(commands, environments, strict=True)]
+    deadline = time.monotonic() + seconds
     try:
         results = []
         for process in processes:
-            output, errors = process.communicate(timeout=_SECONDS)
+            output, errors = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
             results.append(subprocess.CompletedProcess(
-                command, process.returncode, output, errors))
+                process.args, process.returncode, output, errors))
         return results
     finally:
         for process in processes:
-            if process.poll() is None:
-                process.kill()
+            with contextlib.suppress(ProcessLookupError):      # nobody of the group is left
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.distributed.running import environment
+from tests.distributed.running import environment, finished
 
 pytestmark = pytest.mark.slow
 
@@ -19,44 +19,28 @@ _SCRIPT = str(Path(ROOT) / "examples" / "distributed.py")
 _STEPS = ("--steps", "30")
 
 
-def _finish(commands: list[list[str]], environments: list[dict[str, str]]
-            ) -> list[subprocess.CompletedProcess[str]]:
-    processes = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True)
-                 for command, env in zip(commands, environments, strict=True)]
-    try:
-        return [subprocess.CompletedProcess(
-            process.args, process.wait() if output is None else process.returncode, output)
-            for process in processes for output in [process.communicate(timeout=100)[0]]]
-    finally:
-        for process in processes:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-
-
 def train(way: str, count: int, *arguments: str) -> list[subprocess.CompletedProcess[str]]:
     env = environment(4 // count)
     script = [sys.executable, "-m", "maxjax", _SCRIPT, *arguments]
     if way == "alone":
-        return _finish([script], [env])
+        return finished([script], [env])
     if way == "mpiexec":
-        return _finish([[str(Path(sys.executable).parent / "mpiexec"), "-n", str(count), *script]],
+        return finished([[str(Path(sys.executable).parent / "mpiexec"), "-n", str(count), *script]],
                        [env])
     if way == "launcher":
-        return _finish([[sys.executable, "-m", "maxjax.distributed", "-n", str(count), _SCRIPT,
+        return finished([[sys.executable, "-m", "maxjax.distributed", "-n", str(count), _SCRIPT,
                          *arguments]], [env])
     with socket.socket() as listener:
         listener.bind(("localhost", 0))
         port = listener.getsockname()[1]
-    return _finish([script] * count, [{
+    return finished([script] * count, [{
         **env, "JAX_COORDINATOR_ADDRESS": f"localhost:{port}", "JAX_NUM_PROCESSES": str(count),
         "JAX_PROCESS_ID": str(number)} for number in range(count)])
 
 
 def losses(results: list[subprocess.CompletedProcess[str]]) -> list[str]:
     for result in results:
-        assert result.returncode == 0, result.stdout
+        assert result.returncode == 0, result.stderr
     return [line[line.index("step"):] for result in results for line in result.stdout.splitlines()
             if "loss" in line]
 
@@ -85,7 +69,7 @@ def test_it_goes_on_from_a_checkpoint_on_another_number_of_processes(alone, tmp_
     first, second = train("by hand", 2, *arguments, "--fail-at", "24")
     assert second.returncode == 1
     assert first.returncode not in (0, None)
-    assert "for process 1, which has ended" in first.stdout, first.stdout
+    assert "for process 1, which has ended" in first.stderr, first.stderr
     later = losses(train(way, count, *arguments))
     assert later[0].startswith("step 20 ")
     _close(later, [line for line in alone if int(line.split()[1]) >= 20])

@@ -150,9 +150,9 @@ def parsed(text):
 def test_a_graph_has_what_the_jaxpr_has():
     nodes, arrows, boxes = parsed(maxjax.debug.graph(lambda x, y: (x * 2 + y, x), X, X))
     assert sorted(nodes.values()) == sorted([
-        r"x\nf32[4,3]", r"y\nf32[4,3]", "mul", "add", r"result 0\nf32[4,3]",
+        r"x\nf32[4,3]", r"y\nf32[4,3]", "mul(·, 2.0)", "add", r"result 0\nf32[4,3]",
         r"result 1\nf32[4,3]"])
-    named = {label.split(r"\n")[0]: name for name, label in nodes.items()}
+    named = {label.split(r"\n")[0].split("(")[0]: name for name, label in nodes.items()}
     assert {(a, b) for a, b, _ in arrows} == {
         (named["x"], named["mul"]), (named["mul"], named["add"]), (named["y"], named["add"]),
         (named["add"], named["result 0"]), (named["x"], named["result 1"])}
@@ -182,3 +182,43 @@ def test_results_without_equations_and_with_constants():
     assert any(label.startswith("constant") for label in nodes.values())
     assert len([label for label in nodes.values() if label.startswith("result")]) == 3
     assert len(arrows) == 5
+
+
+def test_a_long_program_is_folded_by_lines():
+    def layers(x, w):
+        for _ in range(250):
+            x = maxjax.numpy.sin(x) + 1
+            x = x @ w
+        return x.sum()
+
+    x, w = np.ones((4, 512), np.float32), np.ones((512, 512), np.float32)
+    explained = maxjax.debug.explain(layers, x, w)
+    first = layers.__code__.co_firstlineno
+    assert [(line.line.rpartition(":")[2].split()[0], line.equations) for line in explained.lines
+            if line.equations > 1] == [(str(first + 3), 250), (str(first + 2), 500)]
+    assert explained.lines[0].flops == 250 * 2 * 4 * 512 * 512
+    assert sum(line.equations for line in explained.lines) == len(explained.jaxpr.eqns) == 751
+    text = str(explained)
+    assert "by line of the source" in text and "sin x250" in text and "dot_general x250" in text
+    assert len(text.splitlines()) < 30 and "estimated" in text and " ms " not in text
+
+
+def test_times_are_measured_by_lines():
+    def slow(x):
+        y = maxjax.numpy.sort(x)
+        return y[0] + 1
+
+    x = np.random.default_rng(0).random(200_000, np.float32)
+    explained = maxjax.debug.explain(slow, x, measure=True)
+    assert explained.lines[0].line.split(":")[-1].startswith(str(slow.__code__.co_firstlineno + 1))
+    assert explained.lines[0].seconds > 10 * sum(line.seconds for line in explained.lines[1:])
+    assert " ms " in str(explained) and "measured in the interpreter" in str(explained)
+    assert explained.jaxpr.eqns and explained.interpreted_calls == 0
+
+
+def test_many_lines_end_in_one():
+    text = "def many(x):\n" + "".join(f"    x = jnp.sin(x) * {n + 2}\n" for n in range(60))
+    names = {"jnp": maxjax.numpy}
+    exec(compile(text + "    return x\n", "many.py", "exec"), names)
+    shown = str(maxjax.debug.explain(names["many"], X))
+    assert "40 other lines" in shown and "many.py:2 (many): sin, mul" in shown

@@ -17,6 +17,7 @@ import pytest
 
 pytest.importorskip("max.engine")
 
+from maxjax._primitives import random_rejection
 from maxjax._primitives.cumulative import (
     cumlogsumexp_p,
     cummax_p,
@@ -420,6 +421,25 @@ def test_threefry(count: int) -> None:
             call("random", "threefry2x32", [*keys, *counters, *results], key_count, count, threads)
             for result, wanted in zip(results, expected, strict=True):
                 np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("count", (0, 1, 77, MANY))
+def test_gamma_cubes(count: int) -> None:
+    """The bits of the NumPy rule, whatever alpha is."""
+    rng = np.random.default_rng(5)
+    keys = rng.integers(0, 1 << 63, count, dtype=np.uint64)
+    alpha = (10.0 ** rng.uniform(-3, 6, count)).astype(np.float32)
+    odd = np.array([0, -0.0, -0.5, -3, np.nan, np.inf, -np.inf, 1, 1e-40, 3e38], np.float32)
+    alpha[:odd.size] = odd[:count]
+    with np.errstate(all="ignore"):
+        d = np.where(alpha < 1, alpha + np.float32(1), alpha) - np.float32(1 / 3)
+        expected = random_rejection._cubes(keys, alpha, d, True)
+    for threads in THREADS:
+        results = [empty("float32", count) for _ in range(2)]
+        call("random", "gamma_cubes_float32", [guarded(keys), guarded(alpha), *results], count,
+             threads)
+        for result, wanted in zip(results, expected, strict=True):
+            assert_same_bits(result, wanted)
 
 
 # Cumulative operations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import maxjax
-from compat import differences
+from compat import differences, report
 from tests import ROOT
 from tools import build_docs, reference
 
@@ -43,6 +43,10 @@ def test_docstrings_become_markdown():
         "Sums `x`.\n\n**Args**\n\n- `x`: an array,\n  of any shape.\n\n```pycon\n>>> 1 + 1\n2\n```")
 
 
+def test_commands_of_examples_stay_code():
+    assert reference.markdown("\n    python x.py\n\nIt runs.") == "    python x.py\n\nIt runs."
+
+
 def test_the_reference_has_the_public_names(tmp_path):
     pages = {page.stem: page.read_text() for page in reference.write(tmp_path / "pages")}
     assert len(pages) > 50
@@ -51,3 +55,17 @@ def test_the_reference_has_the_public_names(tmp_path):
     assert "{ #jax.debug.explain }" in pages["jax.debug"]
     assert "0x" not in "".join(line for page in pages.values() for line in page.splitlines()
                                if line.endswith(")") and "object at" in line)
+
+
+def test_the_matrix_says_how_names_pass():
+    text = report.card("trees", 34, 17, 51, 2)
+    assert "51 of 51" in text and "34 agree, 17 pass with known differences; 2 out of scope" in text
+    assert 'class="pass" style="width:66.67%"' in text
+    assert "seconds" not in report.script_table([("a<b", "pass", "")])
+    assert "a&lt;b" in report.script_table([("a<b", "pass", "")])
+    stored = (ROOT / "compat" / "matrix.html").read_text()
+    template = (ROOT / "compat" / "page.html").read_text()
+    # The stored page is made of the present template, with the libraries' tests in it.
+    assert stored.partition("</style>")[0] == template.partition("</style>")[0]
+    assert report._libraries() in stored and '<th scope="row">chex</th>' in stored
+    assert stored.index('id="matrix"') < stored.index('id="libraries-head"')

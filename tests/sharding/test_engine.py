@@ -554,7 +554,11 @@ def test_report():
         "total: 1 collectives, 256 bytes a link, 1.00 us of communication and 0.00 us of "
         "computation by the cost model",
     ]
-    assert made.report.dot().startswith("digraph sharding {")
+    drawn = made.report.dot()
+    assert drawn.startswith("digraph sharding {")
+    # Along the program, with the sum between the product and what reads it.
+    assert [line.strip() for line in drawn.splitlines() if "->" in line] == [
+        '"a" -> "c";', '"b" -> "c";', '"c0" -> "d";', '"c" -> "c0" [color=red];']
 
 
 def test_the_page_is_right():

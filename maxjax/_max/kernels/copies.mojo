@@ -140,7 +140,13 @@ def copy_lines[
                 line = copy_packed[dtype, W // 2, False](x, result, lines, size, x_line)
             else:
                 line = copy_packed[dtype, W, False](x, result, lines, size, x_line)
-    elif size <= FEW:
+    elif size == 2 and x_line == 1 and result_line == 2 and result_step == 1:
+        while line + W <= lines:
+            var first = x.unsafe_load[width=W](line)
+            var second = x.unsafe_load[width=W](line + x_step)
+            result.unsafe_store(2 * line, first.interleave(second))
+            line += W
+    if size <= FEW:
         comptime for few in range(2, FEW + 1):
             if size == few:
                 while line < lines:
@@ -160,3 +166,37 @@ def copy_lines[
             result_step,
         )
         line += 1
+
+
+@always_inline
+def copy_listed[
+    dtype: DType
+](
+    x: Array[dtype],
+    result: Array[dtype],
+    x_offsets: Pointer[Int, _],
+    result_offsets: Pointer[Int, _],
+    lines: Int,
+    size: Int,
+    x_step: Int,
+    result_step: Int,
+):
+    """Copies lines of `size` elements whose offsets are listed; strides are in elements."""
+    comptime for few in range(1, FEW + 1):
+        if size == few:
+            for line in range(lines):
+                var from_line = x.unsafe_offset(x_offsets[unsafe_offset=line])
+                var to_line = result.unsafe_offset(result_offsets[unsafe_offset=line])
+                comptime for i in range(few):
+                    to_line.unsafe_store(
+                        i * result_step, from_line.unsafe_load[width=1](i * x_step)
+                    )
+            return
+    for line in range(lines):
+        copy_line[dtype](
+            x.unsafe_offset(x_offsets[unsafe_offset=line]),
+            result.unsafe_offset(result_offsets[unsafe_offset=line]),
+            size,
+            x_step,
+            result_step,
+        )

@@ -113,6 +113,40 @@ def exp2[width: SIMDLength, //](t: SIMD[F64, width]) -> SIMD[F64, width]:
 
 
 @always_inline
+def log_of_normal_as_xla[width: SIMDLength, //](x: SIMD[F32, width]) -> SIMD[F32, width]:
+    """For positive normal numbers, every rounding as in XLA."""
+    comptime V = SIMD[F32, width]
+    var e = V()
+    var m = log_parts(x, e) - 1
+    return log_of_parts_as_xla(m, e)
+
+
+@always_inline
+def log_of_parts_as_xla[
+    width: SIMDLength, //
+](m: SIMD[F32, width], e: SIMD[F32, width]) -> SIMD[F32, width]:
+    """Gives log(2^e (1 + m))."""
+    comptime V = SIMD[F32, width]
+    var square = m * m
+    var cube = square * m
+    var series = fma(fma(horner[LOG_HIGH](m), cube, horner[LOG_MIDDLE](m)), cube, horner[LOG_LOW](m))
+    return fma(e, V(LN2_HIGH), fma(square, V(-0.5), m) + fma(series, cube, e * V(LN2_LOW)))
+
+
+@always_inline
+def log_as_xla[width: SIMDLength, //](x: SIMD[F32, width]) -> SIMD[F32, width]:
+    """Every rounding as in XLA, for all numbers."""
+    comptime V = SIMD[F32, width]
+    var subnormal = x.lt(1.1754943508222875e-38)
+    var e = V()
+    var m = log_parts(subnormal.select(x * 16777216.0, x), e) - 1
+    var result = log_of_parts_as_xla(m, subnormal.select(e - 24, e))
+    result = x.eq(0).select(V(-INFINITY), result)
+    result = x.eq(V(INFINITY)).select(V(INFINITY), result)
+    return x.ge(0).select(result, V(NAN))
+
+
+@always_inline
 def log1p_as_xla[width: SIMDLength, //](x: SIMD[F32, width]) -> SIMD[F32, width]:
     """For -1 < x <= 0, every rounding as in XLA (`maxjax/_primitives/xla_float32.py` is the NumPy
     rule)."""
@@ -120,13 +154,7 @@ def log1p_as_xla[width: SIMDLength, //](x: SIMD[F32, width]) -> SIMD[F32, width]
     var square = x * x
     var ratio = horner[LOG1P_NUMERATOR](x) / horner[LOG1P_DENOMINATOR](x)
     var near = x + fma(V(-0.5), square, x * square * ratio)
-    var e = V()
-    var m = log_parts(x + 1, e) - 1
-    square = m * m
-    var cube = square * m
-    var series = fma(fma(horner[LOG_HIGH](m), cube, horner[LOG_MIDDLE](m)), cube, horner[LOG_LOW](m))
-    var far = fma(e, V(LN2_HIGH), fma(square, V(-0.5), m) + fma(series, cube, e * V(LN2_LOW)))
-    return abs(x).lt(0.41421357).select(near, far)
+    return abs(x).lt(0.41421357).select(near, log_of_normal_as_xla(x + 1))
 
 
 @always_inline

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
 from maxjax._ir.control_flow import Role
 from maxjax._max.mojo.emitter import REDUCERS
@@ -37,6 +36,7 @@ from maxjax._max.mojo.nodes import (
     View,
     base_of,
     is_row_major,
+    memory_dtype,
     reshape_access,
     strided,
 )
@@ -232,7 +232,8 @@ def _check_call(node: Call) -> None:
     require((node.host is not None) == (node.function == ON_HOST), node, "it has no step")
     if node.host is not None:
         kinds = [(x.shape, x.dtype) for x in node.inputs]
-        require(kinds == node.host.inputs, node, f"its operands are {kinds}")
+        needed = [(shape, memory_dtype(dtype)) for shape, dtype in node.host.inputs]
+        require(kinds == needed, node, f"its operands are {kinds}")
     if node.strided:
         require(not node.integers, node, "it is strided, and has integers of its own")
         wanted = {"copy": 1, "matmul": 2}.get(node.function.partition("_")[0])
@@ -246,7 +247,7 @@ _Kind = tuple[tuple[int, ...], np.dtype]
 def _loop_types(node: Loop) -> tuple[dict[int, _Kind], list[_Kind]]:
     """The types of a loop's operands, by number, and of its results, according to its programs."""
     def types(avals: Iterable[Any], ahead: tuple[int, ...] = ()) -> list[_Kind]:
-        return [((*ahead, *aval.shape), dtypes.physical(aval.dtype)) for aval in avals]
+        return [((*ahead, *aval.shape), memory_dtype(aval.dtype)) for aval in avals]
 
     flow = node.flow
     count = len(flow.carries)

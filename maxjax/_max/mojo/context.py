@@ -23,7 +23,6 @@ from maxjax._max.mojo.nodes import (
     Computed,
     Constant,
     Empty,
-    IndexMap,
     Input,
     Iota,
     Loop,
@@ -39,6 +38,8 @@ from maxjax._max.mojo.nodes import (
     identity_map,
     is_copy,
     is_row_major,
+    memory_dtype,
+    piece_within,
     reshape_access,
     row_major,
     strided,
@@ -66,6 +67,8 @@ _MOST_WEIGHT_BYTES = 1 << 20
 # Elements of a window, and its lines: smaller ones are rows of a gather or a scatter, which loops
 # over few elements can do themselves.
 _LEAST_WINDOW, _LEAST_LINES = 1024, 17
+# Elements next to one another that are read in a row although others come between the rows.
+_SHORT_RUN = 16
 THREADS = -1 << 62      # a placeholder in a call's integers for the number of threads
 
 
@@ -93,8 +96,11 @@ class MojoContext(Lowering):
         return self._known.setdefault(
             (type(node), node.shape, node.dtype, node.details, node.inputs), node)
 
+    def memory_dtype(self, dtype: Any) -> np.dtype:
+        return memory_dtype(dtype)
+
     def input(self, number: int, shape: Sequence[int], dtype: Any) -> Node:
-        return self.shared(Input(sizes(shape), dtypes.physical(dtype), (), number))
+        return self.shared(Input(sizes(shape), memory_dtype(dtype), (), number))
 
     def shape(self, x: Node) -> tuple[int, ...]:
         return x.shape
@@ -108,6 +114,7 @@ class MojoContext(Lowering):
     def constant(self, value: Any) -> Node:
         value = np.asarray(value)
         value = np.array(value, dtypes.physical(value.dtype), order="C")
+        value = value.view(memory_dtype(value.dtype))
         if value.size > 1 and _uniform(value):
             return self._spread(self.constant(value.reshape(-1)[0].reshape(())), value.shape)
         key = (Constant, value.shape, value.dtype, value.tobytes())
@@ -187,12 +194,14 @@ class MojoContext(Lowering):
         return tuple([self._in_order(x) if isinstance(x, View) else x for x in xs])
 
     def _in_order(self, x: Node) -> Node:
-        """Copies a transposed value: a loop that reads it element by element would be slower."""
+        """Copies a transposed value: a loop that reads it element by element, or a few at a time,
+        would be slower."""
         if isinstance(x, View) and x.index_map and not isinstance(base_of(x), Iota):
             dims = [dim for _, _, dim in x.index_map if dim >= 0]
             if dims != sorted(dims):
-                strides = strided(x).strides
-                if strides[max(dims)] != 1:
+                strides, last = strided(x).strides, max(dims)
+                if strides[last] != 1 or x.shape[last] < _SHORT_RUN and (
+                        last == 0 or strides[last - 1] != x.shape[last]):
                     return self.copy(x)
         return x
 
@@ -234,6 +243,19 @@ class MojoContext(Lowering):
             shape = x.shape[:-1]
         return self.shared(Alias(shape, new, (x,)))
 
+    def part(self, x: Node, number: int) -> Node:
+        """The real (0) or the imaginary (1) parts of complex numbers."""
+        pairs = self.bitcast(x, np.dtype(np.float32))
+        return self.view(pairs, x.shape, [*identity_map(x.shape), (number, 0, -1)]) \
+            if pairs.size else self.full(x.shape, 0, np.float32)
+
+    def pair(self, x: Node, y: Node) -> Node:
+        """Complex numbers of their parts."""
+        x, y = self.aligned([x, y])
+        shape = (*x.shape, 1)
+        pairs = self.concatenate([self.reshape(x, shape), self.reshape(y, shape)], len(x.shape))
+        return self.bitcast(pairs, np.dtype(np.uint64))
+
     # --- memory ---
     def copy(self, x: Node) -> Node:
         """The same elements in newly allocated memory."""
@@ -264,7 +286,7 @@ class MojoContext(Lowering):
             if isinstance(x, View):
                 index_map = compose(x.index_map, index_map)
                 x = x.inputs[0]
-            piece = _piece_within(x, shape, index_map) if isinstance(
+            piece = piece_within(x, shape, index_map) if isinstance(
                 x, Assemble) and x not in self.opaque else None
             if piece is None:
                 break
@@ -595,6 +617,12 @@ class MojoContext(Lowering):
                          (key0.size, counter0.size, THREADS),
                          [(counter0.shape, kind), (counter0.shape, kind)])
 
+    def gamma_cubes(self, keys: Node, alpha: Node) -> list[Node]:
+        """For each key of a vector, what a gamma variate is made of: a cube and a uniform number.
+        """
+        return self.call(f"gamma_cubes_{alpha.dtype}", [keys, alpha], (keys.size, THREADS),
+                         [(alpha.shape, alpha.dtype)] * 2)
+
     # --- the host ---
     def lower_body(self, closed: ClosedJaxpr, xs: Sequence[Node]) -> list[Node]:
         """The results of a loop's or a choice's body, some of whose equations may be the host's."""
@@ -619,7 +647,7 @@ class MojoContext(Lowering):
         call = self.shared(Call((), np.dtype(np.int8), tuple(map(self.memory, operands)), ON_HOST,
                                 result_bytes=tuple(math.prod(shape) * dtype.itemsize
                                                    for shape, dtype in kinds), host=step))
-        return [self.shared(Result(sizes(shape), dtype, (call,), number))
+        return [self.shared(Result(sizes(shape), memory_dtype(dtype), (call,), number))
                 for number, (shape, dtype) in enumerate(kinds)]
 
     # --- control flow ---
@@ -628,7 +656,7 @@ class MojoContext(Lowering):
         given = [self.convert(x, np.int32) if role is Role.INDEX else x
                  for x, role in zip(operands, flow.roles, strict=True)]
         loop = Loop((), np.dtype(np.int8), tuple(self.memory(x) for x in given), name, flow)
-        return [self.shared(Result(sizes(aval.shape), dtypes.physical(aval.dtype), (loop,), number))
+        return [self.shared(Result(sizes(aval.shape), memory_dtype(aval.dtype), (loop,), number))
                 for number, aval in enumerate(flow.out_avals())]
 
 
@@ -660,33 +688,6 @@ def _window_integers(whole: Sequence[int], part: Sequence[int]) -> tuple[int, ..
 
 def sizes(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(map(int, shape))
-
-
-# Pieces of an assembled array that are looked through for what a view shows.
-_MOST_PIECES = 32
-
-
-def _piece_within(x: Assemble, shape: tuple[int, ...], index_map: IndexMap
-                  ) -> tuple[Node, IndexMap] | None:
-    """The piece that a view of an assembled array lies in, or the filler, and the view's map of it.
-    """
-    ranges = []
-    for start, step, dim in index_map:
-        last = start if dim < 0 else start + step * (shape[dim] - 1)
-        ranges.append((min(start, last), max(start, last)))
-    for source, piece in zip(x.sources[:_MOST_PIECES], x.pieces, strict=False):
-        if all(step == 1 for step in piece.steps) and all(
-                begin <= low and high < begin + size for (low, high), begin, size in zip(
-                    ranges, piece.starts, source.shape, strict=True)):
-            return source, tuple((start - begin, step, dim) for (start, step, dim), begin in zip(
-                index_map, piece.starts, strict=True))
-    if x.filler is not None and len(x.pieces) <= _MOST_PIECES and all(
-            any(high < begin or low > begin + step * (size - 1)
-                for (low, high), begin, step, size in zip(
-                    ranges, piece.starts, piece.steps, source.shape, strict=True))
-            for source, piece in zip(x.sources, x.pieces, strict=True)):
-        return x.filler, ((0, 0, -1),) * len(x.filler.shape)
-    return None
 
 
 def _uniform(value: np.ndarray) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 
+from maxjax._base import dtypes
 from maxjax._ir.control_flow import Structure
 from maxjax._max.host_step import HostStep
 
@@ -287,6 +288,16 @@ class Piece(NamedTuple):
     steps: tuple[int, ...]
 
 
+_COMPLEX = np.dtype(np.complex64)
+_PAIR = np.dtype(np.uint64)
+
+
+def memory_dtype(dtype: Any) -> np.dtype:
+    """The dtype that nodes of a dtype have: for complex64, that of a pair's bits."""
+    known = dtypes.physical(dtype)
+    return _PAIR if known == _COMPLEX else known
+
+
 @functools.lru_cache(maxsize=4096)
 def identity_map(shape: tuple[int, ...]) -> IndexMap:
     return tuple((0, 1, dim) if size != 1 else (0, 0, -1) for dim, size in enumerate(shape))
@@ -408,3 +419,30 @@ def _whole(shape: tuple[int, ...]) -> Access:
 def is_row_major(strides: Sequence[int], shape: Sequence[int]) -> bool:
     return all(stride == wanted for stride, wanted, size
                in zip(strides, row_major(shape), shape, strict=True) if size != 1)
+
+
+# Pieces of an assembled array that are looked through for what a view shows.
+_MOST_PIECES = 32
+
+
+def piece_within(x: Assemble, shape: tuple[int, ...], index_map: IndexMap
+                  ) -> tuple[Node, IndexMap] | None:
+    """The piece that a view of an assembled array lies in, or the filler, and the view's map of it.
+    """
+    ranges = []
+    for start, step, dim in index_map:
+        last = start if dim < 0 else start + step * (shape[dim] - 1)
+        ranges.append((min(start, last), max(start, last)))
+    for source, piece in zip(x.sources[:_MOST_PIECES], x.pieces, strict=False):
+        if all(step == 1 for step in piece.steps) and all(
+                begin <= low and high < begin + size for (low, high), begin, size in zip(
+                    ranges, piece.starts, source.shape, strict=True)):
+            return source, tuple((start - begin, step, dim) for (start, step, dim), begin in zip(
+                index_map, piece.starts, strict=True))
+    if x.filler is not None and len(x.pieces) <= _MOST_PIECES and all(
+            any(high < begin or low > begin + step * (size - 1)
+                for (low, high), begin, step, size in zip(
+                    ranges, piece.starts, piece.steps, source.shape, strict=True))
+            for source, piece in zip(x.sources, x.pieces, strict=True)):
+        return x.filler, ((0, 0, -1),) * len(x.filler.shape)
+    return None

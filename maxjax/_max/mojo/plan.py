@@ -106,17 +106,18 @@ class Plan:
         self.outputs: list[Any] = []
         written: dict[Node, int] = {}
         wanted: list[Node] = []
-        for node in results:
+        for node, atom in zip(results, jaxpr.outvars, strict=True):
+            kind = node.shape, dtypes.physical(atom.aval.dtype)
             if isinstance(node, Input):
                 self.outputs.append(node.number)
                 continue
             if isinstance(node, Empty):
-                self.outputs.append(np.zeros(node.shape, node.dtype))
+                self.outputs.append(np.zeros(*kind))
                 continue
             final = _writable(node, context, written)
             written[base_of(final)] = len(wanted)
             wanted.append(final)
-            self.outputs.append((node.shape, node.dtype))
+            self.outputs.append(kind)
         first = len(jaxpr.invars)
         self.written = len(wanted)
         self.arena_slot = first + self.written

@@ -9,7 +9,7 @@ the window, sizes of x, elements of x, 1, threads
 """
 from kernels.arrangement import STRIP, transpose_matrix, transpose_middle
 from kernels.calling import Args, Slots, integer, operand
-from kernels.copies import copy_line, copy_lines
+from kernels.copies import copy_line, copy_lines, copy_listed
 from kernels.crew import Tasks, spread
 from kernels.reduction import GRAIN, Array, Held, chunk_begin, held, task_count
 
@@ -22,9 +22,9 @@ struct Space(Copyable):
     var result: List[Int]
 
     def __init__(out self, sizes: Args, x: Args, out_strides: Args, rank: Int):
-        self.sizes = List[Int]()
-        self.x = List[Int]()
-        self.result = List[Int]()
+        self.sizes = List[Int](capacity=rank + 1)
+        self.x = List[Int](capacity=rank + 1)
+        self.result = List[Int](capacity=rank + 1)
         for d in range(rank):
             var size = integer(sizes, d)
             if size == 1:
@@ -53,11 +53,53 @@ struct Space(Copyable):
         """Takes a dimension result: its size, its stride in `x`, its stride in the result."""
         return (self.sizes.pop(d), self.x.pop(d), self.result.pop(d))
 
+    def append(mut self, size: Int, x: Int, result: Int):
+        self.sizes.append(size)
+        self.x.append(x)
+        self.result.append(result)
+
     def count(self) -> Int:
         var count = 1
         for size in self.sizes:
             count *= size
         return count
+
+    def list_lines(mut self, mut x: List[Int], mut result: List[Int]):
+        """Makes the last dimension one that is worth a loop: the longest, or the last ones together.
+
+        Of several together `x` and `result`, which are empty, become lists of the lines' offsets,
+        and the strides are 0.
+        """
+        var longest = len(self.sizes) - 1
+        for d in range(longest - 1, -1, -1):
+            if self.sizes[longest] < MANY and self.sizes[d] > self.sizes[longest]:
+                longest = d
+        if longest < 0 or self.sizes[longest] >= MANY or len(self.sizes) == 1:
+            if longest >= 0 and longest < len(self.sizes) - 1:
+                var size, x_stride, out_stride = self.pop(longest)
+                self.append(size, x_stride, out_stride)
+            return
+        x.append(0)
+        result.append(0)
+        while len(self.sizes) > 0 and len(x) < LISTED:
+            var size, x_stride, out_stride = self.pop(len(self.sizes) - 1)
+            # Those so far are the last ones, and go fastest.
+            var count = len(x)
+            x.reserve(size * count)
+            result.reserve(size * count)
+            for i in range(1, size):
+                for k in range(count):
+                    x.append(x[k] + i * x_stride)
+                    result.append(result[k] + i * out_stride)
+        self.append(len(x), 0, 0)
+
+
+# Lines along one dimension that are worth a loop of their own, and lines of several dimensions whose
+# offsets are listed.
+comptime MANY = 16
+comptime LISTED = 64
+# Fewer rows or columns are not transposed tile by tile.
+comptime FEWEST_TRANSPOSED = 8
 
 
 @fieldwise_init
@@ -69,6 +111,9 @@ struct CopiedPieces[dtype: DType](Tasks):
     var sizes: Pointer[Int, MutUntrackedOrigin]
     var x_strides: Pointer[Int, MutUntrackedOrigin]
     var out_strides: Pointer[Int, MutUntrackedOrigin]
+    var x_offsets: Pointer[Int, MutUntrackedOrigin]
+    var out_offsets: Pointer[Int, MutUntrackedOrigin]
+    var listed: Bool
     var rank: Int
     var size: Int
     var x_stride: Int
@@ -114,11 +159,23 @@ struct CopiedPieces[dtype: DType](Tasks):
             if pieces == 1 and rank > 0 and not transposed:
                 # Lines next to each other, which may be short.
                 done = min(sizes[unsafe_offset=rank - 1] - index[rank - 1], end - item)
+                if self.listed:
+                    copy_listed[Self.dtype](
+                        from_point,
+                        to_point,
+                        self.x_offsets.unsafe_offset(index[rank - 1]),
+                        self.out_offsets.unsafe_offset(index[rank - 1]),
+                        done,
+                        size,
+                        x_stride,
+                        out_stride,
+                    )
                 var step = x_strides[unsafe_offset=rank - 1]
                 var to_step = out_strides[unsafe_offset=rank - 1]
-                copy_lines[Self.dtype](
-                    from_point, to_point, done, size, step, x_stride, to_step, out_stride
-                )
+                if not self.listed:
+                    copy_lines[Self.dtype](
+                        from_point, to_point, done, size, step, x_stride, to_step, out_stride
+                    )
                 index[rank - 1] += done - 1
                 from_point = from_point.unsafe_offset((done - 1) * step)
                 to_point = to_point.unsafe_offset((done - 1) * to_step)
@@ -168,12 +225,16 @@ def copy_strided[
     # A matrix, of which `x` is contiguous along the rows and the result along the columns?
     var rows, rows_x, rows_out = 1, 0, 0
     var transposed = False
-    if out_stride == 1 and x_stride != 1:
+    if out_stride == 1 and x_stride != 1 and size >= FEWEST_TRANSPOSED:
         for d in range(len(space.sizes)):
-            if space.x[d] == 1:
+            if space.x[d] == 1 and space.sizes[d] >= FEWEST_TRANSPOSED:
                 rows, rows_x, rows_out = space.pop(d)
                 transposed = True
                 break
+    var x_offsets = List[Int]()
+    var out_offsets = List[Int]()
+    if not transposed and size <= GRAIN:
+        space.list_lines(x_offsets, out_offsets)
     # What goes to threads are pieces: a point of the other dimensions, and a part of the line or
     # of the matrix.
     var points = space.count()
@@ -195,6 +256,9 @@ def copy_strided[
             sizes,
             x_strides,
             out_strides,
+            x_offsets.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin](),
+            out_offsets.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin](),
+            len(x_offsets) > 0,
             rank,
             size,
             x_stride,
@@ -210,6 +274,8 @@ def copy_strided[
         tasks,
     )
     _ = space^
+    _ = x_offsets^
+    _ = out_offsets^
 
 
 def copy[dtype: DType](slots: Slots, args: Args):

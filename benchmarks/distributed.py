@@ -1,0 +1,119 @@
+"""Two processes beside JAX with Gloo: ``python -m benchmarks.distributed``.
+
+All ways run in turn, several times; what is printed are medians, and ratios to JAX's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROUNDS = 3
+WAYS = ("jax", "gloo", "mpi")
+
+SCRIPT = r"""
+import json, resource, sys, time
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+jax.distributed.initialize(*([sys.argv[1], 2, int(sys.argv[2])] if len(sys.argv) > 1 else []))
+mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+rows, found = NamedSharding(mesh, P("x")), {}
+
+def age():
+    # Seconds since the process began.
+    ticks = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / 100
+
+def spread(value):
+    return jax.make_array_from_callback(value.shape, rows, lambda index: value[index])
+
+def median(run, count):
+    times = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        jax.block_until_ready(run())
+        times.append(time.perf_counter() - begin)
+    return sorted(times)[count // 2] * 1e3
+
+def loss(layers, x, y):
+    for w, b in layers[:-1]:
+        x = jax.nn.relu(x @ w + b)
+    w, b = layers[-1]
+    return -(jax.nn.log_softmax(x @ w + b) * y).sum(-1).mean()
+
+@jax.jit
+def step(layers, x, y):
+    gradients = jax.grad(loss)(layers, x, y)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, layers, gradients)
+
+random = np.random.RandomState(0)
+sizes = 784, 512, 256, 10
+layers = [(random.randn(a, b).astype("f") * 0.05, np.zeros(b, "f"))
+          for a, b in zip(sizes, sizes[1:])]
+layers = jax.device_put(layers, NamedSharding(mesh, P()))
+x = spread(random.randn(256, 784).astype("f"))
+y = spread(np.eye(10, dtype="f")[np.arange(256) % 10])
+jax.block_until_ready(step(layers, x, y))
+found["start to first step, s"] = age()
+for _ in range(200):      # native by then; all processes take as many steps
+    jax.block_until_ready(step(layers, x, y))
+found["MLP step, ms"] = median(lambda: step(layers, x, y), 60)
+total = jax.jit(jax.shard_map(
+    lambda a: lax.psum(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P()))
+for name, size in (("all-reduce of 16 bytes, ms", 4), ("all-reduce of 4 MB, ms", 1 << 20)):
+    value = spread(np.ones(2 * size, "f"))
+    median(lambda: total(value), 20)
+    found[name] = median(lambda: total(value), 100)
+found["memory of a process, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+if jax.process_index() == 0:
+    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.flush()
+jax.distributed.shutdown()
+"""
+
+
+def once(way: str) -> dict[str, float]:
+    env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
+           "JAX_PLATFORMS": "cpu"}
+    python = [sys.executable, *([] if way == "jax" else ["-m", "maxjax"]), "-c", SCRIPT]
+    if way == "mpi":
+        mpiexec = str(Path(sys.executable).parent / "mpiexec")
+        commands = [[mpiexec, "-n", "2", *python]]
+    else:
+        with socket.socket() as listener:
+            listener.bind(("localhost", 0))
+            address = f"localhost:{listener.getsockname()[1]}"
+        commands = [[*python, address, str(number)] for number in range(2)]
+    processes = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+                 for command in commands]
+    try:
+        outputs = [process.communicate(timeout=120)[0] for process in processes]
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+    return json.loads(next(line for output in outputs for line in output.splitlines()
+                           if line.startswith("{")))
+
+
+def main() -> None:
+    measured: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    for _ in range(ROUNDS):
+        for way in WAYS:
+            measured[way].append(once(way))
+    print(f"| | {' | '.join(WAYS)} |\n|{' --- |' * (len(WAYS) + 1)}")
+    for name in measured["jax"][0]:
+        middle = {way: statistics.median(found[name] for found in measured[way]) for way in WAYS}
+        cells = [f"{middle['jax']:.3g}", *(f"{middle[way]:.3g} ({middle[way] / middle['jax']:.2f})"
+                                           for way in WAYS[1:])]
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()

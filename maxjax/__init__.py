@@ -305,6 +305,11 @@ if not TYPE_CHECKING:
         target = f"{__name__}.{name}" if module is None else module
         if name.startswith("_"):
             raise _attribute_error(__name__, name)
+        if name in ("device_put_sharded", "device_put_replicated"):
+            raise AttributeError(
+                f"jax.{name} is deprecated; use jax.device_put instead. See "
+                "https://docs.jax.dev/en/latest/migrate_pmap.html#drop-in-replacements for a "
+                "drop-in replacement.", name=name)
         try:
             found = _import_module(target)
         except ModuleNotFoundError as error:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.partial import Partial as Partial
 from maxjax._base.pytree import DictKey as DictKey
 from maxjax._base.pytree import FlattenedIndexKey as FlattenedIndexKey
 from maxjax._base.pytree import GetAttrKey as GetAttrKey
@@ -510,55 +511,6 @@ def register_static(cls: Class) -> Class:
     pytree.register(cls, lambda value: ((), value), lambda value, children: value,
                     lambda value: ((), value))
     return cls
-
-
-class Partial(functools.partial):
-    """``functools.partial`` whose arguments are leaves; the function is structure.
-
-    >>> jax.tree_util.tree_leaves(jax.tree_util.Partial(max, 1, key=2))
-    [1, 2]
-    """
-
-    def __new__(cls, func: Callable[..., Any], *args: Any, **kw: Any) -> Partial:
-        # functools would unpack the arguments of a partial, and make leaves of them.
-        if isinstance(func, functools.partial):
-            func = _HashableCallableShim(func)
-        return super().__new__(cls, func, *args, **kw)
-
-
-class _HashableCallableShim:
-    """A partial function that is compared, and hashed, as it itself."""
-
-    def __init__(self, function: functools.partial):
-        self.function = function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        # Not before there is a function: copying and unpickling look for methods first.
-        if name == "function":
-            raise AttributeError(name)
-        return getattr(self.function, name)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _HashableCallableShim, (self.function,)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, _HashableCallableShim):
-            other = other.function
-        return bool(self.function == other)
-
-    def __hash__(self) -> int:
-        return hash(self.function)
-
-    def __repr__(self) -> str:
-        return f"_HashableCallableShim({self.function!r})"
-
-
-register_pytree_node(
-    Partial, lambda partial: ((partial.args, partial.keywords), partial.func),
-    lambda func, children: Partial(func, *children[0], **children[1]))
 
 
 class _Registry:

@@ -357,6 +357,9 @@ random_seed_offset = config.define(
 check_static_indices = config.define(
     "jax_check_static_indices", False,
     "Raise where a static index that is promised to be in bounds is not.")
+allow_f16_reductions = config.define(
+    "jax_allow_f16_reductions", True,
+    "Whether float16 and bfloat16 may be summed in their own precision by reduce_sum.")
 auto_pcast = config.define(
     "jax_auto_pcast", True, "Inside shard_map operands vary as the others do, by themselves.")
 disable_bwd_checks = config.define(
@@ -484,7 +487,7 @@ _decide_checks_values()
 _TRACE_OPTIONS = [enable_x64, rank_promotion, dtype_promotion, threefry_partitionable,
                   default_prng_impl, disable_jit, default_matmul_precision, default_device,
                   random_seed_offset, explicit_x64_dtypes, check_static_indices,
-                  high_dynamic_range_gumbel, softmax_custom_jvp]
+                  high_dynamic_range_gumbel, softmax_custom_jvp, allow_f16_reductions]
 
 
 class _TraceState(threading.local):

@@ -185,8 +185,9 @@ def _check_placement(device: object, backend: str | None) -> None:
 
 
 def _callable(fun: Callable[..., PyTree]) -> Callable[..., Any]:
-    """Wraps a jitted function, so that the jaxpr has an equation for its call."""
-    if not isinstance(fun, PjitFunction):
+    """Wraps a jitted function, so that the jaxpr has an equation for its call; and what cannot be
+    referred to weakly, as jit's functions must be."""
+    if not isinstance(fun, PjitFunction) and type(fun).__weakrefoffset__:
         return fun
 
     @functools.wraps(fun)

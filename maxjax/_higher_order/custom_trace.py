@@ -16,11 +16,15 @@ from maxjax._ir.typing import FlatJvp, FlatVjp, Params, Value
 
 
 class _AnyTrace(type):
-    """maxjax's own traces are instances too."""
+    """maxjax's own traces are instances and subclasses too."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return type.__instancecheck__(cls, instance) or (
             cls is CustomTrace and isinstance(instance, Trace))
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return type.__subclasscheck__(cls, subclass) or (
+            cls is CustomTrace and issubclass(subclass, Trace))
 
 
 class CustomTrace(Trace, metaclass=_AnyTrace):

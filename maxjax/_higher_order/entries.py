@@ -7,8 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from maxjax._base import pytree, source
+import numpy as np
+
+from maxjax._base import dtypes, pytree, source
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.shardings import Sharding
 from maxjax._higher_order.dynamic import MAX_SIZES, Variant
 from maxjax._higher_order.shape_struct import shape_structs
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
@@ -23,8 +26,8 @@ MAX_REF_ENTRIES = 32
 class Entry:
     """The trace of one signature of a jitted function, and how it is called."""
 
-    __slots__ = ("captured", "closed", "donated", "is_leaf", "out_tree", "touches_refs", "traced",
-                 "unusable")
+    __slots__ = ("captured", "closed", "donated", "gives_float0", "is_leaf", "out_tree",
+                 "touches_refs", "traced", "unusable")
 
     def __init__(self, closed: ClosedJaxpr, out_tree: PyTreeSpec, captured: list[Value],
                  donated: tuple[int, ...], keep_unused: bool, touches_refs: bool):
@@ -33,16 +36,20 @@ class Entry:
         self.out_tree = out_tree
         self.is_leaf = out_tree.is_leaf()
         self.captured = captured      # tracers of outer functions: the first operands
+        self.gives_float0 = any(aval.dtype == dtypes.float0 for aval in closed.out_avals)
         self.touches_refs = touches_refs      # its arguments, or what it closes over
         # The donated leaves, and the types of those whose memory no result can take.
         self.donated, self.unusable = usable_donations(
             closed, donated, keep_unused) if donated else ((), [])
 
-    def result_structs(self) -> Any:
-        """The shapes and dtypes of the results, as a pytree."""
+    def result_structs(self, shardings: Sequence[Sharding | None] | None = None) -> Any:
+        """The shapes and dtypes of the results, as a pytree, and the shardings asked for."""
         # The new values of array references follow the function's own results.
-        return pytree.unflatten(self.out_tree, shape_structs(
-            self.closed.out_avals[:self.out_tree.num_leaves]))
+        structs = shape_structs(self.closed.out_avals[:self.out_tree.num_leaves])
+        if shardings is not None:
+            structs = [struct if sharding is None else struct.update(sharding=sharding)
+                       for struct, sharding in zip(structs, shardings, strict=True)]
+        return pytree.unflatten(self.out_tree, structs)
 
     def warn_of_donations(self) -> None:
         """Warns once of donated memory that no result can take."""
@@ -52,6 +59,11 @@ class Entry:
             source.warn(
                 f"Some donated buffers were not usable: {shown}.\nSee an explanation at "
                 "https://docs.jax.dev/en/latest/faq.html#buffer-donation.")
+
+
+def float0_as_numpy(results: Sequence[Any]) -> list[Any]:
+    """Results where those of float0, which hold nothing, are NumPy's arrays as outside of jit."""
+    return [np.zeros(x.shape, dtypes.float0) if x.dtype == dtypes.float0 else x for x in results]
 
 
 @derived

@@ -7,6 +7,7 @@ import functools
 import inspect
 import logging
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from maxjax._base.tracebacks import boundary, is_boundary, shorten
 from maxjax._higher_order.cache_misses import explain
 from maxjax._higher_order.constants import hoist_tracers, warn_of_constants
 from maxjax._higher_order.dynamic import DynamicDims
-from maxjax._higher_order.entries import Entry, EntryCache
+from maxjax._higher_order.entries import Entry, EntryCache, float0_as_numpy
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.jit_refs import traced_argument, used_refs
 from maxjax._higher_order.jit_sharded import (
@@ -33,6 +34,7 @@ from maxjax._higher_order.stages import Lowered, Traced, argument_place
 from maxjax._higher_order.static_arguments import (
     Selection,
     Static,
+    check_comparable,
     dynamic_positions,
     merge,
     select,
@@ -106,7 +108,7 @@ class PjitFunction:
                 avals = runtime.signature(leaves)
                 if avals is not None:
                     entry = self._known((tree, avals, static, config.trace_state()))
-                    if entry is not None and not entry.touches_refs:
+                    if entry is not None and not (entry.touches_refs or entry.gives_float0):
                         try:
                             results = runtime.call(entry.closed, leaves, entry.donated)
                         except OverflowError:      # a Python int too large: its path is named below
@@ -150,7 +152,8 @@ class PjitFunction:
     @boundary
     def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The shapes and dtypes of the results."""
-        return self._trace_abstract(args, kwargs)[0].result_structs()
+        entry = self._trace_abstract(args, kwargs)[0]
+        return entry.result_structs(self._result_shardings(entry))
 
     def _trace_abstract(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             Entry, list[Any], Any, Static | None]:
@@ -202,6 +205,8 @@ class PjitFunction:
                 isinstance(x, Tracer) for x in entry.captured):
             entry.warn_of_donations()
             results = runtime.call(entry.closed, leaves, entry.donated)
+            if entry.gives_float0:
+                results = float0_as_numpy(results)
         else:
             results = jit_p.bind(
                 *entry.captured, *operands, jaxpr=entry.closed, name=self._name)
@@ -302,9 +307,10 @@ class PjitFunction:
     def _known(self, key: Any) -> Entry | None:
         try:
             return self._entries.by_signature.get(key)
-        except Exception as error:      # whatever comparing the metadata of the user's nodes raises
-            pytree.check_comparable(key[0], [known[0] for known in self._entries.by_signature],
-                                    error)
+        except Exception as error:      # whatever comparing the user's objects raises
+            kept = list(self._entries.by_signature)
+            check_comparable(key[2], [known[2] for known in kept])
+            pytree.check_comparable(key[0], [known[0] for known in kept], error)
             raise
 
     def _new_entry(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec,
@@ -346,6 +352,7 @@ class PjitFunction:
                with_refs: bool = True) -> Entry:
         function = self._function
         location = function_location(function)
+        weakref.ref(function)      # a TypeError of what cannot be referred to weakly, as in JAX
         if config.no_tracing.value:
             raise RuntimeError(
                 f"re-tracing function {location} for `jit`, but 'no_tracing' is set")

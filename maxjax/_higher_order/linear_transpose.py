@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.partial import Partial
 from maxjax._base.pytree import PyTree
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
@@ -16,6 +17,7 @@ from maxjax._higher_order.shape_struct import abstract_leaf
 from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Var
 from maxjax._ir.liveness import dependent_equations, eliminate_dead_code
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.rules import Linear
@@ -34,7 +36,8 @@ def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
       primals: arrays, or shapes and dtypes, of the arguments.
 
     Returns:
-      A function of a cotangent of the result that gives a tuple of cotangents of the arguments.
+      A function of a cotangent of the result that gives a tuple of cotangents of the arguments. It
+      is a pytree, whose leaves are the arrays that it holds.
 
     Raises:
       TypeError: arguments or results of integers and others; a cotangent of another type.
@@ -59,10 +62,11 @@ def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
             f"-> integer functions, but got {in_dtypes} -> {out_dtypes}.")
     closed = eliminate_dead_code(inline_calls(
         body.closed, called_by(jit_p, custom_jvp_call_p)))
-    operands = [*body.consts, *map(Linear, avals)]
+    linear = list(map(Linear, avals))
 
     @boundary
-    def transposed(out_cotangent: PyTree) -> Any:
+    def transposed(consts: Sequence[Value], captured: Sequence[Value], out_cotangent: PyTree
+                   ) -> Any:
         given, given_tree = pytree.flatten(out_cotangent)
         if given_tree != body.tree:
             raise TypeError("cotangent tree does not match function output, expected "
@@ -72,12 +76,12 @@ def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
                for x, aval in zip(values, out_avals, strict=True)):
             raise TypeError(f"cotangent type does not match function output, expected "
                             f"{tuple(out_avals)} but got {given}")
-        _check_linear(closed.jaxpr, len(body.consts))
-        results = transpose_partly(closed.jaxpr, closed.consts, operands, values)
+        _check_linear(closed.jaxpr, len(captured))
+        results = transpose_partly(closed.jaxpr, consts, [*captured, *linear], values)
         return pytree.unflatten(tree, [
             _zeros(aval) if x is None else x for x, aval in zip(results, avals, strict=True)])
 
-    return transposed
+    return Partial(transposed, tuple(closed.consts), tuple(body.consts))
 
 
 def _zeros(aval: ShapedArray) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -87,6 +88,28 @@ def check_hashable(value: object) -> Any:
             f"hash an object of type {type(value)}, {value}. The error was:\nTypeError: {error}\n"
         ) from None
     return value
+
+
+def _from_the_user(error: Exception) -> str:
+    """The error's traceback from the user's own method on."""
+    first = None if error.__traceback__ is None else error.__traceback__.tb_next
+    return "".join(traceback.format_exception(type(error), error, first, chain=False))
+
+
+def check_comparable(static: Static | None, others: Iterable[Static | None]) -> None:
+    """Raises ValueError where static arguments cannot be compared with those of an earlier call."""
+    for other in others:
+        if static is None or other is None or len(static.values) != len(other.values):
+            continue
+        for (_, kind, value), (_, other_kind, other_value) in zip(
+                static.values, other.values, strict=True):
+            try:
+                _ = kind is other_kind and bool(value == other_value)
+            except Exception as error:      # whatever the user's class raises
+                raise ValueError(
+                    "static arguments should be comparable using __eq__.The following error was "
+                    f"raised when comparing two objects of types {kind} and {other_kind}. The "
+                    f"error was:\n{_from_the_user(error)}") from None
 
 
 def dynamic_positions(tree: PyTreeSpec, static: Static | None) -> list[int]:

@@ -17,7 +17,9 @@ def infer_argnums_and_argnames(sig: inspect.Signature, argnums: int | Sequence[i
 
     function.__signature__ = sig      # type: ignore[attr-defined]
     chosen = select(function, argnums, argnames, "static")
-    return chosen.positions, tuple(name for name in sig.parameters if name in chosen.names)
+    known = [name for name in sig.parameters if name in chosen.names]
+    given = (argnames,) if isinstance(argnames, str) else tuple(argnames or ())
+    return chosen.positions, (*known, *(name for name in given if name not in known))
 
 
 def __getattr__(name: str) -> Any:

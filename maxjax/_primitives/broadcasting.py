@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import config, dtypes
 from maxjax._ir.linearity import MOVEMENT, SUM
+from maxjax._ir.primitive import forget_specs
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
@@ -99,6 +100,17 @@ broadcast_in_dim_p = linear_primitive(
 # --- reduce_sum -----------------------------------------------------------------------------------
 
 
+def _reduce_sum_abstract(x: ShapedArray, *, axes: tuple[int, ...]) -> ShapedArray:
+    if not config.allow_f16_reductions.value and x.dtype in (
+            dtypes.bfloat16, dtypes.float16) and any(x.shape[axis] != 1 for axis in axes):
+        raise ValueError(f"reduce_sum on operand {x.str_short(True)} is not allowed when "
+                         "jax_allow_f16_reductions=False.")
+    return ShapedArray(reduced_shape(x.shape, axes), x.dtype, x.weak_type)
+
+
+config.allow_f16_reductions.on_change.append(forget_specs)
+
+
 def _reduce_sum_evaluate(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
     dtype = x.dtype
     if dtype in (dtypes.bfloat16, dtypes.float16) or dtype in dtypes.SMALL_FLOATS:
@@ -121,7 +133,7 @@ def _reduce_sum_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
 reduce_sum_p = linear_primitive(
     "reduce_sum", flops=reduction_flops, linearity=SUM, passes_unreduced=slice(None),
     shown=lambda params: {**params, "out_sharding": None},
-    abstract=lambda x, *, axes: ShapedArray(reduced_shape(x.shape, axes), x.dtype, x.weak_type),
+    abstract=_reduce_sum_abstract,
     evaluate=_reduce_sum_evaluate,
     specialize=_reduce_sum_specialize,
     lower=lambda ctx, x, *, axes: ctx.reduce("sum", x, axes),

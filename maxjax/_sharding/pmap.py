@@ -51,7 +51,7 @@ def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyT
         results hold the elements of this process's, whose number is the size of their axes.
       backend: of the devices.
       axis_size: how many elements there are; must be so.
-      donate_argnums: accepted.
+      donate_argnums: positional arguments whose memory results may take; they are deleted.
 
     Raises:
       TypeError: ``fun`` is not callable, or an axis is neither an int nor None.
@@ -65,16 +65,24 @@ def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyT
         if not all(type(leaf) is int for leaf in pytree.leaves(axes)):
             raise TypeError(f"pmap {name} must be an int, None, or (nested) container with those "
                             f"types as leaves, but got {axes}.")
+    if devices is not None and not len(devices):
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
     numbers = static_broadcasted_argnums
     static = (numbers,) if isinstance(numbers, int) else tuple(numbers)
+    donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
     mapped = _Mapped(fun, _NAME if axis_name is None else axis_name, in_axes, out_axes, static,
-                     devices, backend, axis_size)
+                     frozenset(donated), devices, backend, axis_size)
 
     @wraps(fun)
     @boundary
     def call(*args: PyTree, **kwargs: PyTree) -> Any:
-        jitted, leaves = mapped.prepare(args, kwargs)
+        jitted, leaves, given = mapped.prepare(args, kwargs)
         results = jitted(*leaves)
+        if donated and context.trace is installed.runtime:
+            for leaf, original in zip(leaves, given, strict=True):
+                if leaf is not original and not isinstance(
+                        original, Tracer) and leaf.is_deleted():
+                    original.delete()
         if job.device_counts:
             results = pytree.map(installed.runtime.collected, results)
         return results
@@ -91,21 +99,23 @@ class _Mapped:
     """A function under ``pmap``, with a jitted function of flat arguments for each signature."""
 
     def __init__(self, function: Callable[..., PyTree], axis_name: AxisName, in_axes: PyTree,
-                 out_axes: PyTree, static: tuple[int, ...], devices: Sequence[DeviceLike] | None,
-                 backend: str | None, axis_size: int | None):
+                 out_axes: PyTree, static: tuple[int, ...], donated: frozenset[int],
+                 devices: Sequence[DeviceLike] | None, backend: str | None, axis_size: int | None):
         self.function = function
         self.name = getattr(function, "__name__", str(function))
         self.axis_name = axis_name
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes = out_axes
         self.static = static
+        self.donated = donated
         self.devices = devices
         self.backend = backend
         self.axis_size = axis_size
         self.jitted: dict[Any, Any] = {}
 
-    def prepare(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[Any, list[Any]]:
-        """The jitted function, and its flat arguments."""
+    def prepare(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
+            Any, list[Any], list[Any]]:
+        """The jitted function, its flat arguments, and those before they were moved."""
         fixed = self._static_values(args)
         axes: Any = self.in_axes
         if isinstance(axes, tuple) and fixed:
@@ -115,6 +125,7 @@ class _Mapped:
         flat_axes = self._axes(axes, dynamic, kwargs)
         at_base = context.trace is installed.runtime
         values = operands_of(leaves)
+        given = list(values)
         over_all = bool(job.device_counts) and at_base and not any(
             isinstance(value, Tracer) for value in values)
         sizes = [np.shape(leaf)[axis] for leaf, axis in zip(leaves, flat_axes, strict=True)
@@ -153,9 +164,23 @@ class _Mapped:
                tuple((n, type(value), value) for n, value in fixed.items()))
         jitted = self.jitted.get(key)
         if jitted is None:
-            jitted = self.jitted[key] = jit(self._flat_function(
-                tree, tuple(flat_axes), mesh, tuple(specs), fixed, key))
-        return jitted, values
+            jitted = self.jitted[key] = jit(
+                self._flat_function(tree, tuple(flat_axes), mesh, tuple(specs), fixed, key),
+                donate_argnums=self._donated_leaves(args, fixed))
+        return jitted, values, given
+
+    def _donated_leaves(self, args: tuple[PyTree, ...], fixed: dict[int, Any]) -> tuple[int, ...]:
+        """The positions of the donated arguments' leaves among the flat arguments."""
+        positions: list[int] = []
+        start = 0
+        for number, arg in enumerate(args):
+            if number in fixed:
+                continue
+            count = len(pytree.leaves(arg))
+            if number in self.donated:
+                positions.extend(range(start, start + count))
+            start += count
+        return tuple(positions)
 
     def _static_values(self, args: tuple[PyTree, ...]) -> dict[int, Any]:
         if self.static and max(self.static) >= len(args):
@@ -180,12 +205,18 @@ class _Mapped:
         except ValueError:
             error = pytree.structure_error((axes, 0), (args, kwargs), "pmap in_axes",
                                            lambda node: node is None)
+            by_name = "" if not kwargs else (
+                "When some arguments are passed by keyword to the pmapped function, they are not "
+                "included in the comparison to `in_axes`. Instead, each argument passed by keyword "
+                "is mapped over its leading axis. See the description of `in_axes` in the `pmap` "
+                "docstring: https://docs.jax.dev/en/latest/_autosummary/jax.pmap.html#jax.pmap"
+                "\n\n")
             raise ValueError(
                 f"{error}\n\nThe 'full pytree' here is the tuple of arguments passed positionally "
                 "to the pmapped function, and the value of `in_axes` must be a tree prefix of that "
-                "tuple. But it was not a prefix.\n\nCheck that the value of the `in_axes` argument "
-                "to `pmap` is a tree prefix of the tuple of arguments passed positionally to the "
-                "pmapped function.") from None
+                f"tuple. But it was not a prefix.\n\n{by_name}Check that the value of the "
+                "`in_axes` argument to `pmap` is a tree prefix of the tuple of arguments passed "
+                "positionally to the pmapped function.") from None
 
     def _mesh(self, size: int, over_all: bool) -> Mesh:
         devices = list(installed.runtime.devices(self.backend) if self.devices is None
@@ -219,8 +250,13 @@ class _Mapped:
                 outputs = self.function(
                     *[fixed[n] if n in fixed else next(given) for n in range(count)], **kwargs)
                 leaves, out_tree = pytree.flatten(outputs)
-                out_axes = pytree.broadcast_prefix(self.out_axes, outputs,
-                                                   lambda node: node is None, "pmap out_axes")
+                try:
+                    out_axes = pytree.broadcast_prefix(
+                        self.out_axes, outputs, lambda node: node is None)
+                except ValueError:
+                    raise pytree.structure_error(
+                        self.out_axes, outputs, "broadcast_prefix prefix_tree",
+                        lambda node: node is None) from None
                 results, out_specs = [], []
                 for x, axis in zip(operands_of(leaves), out_axes, strict=True):
                     if axis is None:

@@ -179,7 +179,8 @@ class VJP(LinearFunction):
                              f"{PyTreeDef(tree)}")
 
         def vjp_with_refs(cotangent: PyTree) -> Any:
-            cotangents = pytree.leaves(self(cotangent))
+            cotangents = self.transpose(self._checked(cotangent), [
+                not isinstance(target, DontWant) for target in targets])
             return pytree.unflatten(tree, list(map(_delivered, targets, cotangents)))
 
         return vjp_with_refs
@@ -193,6 +194,10 @@ class VJP(LinearFunction):
                 f"{1 + len(extra)} arguments, but functions returned by `jax.vjp` must be called "
                 "with a single argument corresponding to the single value returned by the function "
                 "being differentiated (even if that returned value is a tuple or other container).")
+        return pytree.unflatten(self.in_tree, self.transpose(self._checked(out_ct)))
+
+    def _checked(self, out_ct: PyTree) -> list[Array | None]:
+        """The leaves of a cotangent of the result, as operands."""
         leaves, tree = pytree.flatten(out_ct)
         if tree != self.out_tree:
             raise ValueError(
@@ -200,22 +205,28 @@ class VJP(LinearFunction):
                 "`jax.vjp` must match the pytree\nstructure of the differentiated function "
                 f"{self.location}.\n\nBut the tree structures differ: got {PyTreeDef(tree)}, "
                 f"expected {PyTreeDef(self.out_tree)}.")
-        given = [self.check(aval, leaf)
-                 for aval, leaf in zip(self.out_avals, leaves, strict=True)]
-        return pytree.unflatten(self.in_tree, self.transpose(given))
+        return [self.check(aval, leaf)
+                for aval, leaf in zip(self.out_avals, leaves, strict=True)]
 
     def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:
         return ("unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
                 f"{got.str_short()}, but expected {expected.str_short()} because the corresponding "
                 f"output of the differentiated function had JAX type {aval.str_short()}")
 
-    def transpose(self, cotangents: Sequence[Array | None]) -> list[Any]:
-        """Cotangents of all leaves of the arguments."""
+    def transpose(self, cotangents: Sequence[Array | None],
+                  wanted: Sequence[bool] | None = None) -> list[Any]:
+        """Cotangents of all leaves of the arguments; of leaves that are not wanted, anything."""
+        of_floats = None if wanted is None else [
+            flag for flag, aval in zip(wanted, self.in_avals, strict=True)
+            if dtypes.is_inexact(aval.dtype)]
         results = iter(backward_pass(self.linear.jaxpr, self.linear.consts, [
             cotangent for cotangent, depends in zip(cotangents, self.nonzero, strict=True)
-            if depends]))
-        return [instantiate(next(results), aval.cotangent()) if dtypes.is_inexact(aval.dtype)
-                else np.zeros(aval.shape, dtypes.float0) for aval in self.in_avals]
+            if depends], of_floats))
+        asked = [True] * len(self.in_avals) if wanted is None else wanted
+        given = [next(results) if dtypes.is_inexact(aval.dtype) else np.zeros(
+            aval.shape, dtypes.float0) for aval in self.in_avals]
+        return [instantiate(x, aval.cotangent()) if x is None and flag else x
+                for x, aval, flag in zip(given, self.in_avals, asked, strict=True)]
 
 
 class Linearized(LinearFunction):

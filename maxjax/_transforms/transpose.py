@@ -10,7 +10,7 @@ from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.evaluate import apply_equation, literal_operand
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
-from maxjax._ir.liveness import variables
+from maxjax._ir.liveness import dependent_equations, variables
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.staging import trace_to_jaxpr
@@ -25,8 +25,8 @@ from maxjax._transforms.jvp import instantiate
 Cotangents = Array | None | Sequence[Array | None]
 
 
-def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Array | None]
-                  ) -> list[Any]:
+def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Array | None],
+                  wanted: Sequence[bool] | None = None) -> list[Any]:
     """Cotangents of the inputs of a linear jaxpr (None where zero).
 
     The rule of a custom_vjp is applied wherever another's cotangents arrive, zero or not: it may
@@ -35,7 +35,12 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Ar
     Args:
       jaxpr: each equation depends on the inputs.
       consts: the values of its constants: operands that are known, as literals are.
+      wanted: the inputs whose cotangents are asked for; those of the others may be anything.
     """
+    asked: set[Var] | None = None      # what depends on those inputs
+    if wanted is not None and not all(wanted):
+        asked = {var for var, flag in zip(jaxpr.invars, wanted, strict=True) if flag}
+        dependent_equations(jaxpr.eqns, asked)
     known: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     accumulated: dict[Atom, Any] = {}
     zero: set[Atom] = set()     # those at which nothing but zeros has arrived, and some has
@@ -43,6 +48,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Ar
         if cotangent is not None:
             accumulated[var] = add_tangents(accumulated.get(var), cotangent)
     for eqn in reversed(jaxpr.eqns):
+        if asked is not None and asked.isdisjoint(eqn.outvars):
+            continue
         given = [accumulated.pop(var, None) for var in eqn.outvars]
         asks = eqn.primitive.zero_is_cotangent
         if all(cotangent is None for cotangent in given):

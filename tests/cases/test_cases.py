@@ -55,8 +55,12 @@ def test_case(check, case):
 
 # --- completeness ---------------------------------------------------------------------------------
 
+# Of programs over several processes: tests/distributed/. They come after all transformations.
+OVER_PROCESSES = {"collective", "coordinate", "exchange"}
+
 # What stands for other primitives outside of transformations is tested by test_whole.py.
-@pytest.mark.parametrize("name", sorted(PRIMITIVES.keys() - harness.expanded()))
+@pytest.mark.parametrize("name", sorted(
+    PRIMITIVES.keys() - harness.expanded() - OVER_PROCESSES))
 def test_primitive_has_its_rules_or_reasons(name):
     primitive = PRIMITIVES[name]
     missing = []
@@ -124,7 +128,7 @@ OPEN_SIZES = {"dimension_size"}
 
 
 TO_EXERCISE = (PRIMITIVES.keys() - harness.expanded() - CALLBACKS - CUSTOM_CALLS - OPEN_SIZES
-               - ERASED - ON_A_MESH)
+               - ERASED - ON_A_MESH - OVER_PROCESSES)
 
 
 @pytest.mark.parametrize("name", sorted(TO_EXERCISE))

@@ -22,8 +22,8 @@ from maxjax._ir.typing import BatchAxis
 from maxjax._primitives import elementary, xla_float32
 from maxjax._primitives.arithmetic import add, div, max_p, mul, neg, sub
 from maxjax._primitives.broadcasting import broadcast_leading
-from maxjax._primitives.comparison import eq_p, lt_p, not_p, or_p, select
-from maxjax._primitives.convert import convert
+from maxjax._primitives.comparison import eq_p, ge_p, lt_p, not_p, or_p, select
+from maxjax._primitives.convert import convert, convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.incomplete import random_gamma_grad_p
 from maxjax._primitives.layout import move_axis
@@ -185,6 +185,12 @@ def _not_native(keys: Any, dtype: Any, partitionable: bool) -> str | None:
     return _HOST
 
 
+def _drawn_on_host(keys: ShapedArray, x: ShapedArray, *, partitionable: bool, **params: object
+                   ) -> str | None:
+    return _not_native(keys.dtype, x.dtype, partitionable) or (
+        None if x.size else "it has no elements")
+
+
 def _gamma_lower(ctx: Lowering, keys: Any, alpha: Any, *, log_space: bool, partitionable: bool
                  ) -> Any:
     shape = ctx.shape(alpha)
@@ -241,8 +247,7 @@ random_gamma_p = Primitive(
     evaluate=_gamma_evaluate,
     lower=_gamma_lower,
     host_reason="MAX has no such sampler",
-    host_condition=lambda keys, alpha, *, partitionable, **params: _not_native(
-        keys.dtype, alpha.dtype, partitionable) or (None if alpha.size else "it has no elements"),
+    host_condition=_drawn_on_host,
     jvp=_gamma_jvp,
     batch=_leading_batch(lambda: random_gamma_p),
     factors=replicated_factors,
@@ -291,9 +296,40 @@ def _transformed_rejection(key: np.ndarray, lam: np.ndarray, partitionable: bool
 def _poisson_evaluate(keys: np.ndarray, lam: np.ndarray, *, dtype: np.dtype, partitionable: bool
                       ) -> np.ndarray:
     keys, lam = np.asarray(keys), np.asarray(lam)
+    drawn = _native_counts(keys, lam, partitionable)
+    if drawn is not None:
+        by_product, by_rejection = drawn
+        counts = np.where(lam >= 10, convert(by_rejection, dtype), by_product.astype(dtype))
+        return np.where(lam == 0, 0, counts).astype(dtype)
     results = [_poisson(key, part, dtype, partitionable) for key, part in zip(
         keys.reshape(-1), lam.reshape((keys.size, *lam.shape[keys.ndim:])), strict=True)]
     return np.stack(results).reshape(lam.shape) if results else np.zeros(lam.shape, dtype)
+
+
+def _native_counts(keys: np.ndarray, lam: np.ndarray, partitionable: bool
+                   ) -> tuple[np.ndarray, np.ndarray] | None:
+    """Counts by Knuth's method and by rejection, by the native function if it is there for these.
+    """
+    if not lam.size or _not_native(keys.dtype, lam.dtype, partitionable):
+        return None
+    function = native.find("poisson_counts", lam.dtype, lam.size)
+    if function is None:
+        return None
+    counts, rejected = np.empty(lam.shape, np.int32), np.empty(lam.shape, lam.dtype)
+    function((np.ascontiguousarray(keys), np.ascontiguousarray(lam), counts, rejected),
+             (keys.size, lam.size // keys.size), _NATIVE_WORK * lam.size)
+    return counts, rejected
+
+
+def _poisson_lower(ctx: Lowering, keys: Any, lam: Any, *, dtype: np.dtype, partitionable: bool
+                   ) -> Any:
+    by_product, by_rejection = ctx.poisson_counts(keys, lam)
+
+    def chosen(lam: Array, by_product: Array, by_rejection: Array) -> Array:
+        counts = select(ge_p.bind(lam, np.float32(10)), convert_element_type(by_product, dtype),
+                        convert_element_type(by_rejection, dtype))
+        return select(eq_p.bind(lam, np.float32(0)), counts, full(lam.shape, 0, dtype))
+    return ctx.decompose(chosen, lam, by_product, by_rejection)
 
 
 def _poisson(key: np.ndarray, lam: np.ndarray, dtype: np.dtype, partitionable: bool) -> np.ndarray:
@@ -312,7 +348,9 @@ random_poisson_p = Primitive(
     shown=without_layout,
     abstract=lambda keys, lam, *, dtype, **params: ShapedArray(lam.shape, dtype),
     evaluate=_poisson_evaluate,
-    host_reason=_HOST,
+    lower=_poisson_lower,
+    host_reason="MAX has no such sampler",
+    host_condition=_drawn_on_host,
     jvp=lambda primals, tangents, **params: (random_poisson_p.bind(*primals, **params), None),
     batch=_leading_batch(lambda: random_poisson_p),
     factors=replicated_factors,

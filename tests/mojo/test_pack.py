@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("max.engine")
 
 from maxjax._primitives import random_rejection
+from maxjax._primitives.convert import convert
 from maxjax._primitives.cumulative import (
     cumlogsumexp_p,
     cummax_p,
@@ -440,6 +441,29 @@ def test_gamma_cubes(count: int) -> None:
              threads)
         for result, wanted in zip(results, expected, strict=True):
             assert_same_bits(result, wanted)
+
+
+@pytest.mark.parametrize("keys,each", ((1, 0), (1, 1), (3, 77), (40, 5), (1, MANY)))
+@pytest.mark.parametrize("most", (0.9, 6))
+def test_poisson_counts(keys: int, each: int, most: float) -> None:
+    """The numbers of the NumPy rule, whatever the rates are."""
+    rng = np.random.default_rng(6)
+    given = rng.integers(0, 1 << 63, keys, dtype=np.uint64)
+    rates = (10.0 ** rng.uniform(-2, most, (keys, each))).astype(np.float32)
+    odd = np.array([np.nan, 0, -0.0, -1, -np.inf, 9.999999, 1e-40], np.float32)
+    if most > 1:
+        odd = np.array([*odd, 10, np.inf, 3e38], np.float32)
+    rates[0, :odd.size] = odd[:each]
+    with np.errstate(all="ignore"):
+        expected = np.array([random_rejection._poisson(
+            key, part, np.dtype(np.int32), True) for key, part in zip(given, rates, strict=True)])
+    for threads in THREADS:
+        counts, rejected = empty("int32", keys * each), empty("float32", keys * each)
+        call("random", "poisson_counts_float32",
+             [guarded(given), guarded(rates.ravel()), counts, rejected], keys, each, threads)
+        got = np.where(rates >= 10, convert(rejected, np.dtype(np.int32)).reshape(rates.shape),
+                       counts.reshape(rates.shape))
+        np.testing.assert_array_equal(np.where(rates == 0, 0, got), expected)
 
 
 # Cumulative operations

@@ -96,8 +96,7 @@ class MojoContext(Lowering):
         return self._known.setdefault(
             (type(node), node.shape, node.dtype, node.details, node.inputs), node)
 
-    def memory_dtype(self, dtype: Any) -> np.dtype:
-        return memory_dtype(dtype)
+    memory_dtype = staticmethod(memory_dtype)
 
     def input(self, number: int, shape: Sequence[int], dtype: Any) -> Node:
         return self.shared(Input(sizes(shape), memory_dtype(dtype), (), number))
@@ -618,10 +617,15 @@ class MojoContext(Lowering):
                          [(counter0.shape, kind), (counter0.shape, kind)])
 
     def gamma_cubes(self, keys: Node, alpha: Node) -> list[Node]:
-        """For each key of a vector, what a gamma variate is made of: a cube and a uniform number.
-        """
+        """For each key of a vector what a gamma variate is made of: a cube, a uniform number."""
         return self.call(f"gamma_cubes_{alpha.dtype}", [keys, alpha], (keys.size, THREADS),
                          [(alpha.shape, alpha.dtype)] * 2)
+
+    def poisson_counts(self, keys: Node, rates: Node) -> list[Node]:
+        """For each rate, a count by Knuth's method and one by rejection."""
+        return self.call(f"poisson_counts_{rates.dtype}", [keys, rates],
+                         (keys.size, rates.size // keys.size, THREADS),
+                         [(rates.shape, np.int32), (rates.shape, rates.dtype)])
 
     # --- the host ---
     def lower_body(self, closed: ClosedJaxpr, xs: Sequence[Node]) -> list[Node]:

@@ -255,4 +255,6 @@ def graph(function: Callable[..., Any], *args: Any, simplified: bool = False,
         reason = host_reason(eqn, control_flow=True)
         return None if reason is None else f"host: {reason}"
 
-    return Graph(dot(program_of(entry.closed).closed, jitted._name, note, names))
+    program = program_of(entry.closed)
+    constants = [f"constant {number}" for number in range(len(program.consts))]
+    return Graph(dot(program.opened, jitted._name, note, [*constants, *names]))

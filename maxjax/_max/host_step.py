@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,16 +32,19 @@ class HostStep:
 
     def __init__(self, piece: Piece):
         jaxpr = piece.jaxpr
-        self._run = interpreter(ClosedJaxpr(jaxpr))
         self._jaxpr = jaxpr
+        self._run: Callable[..., list[Any]] | None = None     # made for the first call
         self.reasons = piece.reasons
         self.inputs, self.outputs = (
             [(var.aval.shape, dtypes.physical(var.aval.dtype)) for var in variables]
             for variables in (jaxpr.invars, jaxpr.outvars))
 
     def __call__(self, values: Sequence[Any]) -> list[np.ndarray]:
+        run = self._run
+        if run is None:
+            run = self._run = interpreter(ClosedJaxpr(self._jaxpr))
         with np.errstate(all="ignore"):
-            results = [np.asarray(x) for x in self._run(*values)]
+            results = [np.asarray(x) for x in run(*values)]
         # Compiled code reads memory as these types: nothing else may reach it.
         assert [(x.shape, x.dtype) for x in results] == self.outputs, \
             f"a host step of {self._jaxpr}"

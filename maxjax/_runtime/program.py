@@ -41,11 +41,11 @@ class Program:
       reason: why it is interpreted, where it failed or may not be compiled.
     """
 
-    __slots__ = ("__weakref__", "_interpreted", "_tier0", "backend", "best_interpreted", "closed",
-                 "compile_seconds", "compiled", "compiled_calls", "consts", "cost", "effects",
-                 "family", "heat", "interpreted_calls", "look_heat", "looked", "opened",
-                 "out_avals", "prepared", "proven", "reason", "rejected", "retry_at", "size",
-                 "state", "trial_best", "trial_calls", "uncharged", "uncompiled")
+    __slots__ = ("__weakref__", "_expanded", "_interpreted", "_opened", "_tier0", "backend",
+                 "best_interpreted", "closed", "compile_seconds", "compiled", "compiled_calls",
+                 "consts", "cost", "effects", "family", "heat", "interpreted_calls", "look_heat",
+                 "looked", "out_avals", "prepared", "proven", "reason", "rejected", "retry_at",
+                 "size", "state", "trial_best", "trial_calls", "uncharged", "uncompiled")
 
     def __init__(self, closed: ClosedJaxpr):
         self.effects = closed.effects
@@ -85,11 +85,21 @@ class Program:
         self.closed = simplify(closed)
         jaxpr = self.closed.jaxpr
         # Constants are inputs of both tiers: a large one is not copied into the program.
-        self.opened = ClosedJaxpr(jaxpr.replace(
+        opened = ClosedJaxpr(jaxpr.replace(
             constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
-        self._interpreted = self.opened
+        self._interpreted = opened
         self._tier0: Callable[..., list[Any]] | None = None
-        self.opened = split_complex(expand(self.opened))
+        self._expanded = expand(opened)
+        self._opened: ClosedJaxpr | None = None
+
+    @property
+    def opened(self) -> ClosedJaxpr:
+        """What backends compile: constants are inputs, and complex values are in parts."""
+        known = self._opened
+        if known is None:
+            with collection.stopped:
+                known = self._opened = split_complex(self._expanded)
+        return known
 
     @property
     def tier0(self) -> Callable[..., list[Any]]:
@@ -113,7 +123,7 @@ class Program:
         calls, start = self.compiled_calls, spans.clock()
         outputs = self._run(values)
         tier = "tier 0" if self.compiled_calls == calls else "tier 1"
-        spans.add(f"{self.name} ({tier})", tier, start, equations=len(self.opened.jaxpr.eqns),
+        spans.add(f"{self.name} ({tier})", tier, start, equations=len(self._expanded.jaxpr.eqns),
                   state="native" if self.uncompiled and tier == "tier 1" else self.state)
         return outputs
 
@@ -126,7 +136,7 @@ class Program:
         tiering = policy.tiering
         if self.state == "new":
             self.state = "cold"
-            self.cost, self.size = tiering.estimate(self.opened.jaxpr)
+            self.cost, self.size = tiering.estimate(self._expanded.jaxpr)
             tiering.first_call(self)
         compiled = self.compiled        # another thread may give it up meanwhile
         if compiled is not None:

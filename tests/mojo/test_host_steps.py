@@ -67,7 +67,8 @@ def without_elements(j, x):
 
 def of_keys(j, x):
     def body(carry, key):
-        return carry + j.random.poisson(key, 3.0, (4,)).sum(), j.random.gamma(key, 2.0, (3,))
+        halves = j.random.gamma(key, 2.0, (3,), j.numpy.float16)
+        return carry + j.random.poisson(key, 3.0, (4,)).sum(), (halves, j.random.gamma(key, 2.0))
     return j.lax.scan(body, 0, j.random.split(j.random.key(3), 5))
 
 

@@ -11,11 +11,8 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Role, Structure
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Literal
-from maxjax._max.host_step import HostStep
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._max.mojo.nodes import (
-    ON_HOST,
     Alias,
     Apply,
     Assemble,
@@ -44,8 +41,6 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
-from maxjax._transforms.partition import host_reason_within, partition
-from maxjax._transforms.simplify import expand
 
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
@@ -626,33 +621,6 @@ class MojoContext(Lowering):
         return self.call(f"poisson_counts_{rates.dtype}", [keys, rates],
                          (keys.size, rates.size // keys.size, THREADS),
                          [(rates.shape, np.int32), (rates.shape, rates.dtype)])
-
-    # --- the host ---
-    def lower_body(self, closed: ClosedJaxpr, xs: Sequence[Node]) -> list[Node]:
-        """The results of a loop's or a choice's body, some of whose equations may be the host's."""
-        closed = expand(closed)
-        jaxpr = closed.jaxpr
-        consts = [self.constant(np.asarray(value)) for value in closed.consts]
-        pieces = partition(jaxpr, host_reason_within)
-        if not any(piece.on_host for piece in pieces):
-            return self.lower_jaxpr(jaxpr, consts, xs)
-        values: dict[Atom, Node] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *xs),
-                                            strict=True))
-        for piece in pieces:
-            operands = [values[var] for var in piece.inputs]
-            results = self.host_step(HostStep(piece), operands) if piece.on_host \
-                else self.lower_jaxpr(piece.jaxpr, [], operands)
-            values.update(zip(piece.outputs, results, strict=True))
-        return [self.constant(np.asarray(atom.val)) if isinstance(atom, Literal) else values[atom]
-                for atom in jaxpr.outvars]
-
-    def host_step(self, step: HostStep, operands: Sequence[Node]) -> list[Node]:
-        kinds = step.outputs
-        call = self.shared(Call((), np.dtype(np.int8), tuple(map(self.memory, operands)), ON_HOST,
-                                result_bytes=tuple(math.prod(shape) * dtype.itemsize
-                                                   for shape, dtype in kinds), host=step))
-        return [self.shared(Result(sizes(shape), memory_dtype(dtype), (call,), number))
-                for number, (shape, dtype) in enumerate(kinds)]
 
     # --- control flow ---
     def control_flow(self, name: str, flow: Structure, operands: Sequence[Node]) -> list[Node]:

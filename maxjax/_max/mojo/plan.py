@@ -20,6 +20,7 @@ from maxjax._ir.control_flow import UNKNOWN_ITERATIONS
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
+from maxjax._max.mojo.bodies import lower_body
 from maxjax._max.mojo.bytecode import GroupCode
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import machine_nanoseconds, pack_nanoseconds, threads_for
@@ -144,7 +145,7 @@ class Plan:
             inputs = [context.input(number, var.aval.shape, var.aval.dtype)
                       for number, var in enumerate(closed.jaxpr.invars)]
             known = self._bodies[closed] = LoweredBody(
-                context, inputs, _arranged(context, context.lower_body(closed, inputs)))
+                context, inputs, _arranged(context, lower_body(context, closed, inputs)))
         return known
 
     def finished(self, part: Part) -> None:

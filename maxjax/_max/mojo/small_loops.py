@@ -21,6 +21,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, Role, Structure
 from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._max.mojo.bodies import lower_body
 from maxjax._max.mojo.bytecode import accumulated, operation, reduction
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.emitter import BOOL
@@ -317,7 +318,7 @@ class _Builder:
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
-        results = context.lower_body(closed, nodes)
+        results = lower_body(context, closed, nodes)
         results = [results[position] for position in wanted]
         values: dict[Node, Value] = {}
         units: dict[Node, Mapping[int, Value]] = {}

@@ -262,6 +262,23 @@ def test_lines_that_are_spread_in_many_groups():
             np.testing.assert_array_equal(ours, theirs, strict=True)
 
 
+@pytest.mark.parametrize("around", [0.0, -0.0, np.nan])
+@pytest.mark.parametrize("starts", [(1, 2), (0, 0), (-5, 90)])
+def test_a_window_in_one_element_is_written_where_it_is_computed(starts, around):
+    x = f32(70, 64)
+    x[3, 4:6] = np.nan, -np.inf
+    program = program_of(lambda x: (lax.dynamic_update_slice(
+        jnp.full((72, 70), around), jnp.sqrt(x), starts), x), x)
+    plan = CheckedPlan(program.opened.jaxpr, 1)
+    assert "write_window" not in plan.source
+    values = [*program.consts, x]
+    with np.errstate(all="ignore"):
+        expected = program.tier0(*values)
+    for ours, theirs in zip(mojo_programs.without_kernels(
+            plan, program.opened.jaxpr)(values), expected, strict=True):
+        np.testing.assert_array_equal(ours.view(np.uint32), theirs.view(np.uint32))
+
+
 def test_lines_of_bytes_end_with_a_vector():
     """A costly operation on bytes goes by 128 elements: a block that is no multiple of that would
     be written past its end."""

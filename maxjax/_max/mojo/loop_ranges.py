@@ -48,7 +48,8 @@ class Ranges:
         else:
             self._known.pop(register, None)
 
-    def counted(self, flow: Structure, inputs: Mapping[int, Register | Memory]) -> dict[Register, Range | None]:
+    def counted(self, flow: Structure, inputs: Mapping[int, Register | Memory]
+                ) -> dict[Register, Range | None]:
         """Sets the ranges that carries have in a loop's body; returns those they have behind it."""
         body, = flow.producers
         ends: dict[Register, Range | None] = {}

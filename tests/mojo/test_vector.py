@@ -279,6 +279,38 @@ def test_a_window_in_one_element_is_written_where_it_is_computed(starts, around)
         np.testing.assert_array_equal(ours.view(np.uint32), theirs.view(np.uint32))
 
 
+SPECIAL = np.float32([0, -0.0, 1, -1.5, np.inf, -np.inf, np.nan, 1e-45, -3e38, 3e38, 1.0000001])
+
+
+def test_two_operations_are_one_instruction():
+    """Each pair, with the first result as either operand, and where it is read again."""
+    x, y, z = (np.ascontiguousarray(part.ravel()) for part in np.meshgrid(*[SPECIAL] * 3))
+
+    def chain(x, y, z):
+        a, b = x * y, y * z
+        return (a + b) * z - x * (y - a), (x[::-1] * y - z).max(), ((x * z + b) * y).reshape(
+            121, 11).max(1)
+
+    joint = bytecode.joint_operations().values()
+    assert len(joint) == 18
+    functions = [(lambda x, y, z, found=found: getattr(lax, found.then)(*[
+        getattr(lax, found.first)(x, y), z][::-1 if found.right else 1])) for found in joint]
+    for function, names in [*((function, [found]) for function, found in zip(
+            functions, joint, strict=True)), (chain, joint)]:
+        program = program_of(function, x, y, z)
+        plan = CheckedPlan(program.opened.jaxpr, 1)
+        text = plan.uncompiled_source
+        assert any(f"= {found.function.removeprefix('vector_')}(" in text for found in names), text
+        values = [*program.consts, x, y, z]
+        with np.errstate(all="ignore"):
+            expected = program.tier0(*values)
+        for ours, theirs in zip(mojo_programs.without_kernels(
+                plan, program.opened.jaxpr)(values), expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs, strict=True)
+            np.testing.assert_array_equal(np.signbit(ours)[theirs == 0],
+                                          np.signbit(theirs)[theirs == 0])
+
+
 def test_lines_of_bytes_end_with_a_vector():
     """A costly operation on bytes goes by 128 elements: a block that is no multiple of that would
     be written past its end."""

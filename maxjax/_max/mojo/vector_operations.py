@@ -16,7 +16,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP, KERNELS
-from maxjax._max.mojo.bytecode import accumulated, operation, reduction
+from maxjax._max.mojo.bytecode import accumulated, joint_operations, operation, reduction
 from maxjax._max.mojo.emitter import (
     BOOL,
     HEADER,
@@ -195,6 +195,11 @@ def _functions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
     """Names and texts of the functions whose first operand is of a dtype."""
     for operator in _operators(dtype):
         yield operator.function, _loop(operator)
+    for pair in (found for found in joint_operations().values() if found.dtype == dtype):
+        xs = f"(x0 {_SIGNS[pair.first]} x1)", "x2"
+        a, b = xs[::-1] if pair.right else xs
+        yield pair.function, _loop(_Operator(pair.function, pair.then, (dtype,) * 3, dtype,
+                                             f"{a} {_SIGNS[pair.then]} {b}"))
     if dtype == BOOL:
         for kind in dtypes.UNSIGNED:    # elements of a size, whatever they mean
             name = f"vector_copy_{8 * kind.itemsize}"

@@ -40,11 +40,14 @@ class HostStep:
             for variables in (jaxpr.invars, jaxpr.outvars))
 
     def __call__(self, values: Sequence[Any]) -> list[np.ndarray]:
+        with np.errstate(all="ignore"):
+            return self._computed(values)
+
+    def _computed(self, values: Sequence[Any]) -> list[np.ndarray]:
         run = self._run
         if run is None:
             run = self._run = interpreter(ClosedJaxpr(self._jaxpr))
-        with np.errstate(all="ignore"):
-            results = [np.asarray(x) for x in run(*values)]
+        results = [np.asarray(x) for x in run(*values)]
         # Compiled code reads memory as these types: nothing else may reach it.
         assert [(x.shape, x.dtype) for x in results] == self.outputs, \
             f"a host step of {self._jaxpr}"
@@ -54,7 +57,8 @@ class HostStep:
         return "; ".join(self.reasons)
 
     def native(self, places: Sequence[Place], failures: Failures) -> Any:
-        """A native function that runs it within a tape.
+        """A native function that runs it within a tape, which runs with NumPy's warnings off: to
+        switch them off takes as long as a small step.
 
         Args:
           places: of the operands, then of the results.
@@ -66,7 +70,7 @@ class HostStep:
         def call(slots: int, _: int) -> None:
             try:
                 # A rule writes to no operand, and callbacks copy them: this is all a user sees.
-                results = self([memory.at(slots) for memory in reads])
+                results = self._computed([memory.at(slots) for memory in reads])
                 for memory, result in zip(writes, results, strict=True):
                     memory.at(slots)[...] = result
             except BaseException as error:

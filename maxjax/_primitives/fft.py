@@ -67,7 +67,9 @@ def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
         return lambda x: empty
     workers = (os.cpu_count() or 1) if x.size >= _THREADED_SIZE else None
     if len(lengths) == 1:       # half the time to call
-        transform, length = getattr(scipy_fft, name.rstrip("n")), lengths[0]
+        transform = getattr(scipy_fft, name.rstrip("n"))
+        # A length that is not told needs no looking at.
+        length = lengths[0] if name == "irfftn" or x.shape[-1] != lengths[0] else None
         return lambda x: transform(x, length, workers=workers)
     transform, axes = getattr(scipy_fft, name), tuple(range(-len(lengths), 0))
     return lambda x: transform(x, lengths, axes, workers=workers)

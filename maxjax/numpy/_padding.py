@@ -29,6 +29,8 @@ _OPTIONS = {
     "minimum": {"stat_length"}, "reflect": {"reflect_type"}, "symmetric": {"reflect_type"},
     "wrap": set(), "empty": set(),
 }
+# Of positions that follow one another: more are rather looked up.
+_MOST_RUNS = 4
 _STATISTICS: dict[str, Callable[..., Array]] = {
     "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,
     "median": statistics.median,
@@ -157,9 +159,39 @@ def _by_position(x: Array, widths: list[tuple[int, int]], mode: str, reflect_typ
         if reflect_type == "odd":
             x = _odd(x, axis, low, high, mode)
             continue
-        index = _positions(size, low, high, mode).astype(np.int32)
-        x = shapes.take_in_bounds(x, as_array(index), axis)
+        places = _positions(size, low, high, mode)
+        before, after = (_runs(part) for part in (places[:low], places[low + size:]))
+        if len(before) + len(after) > _MOST_RUNS:
+            x = shapes.take_in_bounds(x, as_array(places.astype(np.int32)), axis)
+        else:
+            x = joining.joined([*(_run(x, axis, *run) for run in before), x,
+                                *(_run(x, axis, *run) for run in after)], axis)
     return x
+
+
+def _runs(places: np.ndarray) -> list[tuple[int, int, int]]:
+    """Positions as runs: the first one, how many there are, and the step between them."""
+    runs: list[tuple[int, int, int]] = []
+    for place in places.tolist():
+        if runs:
+            first, count, step = runs[-1]
+            if count == 1 and abs(place - first) <= 1:
+                runs[-1] = first, 2, place - first
+                continue
+            if count > 1 and place == first + count * step:
+                runs[-1] = first, count + 1, step
+                continue
+        runs.append((place, 1, 1))
+    return runs
+
+
+def _run(x: Array, axis: int, first: int, count: int, step: int) -> Array:
+    if step == 0:
+        line = slicing.slice_in_dim(x, first, first + 1, axis)
+        return shapes.broadcast_to(line, (*x.shape[:axis], count, *x.shape[axis + 1:]))
+    if step == 1:
+        return slicing.slice_in_dim(x, first, first + count, axis)
+    return shapes.flip(slicing.slice_in_dim(x, first - count + 1, first + 1, axis), axis)
 
 
 def _odd(x: Array, axis: int, low: int, high: int, mode: str) -> Array:

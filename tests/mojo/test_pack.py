@@ -521,7 +521,8 @@ def test_cumulative_keeps_negative_zero(name: str) -> None:
 def test_gather_rows(bits: int, index: str) -> None:
     for outer, size, inner, count in (
             (1, 1, 1, 1), (1, 5, 1, 9), (3, 5, 1, 9), (2, 7, 3, 5), (2, 7, 67, 5), (1, 4, 0, 3),
-            (2, 4, 3, 0), (0, 4, 3, 2), (1, 1000, 1, MANY), (2, 100, 65, 4001), (700, 90, 1, 611)):
+            (2, 4, 3, 0), (0, 4, 3, 2), (1, 1000, 1, MANY), (2, 100, 65, 4001), (700, 90, 1, 611),
+            (900, 7, 1, 1), (MANY, 3, 1, 1)):
         x = values(f"uint{bits}", outer, size, inner)
         indices = guarded(np.random.default_rng(1).integers(0, size, count).astype(index))
         for threads in THREADS:

@@ -22,9 +22,9 @@ from maxjax._max.mojo import small_loops
 from maxjax._max.mojo.check_code import check_loop
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.plan import Plan
-from maxjax._max.mojo.scalar_code import MACHINE, LoopCode, Repeat, every_instruction
+from maxjax._max.mojo.scalar_code import MACHINE, OPCODES, LoopCode, Repeat, every_instruction
 from maxjax._max.mojo.tape import Tape
-from maxjax._max.mojo.vector_operations import singles
+from maxjax._max.mojo.vector_operations import pairs, singles
 from maxjax._runtime.program import Program
 
 pytestmark = pytest.mark.xdist_group("mojo")
@@ -207,6 +207,64 @@ LOOPS |= {
 }
 
 
+WORDS, SMALL = np.arange(-4, 3, dtype=np.int32), np.float32([1, -2, np.nan, 4, -0.0, 6, 7])
+MOST = np.iinfo(np.int32).max
+
+
+def edit_distance(a, b, d):
+    def row(i, d):
+        return lax.fori_loop(1, 8, lambda j, d: d.at[i, j].set(jnp.minimum(jnp.minimum(
+            d[i - 1, j] + 1, d[i, j - 1] + 1), d[i - 1, j - 1] + (a[i - 1] != b[j - 1]))), d)
+    return lax.fori_loop(1, 8, row, d)
+
+
+# Tables of few elements that are looked up, and indices of which is known what they may be.
+LOOPS |= {
+    "edit distance": (edit_distance, WORDS, WORDS[::-1] // 2,
+                      np.arange(81, dtype=np.int32).reshape(9, 9)),
+    "a small table": (lambda x: rows_loop(lambda i, c: (c * 0.5 + x[i % 7],), 0.0), SMALL),
+    "indices that are not there": (lambda x: rows_loop(lambda i, c: (
+        c * 0.5 + x[i - 9] + x.at[i - 3].get(mode="clip"), ), 0.0), F7),
+    "those that are not filled": (lambda x: rows_loop(lambda i, b, c: (
+        b * 0.5 + x.at[i - 9].get(mode="fill", fill_value=2), c + x.at[i - 8].get(
+            mode="fill", fill_value=5)), 0.0, 1.0), F7),
+    "a table that is a carry": (lambda x: rows_loop(lambda i, s, c: (
+        jnp.roll(s, 1) + c, s[i % 7] + s[(2 * i) % 5]), x, 0.5), F7),
+    "a table within the body": (lambda x: rows_loop(lambda i, c: (
+        (c * jnp.arange(7))[i % 6] + (x - c)[3 - i % 4],), 0.5), F7),
+    "its rows": (lambda x: rows_loop(lambda i, s: (s * 0.5 + s[i % 5][None],), x),
+                 ROWS[:5]),
+    "backwards": (lambda x: lax.while_loop(lambda c: c[0] >= 0, lambda c: (
+        c[0] - 1, c[1] + x[c[0]]), (6, 0.0)), F7),
+    "a counter that goes down": (lambda x: lax.scan(lambda c, _: (
+        (c[0] - 2, c[1] + x[c[0]]), x[c[0] + 1]), (9, 0.0), None, length=8), F7),
+    "a counter that wraps around": (lambda x: lax.scan(lambda c, _: (
+        (c[0] + MOST // 2, jnp.where(c[0] < 0, c[1] + 1, c[1] * 2) + x[c[0]]), c[0] > 5),
+        (jnp.int32(3), 0.5), None, length=9), F7),
+    "a counter in two loops": (lambda x: lax.fori_loop(0, 4, lambda i, c: (
+        lax.fori_loop(0, 5, lambda j, c: (c[0] + 1, c[1] + jnp.where(
+            c[0] < 12, x[c[0] - 3], x[i + j - 7])), c)), (0, 0.0)), F7),
+    "what is behind a loop": (lambda x: lax.fori_loop(0, 3, lambda i, s: s + jnp.where(
+        lax.fori_loop(0, 5, lambda j, k: k + 1, 2) > 6, x[i], 100.0), 0.0), F7),
+    "a counter that a choice changes": (lambda x: lax.fori_loop(0, 9, lambda i, c: (
+        lax.cond(c[1] > 0, lambda k: k + 1, lambda k: k - 3, c[0]), c[1] + x[c[0]]),
+        (0, 0.0)), F7),
+    "the greatest": (lambda x: rows_loop(lambda i, s: (
+        s.at[jnp.argmax(s)].add(-1.0).at[jnp.argmin(abs(s))].set(s[jnp.argmax(s) - 1]),), x), F7),
+    "bounds of what is computed": (lambda x: rows_loop(lambda i, c, k: (
+        jnp.where((i * 3 - 50 < 8) & ~(i > 30) | (k == 70000), c + i, -c),
+        jnp.minimum(jnp.maximum(k * k, i), 70000)), x, 1), np.float32(2)),
+    "products and sums": (lambda x, y: rows_loop(lambda i, a, b: (
+        a * b + y, (b - a * y) * (a - 1) - (y + a) * b), x, y), np.float32(0.3), np.float32(-0.7)),
+    "those of numbers": (lambda x, y: rows_loop(lambda i, a, b: (
+        a * b + y, (b - a * y) * (i - a) - (y + a) * b), x, y), np.int32(3), np.int32(-7)),
+    "a product that is read twice": (lambda x, y: rows_loop(lambda i, a, b: (
+        (t := a * b) + y, t - (a + y) * t), x, y), np.float32(0.3), np.float32(-0.7)),
+    "products of lines": (lambda x, y: rows_loop(lambda i, a, b: (
+        a * b + y, b - a * y), x, y), F3, F3[::-1] * 0.3),
+}
+
+
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops(name):
     check(*LOOPS[name])
@@ -351,6 +409,25 @@ def test_code_is_read_by_people():
         assert part in plan.uncompiled_source, plan.uncompiled_source
     for part in ("loop: add", "while True:", "Rem.elementwise", "a loop over few elements"):
         assert part in plan.source, plan.source
+
+
+def test_what_is_known_of_an_index_is_not_computed():
+    """Of a counter it is known that it is a row's number: nothing compares it."""
+    _, plan = planned(*LOOPS["edit distance"])
+    code, = codes(plan.tape)
+    assert not {"lt", "le", "ge", "select", "max"} & {
+        x.name for x in every_instruction(code.items)}, str(code)
+
+
+def test_two_operations_are_one_instruction():
+    """A product, and the sum that alone reads it."""
+    _, plan = planned(*LOOPS["products and sums"])
+    code, = codes(plan.tape)
+    numbers = np.array(code.words(dict.fromkeys(code.functions, 1), lambda integers: 0))
+    opcodes = numbers.reshape(-1, 5)[:, 3] >> 32
+    first = len(OPCODES) + len(singles())
+    assert np.count_nonzero(opcodes >= first) == 4, str(code)
+    assert {*pairs().values()} == {*range(len(singles()), len(singles()) + len(pairs()))}
 
 
 def test_a_carry_is_computed_where_it_is_read():

@@ -245,6 +245,93 @@ def test_short_rows_have_no_kernel(function, shapes, kernels):
     np.testing.assert_allclose(result, program.tier0(*values)[0], rtol=1e-6)
 
 
+def stencil(x):
+    """Windows of one array, with what else a map may read, in windows of others."""
+    near = x[..., 1:-1, 1:-1] + x[..., 2:, 1:-1] - x[..., :-2, 2:] * x[..., 1:-1, :-2]
+    y = jnp.where(near > x[..., 1:-1, -1:], near * x[..., 1:2, 1:-1], near - x[..., 1:-1, 2:])
+    y += lax.broadcasted_iota(x.dtype, y.shape, y.ndim - 1) * x[..., :1, :1]
+    return jnp.pad(y, [(0, 0)] * (x.ndim - 2) + [(1, 1)] * 2, constant_values=3), near < y, y * 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int8"])
+def test_lines_of_windows_are_as_far_apart_in_registers(dtype, monkeypatch):
+    """What is between them is computed for nothing: neither stored nor read beyond arrays."""
+    monkeypatch.setattr(pieces, "_LEAST_BYTES", 1)
+    for shape in [(40, 130), (90, 66), (300, 33), (5, 600), (9, 400), (3, 50, 34), (70, 4, 30)]:
+        x = RNG.integers(-99, 99, shape).astype(dtype)
+        if dtype == "float32":
+            x[..., 0] = np.nan
+            x[..., ::7, -1] = np.inf
+        program = program_of(stencil, x)
+        for cores in (1, 3):
+            plan = CheckedPlan(program.opened.jaxpr, cores)
+            values = [*program.consts, x]
+            for ours, theirs in zip(mojo_programs.without_kernels(
+                    plan, program.opened.jaxpr)(values), program.tier0(*values), strict=True):
+                np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+def test_lines_that_are_spread_in_many_groups():
+    """A row of each group for all its lines, and the same lines for all groups."""
+    for shape in [(500, 4, 2), (90, 3, 5), (4, 60, 3)]:
+        x, y = f32(shape[0], 1, shape[2]), f32(*shape[1:])
+        program = program_of(lambda x, y: (x - y, (x * y) > 0), x, y)
+        plan = CheckedPlan(program.opened.jaxpr, 1)
+        values = [*program.consts, x, y]
+        for ours, theirs in zip(mojo_programs.without_kernels(
+                plan, program.opened.jaxpr)(values), program.tier0(*values), strict=True):
+            np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+@pytest.mark.parametrize("around", [0.0, -0.0, np.nan])
+@pytest.mark.parametrize("starts", [(1, 2), (0, 0), (-5, 90)])
+def test_a_window_in_one_element_is_written_where_it_is_computed(starts, around):
+    x = f32(70, 64)
+    x[3, 4:6] = np.nan, -np.inf
+    program = program_of(lambda x: (lax.dynamic_update_slice(
+        jnp.full((72, 70), around), jnp.sqrt(x), starts), x), x)
+    plan = CheckedPlan(program.opened.jaxpr, 1)
+    assert "write_window" not in plan.source
+    values = [*program.consts, x]
+    with np.errstate(all="ignore"):
+        expected = program.tier0(*values)
+    for ours, theirs in zip(mojo_programs.without_kernels(
+            plan, program.opened.jaxpr)(values), expected, strict=True):
+        np.testing.assert_array_equal(ours.view(np.uint32), theirs.view(np.uint32))
+
+
+SPECIAL = np.float32([0, -0.0, 1, -1.5, np.inf, -np.inf, np.nan, 1e-45, -3e38, 3e38, 1.0000001])
+
+
+def test_two_operations_are_one_instruction():
+    """Each pair, with the first result as either operand, and where it is read again."""
+    x, y, z = (np.ascontiguousarray(part.ravel()) for part in np.meshgrid(*[SPECIAL] * 3))
+
+    def chain(x, y, z):
+        a, b = x * y, y * z
+        return (a + b) * z - x * (y - a), (x[::-1] * y - z).max(), ((x * z + b) * y).reshape(
+            121, 11).max(1)
+
+    joint = bytecode.joint_operations().values()
+    assert len(joint) == 18
+    functions = [(lambda x, y, z, found=found: getattr(lax, found.then)(*[
+        getattr(lax, found.first)(x, y), z][::-1 if found.right else 1])) for found in joint]
+    for function, names in [*((function, [found]) for function, found in zip(
+            functions, joint, strict=True)), (chain, joint)]:
+        program = program_of(function, x, y, z)
+        plan = CheckedPlan(program.opened.jaxpr, 1)
+        text = plan.uncompiled_source
+        assert any(f"= {found.function.removeprefix('vector_')}(" in text for found in names), text
+        values = [*program.consts, x, y, z]
+        with np.errstate(all="ignore"):
+            expected = program.tier0(*values)
+        for ours, theirs in zip(mojo_programs.without_kernels(
+                plan, program.opened.jaxpr)(values), expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs, strict=True)
+            np.testing.assert_array_equal(np.signbit(ours)[theirs == 0],
+                                          np.signbit(theirs)[theirs == 0])
+
+
 def test_lines_of_bytes_end_with_a_vector():
     """A costly operation on bytes goes by 128 elements: a block that is no multiple of that would
     be written past its end."""

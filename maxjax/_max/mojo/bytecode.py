@@ -20,7 +20,10 @@ whose end computes what follows from the reductions.
 
 from __future__ import annotations
 
+import functools
 import heapq
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -193,6 +196,30 @@ def reduction(name: str, dtype: np.dtype, columns: bool) -> str:
     return f"vector_{'columns' if columns else 'lines'}_{name}_{kind}"
 
 
+class Joint(NamedTuple):
+    """Two arithmetic operations as one function, each rounded: the second's operands are what the
+    first computes of two registers, and a third one, or if ``right`` the other way round."""
+
+    function: str
+    dtype: np.dtype
+    first: str
+    then: str
+    right: bool
+
+
+@functools.cache
+def joint_operations() -> dict[tuple[str, str, bool], Joint]:
+    """By the two functions and ``right``. A sum of two products goes through memory once less."""
+    found = {}
+    for dtype in (np.dtype(np.float32),):
+        for first, then in itertools.product(("add", "sub", "mul"), repeat=2):
+            for right in (False, True):
+                end = "_right" if right else ""
+                found[operation(first, dtype, dtype), operation(then, dtype, dtype), right] = Joint(
+                    f"vector_{first}_{then}{end}_{name_of(dtype)}", dtype, first, then, right)
+    return found
+
+
 # --- from values to code ---
 class NoCode(Exception):
     """A group that the machine cannot run; says why."""
@@ -318,8 +345,36 @@ class _Assembler:
     # --- the kinds of groups ---
     def assemble(self) -> Code:
         {"map": self.map, "rows": self.rows, "columns": self.columns}[self.code.kind]()
+        self._join()
         self._finish()
         return self.code
+
+    def _join(self) -> None:
+        """Makes two operations one where the second alone reads what the first computes."""
+        read = Counter(register for part in self.code.parts for x in part
+                       if x.opcode not in READING for register in x.sources)
+        joint = joint_operations()
+        for part in self.code.parts:
+            made: dict[int, int] = {}       # positions of operations, by registers
+            kept: list[Instruction | None] = []
+            for x in part:
+                if x.opcode == "store":
+                    made.clear()
+                elif x.opcode == "apply" and x.level == FULL and len(x.sources) == 2:
+                    for right, register in enumerate(x.sources):
+                        position = made.get(register)
+                        before = None if position is None else kept[position]
+                        both = None if before is None or read[register] != 1 else joint.get(
+                            (before.function, x.function, bool(right)))
+                        if both is not None and before is not None and position is not None:
+                            kept[position] = None
+                            x = x._replace(function=both.function, sources=(
+                                *before.sources, x.sources[1 - right]))
+                            break
+                    else:
+                        made[x.target] = len(kept)
+                kept.append(x)
+            part[:] = [x for x in kept if x is not None]
 
     def begin(self) -> Phase:
         phase = Phase()

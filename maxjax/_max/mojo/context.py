@@ -111,10 +111,15 @@ class MojoContext(Lowering):
         value = value.view(memory_dtype(value.dtype))
         if value.size > 1 and _uniform(value):
             return self._spread(self.constant(value.reshape(-1)[0].reshape(())), value.shape)
+        return self._stored(value)
+
+    def _stored(self, value: np.ndarray) -> Constant:
+        """A constant of which memory has all elements."""
         key = (Constant, value.shape, value.dtype, value.tobytes())
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = Constant(value.shape, value.dtype, (), value)
+        assert isinstance(known, Constant)
         return known
 
     def scalar(self, value: Any, like: Node) -> Node:
@@ -541,6 +546,15 @@ class MojoContext(Lowering):
     def write_window(self, x: Node, update: Node, starts: Sequence[Node]) -> Node | None:
         if not _is_window(x.shape, update.shape, starts):
             return None
+        base = base_of(x)
+        if base.size == 1 and isinstance(x, View) and all(
+                isinstance(start, Constant) for start in starts):
+            # One element around a window: what computes the window writes it there.
+            begins = [max(0, min(int(start.value), size - part)) for start, size, part in zip(
+                starts, x.shape, update.shape, strict=True) if isinstance(start, Constant)]
+            return self.pad(update, self.reshape(base, ()), [
+                (begin, size - part - begin, 0) for begin, size, part in zip(
+                    begins, x.shape, update.shape, strict=True)])
         return self.call(f"write_window_{8 * x.dtype.itemsize}",
                          [x, self._positions(starts), update],
                          _window_integers(x.shape, update.shape), [(x.shape, x.dtype)])[0]
@@ -549,7 +563,7 @@ class MojoContext(Lowering):
         """A vector of int64."""
         known = [start.value for start in starts if isinstance(start, Constant)]
         if len(known) == len(starts):
-            return self.constant(np.array(known, np.int64))
+            return self._stored(np.array(known, np.int64))
         return self.concatenate([self.reshape(self.convert(start, np.int64), (1,))
                                  for start in starts], 0)
 

@@ -46,6 +46,8 @@ class Executable:
         self._host_steps: list[Any] = []        # what the tapes call by address
         self._failures = Failures()
         tape = self._link(plan.tape, addresses)
+        if self._host_steps:
+            self._run = _without_warnings(run)
         self._tape, self._length = tape.ctypes.data, len(tape)
         self._constants = _empty(max(len(plan.constants), 1), np.uint8)
         self._constants[:len(plan.constants)] = np.frombuffer(plan.constants, np.uint8)
@@ -205,6 +207,13 @@ class Frame:
 
 def _is_plain(array: np.ndarray) -> bool:
     return array.flags.c_contiguous and array.flags.aligned
+
+
+def _without_warnings(run: Callable[..., int]) -> Callable[..., int]:
+    def quiet(*args: Any) -> int:
+        with np.errstate(all="ignore"):
+            return run(*args)
+    return quiet
 
 
 def runner(address: int) -> Callable[..., int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from maxjax._max.mojo.scalar_code import (
@@ -12,6 +13,7 @@ from maxjax._max.mojo.scalar_code import (
     Register,
     Repeat,
     every_instruction,
+    every_source,
 )
 
 
@@ -19,9 +21,42 @@ def without_copies(block: list[Item]) -> None:
     """Has a value computed where it would be copied to, if what is there is not needed any more."""
     _Copies(block).remove()
     # What is one of them for all, and is not read as a whole.
-    read = {x.root for item in block for x in _read(item)}
+    read = {x.root for x in every_source(block)}
     block[:] = [x for x in block if not isinstance(x, Instruction) or x.opcode != "spread"
                 or x.target in read]
+
+
+# What does nothing but write a register, which it does not read.
+_ONLY_WRITING = frozenset(("apply", "spread", "move", "load", "read", "point", "aim"))
+
+
+def without_unread(items: list[Item]) -> None:
+    """Removes what computes registers that nothing reads."""
+    read = Counter(x.root for x in every_source(items))
+    read.update(x.target.root for x in every_instruction(items)
+                if x.opcode == "put" and x.target is not None)
+    while _remove(items, read):
+        pass
+
+
+def _remove(items: list[Item], read: Counter[Register]) -> bool:
+    """Once through items, the last ones first: so what only they need goes as well."""
+    kept: list[Item] = []
+    changed = False
+    for item in reversed(items):
+        if isinstance(item, Repeat):
+            changed |= _remove(item.body, read) | _remove(item.condition, read)
+        elif isinstance(item, Choice):
+            for branch in item.branches:
+                changed |= _remove(branch, read)
+        elif item.opcode in _ONLY_WRITING and item.target is not None \
+                and not read[item.target.root]:
+            read.subtract(x.root for x in item.sources)
+            changed = True
+            continue
+        kept.append(item)
+    items[:] = kept[::-1]
+    return changed
 
 
 @dataclass(eq=False, slots=True)
@@ -42,13 +77,15 @@ class _Copies:
         self.readers: dict[Register, list[_Entry]] = {}
         self.writers: dict[Register, list[_Entry]] = {}
         self.aimed = {x.sources[0].root for x in every_instruction(block) if x.opcode == "aim"}
+        self.aimed |= {x.sources[2].root for x in every_instruction(block)
+                       if x.opcode == "read" and len(x.sources) > 2}
         self.entries: list[_Entry] = []
         self.copies: list[_Entry] = []
         self.names: dict[Register, Register] = {}
         for number, item in enumerate(block):
             written = {x for instruction in every_instruction([item])
                        for x in instruction.written}
-            entry = _Entry((number, 0), item, {*_read(item)}, written)
+            entry = _Entry((number, 0), item, {*every_source([item])}, written)
             self.entries.append(entry)
             for registers, found in ((entry.reads, self.readers), (written, self.writers)):
                 for root in {x.root for x in registers}:
@@ -104,21 +141,6 @@ class _Copies:
                 user.reads = user.reads - {source} | {target}
                 self.readers.setdefault(target.root, []).append(user)
         return True
-
-
-def _read(item: Item) -> Iterator[Register]:
-    if isinstance(item, Repeat):
-        if item.predicate is not None:
-            yield item.predicate
-        for x in (*item.condition, *item.body):
-            yield from _read(x)
-    elif isinstance(item, Choice):
-        yield item.index
-        for branch in item.branches:
-            for x in branch:
-                yield from _read(x)
-    else:
-        yield from item.sources
 
 
 def _renamed(item: Item, names: Mapping[Register, Register]) -> Item:

@@ -58,11 +58,11 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
+from maxjax._max.mojo.pack_integers import matmul_integers
 from maxjax._max.mojo.pieces import compute_by_pieces
 from maxjax._max.mojo.reuse import Reuse, first_update
 from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.short_dimensions import turn_short_dimensions
-from maxjax._max.mojo.small_loops import matmul_integers
 from maxjax._max.mojo.tape import Copied, Step, Tape, signature
 from maxjax._max.mojo.walks import walks
 from maxjax._transforms.simplify import simplify_once
@@ -103,6 +103,7 @@ class Plan:
         self.host_steps: list[HostStep] = []
         self._constants: list[bytes] = []
         self._constant_places: dict[bytes, int] = {}
+        self._constant_at: dict[int, bytes] = {}
         self._constant_size = 0
         self._bodies: dict[ClosedJaxpr, LoweredBody] = {}
         context = MojoContext()
@@ -209,10 +210,17 @@ class Plan:
         place = self._constant_places.get(data)
         if place is None:
             place = self._constant_places[data] = self._constant_size
+            self._constant_at[place] = data
             padding = -len(data) % ALIGNMENT
             self._constants.append(data + bytes(padding))
             self._constant_size += len(data) + padding
         return self.constant_slot, place
+
+    def constant_at(self, place: Place) -> bytes | None:
+        """The bytes of the constant at a place, if there is one."""
+        if place[0] != self.constant_slot:
+            return None
+        return self._constant_at.get(place[1])
 
     def new_slots(self, count: int) -> list[int]:
         self.slots += count

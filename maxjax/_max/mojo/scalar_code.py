@@ -18,13 +18,14 @@ end of one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from maxjax._max.mojo.vector_operations import singles
+from maxjax._max.mojo.vector_operations import Pair, pairs, singles
 
 MACHINE = "scalar_machine"
 OPCODES = ("apply", "count", "jump", "if", "switch", "next", "put", "spread", "move", "reduce",
@@ -32,6 +33,7 @@ OPCODES = ("apply", "count", "jump", "if", "switch", "next", "put", "spread", "m
 _WORDS = 5
 _VECTOR_BYTES = 128     # of the longest that an operation goes through at a time
 _NANOSECONDS = 1.5      # of an instruction
+_FAR = 16               # instructions between two that may be one
 ALIGNMENT = 64          # of the block of registers
 
 Place = tuple[int, int]     # slot, byte offset
@@ -182,6 +184,22 @@ def every_instruction(items: list[Item]) -> Iterator[Instruction]:
             yield item
 
 
+def every_source(items: list[Item]) -> Iterator[Register]:
+    """Registers that are read, as often as they are."""
+    for item in items:
+        if isinstance(item, Repeat):
+            if item.predicate is not None:
+                yield item.predicate
+            yield from every_source(item.condition)
+            yield from every_source(item.body)
+        elif isinstance(item, Choice):
+            yield item.index
+            for branch in item.branches:
+                yield from every_source(branch)
+        else:
+            yield from item.sources
+
+
 @dataclass
 class LoopCode:
     """A loop for the scalar machine.
@@ -223,7 +241,7 @@ class LoopCode:
           addresses: of the functions.
           keep: stores integers, and returns where they are.
         """
-        writer = _Writer(self.slot, addresses, keep)
+        writer = _Writer(self.slot, addresses, keep, _Reads(self.items))
         writer.items(self.items)
         writer.put("end")
         return writer.finished()
@@ -245,11 +263,29 @@ def _length(items: list[Item]) -> int:
     return total
 
 
+class _Reads:
+    """How often registers are read."""
+
+    def __init__(self, items: list[Item]):
+        self._counts = Counter((x.root, x.number if x.whole is not None else -1)
+                               for x in every_source(items))
+
+    def of(self, register: Register) -> int:
+        whole = self._counts[register.root, -1]
+        return whole if register.whole is None else whole + self._counts[
+            register.root, register.number]
+
+
+def _pair(first: Instruction, then: Instruction) -> Pair:
+    return Pair(first.function, then.function, then.sources[-1] is first.target)
+
+
 class _Writer:
     """Writes instructions one after the other; jumps are filled in when their ends are known."""
 
     def __init__(self, slot: int, addresses: Mapping[str, int],
-                 keep: Callable[[list[int]], int]):
+                 keep: Callable[[list[int]], int], reads: _Reads):
+        self.reads = reads
         self.slot = slot
         self.addresses = addresses
         self.keep = keep
@@ -282,13 +318,45 @@ class _Writer:
         return words.ravel().tolist()
 
     def items(self, items: list[Item]) -> None:
-        for item in items:
-            if isinstance(item, Repeat):
+        joined = self.joined(items)
+        for number, item in enumerate(items):
+            if number in joined:
+                partner = joined[number]
+                if partner is not None:
+                    self.pair(partner, item)
+            elif isinstance(item, Repeat):
                 self.repeat(item)
             elif isinstance(item, Choice):
                 self.choice(item)
             else:
                 self.instruction(item)
+
+    def joined(self, items: list[Item]) -> dict[int, Instruction | None]:
+        """Instructions that are one with a later one, which alone reads what they compute: None by
+        their number, and they by the later one's."""
+        found: dict[int, Instruction | None] = {}
+        for number, first in enumerate(items):
+            if number in found or not isinstance(first, Instruction) or not first.is_single \
+                    or first.target is None or self.reads.of(first.target) != 1:
+                continue
+            for later in range(number + 1, min(number + _FAR, len(items))):
+                then = items[later]
+                if not isinstance(then, Instruction):
+                    break
+                if any(x is first.target for x in then.sources):
+                    if later not in found and _pair(first, then) in pairs():
+                        found[number], found[later] = None, first
+                    break
+                if any(x.overlaps(y) for x in then.written for y in first.sources):
+                    break
+        return found
+
+    def pair(self, first: Instruction, then: Item) -> None:
+        assert isinstance(then, Instruction) and then.target is not None
+        pair = _pair(first, then)
+        other = then.sources[0 if pair.right else 1]
+        self.put("end", then.target.offset, first.sources[0].offset, first.sources[1].offset,
+                 other.offset, own=1 + pairs()[pair])
 
     def repeat(self, loop: Repeat) -> None:
         if loop.counter is not None:

@@ -25,7 +25,7 @@ from maxjax._max.mojo.bodies import lower_body
 from maxjax._max.mojo.bytecode import accumulated, operation, reduction
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.emitter import BOOL
-from maxjax._max.mojo.loop_copies import without_copies
+from maxjax._max.mojo.loop_copies import without_copies, without_unread
 from maxjax._max.mojo.loop_memory import (
     COMBINED,
     MOST_ELEMENTS,
@@ -37,6 +37,7 @@ from maxjax._max.mojo.loop_memory import (
     registers,
     unchanged,
 )
+from maxjax._max.mojo.loop_ranges import Ranges, known_range
 from maxjax._max.mojo.nodes import (
     Access,
     Alias,
@@ -55,6 +56,7 @@ from maxjax._max.mojo.nodes import (
     map_access,
     row_major,
 )
+from maxjax._max.mojo.pack_integers import matmul_integers, merged
 from maxjax._max.mojo.scalar_code import (
     ALIGNMENT,
     Choice,
@@ -130,6 +132,9 @@ class _Builder:
         self.spreads: dict[tuple[Register, int, int], Register] = {}
         self.elements: dict[tuple[Register, int], Register] = {}
         self.sources: dict[Register, Register] = {}     # of what is spread, the element
+        self.ranges = Ranges()
+        self.loaded: dict[Register, Place] = {}
+        self.aims: dict[Register, Register] = {}    # where registers begin
 
     # --- registers ---
     def new(self, elements: int, dtype: np.dtype, invariant: bool = False) -> Register:
@@ -194,6 +199,8 @@ class _Builder:
         register = self.new(elements, dtype, True)
         self.prologue.append(Instruction("load", register, numbers=(self.operand(place),)))
         self.constants[place] = register
+        self.loaded[register] = place
+        self.ranges.set(register, known_range(self.plan.constant_at(place), elements, dtype))
         return register
 
     def copy(self, target: Register, source: Register) -> None:
@@ -224,6 +231,8 @@ class _Builder:
             elif role is Role.CARRY:
                 register = inputs[number] = self.new(elements, dtype)
                 self.put("load", register, numbers=(self.operand(operands[number]),))
+                self.ranges.set(register, known_range(
+                    self.plan.constant_at(operands[number]), elements, dtype))
             else:
                 stride = elements * dtype.itemsize
                 moves[number] = self.pointer(
@@ -274,6 +283,7 @@ class _Builder:
         wanted = [position for position in range(len(body.jaxpr.out_avals))
                   if position < len(flow.carries) or position in stacks]
         carries = [inputs[number] for number in flow.carries]
+        ends = self.ranges.counted(flow, inputs)
         values = dict(zip(wanted, self.lower(
             body.jaxpr, [inside[number] for number in body.takes], wanted), strict=True))
         for position, (cell, stride) in stacks.items():
@@ -282,6 +292,8 @@ class _Builder:
             # What is carried is written before it is overwritten.
             self.block.insert(0 if values[position] in carries else len(self.block), put)
         self.carry(carries, [values[position] for position in range(len(carries))])
+        for carry, end in ends.items():
+            self.ranges.set(carry, end)
         if flow.predicate is None:
             if flow.length:
                 loop.counter = self.number()
@@ -356,8 +368,12 @@ class _Builder:
         if isinstance(node, View):
             x, access = values[node.inputs[0]], map_access(
                 Access(0, row_major(node.inputs[0].shape)), node.index_map, len(node.shape))
-            return (self.view(x, access, node.shape) if isinstance(x, Register)
-                    else self.read_slice(x, access, node.shape))
+            if isinstance(x, Memory):
+                return self.read_slice(x, access, node.shape)
+            result = self.view(x, access, node.shape)
+            if result is not x:
+                self.ranges.set(result, self.ranges.of(x))
+            return result
         given = registers([values[x] for x in node.inputs])
         if isinstance(node, Apply):
             return self.apply(node, given)
@@ -368,12 +384,25 @@ class _Builder:
         if isinstance(node, Alias):
             register = self.new(elements, dtype)
             self.copy(register, given[0])
+            self.ranges.set(register, self.ranges.of(given[0]))
             return register
         raise Unsuited
 
     def apply(self, node: Apply, given: Sequence[Register]) -> Register:
         if node.source is not None:
             raise Unsuited
+        same = self.ranges.unchanged(node.name, given)
+        if same is not None and (same.elements, same.dtype) == (node.size, node.dtype):
+            return same
+        found = self.ranges.result(node.name, given, node.dtype)
+        if found is not None and found[0] == found[1]:
+            return self.load(self.plan.constant(np.full(node.size, found[0], node.dtype)),
+                             node.size, node.dtype)
+        result = self.elementwise(node, given)
+        self.ranges.set(result, found)
+        return result
+
+    def elementwise(self, node: Apply, given: Sequence[Register]) -> Register:
         function = operation(node.name, given[0].dtype, node.dtype)
         if 1 < node.size <= _MOST_SINGLES and function in singles():
             invariant = all(x.invariant for x in given)
@@ -398,7 +427,7 @@ class _Builder:
 
     def view(self, source: Register, access: Access, shape: tuple[int, ...]) -> Register:
         """Elements of a register in row-major order."""
-        dims = _merged([(size, target, stride) for size, target, stride
+        dims = merged([(size, target, stride) for size, target, stride
                         in zip(shape, row_major(shape), access.strides, strict=True)])
         elements = math.prod(shape)
         if not any(stride for _, _, stride in dims):
@@ -468,12 +497,13 @@ class _Builder:
             self.put("spread", register, given[-1], elements=node.size, numbers=(0,))
         strides = row_major(node.shape)
         for source, x, piece in zip(node.sources, given, node.pieces, strict=False):
-            dims = _merged([
+            dims = merged([
                 (size, step * stride, own) for size, step, stride, own in zip(
                     source.shape, piece.steps, strides, row_major(source.shape), strict=True)])
             begin = sum(start * stride for start, stride
                         in zip(piece.starts, strides, strict=True))
             self.move(register, begin, x, 0, dims)
+        self.ranges.set(register, self.ranges.joined(given))
         return register
 
     # --- units ---
@@ -490,6 +520,10 @@ class _Builder:
                 self.write_rows(node, x, indices, *updates)
                 return {0: x}
         given = registers(values)
+        if node.function.startswith("gather_rows_"):
+            outer, _, inner, count = node.integers[:4]
+            if outer * count <= (_MOST_LINES if inner == 1 else 1):
+                return {0: self.read_rows(node, self.table(given[0]), given[1], given[0])}
         made = {result.number: self.new(result.size, result.dtype) for result in read}
         # All are written, also those that nobody reads.
         word = np.dtype(np.int64)
@@ -502,27 +536,52 @@ class _Builder:
             integers = [1 if size == THREADS else size for size in node.integers]
         self.put("call", None, *given, function=node.function, numbers=tuple(integers),
                  results=tuple(results))
+        if node.function.startswith(("argmax_", "argmin_")):
+            for result in made.values():
+                self.ranges.set(result, (0, max(0, node.integers[1] - 1)))
         return made
 
-    def read_rows(self, node: Call, x: Memory, indices: Register) -> Register:
-        """Slices of a large array, each element or row by an instruction of its own."""
+    def table(self, x: Register) -> Memory:
+        """A register as an array that rows are read of: of what is in memory, where it is."""
+        place = self.loaded.get(x)
+        if place is not None:
+            known = self.tables.get(place)
+            if known is None or (known.elements, known.dtype) != (x.elements, x.dtype):
+                known = self.tables[place] = self.memory(place, x.elements, x.dtype, True)
+            return known
+        cell = self.aims.get(x.root)
+        if cell is None:
+            cell = self.aims[x.root] = self.new(1, np.dtype(np.int64), True)
+            self.prologue.append(Instruction("aim", cell, (x.root,), numbers=(0,)))
+        return Memory(cell, x.elements, x.dtype, x.invariant)
+
+    def read_rows(self, node: Call, x: Memory, indices: Register,
+                  register: Register | None = None) -> Register:
+        """Slices of a large array, each element or row by an instruction of its own.
+
+        Args:
+          register: the array, if it is one.
+        """
         outer, size, inner, count = node.integers[:4]
         target = self.new(outer * count * inner, x.dtype,
                           x.is_constant and x.cell.invariant and indices.invariant)
         if outer * count > (_MOST_LINES if inner == 1 else 1):
             raise Unsuited
         nbytes = inner * x.dtype.itemsize
+        # What is read of a register is read after that is written.
+        own = () if register is None or register in self.loaded else (register,)
+        first = own[0].number * x.dtype.itemsize if own and own[0].whole is not None else 0
         block = self.prologue if target.invariant else self.block
         for line in range(outer):
             for k in range(count):
                 place = target if inner > 1 else self.element(target, line * count + k)
-                block.append(self.row("read", place, (x.cell, self.element(indices, k)), size,
-                                      nbytes, line * size * nbytes))
+                block.append(self.row("read", place, (x.cell, self.element(indices, k), *own),
+                                      size, nbytes, first + line * size * nbytes))
         return target
 
     def read_slice(self, x: Memory, access: Access, shape: tuple[int, ...]) -> Register:
         """Elements of a large array that are always the same ones."""
-        dims = _merged([(size, target, stride) for size, target, stride
+        dims = merged([(size, target, stride) for size, target, stride
                         in zip(shape, row_major(shape), access.strides, strict=True)])
         if len(dims) > 1 or dims and dims[0][0] > _MOST_LINES and dims[0][2] != 1:
             raise Unsuited
@@ -579,6 +638,7 @@ class _Builder:
             elif role is Role.CARRY and isinstance(x, Register):
                 own = inputs[number] = self.new(x.elements, x.dtype)
                 self.copy(own, x)
+                self.ranges.set(own, self.ranges.of(x))
             else:
                 inputs[number] = x
         made = {position: inputs[number] for position, number in enumerate(flow.carries)
@@ -622,39 +682,9 @@ class _Builder:
         return made
 
     def finished(self) -> LoopCode:
+        without_unread(self.prologue)
         if sum(1 for _ in every_instruction(self.prologue)) > _MOST_INSTRUCTIONS:
             raise Unsuited
         # The block is aligned where it is.
         return LoopCode(self.prologue, 1 + len(self.places), self.slot,
                         self.nbytes + ALIGNMENT)
-
-
-def matmul_integers(a: Sequence[int], left: Sequence[int], b: Sequence[int],
-                    right: Sequence[int], threads: int) -> list[int]:
-    """Of a call of the pack, behind its places: stacks of matrices, into row-major ones.
-
-    Args:
-      a, b: shapes.
-      left, right: their strides.
-    """
-    def stack(shape: Sequence[int], strides: Sequence[int]) -> int:
-        """The one stride of the leading dimensions."""
-        wide = [dim for dim in range(len(shape) - 2) if shape[dim] != 1]
-        return strides[wide[-1]] if wide else 0
-
-    m, k, n = *a[-2:], b[-1]
-    return [math.prod(a[:-2]), m, n, k, stack(a, left), left[-2], left[-1],
-            stack(b, right), right[-2], right[-1], m * n, n, threads]
-
-
-def _merged(dims: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Dimensions (sizes, and strides of two arrays) of which none can be one with the next."""
-    merged: list[tuple[int, int, int]] = []
-    for size, first, second in dims:
-        if size == 1:
-            continue
-        if merged and merged[-1][1:] == (size * first, size * second):
-            merged[-1] = (merged[-1][0] * size, first, second)
-        else:
-            merged.append((size, first, second))
-    return merged

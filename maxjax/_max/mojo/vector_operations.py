@@ -16,7 +16,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP, KERNELS
-from maxjax._max.mojo.bytecode import accumulated, operation, reduction
+from maxjax._max.mojo.bytecode import accumulated, joint_operations, operation, reduction
 from maxjax._max.mojo.emitter import (
     BOOL,
     HEADER,
@@ -36,6 +36,10 @@ _SINGLE = CHEAP | {"div", "rem", "sqrt", "rsqrt", "clz", "population_count"}
 # The scalar machine's own operations are of these.
 _SINGLE_DTYPES = (np.dtype(np.float32), np.dtype(np.int32), BOOL, np.dtype(np.uint32),
                   np.dtype(np.int64), np.dtype(np.float64))
+
+_PAIRED_DTYPES = (np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.float64),
+                  np.dtype(np.int64))
+_SIGNS = {"add": "+", "sub": "-", "mul": "*"}
 
 _HEAD = HEADER.replace(
     "from std.sys.info import simd_width_of", "from std.collections import Array\n"
@@ -190,6 +194,11 @@ def _functions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
     """Names and texts of the functions whose first operand is of a dtype."""
     for operator in _operators(dtype):
         yield operator.function, _loop(operator)
+    for pair in (found for found in joint_operations().values() if found.dtype == dtype):
+        xs = f"(x0 {_SIGNS[pair.first]} x1)", "x2"
+        a, b = xs[::-1] if pair.right else xs
+        yield pair.function, _loop(_Operator(pair.function, pair.then, (dtype,) * 3, dtype,
+                                             f"{a} {_SIGNS[pair.then]} {b}"))
     if dtype == BOOL:
         for kind in dtypes.UNSIGNED:    # elements of a size, whatever they mean
             name = f"vector_copy_{8 * kind.itemsize}"
@@ -276,6 +285,29 @@ def singles() -> dict[str, int]:
     return {operator.function: number for number, operator in enumerate(_singles())}
 
 
+class Pair(NamedTuple):
+    """Two of them at once, of which the second has what the first computes as its operand.
+
+    Attributes:
+      first, then: functions.
+      right: whether that is the second's right operand.
+    """
+
+    first: str
+    then: str
+    right: bool
+
+
+@functools.cache
+def pairs() -> dict[Pair, int]:
+    """The pairs that the scalar machine computes by one instruction, by numbers behind the others:
+    each is rounded, as by two."""
+    found = [Pair(operation(first, dtype, dtype), operation(then, dtype, dtype), right)
+             for dtype in _PAIRED_DTYPES for first in _INFIX for then in _INFIX
+             for right in (False, True)]
+    return {pair: len(singles()) + number for number, pair in enumerate(found)}
+
+
 def singles_text() -> str:
     """The part of the scalar machine that does."""
     lines = ["", "", "@always_inline",
@@ -284,6 +316,18 @@ def singles_text() -> str:
     for number, operator in enumerate(_singles()):
         lines += [f"    {'elif' if number else 'if'} kind == {number}:  # {operator.function}",
                   *operator.loads(" " * 8), operator.store(" " * 8)]
+    operators = {operator.function: operator for operator in _singles()}
+    for pair, number in pairs().items():
+        first, then = operators[pair.first], operators[pair.then]
+        kind = kind_name(first.result)
+        third = f"load[{kind}, w](typed[{kind}](c), i)"
+        xs = ("x2", "y") if pair.right else ("y", "x2")
+        lines += [f"    elif kind == {number}:  # {pair.first}, {pair.then}",
+                  *first.loads(" " * 8),
+                  f"        var y = {first.text}",
+                  f"        var x2 = {third}",
+                  f"        typed[{kind}](result).unsafe_store(i, {xs[0]} "
+                  f"{_SIGNS[then.name]} {xs[1]})"]
     return "\n".join([*lines, ""])
 
 

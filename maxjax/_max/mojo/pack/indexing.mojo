@@ -66,6 +66,13 @@ struct GatheredRows[dtype: DType](Tasks):
         var items = self.items
         var tasks = self.tasks
         var item, end = chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)
+        if count == 1 and inner == 1:
+            # One column.
+            var place = Int(places.unsafe_load[width=1](0)) if wide else Int(
+                places.unsafe_bitcast[Int32]().unsafe_load[width=1](0))
+            for line in range(item, end):
+                result.unsafe_store(line, x.unsafe_load[width=1](line * size + place))
+            return
         while item < end:
             var i = item % count
             var some = min(end - item, count - i)

@@ -9,7 +9,7 @@ the window, sizes of x, elements of x, 1, threads
 """
 from kernels.arrangement import STRIP, transpose_matrix, transpose_middle
 from kernels.calling import Args, Slots, integer, operand
-from kernels.copies import copy_line, copy_lines, copy_listed
+from kernels.copies import FEW, copy_line, copy_lines, copy_listed
 from kernels.crew import Tasks, spread
 from kernels.reduction import GRAIN, Array, Held, chunk_begin, held, task_count
 
@@ -278,11 +278,57 @@ def copy_strided[
     _ = out_offsets^
 
 
+def copy_plain[
+    dtype: DType, spread: Bool
+](
+    x: Array[dtype], result: Array[dtype], sizes: Args, x_strides: Args, out_strides: Args,
+    rank: Int
+) -> Bool:
+    """Copies few elements straight away, where they are lines that are equally far apart; returns
+    whether they are. What else copies need, to be fast in all cases, takes longer than these do.
+
+    Parameters:
+      spread: `x` is one element.
+    """
+    var size, x_step, step = 1, 0, 1
+    var lines, x_line, line = 1, 0, 0
+    for d in range(rank - 1, -1, -1):
+        var count = integer(sizes, d)
+        if count == 1:
+            continue
+        var x_stride = 0
+        comptime if not spread:
+            x_stride = integer(x_strides, d)
+        var stride = integer(out_strides, d)
+        if size == 1:
+            size, x_step, step = count, x_stride, stride
+        elif lines == 1:
+            if x_stride == size * x_step and stride == size * step:
+                size *= count
+            else:
+                lines, x_line, line = count, x_stride, stride
+        elif x_stride == lines * x_line and stride == lines * line:
+            lines *= count
+        else:
+            return False
+    if size * lines > GRAIN or size == 0 or lines > 1 and (
+        step != 1 or (x_step != 0 and x_step != 1) or FEW < size and size < MANY and line != size
+    ):
+        return False
+    copy_lines[dtype](x, result, lines, size, x_line, x_step, line, step)
+    return True
+
+
 def copy[dtype: DType](slots: Slots, args: Args):
     var rank = integer(args, 4)
     var sizes = args.unsafe_offset(5)
     var x_strides = sizes.unsafe_offset(rank)
     var out_strides = x_strides.unsafe_offset(rank)
+    if copy_plain[dtype, False](
+        operand[dtype](slots, args, 0), operand[dtype](slots, args, 1),
+        sizes, x_strides, out_strides, rank,
+    ):
+        return
     copy_strided[dtype](
         operand[dtype](slots, args, 0),
         operand[dtype](slots, args, 1),
@@ -295,6 +341,11 @@ def fill[dtype: DType](slots: Slots, args: Args):
     var rank = integer(args, 4)
     var sizes = args.unsafe_offset(5)
     var out_strides = sizes.unsafe_offset(rank)
+    if copy_plain[dtype, True](
+        operand[dtype](slots, args, 0), operand[dtype](slots, args, 1),
+        sizes, sizes, out_strides, rank,
+    ):
+        return
     var zeros = List[Int64](length=max(1, rank), fill=0)
     copy_strided[dtype](
         operand[dtype](slots, args, 0),

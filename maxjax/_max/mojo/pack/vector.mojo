@@ -10,6 +10,10 @@ code, which `bytecode.py` writes and describes.
 A tile is what one pass over the code works on: `lines` times `width` elements. Lines are points of
 the group's space, or rows where those are reduced; short ones go together into a tile, all points of
 the innermost dimension several times if there is room; of a long one a tile is a part.
+
+Lines follow one another in registers. Those of a window of an array, whose operands are mostly
+such windows, are as far apart in registers as in the array instead (`pitch`): operands need no
+copy, and what is between lines is computed for nothing.
 """
 from std.collections import Array
 from std.ffi import external_call
@@ -64,6 +68,8 @@ comptime MOST_DIMENSIONS = 16
 # Longer lines of a map are not put together in a tile: operands would have to be copied to registers
 # for that, and instructions take them where they are.
 comptime MOST_TOGETHER = 320
+# Lines may be further apart in registers than they are long by one part in so many.
+comptime LEAST_WIDE = 8
 # Registers of less are on the stack.
 comptime STACK_BYTES = 16384
 
@@ -243,6 +249,7 @@ struct Machine:
     var lines: Int
     var groups: Int  # of as many lines each: all points of the innermost dimension, if several
     var width: Int
+    var pitch: Int  # from a line to the next in registers
     var first: Int  # of a line's elements, in this tile
     var fresh: Bool  # accumulators begin anew
     var joined: Bool  # a reduction takes all lines of a tile as one
@@ -277,6 +284,7 @@ struct Machine:
         self.lines = 1
         self.groups = 1
         self.width = 1
+        self.pitch = 1
         self.first = 0
         self.fresh = True
         self.joined = False
@@ -319,7 +327,7 @@ struct Machine:
             if kind == APPLY:
                 var count = self.lines
                 if level == FULL:
-                    count *= self.width
+                    count = (count - 1) * self.pitch + self.width
                 elif level == ONCE:
                     count = 1
                 if word(x, 6) != 0:
@@ -343,7 +351,7 @@ struct Machine:
                     copy(size, self.register(target), 0, 1, self.register(word(x, 2)), 0, 0,
                          1, self.block)
                 else:
-                    copy(size, self.register(target), self.width, 1,
+                    copy(size, self.register(target), self.pitch, 1,
                          self.register(word(x, 2)), 1, 0, self.lines, self.width)
             elif kind == RAMP:
                 self.ramp(target, word(x, 2), x.unsafe_offset(5).unsafe_bitcast[Ramp]()[],
@@ -374,7 +382,7 @@ struct Machine:
         var group = self.lines // self.groups
         return (
             (word(self.args, self.strides + k) == 1 or self.width == 1)
-            and (group == 1 or self.line_stride(k) == self.width)
+            and (group == 1 or self.line_stride(k) == self.pitch)
             and (self.groups == 1 or self.points.group_stride(k) == group * self.width)
         )
 
@@ -385,7 +393,8 @@ struct Machine:
         return self.operand(k).unsafe_offset(at * size)
 
     def place(self, k: Int, size: Int, target: Int) -> Bytes:
-        if self.is_together(k):
+        # Between lines is what others have written.
+        if self.pitch == self.width and self.is_together(k):
             return self.element(k, size)
         return self.own_register(target)
 
@@ -395,32 +404,43 @@ struct Machine:
             return
         if level == LINE:
             var x = self.operand(k).unsafe_offset(self.offset(k) * size)
-            self.copy_tile[False](size, k, x, self.register(target), 1)
+            self.copy_tile[False](size, k, x, self.register(target), 1, 1)
             return
-        self.copy_tile[False](size, k, self.element(k, size), self.register(target), self.width)
+        self.copy_tile[False](
+            size, k, self.element(k, size), self.register(target), self.width, self.pitch
+        )
 
     def copy_tile[
         storing: Bool
-    ](self, size: Int, k: Int, x: Bytes, register: Bytes, width: Int):
+    ](self, size: Int, k: Int, x: Bytes, register: Bytes, width: Int, pitch: Int):
         """Copies lines of `width` elements between an operand and a register."""
         var step = word(self.args, self.strides + k)
         var line = self.line_stride(k)
-        var lines, length, groups, between = self.lines, width, 1, 0
+        # Lines, and groups of lines; from one to the next there, and in the register.
+        var lines, length, here_line = self.lines, width, pitch
+        var groups, between, here_between = 1, 0, 0
         if self.groups > 1:
             between = self.points.group_stride(k)
             lines //= self.groups
             groups = self.groups
+            here_between = lines * width
             # A group is a line of its own if its elements are equally far apart.
             if width == 1 or lines == 1 or line == width * step:
                 step = line if width == 1 else step
-                lines, length, groups, line = self.groups, lines * width, 1, between
+                length, here_line, line = lines * width, here_between, between
+                lines, groups = groups, 1
+            elif groups > lines:
+                # The same line of all groups, one line after the other.
+                lines, groups = groups, lines
+                line, between = between, line
+                here_line, here_between = here_between, here_line
         for group in range(groups):
             var there = x.unsafe_offset(group * between * size)
-            var here = register.unsafe_offset(group * lines * length * size)
+            var here = register.unsafe_offset(group * here_between * size)
             comptime if storing:
-                copy(size, there, line, step, here, length, 1, lines, length)
+                copy(size, there, line, step, here, here_line, 1, lines, length)
             else:
-                copy(size, here, length, 1, there, line, step, lines, length)
+                copy(size, here, here_line, 1, there, line, step, lines, length)
 
     def view(self, target: Int, k: Int, size: Int):
         if self.is_together(k):
@@ -435,12 +455,12 @@ struct Machine:
             return
         if level == LINE:
             var x = self.operand(k).unsafe_offset(self.offset(k) * size)
-            self.copy_tile[True](size, k, x, self.register(source), 1)
+            self.copy_tile[True](size, k, x, self.register(source), 1, 1)
             return
         var x = self.element(k, size)
         if Int(x) == Int(self.register(source)):
             return
-        self.copy_tile[True](size, k, x, self.register(source), self.width)
+        self.copy_tile[True](size, k, x, self.register(source), self.width, self.pitch)
 
     def ramp(self, target: Int, k: Int, fill: Ramp, size: Int, level: Int):
         """Values of an iota: its operand's places hold its first value."""
@@ -464,7 +484,7 @@ struct Machine:
                 continue
             for line in range(lines):
                 fill(
-                    self.register(target).unsafe_offset((done + line) * self.width * size),
+                    self.register(target).unsafe_offset((done + line) * self.pitch * size),
                     first + self.first * step + line * self.line_stride(k),
                     step,
                     self.width,
@@ -507,33 +527,54 @@ struct Machine:
         else:
             self.points.advance(count)
 
+    def pitch_of(self, n: Int) -> Int:
+        """From a line of `n` elements to the next, where registers are to have them."""
+        var pitch, apart, together = n, 0, 0
+        if self.points.rank == 0 or 2 * self.points.group() * n <= self.block:
+            return n
+        for k in range(self.operands):
+            if word(self.args, self.strides + k) != 1:
+                continue
+            var line = self.points.line_stride(k)
+            if line == n:
+                together += 1
+            elif pitch == n and n < line and line - n <= n // LEAST_WIDE:
+                pitch = line
+            if line > n and line == pitch:
+                apart += 1
+        return pitch if apart > together + 1 and 2 * pitch <= self.block else n
+
     def run_map(mut self, begin: Int, end: Int):
         var n = word(self.args, 2 * self.operands + 2)
         var pieces = word(self.args, 2 * self.operands + 3)
         var start = self.run_call()
+        var pitch = self.pitch_of(n) if pieces == 1 else n
         var item = begin
         self.points.seat(begin // pieces)
         while item < end:
             var piece = item % pieces
             var here = 1
-            if pieces == 1 and n <= MOST_TOGETHER and 2 * n <= self.block:
-                here = self.take_lines(n, end - item)
+            if pieces == 1 and (n <= MOST_TOGETHER or pitch > n) and 2 * pitch <= self.block:
+                here = self.take_lines(pitch, end - item)
             self.lines = here
             self.run(start, self.phase(0, 0))
             self.sweep(
                 start + self.phase(0, 0), self.phase(0, 1),
                 part_begin(n, piece, pieces), part_begin(n, piece + 1, pieces),
+                pitch if here > 1 else 0,
             )
             item += here
             if piece + 1 == pieces:
                 self.pass_lines(here)
 
     @always_inline
-    def sweep(mut self, begin: Int, length: Int, first: Int, last: Int):
-        """Runs instructions over lines' elements, a block at a time."""
+    def sweep(mut self, begin: Int, length: Int, first: Int, last: Int, pitch: Int = 0):
+        """Runs instructions over lines' elements, a block at a time; in registers lines follow one
+        another unless there is a pitch."""
         self.first = first
         while self.first < last:
             self.width = min(self.block, last - self.first)
+            self.pitch = max(pitch, self.width)
             self.run(begin, length)
             self.first += self.width
             self.fresh = False
@@ -593,6 +634,7 @@ struct Machine:
         for item in range(begin, end):
             self.first = part_begin(n, item % blocks, blocks)
             self.width = part_begin(n, item % blocks + 1, blocks) - self.first
+            self.pitch = self.width
             self.fresh = True
             self.has_rows = True
             self.rows.seat(0)

@@ -1,0 +1,173 @@
+"""What integers in a loop over few elements may be: a comparison that is decided needs no code.
+
+Indices are made safe by comparisons and selections: ``x[i]`` counts from the end if ``i`` is
+negative, and a row that is not there is left out. Of an index that follows from the counter of a
+loop of known length all these are decided beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from maxjax._ir.control_flow import Structure
+from maxjax._ir.jaxpr import Jaxpr, Literal
+from maxjax._max.mojo.emitter import BOOL
+from maxjax._max.mojo.loop_memory import Memory
+from maxjax._max.mojo.scalar_code import Register
+
+Range = tuple[int, int]     # the least and the greatest
+
+_COMPARED: dict[str, Callable[[Range, Range], bool]] = {      # where it is true of all
+    "lt": lambda a, b: a[1] < b[0],
+    "le": lambda a, b: a[1] <= b[0],
+    "gt": lambda a, b: a[0] > b[1],
+    "ge": lambda a, b: a[0] >= b[1],
+    "eq": lambda a, b: a[0] == a[1] == b[0] == b[1],
+    "ne": lambda a, b: a[1] < b[0] or b[1] < a[0],
+}
+_OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+
+
+class Ranges:
+    """The ranges of registers' elements, of those that are integers or booleans."""
+
+    def __init__(self) -> None:
+        self._known: dict[Register, Range] = {}
+
+    def of(self, register: Register) -> Range | None:
+        known = self._known.get(register)
+        return known if known is not None or register.whole is None \
+            else self._known.get(register.whole)
+
+    def set(self, register: Register, found: Range | None) -> None:
+        """Says what a register is from here on; None: anything."""
+        if found is not None and _fits(found, register.dtype):
+            self._known[register] = found
+        else:
+            self._known.pop(register, None)
+
+    def counted(self, flow: Structure, inputs: Mapping[int, Register | Memory]
+                ) -> dict[Register, Range | None]:
+        """Sets the ranges that carries have in a loop's body; returns those they have behind it."""
+        body, = flow.producers
+        ends: dict[Register, Range | None] = {}
+        for position, number in enumerate(flow.carries):
+            carry = inputs[number]
+            if not isinstance(carry, Register):
+                continue
+            begin = self.of(carry)
+            step = _step_of(body.jaxpr.jaxpr, position, body.takes.index(number)) if begin else 0
+            ends[carry] = None
+            self.set(carry, None)
+            if begin and step and flow.length:
+                whole, last = flow.length * step, (flow.length - 1) * step
+                ends[carry] = begin[0] + whole, begin[1] + whole
+                self.set(carry, (begin[0] + min(last, 0), begin[1] + max(last, 0)))
+        return ends
+
+    def joined(self, given: Sequence[Register]) -> Range | None:
+        """Of elements of some registers."""
+        found = [self.of(x) for x in given]
+        known = [x for x in found if x is not None]
+        if not known or len(known) < len(found):
+            return None
+        return min(low for low, _ in known), max(high for _, high in known)
+
+    def unchanged(self, name: str, given: Sequence[Register]) -> Register | None:
+        """The operand that an elementwise operation returns."""
+        found = [self.of(x) for x in given]
+        a = found[0] if found else None
+        if name == "select":
+            return given[1 if a[0] else 2] if a is not None and a[0] == a[1] else None
+        if len(found) != 2 or given[0].dtype.kind not in "ib":
+            return None
+        for x, own, other in ((given[0], a, found[1]), (given[1], found[1], a)):
+            if other is None:
+                continue
+            if name in ("and", "or") and x.dtype == BOOL and other == (name == "and",) * 2:
+                return x
+            if own is not None and (name == "min" and own[1] <= other[0]
+                                    or name == "max" and own[0] >= other[1]):
+                return x
+        return None
+
+    def result(self, name: str, given: Sequence[Register], dtype: np.dtype) -> Range | None:
+        """What an elementwise operation of registers is in."""
+        found = [self.of(x) for x in given]
+        if dtype == BOOL and name in ("and", "or") and (name == "or",) * 2 in found:
+            return (1, 1) if name == "or" else (0, 0)
+        if name == "select":
+            return self.joined(given[1:])
+        known = [x for x in found if x is not None]
+        if dtype.kind not in "ib" or not known or len(known) < len(found):
+            return None
+        return _computed(name, known, dtype)
+
+
+def _computed(name: str, known: list[Range], dtype: np.dtype) -> Range | None:
+    a, b = known[0], known[-1]
+    if name in _COMPARED:
+        return (1, 1) if _COMPARED[name](a, b) else (
+            (0, 0) if _COMPARED[_OPPOSITE[name]](a, b) else None)
+    match name:
+        case "and" | "or" if dtype == BOOL:
+            return (a[0] & b[0], a[1] & b[1]) if name == "and" else (a[0] | b[0], a[1] | b[1])
+        case "not" if dtype == BOOL:
+            found = 1 - a[1], 1 - a[0]
+        case "copy" | "convert":
+            found = a
+        case "min":
+            found = min(a[0], b[0]), min(a[1], b[1])
+        case "max":
+            found = max(a[0], b[0]), max(a[1], b[1])
+        case "add":
+            found = a[0] + b[0], a[1] + b[1]
+        case "sub":
+            found = a[0] - b[1], a[1] - b[0]
+        case "rem" if a[0] >= 0 and b[0] > 0:
+            found = a if a[1] < b[0] else (0, b[1] - 1)
+        case "mul":
+            products = [x * y for x in a for y in b]
+            found = min(products), max(products)
+        case _:
+            return None
+    return found if _fits(found, dtype) else None
+
+
+def _fits(found: Range, dtype: np.dtype) -> bool:
+    """Whether all of it are values of the dtype: a computation has not wrapped around."""
+    if dtype == BOOL:
+        return found[0] >= 0 and found[1] <= 1
+    if dtype.kind != "i":
+        return False
+    info = np.iinfo(dtype)
+    return bool(info.min <= found[0] and found[1] <= info.max)
+
+
+def known_range(data: bytes | None, elements: int, dtype: np.dtype) -> Range | None:
+    """Of elements in memory."""
+    if data is None or dtype != BOOL and dtype.kind != "i" \
+            or len(data) != elements * dtype.itemsize:
+        return None
+    values = np.frombuffer(data, dtype)
+    return int(values.min()), int(values.max())
+
+
+def _step_of(jaxpr: Jaxpr, position: int, number: int) -> int:
+    """What each iteration of a body adds to a carry: that of an input, and a result; 0 if it is
+    nothing, or anything else.
+
+    Args:
+      position: of the result.
+      number: of the input.
+    """
+    result, carry = jaxpr.outvars[position], jaxpr.invars[number]
+    for eqn in jaxpr.eqns:
+        if eqn.outvars[0] is result and eqn.primitive.name == "add":
+            a, b = eqn.invars
+            other = b if a is carry else a if b is carry else None
+            if isinstance(other, Literal) and not np.shape(other.val):
+                return int(other.val)
+    return 0

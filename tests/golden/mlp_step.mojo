@@ -51,65 +51,6 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
 
 
 def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
-    """rows: add, max, sub, exp, sum
-
-    (float32[n], float32[n]) -> (float32[1], float32[n], float32[1], float32[n])
-    """
-    var p0 = operand[DType.float32](slots, args, 0)
-    var p1 = operand[DType.float32](slots, args, 1)
-    var p2 = operand[DType.float32](slots, args, 2)
-    var p3 = operand[DType.float32](slots, args, 3)
-    var p4 = operand[DType.float32](slots, args, 4)
-    var p5 = operand[DType.float32](slots, args, 5)
-    var n = integer(args, 14)
-    var points = args.unsafe_offset(23)
-    comptime W = 2 * simd_width_of[DType.float32]()
-    var walk = Walk[6](points, begin)
-
-    for _ in range(begin, end):
-        var a0 = Lanes[Maximizing, DType.float32, W]()
-        var r0 = p0.unsafe_offset(walk.offsets[0])
-        var r1 = p1.unsafe_offset(walk.offsets[1])
-        var r5 = p5.unsafe_offset(walk.offsets[5])
-
-        @always_inline
-        def pass0[w: Int, unit: Int](i: Int) {var r0, var r1, var r5, mut a0}:
-            var v1 = load[DType.float32, w](r0, i)
-            var v2 = load[DType.float32, w](r1, i)
-            var v3 = v1 + v2
-            a0.take[w, unit](v3)
-            r5.unsafe_store(i, v3)
-
-        sweep_units[W](pass0, 0, n)
-        var v0 = a0.result().cast[DType.float32]()
-
-        var a4 = Lanes[Summing, DType.float32, W]()
-        var r3 = p3.unsafe_offset(walk.offsets[3])
-
-        @always_inline
-        def pass1[w: Int, unit: Int](i: Int) {var r0, var r1, var r3, var v0, mut a4}:
-            var v1 = load[DType.float32, w](r0, i)
-            var v2 = load[DType.float32, w](r1, i)
-            var v3 = v1 + v2
-            var v5 = v3 - SIMD[DType.float32, w](v0)
-            var v6 = Exp.elementwise[DType.float32, w](v5)
-            a4.take[w, unit](v6)
-            r3.unsafe_store(i, v6)
-
-        sweep_units[W](pass1, 0, n)
-        var v4 = a4.result().cast[DType.float32]()
-
-        p2.unsafe_store(walk.offsets[2], v4)
-        p4.unsafe_store(walk.offsets[4], v0)
-        walk.advance(points)
-
-
-@export("kernel_1")
-def kernel_1(slots: Slots, args: Args) abi("C"):
-    launch(kernel_1_part, slots, args, 12)
-
-
-def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
     """map: lt, add, select, ge, le, and, min, max, mul
 
     (int32[n], int32, int32, int32, int32[n], int32) -> (int32[n], int32[n])
@@ -162,12 +103,12 @@ def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
             walk.advance(points)
 
 
-@export("kernel_2")
-def kernel_2(slots: Slots, args: Args) abi("C"):
-    launch(kernel_2_part, slots, args, 16)
+@export("kernel_1")
+def kernel_1(slots: Slots, args: Args) abi("C"):
+    launch(kernel_1_part, slots, args, 16)
 
 
-def kernel_3_part(slots: Slots, args: Args, begin: Int, end: Int):
+def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
     """rows: log, add, lt, select, ge, le, and, sub, sum, div
 
     (float32[n], float32[n], int32[n], int32, int32, int32, float32[n], float32,
@@ -228,12 +169,12 @@ def kernel_3_part(slots: Slots, args: Args, begin: Int, end: Int):
         walk.advance(points)
 
 
-@export("kernel_3")
-def kernel_3(slots: Slots, args: Args) abi("C"):
-    launch(kernel_3_part, slots, args, 20)
+@export("kernel_2")
+def kernel_2(slots: Slots, args: Args) abi("C"):
+    launch(kernel_2_part, slots, args, 20)
 
 
-def kernel_4_part(slots: Slots, args: Args, begin: Int, end: Int):
+def kernel_3_part(slots: Slots, args: Args, begin: Int, end: Int):
     """map: neg
 
     (float32) -> (float32[n])
@@ -261,12 +202,12 @@ def kernel_4_part(slots: Slots, args: Args, begin: Int, end: Int):
             walk.advance(points)
 
 
-@export("kernel_4")
-def kernel_4(slots: Slots, args: Args) abi("C"):
-    launch(kernel_4_part, slots, args, 4)
+@export("kernel_3")
+def kernel_3(slots: Slots, args: Args) abi("C"):
+    launch(kernel_3_part, slots, args, 4)
 
 
-def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
+def kernel_4_part(slots: Slots, args: Args, begin: Int, end: Int):
     """columns: div, mul, add, sum, sub
 
     (float32[n], float32, float32, float32[1], float32[n], float32[n]) -> (float32[n], float32[n])
@@ -334,12 +275,12 @@ def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
     a2.keep()
 
 
-@export("kernel_5")
-def kernel_5(slots: Slots, args: Args) abi("C"):
-    launch(kernel_5_part, slots, args, 16)
+@export("kernel_4")
+def kernel_4(slots: Slots, args: Args) abi("C"):
+    launch(kernel_4_part, slots, args, 16)
 
 
-def kernel_6_part(slots: Slots, args: Args, begin: Int, end: Int):
+def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
     """columns: add, sub, mul, sum
 
     (float32[n], float32, float32[n], float32, float32[n]) -> (float32[n], float32[n])
@@ -418,12 +359,12 @@ def kernel_6_part(slots: Slots, args: Args, begin: Int, end: Int):
     a2.keep()
 
 
-@export("kernel_6")
-def kernel_6(slots: Slots, args: Args) abi("C"):
-    launch(kernel_6_part, slots, args, 14)
+@export("kernel_5")
+def kernel_5(slots: Slots, args: Args) abi("C"):
+    launch(kernel_5_part, slots, args, 14)
 
 
-def kernel_7_part(slots: Slots, args: Args, begin: Int, end: Int):
+def kernel_6_part(slots: Slots, args: Args, begin: Int, end: Int):
     """map: mul, sub
 
     (float32[n], float32, float32[n]) -> (float32[n])
@@ -458,30 +399,30 @@ def kernel_7_part(slots: Slots, args: Args, begin: Int, end: Int):
             walk.advance(points)
 
 
-@export("kernel_7")
-def kernel_7(slots: Slots, args: Args) abi("C"):
-    launch(kernel_7_part, slots, args, 8)
+@export("kernel_6")
+def kernel_6(slots: Slots, args: Args) abi("C"):
+    launch(kernel_6_part, slots, args, 8)
 
 
 calls:
   matmul_float32: float32[128,32], float32[32,64] -> float32[128,64]
   kernel_0: float32[128,64], float32[64] -> float32[128,64]
   matmul_float32: float32[128,64], float32[64,10] -> float32[128,10]
-  kernel_1: float32[128,10], float32[10] -> float32[128], float32[128,10], float32[128],
+  vector_machine: float32[128,10], float32[10] -> float32[128], float32[128,10], float32[128],
       float32[128,10]
-  kernel_2: int32[128], int32[], int32[], int32[], int32[128], int32[] -> int32[128], int32[128,1]
+  kernel_1: int32[128], int32[], int32[], int32[], int32[128], int32[] -> int32[128], int32[128,1]
   gather_rows_32: float32[1,1280,1], int32[128] -> float32[1,128,1]
-  kernel_3: float32[128], float32[128], int32[128], int32[], int32[], int32[], float32[1,128,1],
+  kernel_2: float32[128], float32[128], int32[128], int32[], int32[], int32[], float32[1,128,1],
       float32[], float32[] -> float32[]
   copy_32: float32[1280,1], strides [0,0] to [1,1]
-  kernel_4: float32[] -> float32[128,1]
+  kernel_3: float32[] -> float32[128,1]
   scatter_rows_add_float32: float32[1280,1], int32[128], float32[128,1] -> float32[1280,1]
-  kernel_5: float32[10], float32[], float32[], float32[128], float32[128,10], float32[1280,1] ->
+  kernel_4: float32[10], float32[], float32[], float32[128], float32[128,10], float32[1280,1] ->
       float32[10], float32[128,10]
   matmul_float32: float32[128,10], float32[10,64] -> float32[128,64]
-  kernel_6: float32[64], float32[], float32[128,64], float32[], float32[128,64] -> float32[64],
+  kernel_5: float32[64], float32[], float32[128,64], float32[], float32[128,64] -> float32[64],
       float32[128,64]
   matmul_float32: float32[32,128], float32[128,64] -> float32[32,64]
-  kernel_7: float32[32,64], float32[], float32[32,64] -> float32[32,64]
+  kernel_6: float32[32,64], float32[], float32[32,64] -> float32[32,64]
   matmul_float32: float32[64,128], float32[128,10] -> float32[64,10]
-  kernel_7: float32[64,10], float32[], float32[64,10] -> float32[64,10]
+  kernel_6: float32[64,10], float32[], float32[64,10] -> float32[64,10]

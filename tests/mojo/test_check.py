@@ -383,7 +383,7 @@ def test_most_dimensions():
         jaxpr = maxjax.make_jaxpr(lambda x, y: x - y)(x, y).jaxpr
         return CheckedPlan(jaxpr, 2)
 
-    assert plan(layout.MOST_DIMENSIONS + 1).kernels
+    assert plan(layout.MOST_DIMENSIONS + 1).codes
     with pytest.raises(LoweringError, match="18 dimensions of which more than 16"):
         plan(layout.MOST_DIMENSIONS + 2)
 
@@ -550,7 +550,7 @@ def loop_slot(part):
     (move_block, "a block of the arena that overlaps"), (share_place, "still lives"),
     (forget_place, "it has no place"), (no_slot, "its place is slot"),
     (one_result, "still lives"), (beside_block, "has no block of the arena there"),
-    (forget_call, "kernels, and has"), (other_kernel, "its step calls another kernel"),
+    (forget_call, "groups, and has"), (other_kernel, "its step calls another kernel"),
     (cut_integers, "integers, and should be"), (many_dimensions, "it walks through 17"),
     (lambda part: change(part, "columns", rows=lambda rows: rows + 1), "rows, of dimensions"),
     (lambda part: change(part, "map", length=lambda n: n + 1), "it goes through"),

@@ -224,6 +224,27 @@ def test_short_dimensions_are_turned_where_rows_would_be_short():
     assert turned == [True, False]
 
 
+@pytest.mark.parametrize("function, shapes, kernels", [
+    (lambda x, s: x * s[:, None], [(300, 3), (300,)], 0),       # rows that no vector fills
+    (lambda x, s: jnp.sum(x * s[:, None], -1), [(300, 3), (300,)], 0),
+    (lambda x, s: x[:, 1:5] * s[:, ::2], [(200, 7), (200, 8)], 0),
+    (lambda x, s: x * s[:, None], [(300, 40), (300,)], 1),      # long enough
+    (lambda x, s: x * s[:, None], [(30, 3), (30,)], 1),         # soon done
+    (lambda x, s: x * s, [(300, 3), (300, 3)], 1),              # one line
+])
+def test_short_rows_have_no_kernel(function, shapes, kernels):
+    """The vector machine is faster, and stays when all else is compiled."""
+    args = [f32(*shape) for shape in shapes]
+    program = program_of(function, *args)
+    plan = CheckedPlan(program.opened.jaxpr, 2)
+    assert len(plan.kernels) == kernels and len(plan.codes) == 1, plan.source
+    assert (bytecode.MACHINE in plan.functions) == (not kernels)
+    assert plan.functions_without_kernels().keys() >= plan.functions.keys()
+    values = [*program.consts, *args]
+    result, = mojo_programs.without_kernels(plan, program.opened.jaxpr)(values)
+    np.testing.assert_allclose(result, program.tier0(*values)[0], rtol=1e-6)
+
+
 def stencil(x):
     """Windows of one array, with what else a map may read, in windows of others."""
     near = x[..., 1:-1, 1:-1] + x[..., 2:, 1:-1] - x[..., :-2, 2:] * x[..., 1:-1, :-2]

@@ -17,13 +17,14 @@ comptime FEW = 4
 def pick[
     dtype: DType, width: Int, step: Int
 ](x: Array[dtype]) -> SIMD[dtype, width]:
-    """`width` elements that are `step` apart; `step` times as many are read."""
+    """`width` elements that are `step` apart; none behind the last one is read."""
     var picked = SIMD[dtype, width](0)
     comptime for part in range(step):
-        var some = x.unsafe_load[width=width](part * width)
+        comptime first = min(part * width, (width - 1) * step + 1 - width)
+        var some = x.unsafe_load[width=width](first)
         comptime for k in range(width):
             comptime if k * step // width == part:
-                picked[k] = some[k * step % width]
+                picked[k] = some[k * step - first]
     return picked
 
 
@@ -51,8 +52,7 @@ def copy_line[
         else:
             comptime for step in range(2, NEAR + 1):
                 if x_step == step:
-                    # The elements behind the last one may not be there.
-                    while i + W < count:
+                    while i + W <= count:
                         result.unsafe_store(i, pick[dtype, W, step](x.unsafe_offset(i * step)))
                         i += W
     while i < count:

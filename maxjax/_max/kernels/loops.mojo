@@ -7,6 +7,7 @@ from std.collections import Array
 from std.sys.info import simd_width_of
 
 from .calling import Args, Slots, address, integer, operand
+from .copies import NEAR, pick
 from .crew import Tasks, spread
 from .reduction import Reducer, accumulated, stored
 
@@ -248,6 +249,10 @@ def gather[
     dtype: DType, w: Int
 ](p: Pointer[Scalar[dtype], MutAnyOrigin], i: Int, stride: Int) -> SIMD[dtype, w]:
     """Elements that lie `stride` apart."""
+    comptime if w > 1:
+        comptime for near in range(2, NEAR + 1):
+            if stride == near:
+                return pick[dtype, w, near](p.unsafe_offset(i * near))
     var result = SIMD[dtype, w](0)
     comptime for lane in range(w):
         result[lane] = p.unsafe_load[width=1]((i + lane) * stride)

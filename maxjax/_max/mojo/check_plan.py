@@ -15,6 +15,8 @@ from typing import Any
 from maxjax._base.errors import InternalError
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.arena import ALIGNMENT
+from maxjax._max.mojo.bytecode import MACHINE as VECTOR_MACHINE
+from maxjax._max.mojo.bytecode import GroupCode
 from maxjax._max.mojo.check import check_groups, check_nodes, require
 from maxjax._max.mojo.check_code import check_code, check_loop
 from maxjax._max.mojo.context import THREADS
@@ -91,8 +93,14 @@ def _all_steps(tape: Tape) -> Iterator[Step]:
 def _functions(steps: Sequence[Step]) -> set[str]:
     codes = [x for step in steps if step.kernel is None for x in step.integers
              if isinstance(x, LoopCode)]
+    codes += [step.integers[-1].code for step in steps if step.kernel is None and _is_group(step)]
     named = {step.function for step in steps} - {"", ON_HOST}
     return named.union(*(code.functions for code in codes))
+
+
+def _is_group(step: Step) -> bool:
+    """Whether a step is the call of a group, by a kernel or by the vector machine."""
+    return bool(step.integers) and isinstance(step.integers[-1], GroupCode)
 
 
 def check_part(part: Part) -> None:
@@ -107,16 +115,17 @@ def check_part(part: Part) -> None:
     _check_blocks(part.arena.blocks, part.arena.size)
     _check_places(part, lives)
     groups = [unit for unit, _ in part.units if isinstance(unit, Group)]
-    calls = [step for step in part.tape.steps
-             if step.kernel is not None and not isinstance(step.integers[-1], LoopCode)]
+    calls = [step for step in part.tape.steps if _is_group(step)]
     require(len(groups) == len(calls), "the part",
-            f"it calls {len(calls)} kernels, and has {len(groups)} groups")
+            f"it calls {len(calls)} groups, and has {len(groups)}")
     for group, step in zip(groups, calls, strict=True):
-        require(step.kernel is part.kernels[group].form, group, "its step calls another kernel")
+        require(step.integers[-1].form is part.kernels[group].form and (
+            step.function == VECTOR_MACHINE if step.kernel is None
+            else step.kernel is step.integers[-1].form), group, "its step calls another kernel")
         _check_kernel_call(part, group, step)
     counts = _counts(part)
     for step in part.tape.steps:
-        if step.kernel is None or isinstance(step.integers[-1], LoopCode):
+        if not _is_group(step):
             _check_call(part, step, counts)
 
 

@@ -25,6 +25,10 @@ _INSTRUCTION = 8.0
 _BYTE = 0.25
 _SORTED_BYTE = 10.0
 _PRODUCT = 0.04
+# Rows of fewer elements fill few vectors of a kernel, and the vector machine gathers them to long
+# lines: it is the faster of the two where there are so many elements. Columns are blocks anyway.
+_SHORT_ROW = {"map": 32, "rows": 32, "columns": 8}
+_LEAST_IN_SHORT_ROWS = 512
 # A step of the host, in Python, and the bytes that its rules read or write.
 _HOST_STEP = 20_000.0
 _HOST_BYTE = 2.0
@@ -44,6 +48,11 @@ def threads_for(group: Group, elements: int, cores: int) -> int:
 def machine_nanoseconds(group: Group, elements: int, threads: int) -> float:
     """What a call of a group takes where its kernel is not compiled."""
     return _CALL + _INSTRUCTION * len(group.maps) + nanoseconds(group, elements) / threads
+
+
+def suits_machine(kind: str, rows: int, length: int) -> bool:
+    """Whether a group of rows of that length is for the vector machine, and not for a kernel."""
+    return length < _SHORT_ROW[kind] and rows > 1 and rows * length >= _LEAST_IN_SHORT_ROWS
 
 
 def pack_nanoseconds(unit: Unit, results: Sequence[Node]) -> float:

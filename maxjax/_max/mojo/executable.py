@@ -108,7 +108,7 @@ class Executable:
     def _link_code(self, group: GroupCode, addresses: Mapping[Any, int]) -> int:
         """The address of a group's code; 0 if it is not needed."""
         code = group.code if MACHINE in addresses else None
-        if code is None:
+        if code is None or not addresses.keys() >= code.functions.keys():
             return 0
         place = self._codes.get(code)
         if place is None:

@@ -123,10 +123,8 @@ class _LoopCalls:
         integers = [*(x for place in places for x in place), *numbers_of(loop.code), slot,
                     loop.code]
         if form is None:
-            for function in loop.code.functions:
-                self.part.plan.functions.setdefault(function)
-            self.part.plan.other_cost += self.part.plan.times * loop.code.step_nanoseconds
-            self.part.call(MACHINE, integers, _SMALL)
+            self.part.machine_call(loop.code.functions, MACHINE, integers, _SMALL,
+                                   loop.code.step_nanoseconds)
         else:
             self.part.kernel_call(form, integers, _SMALL, loop.code.step_nanoseconds)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import textwrap
 import types
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +21,14 @@ from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.bodies import lower_body
-from maxjax._max.mojo.bytecode import GroupCode
+from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.context import THREADS, MojoContext
-from maxjax._max.mojo.cost import machine_nanoseconds, pack_nanoseconds, threads_for
+from maxjax._max.mojo.cost import (
+    machine_nanoseconds,
+    pack_nanoseconds,
+    suits_machine,
+    threads_for,
+)
 from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.fusion import Fusion, Group
 from maxjax._max.mojo.gather import Kernel, Operand, gather
@@ -456,6 +461,14 @@ class Part:
         plan.codes.append(integers[-1])
         self.tape.steps.append(Step("", form, integers, note))
 
+    def machine_call(self, functions: Iterable[str], machine: str, integers: list[Any],
+                     note: object, cost: float) -> None:
+        """A call of a machine whose code, the last of the integers, no kernel will replace."""
+        for function in functions:
+            self.plan.functions.setdefault(function)
+        self.plan.other_cost += self.plan.times * cost
+        self.call(machine, integers, note)
+
     def _emit(self, number: int, unit: Any, detail: Any) -> None:
         if isinstance(unit, Unit) and not isinstance(unit, Loop):
             self.plan.other_cost += self.plan.times * pack_nanoseconds(
@@ -539,11 +552,16 @@ class Part:
         integers: list[Any] = KernelLayout(len(operands)).write(KernelIntegers(
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
-        integers.append(GroupCode(kernel.form, elements, n, bool(rows)))
+        code = GroupCode(kernel.form, elements, n, bool(rows))
+        integers.append(code)
         note = signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output], threads)
-        self.kernel_call(kernel.form, integers, note,
-                         machine_nanoseconds(group, elements, threads))
+        cost = machine_nanoseconds(group, elements, threads)
+        if suits_machine(kernel.kind, point_count * row_count, n) and code.code is not None:
+            self.machine_call(code.code.functions, MACHINE, integers, note, cost)
+            self.plan.codes.append(code)
+        else:
+            self.kernel_call(kernel.form, integers, note, cost)
 
     def _first_element(self, operand: Operand) -> tuple[int, int]:
         """Its location; for an iota 0 and its value."""

@@ -107,8 +107,7 @@ def gather_short[
     comptime part = accumulated[dtype]()
     comptime W = min(16, simd_width_of[part]())
     var line = 0
-    # The elements behind the last line may not be there.
-    while line + W < lines:
+    while line + W <= lines:
         var value = SIMD[part, W](Op.identity[part]())
         comptime for i in range(few):
             value = Op.combine[part, W](

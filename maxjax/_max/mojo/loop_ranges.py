@@ -27,6 +27,7 @@ _COMPARED: dict[str, Callable[[Range, Range], bool]] = {      # where it is true
     "eq": lambda a, b: a[0] == a[1] == b[0] == b[1],
     "ne": lambda a, b: a[1] < b[0] or b[1] < a[0],
 }
+_UNCHANGED = frozenset(("select", "and", "or", "min", "max"))   # which may return an operand
 _OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 
 
@@ -77,12 +78,12 @@ class Ranges:
 
     def unchanged(self, name: str, given: Sequence[Register]) -> Register | None:
         """The operand that an elementwise operation returns."""
+        if name not in _UNCHANGED:
+            return None
         found = [self.of(x) for x in given]
-        a = found[0] if found else None
+        a = found[0]
         if name == "select":
             return given[1 if a[0] else 2] if a is not None and a[0] == a[1] else None
-        if len(found) != 2 or given[0].dtype.kind not in "ib":
-            return None
         for x, own, other in ((given[0], a, found[1]), (given[1], found[1], a)):
             if other is None:
                 continue

@@ -391,6 +391,8 @@ class _Builder:
     def apply(self, node: Apply, given: Sequence[Register]) -> Register:
         if node.source is not None:
             raise Unsuited
+        if given[0].dtype.kind not in "ib":
+            return self.elementwise(node, given)
         same = self.ranges.unchanged(node.name, given)
         if same is not None and (same.elements, same.dtype) == (node.size, node.dtype):
             return same

@@ -552,6 +552,51 @@ def row_by_stack[
     return max(safe, 0)
 
 
+# Products of so few columns, and of so few elements or terms, are computed element by element: tiles
+# would mostly be padding, which takes longer to pack than such a product.
+comptime NARROW = 4
+comptime FEW_ELEMENTS = 16
+comptime FEW_TERMS = 4
+
+
+@always_inline
+def few_rows[
+    T: DType, rows: Int, columns: Int
+](a: Matrix[T], b: Matrix[T], c: Elements[T], c_row: Int, k: Int):
+    """Sets `rows` by `columns` elements of c. The bits are those of `product`."""
+    for first in range(0, k, DEPTH):
+        var sums = Array[Scalar[T], rows * columns](fill=Scalar[T](0))
+        for p in range(first, min(k, first + DEPTH)):
+            var right = Array[Scalar[T], columns](fill=Scalar[T](0))
+            comptime for j in range(columns):
+                right[j] = b.data.unsafe_offset(p * b.row + j * b.col)[]
+            comptime for i in range(rows):
+                var left = a.data.unsafe_offset(i * a.row + p * a.col)[]
+                comptime for j in range(columns):
+                    sums[i * columns + j] = multiply_add(left, right[j], sums[i * columns + j])
+        comptime for i in range(rows):
+            comptime for j in range(columns):
+                var place = c.unsafe_offset(i * c_row + j)
+                if first > 0:
+                    place[] = sums[i * columns + j] + place[]
+                else:
+                    place[] = sums[i * columns + j]
+
+
+def narrow_product[
+    T: DType, columns: Int
+](a: Matrix[T], b: Matrix[T], c: Elements[T], c_row: Int, m: Int, k: Int):
+    var i = 0
+    while i + 4 <= m:
+        few_rows[T, 4, columns](a.at(i, 0), b, c.unsafe_offset(i * c_row), c_row, k)
+        i += 4
+    if i + 2 <= m:
+        few_rows[T, 2, columns](a.at(i, 0), b, c.unsafe_offset(i * c_row), c_row, k)
+        i += 2
+    if i < m:
+        few_rows[T, 1, columns](a.at(i, 0), b, c.unsafe_offset(i * c_row), c_row, k)
+
+
 def part_of_product[
     S: DType, T: DType
 ](a: Matrix[S], b: Matrix[S], c: Elements[S], c_row: Int, m: Int, n: Int, k: Int):
@@ -571,6 +616,12 @@ def part_of_product[
         elif n == 1 and (c_row == 1 or m == 1) and (a.col == 1 or a.row == 1):
             vector_product[T](right.data, b.row, left.transposed(), target, m, k)
         else:
+            comptime if T == DType.float32 or T == DType.float64:
+                if n <= NARROW and (m * n <= FEW_ELEMENTS or k <= FEW_TERMS):
+                    comptime for columns in range(1, NARROW + 1):
+                        if n == columns:
+                            narrow_product[T, columns](left, right, target, c_row, m, k)
+                    return
             product[T, T](left, right, target, c_row, m, n, k)
     else:
         var sums = Scratch[T](m * n)

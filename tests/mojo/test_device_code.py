@@ -14,7 +14,7 @@ from tests.support import device_code
 
 FAMILIES = mojo_programs.tables()
 TOGETHER = 48
-# Of the first kind, those with tables, with calls of the C library on a processor, and halves.
+# With tables, costly ones, integers, halves and doubles.
 SOME = ("vector_sin_float32", "vector_erf_inv_float32", "vector_lgamma_float32", "vector_div_int32",
         "vector_add_bfloat16", "vector_tanh_float64")
 

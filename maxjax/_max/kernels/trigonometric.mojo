@@ -4,6 +4,8 @@ Arguments of any size are reduced exactly: by a split pi/2 while x is below 2^27
 bits of 2/pi as the exponent calls for (Payne and Hanek's method, one lane at a time: such arguments
 are rare).
 """
+from std.builtin.globals import global_constant
+from std.collections import Array
 from std.math import copysign, fma
 from std.utils.numerics import isnan
 
@@ -33,7 +35,7 @@ comptime TWO_OVER_PI = 0.6366197723675814
 comptime LARGEST_SPLIT = 134217728.0
 
 # The binary digits of 2/pi after 64 zeros, 64 to a word.
-comptime TWO_OVER_PI_BITS: List[UInt64] = [
+comptime TWO_OVER_PI_BITS: Array[UInt64, 20] = [
     0x0000000000000000, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041,
     0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0, 0x06492EEA09D1921C, 0xFE1DEB1CB129A73E,
     0xE88235F52EBB4484, 0xE99C7026B45F7E41, 0x3991D639835339F4, 0x9C845F8BBDF9283B,
@@ -44,7 +46,7 @@ comptime TWO_OVER_PI_BITS: List[UInt64] = [
 
 def word_at(bit: Int) -> UInt64:
     """The 64 digits of the table that start at a bit."""
-    var words = materialize[TWO_OVER_PI_BITS]()
+    ref words = global_constant[TWO_OVER_PI_BITS]()
     var index, offset = bit >> 6, UInt64(bit & 63)
     var word = words[index] << offset
     if offset > 0:

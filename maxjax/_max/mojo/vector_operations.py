@@ -41,7 +41,7 @@ _PAIRED_DTYPES = (np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.float64)
                   np.dtype(np.int64))
 _SIGNS = {"add": "+", "sub": "-", "mul": "*"}
 
-_HEAD = HEADER.replace(
+HEAD = HEADER.replace(
     "from std.sys.info import simd_width_of", "from std.collections import Array\n"
     "from std.sys.info import simd_width_of, size_of").replace(
     "from kernels.reduction import", "from kernels.copies import NEAR, pick\n"
@@ -181,7 +181,7 @@ def units() -> dict[str, str]:
             if name not in written:
                 written.add(name)
                 unit[name] = text
-    return {unit: _HEAD + "".join(texts.values()) for unit, texts in found.items()}
+    return {unit: HEAD + "".join(texts.values()) for unit, texts in found.items()}
 
 
 def dtypes_of_units() -> list[np.dtype]:
@@ -192,17 +192,17 @@ def dtypes_of_units() -> list[np.dtype]:
 
 def _functions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
     """Names and texts of the functions whose first operand is of a dtype."""
-    for operator in _operators(dtype):
+    for operator in operators(dtype):
         yield operator.function, _loop(operator)
     for pair in (found for found in joint_operations().values() if found.dtype == dtype):
         xs = f"(x0 {_SIGNS[pair.first]} x1)", "x2"
         a, b = xs[::-1] if pair.right else xs
-        yield pair.function, _loop(_Operator(pair.function, pair.then, (dtype,) * 3, dtype,
+        yield pair.function, _loop(Operator(pair.function, pair.then, (dtype,) * 3, dtype,
                                              f"{a} {_SIGNS[pair.then]} {b}"))
     if dtype == BOOL:
         for kind in dtypes.UNSIGNED:    # elements of a size, whatever they mean
             name = f"vector_copy_{8 * kind.itemsize}"
-            yield name, _loop(_Operator(name, "copy", (kind,), kind, "x0"))
+            yield name, _loop(Operator(name, "copy", (kind,), kind, "x0"))
     yield from _reductions(dtype)
     if dtype != BOOL:
         name = f"vector_ramp_{name_of(dtype)}"
@@ -211,7 +211,7 @@ def _functions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
                      "(result, first, step, count)\n")
 
 
-class _Operator(NamedTuple):
+class Operator(NamedTuple):
     """An elementwise operation for some dtypes.
 
     Attributes:
@@ -249,7 +249,7 @@ class _Operator(NamedTuple):
                          else f"{target}.unsafe_store(i, {self.text})")
 
 
-def _operators(dtype: np.dtype) -> Iterator[_Operator]:
+def operators(dtype: np.dtype) -> Iterator[Operator]:
     """Those whose first operand is of a dtype."""
     for kernel in KERNELS.values():
         if dtype in kernel.dtypes:
@@ -272,10 +272,10 @@ def _operators(dtype: np.dtype) -> Iterator[_Operator]:
             yield _operator("select", [BOOL, kind, kind], kind)
 
 
-def _operator(name: str, operands: Sequence[np.dtype], result: np.dtype) -> _Operator:
+def _operator(name: str, operands: Sequence[np.dtype], result: np.dtype) -> Operator:
     inputs = [Value(ValueStructure("load", "", dtype), ()) for dtype in operands]
     value = Value(ValueStructure("apply", name, result), tuple(inputs))
-    return _Operator(operation(name, operands[0], result), name, tuple(operands), result,
+    return Operator(operation(name, operands[0], result), name, tuple(operands), result,
                      expression(value, [f"x{number}" for number in range(len(operands))], "w"))
 
 
@@ -332,14 +332,14 @@ def singles_text() -> str:
 
 
 @functools.cache
-def _singles() -> list[_Operator]:
+def _singles() -> list[Operator]:
     found = {operator.function: operator
-             for dtype in _SINGLE_DTYPES for operator in _operators(dtype)
+             for dtype in _SINGLE_DTYPES for operator in operators(dtype)
              if operator.is_single and {*operator.operands, operator.result} <= {*_SINGLE_DTYPES}}
     return [*found.values()]
 
 
-def _loop(operator: _Operator) -> str:
+def _loop(operator: Operator) -> str:
     """One function: a loop over whole vectors, and a vector of copies for what is left.
 
     What is not computed in a few instructions is written once: most of the time that a unit takes

@@ -113,10 +113,11 @@ def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | N
 
     invars = [Var(var.aval) for var in closed.jaxpr.invars]
     outvars = inline(closed.jaxpr, closed.consts, invars)
-    return ClosedJaxpr(
-        Jaxpr([var for var, _ in constants.values()], invars, outvars, eqns,
-              closed.jaxpr.debug_info),
-        [value for _, value in constants.values()])
+    constvars = [var for var, _ in constants.values()]
+    consts = [value for _, value in constants.values()]
+    # Functions that call one another hold what they share until garbage is collected.
+    constants.clear()
+    return ClosedJaxpr(Jaxpr(constvars, invars, outvars, eqns, closed.jaxpr.debug_info), consts)
 
 
 def expand(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -100,3 +102,21 @@ def test_dead_code_and_inlining():
 
 def test_what_is_shown():
     assert "own_call[marks=('x', 'y')]" in str(maxjax.make_jaxpr(own)(X, Y))
+
+
+def test_what_a_program_closes_over_goes_with_it():
+    """Nothing waits for a collection of garbage, which may come after many large arrays."""
+    class Table:
+        pass
+
+    table = Table()
+    alive = weakref.ref(table)
+    jaxpr = maxjax.make_jaxpr(lambda t, x: x + t)(np.ones(3, np.float32), 1.0).jaxpr
+    closed = ClosedJaxpr(jaxpr.replace(constvars=jaxpr.invars[:1], invars=jaxpr.invars[1:]), [table])
+    gc.disable()
+    try:
+        assert inline_calls(closed).consts == [table]
+        del closed, table
+        assert alive() is None
+    finally:
+        gc.enable()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         """What messages say of a tracer."""
 
         @property
-        def aval(self) -> _Type: ...
+        def aval(self) -> _Type | None: ...
 
         def origin(self) -> str: ...
 
@@ -71,7 +71,8 @@ class NonConcreteBooleanIndexError(_TracingError, IndexError):
     """A traced boolean array was used as an index: the result's shape would depend on values."""
 
     def __init__(self, tracer: _Tracer):
-        super().__init__(f"Array boolean indices must be concrete; got {tracer.aval.str_short()}\n")
+        super().__init__(f"Array boolean indices must be concrete; got "
+                         f"{tracer if tracer.aval is None else tracer.aval.str_short()}\n")
 
 
 class UnexpectedTracerError(_TracingError, TypeError):
@@ -140,6 +141,8 @@ class InternalError(AssertionError):
 
 
 def describe_tracer(tracer: _Tracer) -> str:
+    if tracer.aval is None:     # of somebody's own class, before it has one
+        return "traced array with aval None"
     return f"traced array with shape {tracer.aval.str_short()}"
 
 

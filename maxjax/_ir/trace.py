@@ -303,6 +303,8 @@ class Tracer(Array):
     __hash__: None = None   # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        if self.aval is None:       # of somebody's own class, before it has one
+            return f"{type(self).__name__}<None>"
         weak = "~" if self.aval.weak_type else ""
         return f"{type(self).__name__}({weak}{self.aval.str_short()})"
 

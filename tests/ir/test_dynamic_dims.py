@@ -122,16 +122,17 @@ def test_against_jax():
 
 # --- no new kernels -------------------------------------------------------------------------------
 
-def test_another_size_needs_no_new_kernel():
+def test_a_larger_size_needs_no_new_kernel():
+    """Of many short rows it may need fewer: they are for the vector machine."""
     dynamic = maxjax.jit(classifier, dynamic_dims=BATCH)
     kernels = []
     for size in (6, 33, 128):
         program = program_of(dynamic._lookup((rows(size),), {}).closed)
         assert tiering.prepare(program), program.reason
-        kernels.append({(tuple(plan.kernels), tuple(plan.functions))
-                        for plan in program.prepared.plans.values()})
-    assert kernels[0] == kernels[1] == kernels[2]
-    assert any(names for names, _ in kernels[0])
+        kernels.append({kernel for plan in program.prepared.plans.values()
+                        for kernel in plan.kernels})
+    assert kernels[0] >= kernels[1] >= kernels[2]
+    assert len(kernels[2]) > 1
 
 
 @pytest.mark.tier1

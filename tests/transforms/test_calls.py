@@ -112,7 +112,8 @@ def test_what_a_program_closes_over_goes_with_it():
     table = Table()
     alive = weakref.ref(table)
     jaxpr = maxjax.make_jaxpr(lambda t, x: x + t)(np.ones(3, np.float32), 1.0).jaxpr
-    closed = ClosedJaxpr(jaxpr.replace(constvars=jaxpr.invars[:1], invars=jaxpr.invars[1:]), [table])
+    first, second = jaxpr.invars
+    closed = ClosedJaxpr(jaxpr.replace(constvars=[first], invars=[second]), [table])
     gc.disable()
     try:
         assert inline_calls(closed).consts == [table]

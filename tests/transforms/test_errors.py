@@ -259,3 +259,19 @@ def test_things_work_after_each_error():
     np.testing.assert_allclose(
         np.asarray(maxjax.jit(maxjax.vmap(maxjax.grad(maxjax.numpy.sin)))(X)), np.cos(X),
         rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [
+    "ConcretizationTypeError", "KeyReuseError", "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
+    "UnexpectedTracerError"])
+def test_errors_of_tracers_that_have_no_type_yet(name):
+    """The class is the user's own: JAX's first lines."""
+    messages = []
+    for j in (jax, maxjax):
+        class Own(j.core.Tracer):
+            def __init__(self, trace):
+                super().__init__(trace, None)
+
+        messages.append(str(getattr(j.errors, name)(Own(None))).splitlines()[0])
+    assert messages[0] == messages[1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import mmap
 import os
 import subprocess
@@ -160,6 +161,19 @@ def test_large(name: str, threads: int) -> None:
             a = stored(random(rng, dtype, (1, m, k)), left)
             b = stored(random(rng, dtype, (1, k, n)), right)
             check(a, b, multiply(a, b, threads))
+
+
+@pytest.mark.parametrize("name", ("float32", "float64"))
+def test_few_columns_have_the_bits_of_a_larger_product(name: str) -> None:
+    """Few elements are computed one by one, the same rows among more of them by tiles."""
+    rng = np.random.default_rng(6)
+    dtype = numpy_dtype(name)
+    for n, k in itertools.product((2, 3, 4), (5, 31, 64, 257, 600)):
+        b = stored(random(rng, dtype, (1, k, n)), PLAIN)
+        a = stored(random(rng, dtype, (1, 40, k)), PLAIN)
+        whole = multiply(a, b)
+        for m in range(2, 16 // n + 1):       # one row is computed by lines
+            np.testing.assert_array_equal(multiply(a[:, :m], b), whole[:, :m])
 
 
 @pytest.mark.parametrize("threads", (1, 2))

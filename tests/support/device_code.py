@@ -36,7 +36,6 @@ def text_of_{name}() abi("C") -> Pointer[UInt8, ImmStaticOrigin]:
 def length_of_{name}() abi("C") -> Int:
     return _compile_code[{name}, target=get_gpu_target["{target}"]()]().asm.byte_length()
 """
-_EXPORT = re.compile(r'^@export\("[^"]*"\)\n', re.MULTILINE)
 
 
 def of_operators(operators: Iterable[Operator]) -> dict[str, str]:
@@ -53,9 +52,11 @@ def of_forms(forms: Iterable[Form]) -> dict[str, str]:
     for number, form in enumerate(forms):
         name = f"kernel_{number}"
         source = form.source.replace("KERNEL", name)
-        part, _, _ = source.partition(f'@export("{name}")') if f"{name}_part(" in source else (
-            _EXPORT.sub("", source).replace(' abi("C")', ""), "", "")
-        texts[f"{name}_part" if f"{name}_part(" in source else name] = part
+        part, export, _ = source.partition(f'@export("{name}")\n')
+        if part:
+            texts[f"{name}_part"] = part
+        else:       # a kernel without items
+            texts[name] = source.removeprefix(export).replace(' abi("C")', "")
     return texts
 
 

@@ -208,10 +208,12 @@ class Joint(NamedTuple):
 
 
 @functools.cache
-def joint_operations() -> dict[tuple[str, str, bool], Joint]:
-    """By the two functions and ``right``. A sum of two products goes through memory once less."""
+def joint_operations(kinds: tuple[np.dtype, ...] = (np.dtype(np.float32),)
+                     ) -> dict[tuple[str, str, bool], Joint]:
+    """Those of some dtypes, by the two functions and ``right``. A sum of two products goes through
+    memory once less."""
     found = {}
-    for dtype in (np.dtype(np.float32),):
+    for dtype in kinds:
         for first, then in itertools.product(("add", "sub", "mul"), repeat=2):
             for right in (False, True):
                 end = "_right" if right else ""

@@ -91,11 +91,10 @@ def _all_steps(tape: Tape) -> Iterator[Step]:
 
 
 def _functions(steps: Sequence[Step]) -> set[str]:
-    codes = [x for step in steps if step.kernel is None for x in step.integers
-             if isinstance(x, LoopCode)]
-    codes += [step.integers[-1].code for step in steps if step.kernel is None and _is_group(step)]
+    codes = [x.code for step in steps if step.kernel is None for x in step.integers
+             if isinstance(x, (GroupCode, LoopCode))]
     named = {step.function for step in steps} - {"", ON_HOST}
-    return named.union(*(code.functions for code in codes))
+    return named.union(*(code.functions for code in codes if code is not None))
 
 
 def _is_group(step: Step) -> bool:

@@ -123,8 +123,7 @@ class _LoopCalls:
         integers = [*(x for place in places for x in place), *numbers_of(loop.code), slot,
                     loop.code]
         if form is None:
-            self.part.machine_call(loop.code.functions, MACHINE, integers, _SMALL,
-                                   loop.code.step_nanoseconds)
+            self.part.machine_call(MACHINE, integers, _SMALL, loop.code.step_nanoseconds)
         else:
             self.part.kernel_call(form, integers, _SMALL, loop.code.step_nanoseconds)
 

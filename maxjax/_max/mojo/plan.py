@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import textwrap
 import types
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -461,11 +461,9 @@ class Part:
         plan.codes.append(integers[-1])
         self.tape.steps.append(Step("", form, integers, note))
 
-    def machine_call(self, functions: Iterable[str], machine: str, integers: list[Any],
-                     note: object, cost: float) -> None:
+    def machine_call(self, machine: str, integers: list[Any], note: object, cost: float) -> None:
         """A call of a machine whose code, the last of the integers, no kernel will replace."""
-        for function in functions:
-            self.plan.functions.setdefault(function)
+        self.plan.functions.update(integers[-1].code.functions)
         self.plan.other_cost += self.plan.times * cost
         self.call(machine, integers, note)
 
@@ -558,7 +556,7 @@ class Part:
                           [x.node for x in operands if x.is_output], threads)
         cost = machine_nanoseconds(group, elements, threads)
         if suits_machine(kernel.kind, point_count * row_count, n) and code.code is not None:
-            self.machine_call(code.code.functions, MACHINE, integers, note, cost)
+            self.machine_call(MACHINE, integers, note, cost)
             self.plan.codes.append(code)
         else:
             self.kernel_call(kernel.form, integers, note, cost)

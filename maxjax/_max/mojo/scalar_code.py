@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxjax._max.mojo.vector_operations import Pair, pairs, singles
+from maxjax._max.mojo.vector_operations import pairs, singles
 
 MACHINE = "scalar_machine"
 OPCODES = ("apply", "count", "jump", "if", "switch", "next", "put", "spread", "move", "reduce",
@@ -276,8 +276,8 @@ class _Reads:
             register.root, register.number]
 
 
-def _pair(first: Instruction, then: Instruction) -> Pair:
-    return Pair(first.function, then.function, then.sources[-1] is first.target)
+def _pair(first: Instruction, then: Instruction) -> tuple[str, str, bool]:
+    return first.function, then.function, then.sources[-1] is first.target
 
 
 class _Writer:
@@ -354,7 +354,7 @@ class _Writer:
     def pair(self, first: Instruction, then: Item) -> None:
         assert isinstance(then, Instruction) and then.target is not None
         pair = _pair(first, then)
-        other = then.sources[0 if pair.right else 1]
+        other = then.sources[0 if pair[2] else 1]
         self.put("end", then.target.offset, first.sources[0].offset, first.sources[1].offset,
                  other.offset, own=1 + pairs()[pair])
 

@@ -16,7 +16,13 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP, KERNELS
-from maxjax._max.mojo.bytecode import accumulated, joint_operations, operation, reduction
+from maxjax._max.mojo.bytecode import (
+    Joint,
+    accumulated,
+    joint_operations,
+    operation,
+    reduction,
+)
 from maxjax._max.mojo.emitter import (
     BOOL,
     HEADER,
@@ -194,11 +200,9 @@ def _functions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
     """Names and texts of the functions whose first operand is of a dtype."""
     for operator in operators(dtype):
         yield operator.function, _loop(operator)
-    for pair in (found for found in joint_operations().values() if found.dtype == dtype):
-        xs = f"(x0 {_SIGNS[pair.first]} x1)", "x2"
-        a, b = xs[::-1] if pair.right else xs
-        yield pair.function, _loop(Operator(pair.function, pair.then, (dtype,) * 3, dtype,
-                                             f"{a} {_SIGNS[pair.then]} {b}"))
+    for joint in joint_operations().values():
+        if joint.dtype == dtype:
+            yield joint.function, _loop(_joint_operator(joint))
     if dtype == BOOL:
         for kind in dtypes.UNSIGNED:    # elements of a size, whatever they mean
             name = f"vector_copy_{8 * kind.itemsize}"
@@ -279,33 +283,25 @@ def _operator(name: str, operands: Sequence[np.dtype], result: np.dtype) -> Oper
                      expression(value, [f"x{number}" for number in range(len(operands))], "w"))
 
 
+def _joint_operator(joint: Joint) -> Operator:
+    xs = f"(x0 {_SIGNS[joint.first]} x1)", "x2"
+    a, b = xs[::-1] if joint.right else xs
+    return Operator(joint.function, joint.then, (joint.dtype,) * 3, joint.dtype,
+                    f"{a} {_SIGNS[joint.then]} {b}")
+
+
 @functools.cache
 def singles() -> dict[str, int]:
     """The functions that the scalar machine computes itself, for one element, by its numbers."""
     return {operator.function: number for number, operator in enumerate(_singles())}
 
 
-class Pair(NamedTuple):
-    """Two of them at once, of which the second has what the first computes as its operand.
-
-    Attributes:
-      first, then: functions.
-      right: whether that is the second's right operand.
-    """
-
-    first: str
-    then: str
-    right: bool
-
-
 @functools.cache
-def pairs() -> dict[Pair, int]:
-    """The pairs that the scalar machine computes by one instruction, by numbers behind the others:
-    each is rounded, as by two."""
-    found = [Pair(operation(first, dtype, dtype), operation(then, dtype, dtype), right)
-             for dtype in _PAIRED_DTYPES for first in _INFIX for then in _INFIX
-             for right in (False, True)]
-    return {pair: len(singles()) + number for number, pair in enumerate(found)}
+def pairs() -> dict[tuple[str, str, bool], int]:
+    """Those of `joint_operations` that the scalar machine computes by one instruction, by numbers
+    behind the others."""
+    return {key: len(singles()) + number
+            for number, key in enumerate(joint_operations(_PAIRED_DTYPES))}
 
 
 def singles_text() -> str:
@@ -313,21 +309,10 @@ def singles_text() -> str:
     lines = ["", "", "@always_inline",
              "def compute_one(kind: Int, result: Bytes, a: Bytes, b: Bytes, c: Bytes):",
              "    comptime w = 1", "    comptime i = 0"]
-    for number, operator in enumerate(_singles()):
+    joint = map(_joint_operator, joint_operations(_PAIRED_DTYPES).values())
+    for number, operator in enumerate((*_singles(), *joint)):
         lines += [f"    {'elif' if number else 'if'} kind == {number}:  # {operator.function}",
                   *operator.loads(" " * 8), operator.store(" " * 8)]
-    operators = {operator.function: operator for operator in _singles()}
-    for pair, number in pairs().items():
-        first, then = operators[pair.first], operators[pair.then]
-        kind = kind_name(first.result)
-        third = f"load[{kind}, w](typed[{kind}](c), i)"
-        xs = ("x2", "y") if pair.right else ("y", "x2")
-        lines += [f"    elif kind == {number}:  # {pair.first}, {pair.then}",
-                  *first.loads(" " * 8),
-                  f"        var y = {first.text}",
-                  f"        var x2 = {third}",
-                  f"        typed[{kind}](result).unsafe_store(i, {xs[0]} "
-                  f"{_SIGNS[then.name]} {xs[1]})"]
     return "\n".join([*lines, ""])
 
 

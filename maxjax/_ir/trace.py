@@ -221,6 +221,10 @@ class Tracer(Array):
         """Where the value came from, in words; empty if that is not known."""
         return ""
 
+    def kind(self) -> str:
+        """What JAX names such a tracer."""
+        return type(self).__name__
+
     def leak(self) -> str:
         """Where the value was made, for the error about its escape; empty if not known."""
         return ""
@@ -328,7 +332,7 @@ def leaked_tracer_error(tracer: Tracer) -> UnexpectedTracerError:
     return UnexpectedTracerError(
         "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
         "allowing for a reference to an intermediate value with type "
-        f"{tracer.aval.str_short()} wrapped in a {type(tracer).__name__} to escape the scope of "
+        f"{tracer.aval.str_short()} wrapped in a {tracer.kind()} to escape the scope of "
         "the transformation.\n"
         "JAX transformations require that functions explicitly return their outputs, and "
         "disallow saving intermediate values to global state."

@@ -311,21 +311,18 @@ def _ppermute(x: np.ndarray, exchange: Exchange, batch: Batch, results: Results)
     me = batch.processes.index(job.index)
     for number, member, other in lanes.get((me, me), ()):
         results[batch.rows[number][other]] = x[batch.rows[number][member]]
-    width = max((len(lane) for (source, target), lane in lanes.items() if source != target),
-                default=0)
-    if not width:
+    between = sorted(lane for lane in lanes if lane[0] != lane[1])
+    if not between:
         return
-    count = len(batch.processes)
-    sent = np.zeros((count, width, *x.shape[1:]), x.dtype)
-    for peer in range(count):
-        if peer != me:
-            for lane, (number, member, _) in enumerate(lanes.get((me, peer), ())):
-                sent[peer, lane] = x[batch.rows[number][member]]
-    received = batch.group.all_to_all(sent, exchange.what)
-    for peer in range(count):
-        if peer != me:
-            for lane, (number, _, other) in enumerate(lanes.get((peer, me), ())):
-                results[batch.rows[number][other]] = received[peer, lane]
+    sent = {peer: np.stack([x[batch.rows[number][member]] for number, member, _ in lane])
+            for (source, peer), lane in lanes.items() if source == me != peer}
+    received = {peer: np.empty((len(lane), *x.shape[1:]), x.dtype)
+                for (peer, target), lane in lanes.items() if target == me != peer}
+    batch.group.permute(sent, received, between,
+                        f"{exchange.what} of {x.dtype.name}{list(x.shape[1:])}")
+    for peer, parts in received.items():
+        for part, (number, _, other) in zip(parts, lanes[peer, me], strict=True):
+            results[batch.rows[number][other]] = part
 
 
 _KINDS: dict[Kind, Callable[[np.ndarray, Exchange, Batch, Results], None]] = {

@@ -20,7 +20,7 @@ class HasNoValue:
     __slots__ = ()
     _aval: ShapedArray
 
-    def _as_constant(self) -> Array:
+    def as_constant(self) -> Array:
         return _Unknown(self._aval)
 
 
@@ -52,10 +52,10 @@ def check_outputs(leaves: Sequence[object], location: str, kind: str,
         if isinstance(leaf, Ref):
             raise returned_ref(leaf, location, kind, position, tree)
         if isinstance(leaf, HasNoValue):
-            results.append(leaf._as_constant())
+            results.append(leaf.as_constant())
             continue
         try:
-            results.append(runtime.operand(leaf))
+            results.append(runtime.argument(leaf))
         except TypeError:
             path = "" if tree is None else pytree.path_string(
                 pytree.flatten_with_path(tree)[0][position])

@@ -161,7 +161,7 @@ def typeof(x: object) -> Any:
         return aval if x.manual_axis_type is None else aval.update(
             vma=x.manual_axis_type.varying)
     try:
-        return installed.runtime.operand(x).aval
+        return installed.runtime.argument(x).aval
     except TypeError:
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 

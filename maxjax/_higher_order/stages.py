@@ -287,7 +287,7 @@ class Compiled(Stage):
                         "Cannot apply JAX transformations to a function lowered and compiled for "
                         "a particular signature. Detected argument of Tracer type "
                         f"{type(leaf)}.")
-            avals = tuple(runtime.operand(leaf).aval for leaf in leaves)
+            avals = tuple(runtime.argument(leaf).aval for leaf in leaves)
         self._check_types(avals)
         results = runtime.call(self._entry.closed, self._placed(leaves), self._entry.donated,
                             out_shardings=self._asked)
@@ -299,7 +299,7 @@ class Compiled(Stage):
         """Calls with the values of references as further arguments, and writes the new ones."""
         closed = self._entry.closed
         self._check_types([leaf.aval if isinstance(leaf, Ref)
-                           else installed.runtime.operand(leaf).aval for leaf in leaves])
+                           else installed.runtime.argument(leaf).aval for leaf in leaves])
         refs = used_refs(closed.refs, leaves, lambda: (
             self._jitted._argument_names(self._tree, self._static),
             function_location(self._jitted._function)))

@@ -163,7 +163,7 @@ def unmapped_message(axis_name: AxisName, out_axes: PyTree, outputs: PyTree, num
 
 def vmap_output(leaf: object) -> Any:
     try:
-        return installed.runtime.operand(leaf)
+        return installed.runtime.argument(leaf)
     except TypeError:
         raise TypeError(f"Output from batched function {leaf!r} with type {type(leaf)} is not a "
                         "valid JAX type") from None

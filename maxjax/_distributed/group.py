@@ -185,11 +185,10 @@ class Group:
 
     def _compare(self, messages: Array, text: str) -> None:
         """Raises JaxRuntimeError where another process is about to do something else."""
-        other = next((n for n, message in enumerate(messages)
-                      if not np.array_equal(message[:_DIGEST], messages[self.position][:_DIGEST])),
-                     None)
-        if other is None:
+        same = (messages[:, :_DIGEST] == messages[self.position, :_DIGEST]).all(1)
+        if same.all():
             return
+        other = int(same.argmin())
         theirs = bytes(messages[other][_DIGEST:_DIGEST + _TEXT]).rstrip(b"\0").decode(
             errors="replace")
         self._engine.reports(self._place(text))

@@ -100,10 +100,10 @@ class Exchange:
         return (self.kind in _COMMON and len(plan.own) == 1) or len(plan.local) == 1
 
 
-_REDUCTIONS: dict[Kind, np.ufunc] = {
+REDUCTIONS: dict[Kind, np.ufunc] = {
     Kind.SUM: np.add, Kind.MAXIMUM: np.maximum, Kind.MINIMUM: np.minimum}
 # All members of a group get the same.
-_COMMON = (*_REDUCTIONS, Kind.GATHER)
+_COMMON = (*REDUCTIONS, Kind.GATHER)
 
 
 class Batch:
@@ -205,7 +205,7 @@ def _hand_out(batch: Batch, values: Sequence[np.ndarray], results: Results) -> N
 
 
 def _reduce(x: np.ndarray, exchange: Exchange, batch: Batch, results: Results) -> None:
-    function = _REDUCTIONS[exchange.kind]
+    function = REDUCTIONS[exchange.kind]
     first = batch.rows[0]
     if exchange.reduced:
         totals = x
@@ -326,7 +326,7 @@ def _ppermute(x: np.ndarray, exchange: Exchange, batch: Batch, results: Results)
 
 
 _KINDS: dict[Kind, Callable[[np.ndarray, Exchange, Batch, Results], None]] = {
-    **dict.fromkeys(_REDUCTIONS, _reduce), Kind.GATHER: _all_gather,
+    **dict.fromkeys(REDUCTIONS, _reduce), Kind.GATHER: _all_gather,
     Kind.SCATTERED_SUM: _reduce_scatter, Kind.TRANSPOSE: _all_to_all, Kind.PERMUTE: _ppermute}
 
 

@@ -32,7 +32,8 @@ for solver in (diffrax.Euler(), diffrax.Heun(), diffrax.Tsit5(), diffrax.Dopri8(
 
 for adjoint in (diffrax.RecursiveCheckpointAdjoint(), diffrax.DirectAdjoint(),
                 diffrax.BacksolveAdjoint()):
-    gradient = jax.jit(jax.grad(lambda p: jnp.mean(solve(p, adjoint)[1:] ** 2)))(parameters)
+    gradient = jax.jit(jax.grad(
+        lambda p, adjoint=adjoint: jnp.mean(solve(p, adjoint)[1:] ** 2)))(parameters)
     print(type(adjoint).__name__, np.asarray(gradient))
 tangent = jax.jvp(lambda p: solve(p, diffrax.ForwardMode())[-1], (parameters,),
                   (jnp.ones_like(parameters),))[1]

@@ -23,7 +23,7 @@ from maxjax._base.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
-from maxjax._ir.types import ShapedArray
+from maxjax._ir.types import ManualAxisType, ShapedArray
 
 if TYPE_CHECKING:
     from maxjax._ir.array_members import ArrayMembers
@@ -240,6 +240,11 @@ class Tracer(Array):
     def is_known(self) -> bool:
         """Whether a concrete array is behind this tracer; does not look for it."""
         return False
+
+    @property
+    def mat(self) -> ManualAxisType:
+        """Its type along manual axes."""
+        return self.aval.manual_axis_type
 
     def __bool__(self) -> bool:
         value = self.concrete()

@@ -366,6 +366,7 @@ class LazyTrace(Runtime):
         operands = [self.operand(leaf) for leaf in leaves]
         if donated:
             _check_donated_once(operands, donated)
+        operation = name
         name = name or closed.cache.get("name", "") or closed.jaxpr.debug_info.split(" at ")[0]
         if status.watched:
             allow_execution(name)
@@ -385,6 +386,11 @@ class LazyTrace(Runtime):
                     closed.cache["call over processes"] = key, program
         except MemoryError as error:
             raise out_of_memory(error) from error
+        if status.checks_values and results:
+            kind = spanning.check_values(name, results)
+            if kind is not None:
+                # All processes know, and run the operations one by one together.
+                invalid.blame(kind, closed, operands, self.apply, operation)
         for position in donated if results is not None else ():
             operands[position].delete()
         return results

@@ -132,12 +132,14 @@ class Runtime(Trace, ABC):
         """
 
     @abstractmethod
-    def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str]) -> str:
+    def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str],
+                  located: bool = False) -> str:
         """A jaxpr as the text of a StableHLO module.
 
         Args:
           name: that of the function.
           results: what each result is called.
+          located: operations say the scopes and the line that they come from.
 
         Raises:
           NotImplementedError: a size is symbolic.

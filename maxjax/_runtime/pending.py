@@ -255,9 +255,10 @@ class LazyTrace(Runtime):
             put_on_default_device([made])
         return made
 
-    def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str]) -> str:
+    def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str],
+                  located: bool = False) -> str:
         """A jaxpr as the text of a StableHLO module."""
-        return module_text(name, closed, results)
+        return module_text(name, closed, results, located)
 
     def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or no array at all."""

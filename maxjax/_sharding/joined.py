@@ -2,7 +2,8 @@
 
 Every exchange costs a wait for the other processes. Equations that need no exchange run before it,
 as far as the order of effects allows; the exchanges that are ready by then, and are alike, are one
-of all their values.
+of all their values. The engine has joined what is small for any link before that
+(``maxjax._sharding.combine``), when it was not known what goes between processes.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def dense_loss(parameters: Any, x: Any, y: Any) -> Any:
     return ((hidden @ parameters["out"] - y) ** 2).mean()
 
 
-def trained(loss: Callable[..., Any], parameters: Any, *data: Any) -> Any:
-    """Losses of some steps with momentum, and what the parameters are then."""
+def training_step(loss: Callable[..., Any], parameters: Any) -> tuple[Callable[..., Any], Any]:
+    """A step with momentum, ``step(parameters, velocities, *data)``, and its velocities."""
     places = jax.tree.map(lambda leaf: leaf.sharding, parameters)
 
     def step(parameters: Any, velocities: Any, *data: Any) -> Any:
@@ -51,9 +51,14 @@ def trained(loss: Callable[..., Any], parameters: Any, *data: Any) -> Any:
         velocities = jax.tree.map(lambda v, g: 0.9 * v + g, velocities, gradients)
         return jax.tree.map(lambda p, v: p - 0.1 * v, parameters, velocities), velocities, value
 
-    run = jax.jit(step, donate_argnums=(0, 1), out_shardings=(places, places, None))
     velocities = jax.jit(lambda p: jax.tree.map(jnp.zeros_like, p), out_shardings=places)(
         parameters)
+    return jax.jit(step, donate_argnums=(0, 1), out_shardings=(places, places, None)), velocities
+
+
+def trained(loss: Callable[..., Any], parameters: Any, *data: Any) -> Any:
+    """Losses of some steps with momentum, and what the parameters are then."""
+    run, velocities = training_step(loss, parameters)
     losses = []
     for _ in range(STEPS):
         parameters, velocities, value = run(parameters, velocities, *data)
@@ -92,10 +97,10 @@ def by_hand() -> Any:
     return losses, parameters
 
 
-def attention() -> Any:
-    """A transformer block, its batch over one axis and its heads and hidden layer over another."""
+def block(heads: int, size: int, length: int, batch: int) -> tuple[Any, Any, Any]:
+    """The loss of a transformer block, its parameters, their heads and hidden layer over one axis,
+    and a batch over another."""
     mesh = mesh_of(data=2, model=jax.device_count() // 2)
-    heads, size, length = 4, 8, 6
     width = heads * size
 
     def loss(parameters: Any, x: Any) -> Any:
@@ -113,7 +118,19 @@ def attention() -> Any:
         "o": over(mesh, normal(3, heads, size, width), "model"),
         "in": over(mesh, normal(4, width, 2 * width), None, "model"),
         "out": over(mesh, normal(5, 2 * width, width), "model")}
-    return trained(loss, parameters, over(mesh, normal(6, 4, length, width), "data"))
+    return loss, parameters, over(mesh, normal(6, batch, length, width), "data")
+
+
+def attention() -> Any:
+    return trained(*block(heads=4, size=8, length=6, batch=4))
+
+
+def attention_step(**sizes: int) -> tuple[Callable[..., Any], list[Any]]:
+    """A step ``run(parameters, velocities)``, which returns these and the loss; and its start."""
+    loss, parameters, x = block(**sizes)
+    step, velocities = training_step(loss, parameters)
+    return (lambda parameters, velocities: step(parameters, velocities, x)), [
+        parameters, velocities]
 
 
 def pipeline() -> Any:

@@ -23,7 +23,7 @@ from maxjax._base.meshes import Mesh, around
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
-from maxjax._higher_order.outputs import HasNoValue
+from maxjax._higher_order.outputs import HasNoValue, without_value
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, Params, derived
 from maxjax._ir.primitive import OpSpec, Primitive, op_spec
@@ -430,7 +430,7 @@ class LazyTrace(Runtime):
         aval = leaf_aval(leaf)
         if aval is None:
             if isinstance(leaf, HasNoValue) and is_staging():
-                return leaf.as_constant()
+                return without_value(leaf)
             if hasattr(leaf, "__jax_array__"):
                 return leaf.__jax_array__()
             raise TypeError(

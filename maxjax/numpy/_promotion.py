@@ -14,7 +14,7 @@ import numpy as np
 
 from maxjax._base import caches, config, dtypes, source
 from maxjax._base.errors import ConcretizationTypeError, origin_message
-from maxjax._higher_order.outputs import HasNoValue
+from maxjax._higher_order.outputs import HasNoValue, without_value
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, size_index
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
@@ -150,7 +150,7 @@ def resolve(name: str, args: Sequence[Any]) -> list[Any]:
             if hasattr(arg, "__jax_array__"):
                 arg = arg.__jax_array__()
             elif isinstance(arg, HasNoValue) and is_staging():
-                arg = arg.as_constant()
+                arg = without_value(arg)
             elif not is_arraylike(arg):
                 raise TypeError(
                     f"{name} requires ndarray or scalar arguments, got {type(arg)} at position "

@@ -17,22 +17,10 @@ from pathlib import Path
 ROUNDS = 3
 WAYS = ("jax", "gloo", "mpi")
 
-SCRIPT = r"""
-import json, resource, sys, time
-import jax, jax.numpy as jnp, numpy as np
-from jax import lax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
-jax.distributed.initialize(*([sys.argv[1], 2, int(sys.argv[2])] if len(sys.argv) > 1 else []))
-mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
-rows, found = NamedSharding(mesh, P("x")), {}
-
-def age():
-    # Seconds since the process began.
-    ticks = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / 100
-
-def spread(value):
-    return jax.make_array_from_callback(value.shape, rows, lambda index: value[index])
+# A network's step of training, and milliseconds of what is run often.
+NETWORK = r"""
+import time
+import jax
 
 def median(run, count):
     times = []
@@ -52,6 +40,24 @@ def loss(layers, x, y):
 def step(layers, x, y):
     gradients = jax.grad(loss)(layers, x, y)
     return jax.tree.map(lambda p, g: p - 0.1 * g, layers, gradients)
+"""
+
+SCRIPT = NETWORK + r"""
+import json, resource, sys, time
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+jax.distributed.initialize(*([sys.argv[1], 2, int(sys.argv[2])] if len(sys.argv) > 1 else []))
+mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+rows, found = NamedSharding(mesh, P("x")), {}
+
+def age():
+    # Seconds since the process began.
+    ticks = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / 100
+
+def spread(value):
+    return jax.make_array_from_callback(value.shape, rows, lambda index: value[index])
 
 random = np.random.RandomState(0)
 sizes = 784, 512, 256, 10

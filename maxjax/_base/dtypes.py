@@ -416,7 +416,10 @@ def promote(operands: tuple[tuple[DType, bool], ...], x64: bool | None = None) -
     (dtype('float32'), True)
     """
     wide = bool(config.enable_x64.value) if x64 is None else x64
-    return _promote(operands, config.dtype_promotion.value == "strict", wide)
+    result = _promote(operands, config.dtype_promotion.value == "strict", wide)
+    if not wide and not result[1] and result[0] in _TO_32 and len(set(operands)) > 1:
+        return requested(result[0], "dtype"), False     # an operand of 64 bits becomes of 32
+    return result
 
 
 def common(*kinds: DType) -> Any:

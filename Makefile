@@ -2,9 +2,10 @@
 PYTHON ?= python3
 DEMO_VENV ?= .venv-demo
 TEST_VENV ?= .venv-test
-# Two cores. The tests that have MAX compile are one xdist group, those that have Mojo compile
-# another: each compiles once, and being among the greatest groups they start early.
-PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup --durations=20
+# Two cores, and a third process for where the others wait. The tests that have MAX compile are one
+# xdist group, those that have Mojo compile another: each compiles once, and being among the
+# greatest groups they start early.
+PYTEST_OPTIONS ?= -q -n 3 --dist loadgroup --durations=20
 # What is run with the lowest versions of the dependencies.
 LOWEST_VENV ?= .venv-lowest
 LOWEST_TESTS = tests/numpy/test_numpy.py tests/numpy/test_random.py \
@@ -19,13 +20,17 @@ SUITES ?=
 # Where a wheel is put.
 WHEEL_DIR ?= dist
 
-.PHONY: demo test test-lowest compat docs jax-tests libraries library-scripts bench wheel test-wheel sdist test-sdist lint clean
+.PHONY: demo test test-extended test-lowest compat docs jax-tests libraries library-scripts bench wheel test-wheel sdist test-sdist lint clean
 
 demo: $(DEMO_VENV)/.ready
 	$(DEMO_VENV)/bin/python examples/digits.py --wait
 
 test: $(TEST_VENV)/.ready
-	$(TEST_VENV)/bin/python -m pytest $(PYTEST_OPTIONS)
+	$(TEST_VENV)/bin/python -m pytest $(PYTEST_OPTIONS) -m 'not extended and not exhaustive'
+
+# What takes long and shorter tests check in part; the same cache spares them the pack.
+test-extended: $(TEST_VENV)/.ready
+	$(TEST_VENV)/bin/python -m pytest $(PYTEST_OPTIONS) -m 'extended and not exhaustive'
 
 test-lowest: $(LOWEST_VENV)/.ready
 	$(LOWEST_VENV)/bin/python -m pytest -q -n 2 -p no:cacheprovider $(LOWEST_TESTS)

@@ -440,6 +440,7 @@ def test_example_as_a_script():
     assert "softclip[limit=2.0]" in finished.stdout
 
 
+@pytest.mark.extended
 @pytest.mark.tier1
 @pytest.mark.xdist_group("mojo")
 def test_example_compiled():

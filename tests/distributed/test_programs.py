@@ -38,10 +38,12 @@ def test_programs_in_one_process():
         _compare(dict(np.load(path)), results("jax"))
 
 
+@pytest.mark.extended
 def test_programs_over_four_processes():
     _compare(results("gloo", 4), results("gloo"))
 
 
+@pytest.mark.extended
 def test_programs_compiled():
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "results.npz")

@@ -349,6 +349,7 @@ class GraphCases:
                     atol=tolerance, err_msg=f"{name} {[x.shape for x in operands]}")
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_in_graphs(cache: Path) -> None:
     rng = np.random.default_rng(0)

@@ -53,6 +53,7 @@ def check_family(items: Sequence[tier1.Compiled], models: Mapping[str, Any]) -> 
     assert not failures, f"{len(failures)} of {len(items)} differ:\n" + "\n".join(failures)
 
 
+@pytest.mark.extended
 @pytest.mark.xdist_group("graph")
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_family(family):
@@ -60,6 +61,7 @@ def test_family(family):
     check_family(programs[family], models)
 
 
+@pytest.mark.extended
 @pytest.mark.tier1
 @pytest.mark.xdist_group("graph")
 def test_regressions():

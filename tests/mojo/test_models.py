@@ -25,6 +25,7 @@ def leaves(tree: Any) -> list[np.ndarray]:
 
 
 # The others have what the mlp has.
+@pytest.mark.extended
 @pytest.mark.parametrize("name", [
     pytest.param(name, marks=[pytest.mark.exhaustive] if name == "mlp" else [])
     for name in sorted(TRAIN_STEPS)])

@@ -593,6 +593,7 @@ def test_windows(bits: int) -> None:
                 assert_same(out, expected)
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(GUARDED, reason="this is the process that the test starts")
 def test_within_bounds() -> None:
     run_guarded(__file__)

@@ -294,6 +294,7 @@ def test_two_callers() -> None:
     assert not failures, failures
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(GUARDED, reason="this is the process that the test starts")
 def test_within_bounds() -> None:
     mojo_programs.pack()

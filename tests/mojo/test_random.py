@@ -56,6 +56,7 @@ def test_random_programs_on_threads(monkeypatch):
     check_all(mojo_random.default(STRUCTURES))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("side", ["end", "begin"])
 def test_within_bounds(side):
     mojo_programs.build(mojo_random.default(STRUCTURES))

@@ -130,6 +130,7 @@ def check_random(structures):
                 raise AssertionError(f"{item.name}: {error}\n{item.program.opened}") from error
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("side", ["end", "begin"])
 def test_within_bounds(side):
     check_guarded(side, "vector", 12)

@@ -55,6 +55,7 @@ def unfounded(modes: tuple[str, ...]) -> list[str]:
             and not raises_in_jax(case, mode)]
 
 
+@pytest.mark.extended
 def test_refuses_only_what_jax_refuses():
     assert not unfounded(("eager",))
 

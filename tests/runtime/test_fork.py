@@ -38,6 +38,7 @@ def stress(count: int, seed: int, mode: str, seconds: float) -> None:
     assert told["compiled_calls"] > count
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.xdist_group("mojo")
 def test_children_of_a_busy_process():

@@ -546,6 +546,7 @@ def run_script(script, directory, **environment):
     return done.stdout.strip()
 
 
+@pytest.mark.extended
 @pytest.mark.tier1
 @pytest.mark.xdist_group("graph")
 def test_compiled_by_max_found_again_and_repaired(tmp_path):

@@ -59,6 +59,7 @@ def test_record(name):
     assert agrees(run("jax", *LIVE)[name], BY_JAX[name])
 
 
+@pytest.mark.extended
 @pytest.mark.xdist_group("mojo")
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled(name):

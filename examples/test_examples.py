@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-SHORT = ("automatic_sharding", "custom_op", "dynamic_batches", "language_model",
-         "training_without_jit", "unchanged_script")
+SHORT = ("automatic_sharding", "custom_op", "distributed", "dynamic_batches", "language_model",
+         "sharded_checkpoint", "training_without_jit", "unchanged_script")
 
 
 def run(name, *arguments, folder, start=()):

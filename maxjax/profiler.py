@@ -2,7 +2,7 @@
 
 A profile has a span for each program that ran, with its tier, for the compiled pieces and host
 steps of those that have several, for each operation outside ``jit``, each function that was traced
-and each program that was compiled, and for user annotations.
+and each program that was compiled, each exchange with other processes, and for user annotations.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 from maxjax._base import spans as _spans
 from maxjax._base import threads as _threads
 from maxjax._base.missing import explain_missing_names
+from maxjax._base.processes import job as _job
 from maxjax._runtime import placement as _placement
 
 
@@ -73,11 +74,14 @@ class _Recording:
         folder = self.folder / "plugins" / "profile" / now
         folder.mkdir(parents=True, exist_ok=True)
         pid = os.getpid()
-        names = [{"ph": "M", "pid": pid, "name": "process_name", "args": {"name": "/host:CPU"}}]
+        host, process = platform.node() or "host", "/host:CPU"
+        if _job.device_counts:       # several processes of a host write to one folder
+            host, process = f"{host}-{_job.index}", f"{process} process {_job.index}"
+        names = [{"ph": "M", "pid": pid, "name": "process_name", "args": {"name": process}}]
         names += [{"ph": "M", "pid": pid, "tid": thread, "name": "thread_name",
                    "args": {"name": name}} for thread, name in self.threads.items()]
         text = json.dumps({"displayTimeUnit": "ns", "traceEvents": [*names, *self.events]})
-        path = folder / f"{platform.node() or 'host'}.trace.json.gz"
+        path = folder / f"{host}.trace.json.gz"
         paths = [path, folder / "perfetto_trace.json.gz"] if self.perfetto else [path]
         for target in paths:
             target.write_bytes(gzip.compress(text.encode()))

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from maxjax._base import spans
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._distributed.communicator import Array, Communicator, Unanswered
 
@@ -156,6 +157,15 @@ class Group:
         """
         self._calls += 1
         text = f"{collective} of {value.dtype.name}{list(value.shape)} ({what})"
+        begun = spans.clock() if spans.state.record is not None else 0
+        result = self._met(text, value, small, large)
+        if begun:
+            spans.add(collective, "collective", begun, what=what, bytes=value.nbytes,
+                      processes=list(self.processes))
+        return result
+
+    def _met(self, text: str, value: Array, small: Callable[[Array], Array] | None,
+             large: Callable[[Array, int], Any]) -> Any:
         digest = hashlib.blake2b(f"{self._calls} {self.processes} {text}".encode(),
                                  digest_size=_DIGEST).digest()
         tag = int.from_bytes(digest[:4], "little") | 1      # 0 is that of messages

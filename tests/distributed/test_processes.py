@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import signal
 import subprocess
@@ -267,3 +269,25 @@ if jax.process_index():
 mu.sync_global_devices("nobody else comes")
 """)
     assert first.returncode == -signal.SIGINT
+
+
+_TRACED = START + r"""
+mesh = jax.make_mesh((jax.device_count(),), ("a",), axis_types=(jax.sharding.AxisType.Auto,))
+x = jax.device_put(np.arange(4000.), jax.NamedSharding(mesh, jax.P("a")))
+with jax.profiler.trace(FOLDER):
+    print(float(jax.jit(lambda x: x.sum())(x)))
+jax.distributed.shutdown()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_profiles_have_the_collectives_of_each_process(engine, tmp_path):
+    for result in run(engine, _TRACED.replace("FOLDER", repr(str(tmp_path)))):
+        assert result.returncode == 0, result.stderr
+    paths = sorted(tmp_path.rglob("*.trace.json.gz"))
+    assert [path.name.split(".")[0][-2:] for path in paths] == ["-0", "-1"]
+    for path in paths:
+        events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+        spans = [event for event in events if event.get("cat") == "collective"]
+        assert [span["name"] for span in spans].count("all_reduce add") == 1
+        assert all(span["dur"] > 0 and span["args"]["processes"] == "[0, 1]" for span in spans)

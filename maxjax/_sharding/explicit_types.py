@@ -273,7 +273,7 @@ class _Application:
             return ShardingTypeError(
                 "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather "
                 "indexing as out sharding could not be resolved unambiguously (or would require "
-                f"collectives on inputs). Got operand={aval!r}"
+                f"collectives on inputs). Got operand={self.in_avals[0]!r}"
                 + (f", indices={self.in_avals[1]!r}" if self.primitive is gather_p else ""))
         return ShardingTypeError(
             f"{self.name} needs dimension {dim} of {aval} whole: use `reshard` on the operand.")

@@ -32,10 +32,10 @@ from maxjax._transforms.autodiff import (
     check_callable,
     check_input,
     jvp,
-    like_argument,
     operands_of,
     value_and_pullback,
 )
+from maxjax._transforms.linear_functions import like_argument
 from maxjax._transforms.vmap import vmap, vmap_output
 
 

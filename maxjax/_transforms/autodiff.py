@@ -20,13 +20,14 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.typing import Aux, Result, Value
-from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.varying import vary
 from maxjax._transforms.jvp import instantiate, jvp_flat
 from maxjax._transforms.linear_functions import (
     VJP,
     LinearFunction,
     Linearized,
+    like_argument,
+    like_result,
     operands_of,
 )
 from maxjax._transforms.linearize import linearize_flat
@@ -139,7 +140,8 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
     count = flat.out_tree.num_leaves
     result = pytree.unflatten(flat.out_tree, outs[:count])
     tangent = pytree.unflatten(flat.out_tree, [
-        instantiate(t, aval_of(o)) if dtypes.is_inexact(aval_of(o).dtype) else float0_zeros(o)
+        like_result(instantiate(t, aval_of(o)), aval_of(o))
+        if dtypes.is_inexact(aval_of(o).dtype) else float0_zeros(o)
         for o, t in zip(outs[:count], out_tangents[:count], strict=True)])
     if not has_aux:
         return result, tangent
@@ -340,13 +342,6 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
         return ((value, aux), gradient) if has_aux else (value, gradient)
 
     return value_and_grad_f
-
-
-def like_argument(gradient: Value, aval: ShapedArray) -> Any:
-    """A gradient is as weakly typed as its argument, whatever it was multiplied by."""
-    if not isinstance(gradient, Array) or gradient.aval.weak_type == aval.weak_type:
-        return gradient
-    return convert_element_type(gradient, gradient.aval.dtype, aval.weak_type)
 
 
 def argument_numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:

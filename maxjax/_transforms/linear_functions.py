@@ -24,6 +24,7 @@ from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.transpose import backward_pass
 
@@ -48,6 +49,18 @@ def _delivered(target: object, cotangent: Array) -> Any:
                          f"shape: {cotangent.dtype.name}. ")
     write(target, add_tangents(read(target), cotangent), ADD)
     return GradRef()
+
+
+def like_argument(gradient: Value, aval: ShapedArray) -> Any:
+    """A gradient is as weakly typed as its argument, whatever it was multiplied by."""
+    if not isinstance(gradient, Array) or gradient.aval.weak_type == aval.weak_type:
+        return gradient
+    return convert_element_type(gradient, gradient.aval.dtype, aval.weak_type)
+
+
+def like_result(tangent: Value, aval: ShapedArray) -> Any:
+    """The tangent of a result that is not weakly typed is not, whatever went in."""
+    return tangent if aval.weak_type else like_argument(tangent, aval)
 
 
 class LinearFunction:
@@ -194,7 +207,16 @@ class VJP(LinearFunction):
                 f"{1 + len(extra)} arguments, but functions returned by `jax.vjp` must be called "
                 "with a single argument corresponding to the single value returned by the function "
                 "being differentiated (even if that returned value is a tuple or other container).")
-        return pytree.unflatten(self.in_tree, self.transpose(self._checked(out_ct)))
+        given = self._checked(out_ct)
+        results = self.transpose(given)
+        # Where a result is weakly typed and its cotangent is not, what comes of it is not either.
+        if not any(aval.weak_type and cotangent is not None and not cotangent.aval.weak_type
+                   for aval, cotangent in zip(self.out_avals, given, strict=True)):
+            of_reals = not any(dtypes.is_complex(aval.dtype) for aval in self.out_avals)
+            results = [like_argument(result, aval.strip_weak_type() if of_reals and
+                                     dtypes.is_complex(aval.dtype) else aval)
+                       for result, aval in zip(results, self.in_avals, strict=True)]
+        return pytree.unflatten(self.in_tree, results)
 
     def _checked(self, out_ct: PyTree) -> list[Array | None]:
         """The leaves of a cotangent of the result, as operands."""
@@ -241,7 +263,7 @@ class Linearized(LinearFunction):
                  if (value := self.check(aval, leaf)) is not None]
         results = iter(eval_jaxpr(self.linear.jaxpr, self.linear.consts, *given))
         return pytree.unflatten(self.out_tree, [
-            instantiate(next(results) if depends else None, aval)
+            like_result(instantiate(next(results) if depends else None, aval), aval)
             for depends, aval in zip(self.nonzero, self.out_avals, strict=True)])
 
     def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:

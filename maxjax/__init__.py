@@ -326,6 +326,9 @@ if not TYPE_CHECKING:
                                              if name.isidentifier() and name[0] != "_")})
 
 
+# A program may meet references before it makes one: they are indexed from the start.
+_import_module("maxjax.numpy._refs")
+
 for _module in (numpy, lax, tree, tree_util, typing):
     if "__getattr__" not in vars(_module):
         _explain_missing_names(_module.__name__)

@@ -52,9 +52,9 @@ class _JaxModule(ModuleType):
             # Also found in sys.modules, where libraries look for what they have used.
             is_module = isinstance(value, ModuleType) and value.__name__ == f"maxjax.{name}"
             return importlib.import_module(f"{self.__name__}.{name}") if is_module else value
-        except AttributeError:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name,
-                                 obj=self) from None
+        except AttributeError as error:
+            text = str(error).replace("module 'maxjax'", f"module {self.__name__!r}")
+            raise AttributeError(text, name=name, obj=self) from None
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(importlib.import_module("maxjax")), *self.__dict__})

@@ -195,6 +195,13 @@ def truncation(dtype: DType, result: DType, where: str) -> str:
             f"configuration option or the JAX_ENABLE_X64 shell environment variable. {_SITE}")
 
 
+def warn_of_discarded_parts(dtype: DType, wanted: DType) -> None:
+    """Warns where a conversion leaves out imaginary parts."""
+    if is_complex(dtype) and not is_complex(wanted):
+        source.warn("Casting complex values to real discards the imaginary part",
+                    np.exceptions.ComplexWarning)
+
+
 def check_storable(dtype: DType) -> None:
     """Raises TypeError where no arrays of a dtype exist."""
     if not (is_numeric(dtype) or dtype in (bool_, float0) or is_key(dtype)):
@@ -394,6 +401,8 @@ def _promote(operands: tuple[tuple[DType, bool], ...], strict: bool, x64: bool) 
     node = _join(nodes)
     if node in _WEAK_NODES:
         return _WEAK_NODES[node][x64], True
+    if not x64 and not any(dtype in _TO_32 for dtype, _ in operands):
+        return _TO_32.get(node, node), False    # nobody asked for 64 bits
     return node, False
 
 
@@ -409,7 +418,7 @@ def promote(operands: tuple[tuple[DType, bool], ...], x64: bool | None = None) -
     wide = bool(config.enable_x64.value) if x64 is None else x64
     result = _promote(operands, config.dtype_promotion.value == "strict", wide)
     if not wide and not result[1] and result[0] in _TO_32 and len(set(operands)) > 1:
-        return requested(result[0], "dtype"), False
+        return requested(result[0], "dtype"), False     # an operand of 64 bits becomes of 32
     return result
 
 

@@ -7,7 +7,7 @@ stands above it, and makes sure that all processes are in the same collective.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -34,9 +34,13 @@ class Communicator(ABC):
       rank: this process's number in the group.
       size: how many processes there are.
       summed: the dtypes that ``all_reduce`` adds.
+      tagged: collectives with different tags, of 32 bits, never exchange anything: each waits for
+        the others until its timeout. Without it tags have no effect.
 
     All methods raise ``Unanswered`` where other processes do not take part within the timeout.
     """
+
+    tagged = False
 
     rank: int
     size: int
@@ -47,28 +51,54 @@ class Communicator(ABC):
         """The small messages of all processes, stacked; says who is missing where it can."""
 
     @abstractmethod
-    def all_reduce(self, value: Array) -> Array:
+    def all_reduce(self, value: Array, tag: int) -> Array:
         """The sum over the processes."""
 
     @abstractmethod
-    def all_gather(self, value: Array) -> Array:
+    def all_gather(self, value: Array, tag: int) -> Array:
         """The values of all processes, stacked along a new first dimension."""
 
     @abstractmethod
-    def all_to_all(self, blocks: Array) -> Array:
+    def all_to_all(self, blocks: Array, tag: int) -> Array:
         """Block i of the result is what process i has as block ``rank``."""
 
     @abstractmethod
-    def reduce_scatter(self, blocks: Array) -> Array:
+    def reduce_scatter(self, blocks: Array, tag: int) -> Array:
         """The sum over the processes of block ``rank``."""
 
     @abstractmethod
-    def broadcast(self, value: Array, root: int) -> Array:
+    def broadcast(self, value: Array, root: int, tag: int) -> Array:
         """The value of process ``root``."""
+
+    @abstractmethod
+    def permute(self, sent: Mapping[int, Array], received: Mapping[int, Array],
+                lanes: Sequence[tuple[int, int]], tag: int) -> None:
+        """Sends to some processes and fills the arrays that come from some, without a copy for
+        those that neither send nor receive.
+
+        Args:
+          sent: what goes to each process.
+          received: for each process that sends something here, where to put it.
+          lanes: all pairs of a process that sends and another that receives, the same everywhere.
+        """
 
     @abstractmethod
     def subgroup(self, members: Sequence[int], name: str) -> Communicator:
         """The group of some of the processes, which alone call this."""
+
+    def reports(self, text: str) -> dict[int, str | None] | None:
+        """After a failure, what each process of the job says that it was doing.
+
+        Ends the communication, so that others fail too, wherever they wait.
+
+        Args:
+          text: what this process was doing.
+
+        Returns:
+          by the processes' numbers in the job a text, None for one that does not answer; without
+          those that were not asked. None: nobody can be.
+        """
+        return None
 
     @abstractmethod
     def close(self, failed: bool) -> None:

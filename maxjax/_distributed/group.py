@@ -1,15 +1,17 @@
 """Groups of processes in which everybody is known to do the same.
 
-Each collective begins with a short message from each process to each, which says what it is about
-to do: so a process that is elsewhere in the program, or runs another one, is an error on all, and
-never a wrong sum. The values of small collectives travel in that message.
+A collective begins with a short message from each process to each, which says what it is about to
+do: so a process that is elsewhere in the program, or runs another one, is an error on all, and
+never a wrong sum. The values of small collectives travel in that message. Where an engine keeps
+collectives of different tags apart, a greater one has the message once, and later a tag that says
+the same: processes that are at different ones meet nobody, and tell one another afterwards.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from maxjax._distributed.communicator import Array, Communicator, Unanswered
 
 # A message: a digest, a description, and what is left for a small value.
 _SIZE, _DIGEST, _TEXT = 1024, 16, 240
+_NOTHING = np.zeros(0, np.uint8)
 
 
 class Group:
@@ -35,6 +38,8 @@ class Group:
         self._engine = engine
         self._on_failure = on_failure
         self._calls = 0
+        # The collectives that have been compared.
+        self._known: set[str] = set()
 
     @property
     def size(self) -> int:
@@ -67,7 +72,7 @@ class Group:
         native = function is np.add and value.dtype.name in self._engine.summed
         return self._run(f"all_reduce {function.__name__}", value, what, combine,
                          self._engine.all_reduce if native
-                         else lambda whole: combine(self._engine.all_gather(whole)))
+                         else lambda whole, tag: combine(self._engine.all_gather(whole, tag)))
 
     def reduce_scatter(self, blocks: Array, what: str) -> Array:
         """The sum over the processes of the block, along the first dimension, of this process's
@@ -84,7 +89,8 @@ class Group:
         native = blocks.dtype.name in self._engine.summed
         return self._run("reduce_scatter", blocks, what, combine,
                          self._engine.reduce_scatter if native
-                         else lambda whole: combined(self._engine.all_to_all(whole), np.add))
+                         else lambda whole, tag: combined(
+                             self._engine.all_to_all(whole, tag), np.add))
 
     def all_to_all(self, blocks: Array, what: str) -> Array:
         """Block i of the result is the block of this process's position in process i.
@@ -105,7 +111,22 @@ class Group:
         """
         value = np.asarray(value, order="C")
         return self._run(f"broadcast from {root}", value, what, lambda stacked: stacked[root],
-                         lambda whole: self._engine.broadcast(whole, root))
+                         lambda whole, tag: self._engine.broadcast(whole, root, tag))
+
+    def permute(self, sent: Mapping[int, Array], received: Mapping[int, Array],
+                lanes: Sequence[tuple[int, int]], what: str) -> None:
+        """Sends arrays to some processes, and fills arrays with what comes from some.
+
+        Args:
+          sent: by the position of the process that it goes to.
+          received: to be filled, by the position of the process that it comes from.
+          lanes: all pairs of positions between which something goes.
+
+        Raises:
+          JaxRuntimeError: another process is missing, or does something else.
+        """
+        self._run(f"permutation {sorted(lanes)}", _NOTHING, what, None,
+                  lambda _, tag: self._engine.permute(sent, received, lanes, tag))
 
     def barrier(self, what: str) -> None:
         """Waits for all processes.
@@ -126,40 +147,57 @@ class Group:
         return Group(engine, processes, self._on_failure)
 
     # --- what they have in common ---
-    def _run(self, collective: str, value: Array, what: str, small: Callable[[Array], Array],
-             large: Callable[[Array], Array]) -> Array:
+    def _run(self, collective: str, value: Array, what: str,
+             small: Callable[[Array], Array] | None, large: Callable[[Array, int], Any]) -> Any:
+        """
+        Args:
+          small: makes the result of the values of all processes, if these fit into a message.
+          large: makes it of this process's value and a tag.
+        """
         self._calls += 1
         text = f"{collective} of {value.dtype.name}{list(value.shape)} ({what})"
-        message = np.zeros(_SIZE, np.uint8)
         digest = hashlib.blake2b(f"{self._calls} {self.processes} {text}".encode(),
                                  digest_size=_DIGEST).digest()
-        message[:_DIGEST] = np.frombuffer(digest, np.uint8)
-        shown = np.frombuffer(text.encode()[:_TEXT], np.uint8)
-        message[_DIGEST:_DIGEST + len(shown)] = shown
+        tag = int.from_bytes(digest[:4], "little") | 1      # 0 is that of messages
         start = _DIGEST + _TEXT
-        fits = value.nbytes <= _SIZE - start
-        if fits:
-            message[start:start + value.nbytes] = value.reshape(-1).view(np.uint8)
+        fits = small is not None and value.nbytes <= _SIZE - start
         try:
+            if not fits and text in self._known:
+                return large(value, tag)
+            message = np.zeros(_SIZE, np.uint8)
+            message[:_DIGEST] = np.frombuffer(digest, np.uint8)
+            shown = np.frombuffer(text.encode()[:_TEXT], np.uint8)
+            message[_DIGEST:_DIGEST + len(shown)] = shown
+            if fits:
+                message[start:start + value.nbytes] = value.reshape(-1).view(np.uint8)
             messages = self._engine.exchange(message)
             self._compare(messages, text)
             if not fits:
-                return large(value)
+                if self._engine.tagged:
+                    self._known.add(text)
+                return large(value, tag)
         except Unanswered as error:
             self._fail(text, error)
+        assert small is not None
         stacked = np.ascontiguousarray(messages[:, start:start + value.nbytes])
         return small(stacked.view(value.dtype).reshape(self.size, *value.shape)
                      if value.nbytes else np.zeros((self.size, *value.shape), value.dtype))
 
     def _compare(self, messages: Array, text: str) -> None:
         """Raises JaxRuntimeError where another process is about to do something else."""
-        other = next((n for n, message in enumerate(messages)
-                      if not np.array_equal(message[:_DIGEST], messages[self.position][:_DIGEST])),
-                     None)
-        if other is None:
+        same = (messages[:, :_DIGEST] == messages[self.position, :_DIGEST]).all(1)
+        if same.all():
             return
+        other = int(same.argmin())
         theirs = bytes(messages[other][_DIGEST:_DIGEST + _TEXT]).rstrip(b"\0").decode(
             errors="replace")
+        self._engine.reports(self._place(text))
+        self._differ(text, other, theirs)
+
+    def _place(self, text: str) -> str:
+        return f"collective {self._calls} of processes {list(self.processes)}, {text}"
+
+    def _differ(self, text: str, other: int, theirs: str) -> NoReturn:
         self._on_failure()
         raise JaxRuntimeError(
             "FAILED_PRECONDITION: the processes do not run the same program: process "
@@ -168,13 +206,27 @@ class Group:
 
     def _fail(self, text: str, error: Unanswered) -> NoReturn:
         self._on_failure()
-        if error.process is not None:
-            missing = f"process {self.processes[error.process]}"
+        place = self._place(text)
+        reports = self._engine.reports(place)
+        missing = [] if error.process is None else [self.processes[error.process]]
+        if reports is not None:
+            missing = [number for number in self.processes if reports.get(number, "") is None]
+            different = next((n for n, number in enumerate(self.processes)
+                              if reports.get(number, place) != place), None)
+            if not missing and different is not None:
+                theirs = str(reports[self.processes[different]])
+                # A process that waits in another group may wait for one that is missing there.
+                missing = [] if f"of processes {list(self.processes)}" in theirs else [
+                    number for number, said in reports.items() if said is None]
+                if not missing:
+                    self._differ(text, different, theirs)
+        if len(missing) == 1:
+            others = f"process {missing[0]}"
         else:
-            missing = "one of the processes " + str(
-                [n for n in self.processes if n != self.processes[self.position]])
+            others = "one of the processes " + str(missing or [
+                n for n in self.processes if n != self.processes[self.position]])
         raise JaxRuntimeError(
-            f"UNAVAILABLE: process {self.processes[self.position]} waited in {text} for {missing}, "
+            f"UNAVAILABLE: process {self.processes[self.position]} waited in {text} for {others}, "
             f"which has ended, hangs or is elsewhere in its program: {error}") from error
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from maxjax._distributed.communicator import Array, Communicator, Unanswered
 
 # Exchanges with so many processes go from each to each, so that a missing one can be named.
 _FEW = 16
+# Before a process that has failed ends the others: time for these to say what they know.
+_GRACE_SECONDS = 1.0
 
 
 def _bytes(value: Array) -> Array:
@@ -56,7 +58,7 @@ class MPICommunicator(Communicator):
 
     def exchange(self, message: Array) -> Array:
         if self.size > _FEW:
-            return self.all_gather(message)
+            return self.all_gather(message, 0)
         result = np.empty((self.size, *message.shape), message.dtype)
         result[self.rank] = message
         peers = [peer for peer in range(self.size) if peer != self.rank]
@@ -65,30 +67,36 @@ class MPICommunicator(Communicator):
         self._wait([*receives, *sends], [*peers, *peers])
         return result
 
-    def all_reduce(self, value: Array) -> Array:
+    def all_reduce(self, value: Array, tag: int) -> Array:
         result = np.empty_like(value)
         self._wait([self._comm.Iallreduce(value, result, MPI.SUM)])
         return result
 
-    def all_gather(self, value: Array) -> Array:
+    def all_gather(self, value: Array, tag: int) -> Array:
         result = np.empty((self.size, *value.shape), value.dtype)
         self._wait([self._comm.Iallgather(_bytes(value), _bytes(result))])
         return result
 
-    def all_to_all(self, blocks: Array) -> Array:
+    def all_to_all(self, blocks: Array, tag: int) -> Array:
         result = np.empty_like(blocks)
         self._wait([self._comm.Ialltoall(_bytes(blocks), _bytes(result))])
         return result
 
-    def reduce_scatter(self, blocks: Array) -> Array:
+    def reduce_scatter(self, blocks: Array, tag: int) -> Array:
         result = np.empty(blocks.shape[1:], blocks.dtype)
         self._wait([self._comm.Ireduce_scatter_block(blocks, result, MPI.SUM)])
         return result
 
-    def broadcast(self, value: Array, root: int) -> Array:
+    def broadcast(self, value: Array, root: int, tag: int) -> Array:
         result = np.array(value)
         self._wait([self._comm.Ibcast(_bytes(result), root)])
         return result
+
+    def permute(self, sent: Mapping[int, Array], received: Mapping[int, Array],
+                lanes: Sequence[tuple[int, int]], tag: int) -> None:
+        receives = [self._comm.Irecv(_bytes(value), peer, 1) for peer, value in received.items()]
+        sends = [self._comm.Isend(_bytes(value), peer, 1) for peer, value in sent.items()]
+        self._wait([*receives, *sends], [*received, *sent])
 
     def subgroup(self, members: Sequence[int], name: str) -> Communicator:
         group = self._comm.Get_group().Incl(list(members))
@@ -96,4 +104,5 @@ class MPICommunicator(Communicator):
 
     def close(self, failed: bool) -> None:
         if failed:
+            time.sleep(_GRACE_SECONDS)
             MPI.COMM_WORLD.Abort(1)

@@ -250,7 +250,7 @@ def _operands(name: str, leaves: Sequence[object]) -> list[Any]:
     operands = []
     for position, leaf in enumerate(leaves):
         try:
-            operands.append(installed.runtime.operand(leaf))
+            operands.append(installed.runtime.argument(leaf))
         except TypeError:
             raise TypeError(
                 f"Error interpreting argument to {name} as a JAX value. The problematic value is "

@@ -113,7 +113,7 @@ def operands_of(leaves: Sequence[object]) -> list[Any]:
             result.append(leaf)
             continue
         try:
-            result.append(runtime.operand(leaf))
+            result.append(runtime.argument(leaf))
         except TypeError:
             raise TypeError(
                 f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None

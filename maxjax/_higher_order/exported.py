@@ -56,7 +56,7 @@ class Exported:
     >>> exported = jax.export.export(jax.jit(jnp.sin))(jnp.ones(3))
     >>> exported.in_avals
     (ShapedArray(float32[3]),)
-    >>> exported
+    >>> print(exported)
     Exported(fun_name=sin, ...)
     """
 
@@ -80,8 +80,22 @@ class Exported:
     out_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
     _programs: dict[Any, ClosedJaxpr] = dataclasses.field(default_factory=dict, repr=False)
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
+
+    def __repr__(self) -> str:
+        # As JAX's, without its bytes of a program.
+        told = {"fun_name": self.fun_name, "in_tree": self.in_tree, "in_avals": self.in_avals,
+                "out_tree": self.out_tree, "out_avals": self.out_avals,
+                "_has_named_shardings": True,
+                "_in_named_shardings": self.in_specs or self.in_shardings_hlo,
+                "_out_named_shardings": self.out_specs or self.out_shardings_hlo,
+                **{name: getattr(self, name) for name in (
+                    "in_shardings_hlo", "out_shardings_hlo", "nr_devices", "platforms",
+                    "ordered_effects", "unordered_effects", "disabled_safety_checks",
+                    "calling_convention_version", "module_kept_var_idx",
+                    "uses_global_constants")}}
+        return f"Exported({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     # --- what it is ---
     @property

@@ -182,7 +182,7 @@ class PjitFunction:
                 operands.append(leaf)
                 continue
             try:
-                operands.append(runtime.operand(leaf))
+                operands.append(runtime.argument(leaf))
             except OverflowError:
                 path = self._argument_names(tree, static)[position]
                 raise OverflowError(
@@ -262,7 +262,7 @@ class PjitFunction:
         results (None where nothing is), the operands' tree, and the static arguments."""
         if self._shardings is None:
             leaves, tree, static = self._flatten(args, kwargs)
-            operands = [installed.runtime.operand(leaf) for leaf in leaves]
+            operands = [installed.runtime.argument(leaf) for leaf in leaves]
         else:
             operands, tree, static = self._shardings.operands(self, args, kwargs)
         at_base = context.trace is installed.runtime
@@ -410,7 +410,7 @@ class PjitFunction:
         """The entry of these arguments' signature, which is traced if it is new."""
         leaves, tree, static = self._flatten(args, kwargs)
         runtime = installed.runtime
-        avals = tuple([leaf.aval if hasattr(leaf, "aval") else runtime.operand(leaf).aval
+        avals = tuple([leaf.aval if hasattr(leaf, "aval") else runtime.argument(leaf).aval
                        for leaf in leaves])
         return self._entry(avals, tree, static)
 

@@ -112,7 +112,7 @@ class Shardings:
                 operands.append(leaf)
                 continue
             try:
-                value = installed.runtime.operand(leaf)
+                value = installed.runtime.argument(leaf)
             except TypeError:
                 raise jitted._argument_error(leaf, position, tree, static) from None
             if sharding is not None:

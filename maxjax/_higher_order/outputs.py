@@ -20,9 +20,6 @@ class HasNoValue:
     __slots__ = ()
     _aval: ShapedArray
 
-    def _as_constant(self) -> Array:
-        return _Unknown(self._aval)
-
 
 class _Unknown(Array):
     """A constant that can be traced, and not computed with."""
@@ -40,6 +37,11 @@ class _Unknown(Array):
                         "in a JAX function.")
 
 
+def without_value(leaf: HasNoValue) -> Array:
+    """What stands for it in a function that is only traced."""
+    return _Unknown(leaf._aval)
+
+
 def check_outputs(leaves: Sequence[object], location: str, kind: str,
                   tree: PyTree = None) -> list[Any]:
     """The leaves of a function's result as arrays; ``tree`` is the result, for the message."""
@@ -52,10 +54,10 @@ def check_outputs(leaves: Sequence[object], location: str, kind: str,
         if isinstance(leaf, Ref):
             raise returned_ref(leaf, location, kind, position, tree)
         if isinstance(leaf, HasNoValue):
-            results.append(leaf._as_constant())
+            results.append(without_value(leaf))
             continue
         try:
-            results.append(runtime.operand(leaf))
+            results.append(runtime.argument(leaf))
         except TypeError:
             path = "" if tree is None else pytree.path_string(
                 pytree.flatten_with_path(tree)[0][position])

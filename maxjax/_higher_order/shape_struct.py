@@ -158,10 +158,11 @@ def typeof(x: object) -> Any:
         aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), x.weak_type)
         if x.sharding is not None:
             aval = type_on(aval, x.sharding)
-        return aval if x.manual_axis_type is None else aval.update(
-            vma=x.manual_axis_type.varying)
+        if x.manual_axis_type is not None:
+            aval = aval.update(vma=x.manual_axis_type.varying)
+        return AbstractRef(aval) if x.is_ref else aval
     try:
-        return installed.runtime.operand(x).aval
+        return installed.runtime.argument(x).aval
     except TypeError:
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 

@@ -160,7 +160,8 @@ class Lowered(Stage):
 
         Args:
           dialect: "stablehlo", which is the default.
-          debug_info: accepted; the text has no locations.
+          debug_info: operations say the scopes (``jax.named_scope``) and the line that they come
+            from.
 
         Raises:
           NotImplementedError: the dialect is "hlo".
@@ -171,7 +172,8 @@ class Lowered(Stage):
                                       "as_text(dialect='stablehlo')")
         if dialect not in (None, "stablehlo"):
             raise ValueError(f"Unknown dialect: {dialect}")
-        return stablehlo_of(self._jitted._name, self._entry.closed, self._entry.out_tree)
+        return stablehlo_of(self._jitted._name, self._entry.closed, self._entry.out_tree,
+                            debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The simplified jaxpr."""
@@ -287,7 +289,7 @@ class Compiled(Stage):
                         "Cannot apply JAX transformations to a function lowered and compiled for "
                         "a particular signature. Detected argument of Tracer type "
                         f"{type(leaf)}.")
-            avals = tuple(runtime.operand(leaf).aval for leaf in leaves)
+            avals = tuple(runtime.argument(leaf).aval for leaf in leaves)
         self._check_types(avals)
         results = runtime.call(self._entry.closed, self._placed(leaves), self._entry.donated,
                             out_shardings=self._asked)
@@ -299,7 +301,7 @@ class Compiled(Stage):
         """Calls with the values of references as further arguments, and writes the new ones."""
         closed = self._entry.closed
         self._check_types([leaf.aval if isinstance(leaf, Ref)
-                           else installed.runtime.operand(leaf).aval for leaf in leaves])
+                           else installed.runtime.argument(leaf).aval for leaf in leaves])
         refs = used_refs(closed.refs, leaves, lambda: (
             self._jitted._argument_names(self._tree, self._static),
             function_location(self._jitted._function)))
@@ -385,14 +387,14 @@ def module_text(name: str, closed: ClosedJaxpr) -> str:
     return f"module @jit_{symbol} {{\n{textwrap.indent(str(closed), '  ')}\n}}\n"
 
 
-def stablehlo_of(name: str, closed: ClosedJaxpr, out_tree: PyTreeSpec) -> str:
+def stablehlo_of(name: str, closed: ClosedJaxpr, out_tree: PyTreeSpec, located: bool) -> str:
     """A jaxpr as StableHLO; its results are called by their paths."""
     count = out_tree.num_leaves
     paths, _, _ = pytree.flatten_with_path(pytree.unflatten(out_tree, [0] * count))
     names = ["".join(["result", *map(str, path)]).replace('"', "'") for path in paths]
     # References' new values follow the function's own results.
     names += [f"result[{number}]" for number in range(count, len(closed.out_avals))]
-    return installed.runtime.stablehlo(name, closed, names)
+    return installed.runtime.stablehlo(name, closed, names, located)
 
 
 # --- structures that differ -----------------------------------------------------------------------

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.trace import Array, Trace, set_base
 from maxjax._ir.types import ShapedArray
-
-if TYPE_CHECKING:
-    pass
 
 
 class Runtime(Trace, ABC):
@@ -52,6 +50,20 @@ class Runtime(Trace, ABC):
           TypeError: it is neither a number nor an array.
           ValueError: it is a masked array.
         """
+
+    def argument(self, leaf: object) -> Array:
+        """A leaf of an argument of a transformed function, or of its result, as an operand.
+
+        Raises:
+          TypeError: it is neither a number nor an array.
+          ValueError: it is a masked array, or says itself how it becomes an array.
+        """
+        if hasattr(leaf, "__jax_array__") and not is_dimension(leaf):
+            raise ValueError(
+                "Triggering __jax_array__() during abstractification is no longer supported. To "
+                "avoid this error, either explicitly convert your object using jax.numpy.array(), "
+                "or register your object as a pytree.")
+        return self.operand(leaf)
 
     @abstractmethod
     def constant(self, value: np.ndarray, aval: ShapedArray) -> Array:
@@ -120,12 +132,14 @@ class Runtime(Trace, ABC):
         """
 
     @abstractmethod
-    def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str]) -> str:
+    def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str],
+                  located: bool = False) -> str:
         """A jaxpr as the text of a StableHLO module.
 
         Args:
           name: that of the function.
           results: what each result is called.
+          located: operations say the scopes and the line that they come from.
 
         Raises:
           NotImplementedError: a size is symbolic.

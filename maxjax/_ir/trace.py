@@ -23,7 +23,7 @@ from maxjax._base.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
-from maxjax._ir.types import ShapedArray
+from maxjax._ir.types import ManualAxisType, ShapedArray
 
 if TYPE_CHECKING:
     from maxjax._ir.array_members import ArrayMembers
@@ -221,6 +221,10 @@ class Tracer(Array):
         """Where the value came from, in words; empty if that is not known."""
         return ""
 
+    def kind(self) -> str:
+        """What JAX names such a tracer."""
+        return type(self).__name__
+
     def leak(self) -> str:
         """Where the value was made, for the error about its escape; empty if not known."""
         return ""
@@ -236,6 +240,11 @@ class Tracer(Array):
     def is_known(self) -> bool:
         """Whether a concrete array is behind this tracer; does not look for it."""
         return False
+
+    @property
+    def mat(self) -> ManualAxisType:
+        """Its type along manual axes."""
+        return self.aval.manual_axis_type
 
     def __bool__(self) -> bool:
         value = self.concrete()
@@ -328,7 +337,7 @@ def leaked_tracer_error(tracer: Tracer) -> UnexpectedTracerError:
     return UnexpectedTracerError(
         "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
         "allowing for a reference to an intermediate value with type "
-        f"{tracer.aval.str_short()} wrapped in a {type(tracer).__name__} to escape the scope of "
+        f"{tracer.aval.str_short()} wrapped in a {tracer.kind()} to escape the scope of "
         "the transformation.\n"
         "JAX transformations require that functions explicitly return their outputs, and "
         "disallow saving intermediate values to global state."

@@ -52,10 +52,10 @@ def type_on(aval: ShapedArray, sharding: Sharding | Device) -> ShapedArray:
     mesh = sharding.mesh.abstract_mesh
     sizes = dict(mesh.shape_tuple)
     explicit = set(mesh.explicit_axes)
-    if len(sharding.spec) > aval.ndim:
+    if any(entry is not None for entry in sharding.spec.partitions[aval.ndim:]):
         raise AssertionError((aval.ndim, sharding.spec))
     entries = [tuple(axis for axis in entry_axes(entry) if axis in explicit)
-               for entry in sharding.spec]
+               for entry in sharding.spec.partitions[:aval.ndim]]
     spec = sharding.spec.update(partitions=entries)
     for dim, (size, axes) in enumerate(zip(aval.shape, entries, strict=False)):
         count = math.prod(sizes[axis] for axis in axes)

@@ -52,6 +52,12 @@ def _moved(x: ShapedArray, axes: Collection[AxisName], source: str, target: str,
     """
     states = x.manual_axis_type
     if source and not getattr(states, source).issuperset(axes):
+        if operation == "vary_unreduced_cast" and states.varying:
+            raise ValueError(
+                f"{operation} is a Varying->Unreduced collective. This means that the axis names "
+                f"mentioned in `axes` passed to `{operation}` must be present in "
+                f"`jax.typeof(x).mat.varying`. Got axes={tuple(axes)} and "
+                f"jax.typeof(x).mat.varying={states.varying}")
         raise ValueError(f"{operation} only accepts inputs that are {source}. Got "
                          f"{x.str_short(short_dtypes=True)}")
     if source:

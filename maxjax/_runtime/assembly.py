@@ -16,7 +16,7 @@ from maxjax._primitives.sharding import type_on
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.pending import plain, put
 from maxjax._runtime.placement import device_put, for_leaves
-from maxjax._runtime.spanning_array import SpanningArray
+from maxjax._runtime.spanning_array import SpanningArray, check_reduced
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -176,6 +176,7 @@ def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.nd
                aval: ShapedArray) -> ArrayImpl:
     expected = sharding.shard_shape(shape)
     if not sharding.is_fully_addressable:
+        check_reduced(sharding)
         for part in parts:
             _check_part(part, expected, aval, sharding)
         physical = dtypes.physical(aval.dtype)

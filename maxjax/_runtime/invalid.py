@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -62,8 +62,22 @@ def check_program(closed: ClosedJaxpr, operands: Sequence[Value], results: Seque
     kinds = [kind_of(result.host()) for result in results
              if not dtypes.is_key(result.aval.dtype)]
     kind = next((kind for kind in kinds if kind is not None), None)
-    if kind is None:
-        return
+    if kind is not None:
+        blame(kind, closed, operands, apply)
+
+
+def blame(kind: str, closed: ClosedJaxpr, operands: Sequence[Value], apply: Apply,
+          operation: str = "") -> NoReturn:
+    """Says which operation of a program gives an invalid value.
+
+    Args:
+      operation: the name of the one that the program is, if it is one.
+
+    Raises:
+      FloatingPointError: in any case.
+    """
+    if operation:
+        raise FloatingPointError(f"invalid value ({kind}) encountered in {operation}")
     _run_each(closed, operands, apply)
     name = closed.jaxpr.debug_info or "a program"
     raise FloatingPointError(

@@ -152,11 +152,22 @@ def _result_specs(made: Partitioned | None, mesh: Mesh) -> list[PartitionSpec] |
         partition_spec(dims, made.mesh, mesh) for dims in made.out_specs]
 
 
+def _splitting(spec: PartitionSpec, mesh: Mesh) -> tuple[Any, ...]:
+    """The entries of a spec without axes of one device, which the engine does not name."""
+    entries: list[Any] = []
+    for entry in spec:
+        axes = entry_axes(entry)
+        kept = tuple(axis for axis in axes if mesh.shape[axis] > 1)
+        entries.append(entry if kept == axes else None if not kept else
+                       kept[0] if len(kept) == 1 else kept)
+    return tuple(entries)
+
+
 def _out_shardings(specs: Sequence[PartitionSpec] | None, avals: Sequence[ShapedArray],
                    mesh: Mesh, ins: Sequence[NamedSharding | None]) -> list[Sharding]:
     """The shardings of results; ``specs`` are those that the engine chose for Auto axes."""
     # A result with the sharding of an input has its spec as it was written.
-    written = {trimmed(tuple(sharding.spec)): sharding.spec for sharding in reversed(ins)
+    written = {trimmed(_splitting(sharding.spec, mesh)): sharding.spec for sharding in reversed(ins)
                if sharding is not None}
     result: list[Sharding] = []
     for number, aval in enumerate(avals):
@@ -490,6 +501,8 @@ def of_shard_map(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedS
         raise ValueError(
             "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
             "`AbstractMesh` to the mesh argument.")
+    if not isinstance(sharding.mesh, Mesh):
+        _check_mesh_shapes(sharding, values)
     for value in values:
         if value._committed and getattr(value._placement, "mesh", None) is not found.mesh and (
                 set(devices_of(value.device)) != set(found._devices())):

@@ -23,10 +23,12 @@ from maxjax._base.meshes import Mesh, around
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from maxjax._higher_order.outputs import HasNoValue, without_value
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, Params, derived
 from maxjax._ir.primitive import OpSpec, Primitive, op_spec
 from maxjax._ir.runtime import Runtime, install
+from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, Tracer, Value, aval_of, is_scalar, leaked_tracer_error
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatJvp, FlatVjp
@@ -253,9 +255,10 @@ class LazyTrace(Runtime):
             put_on_default_device([made])
         return made
 
-    def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str]) -> str:
+    def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str],
+                  located: bool = False) -> str:
         """A jaxpr as the text of a StableHLO module."""
-        return module_text(name, closed, results)
+        return module_text(name, closed, results, located)
 
     def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or no array at all."""
@@ -311,7 +314,7 @@ class LazyTrace(Runtime):
         ran = closed
         if are_placed or out_shardings is not None or mesh_use.ever_set:
             placed = placed_call(name, closed, leaves, out_shardings)
-            ran = placed.closed
+            ran = closed if placed.closed is None else placed.closed
             if placed.summands:
                 ran = with_summands(on_mesh.without_types(closed),
                                     tuple([hasattr(leaf, "_summands") for leaf in leaves]))
@@ -364,6 +367,7 @@ class LazyTrace(Runtime):
         operands = [self.operand(leaf) for leaf in leaves]
         if donated:
             _check_donated_once(operands, donated)
+        operation = name
         name = name or closed.cache.get("name", "") or closed.jaxpr.debug_info.split(" at ")[0]
         if status.watched:
             allow_execution(name)
@@ -383,6 +387,11 @@ class LazyTrace(Runtime):
                     closed.cache["call over processes"] = key, program
         except MemoryError as error:
             raise out_of_memory(error) from error
+        if status.checks_values and results:
+            kind = spanning.check_values(name, results)
+            if kind is not None:
+                # All processes know, and run the operations one by one together.
+                invalid.blame(kind, closed, operands, self.apply, operation)
         for position in donated if results is not None else ():
             operands[position].delete()
         return results
@@ -420,6 +429,8 @@ class LazyTrace(Runtime):
                 ArrayImpl(ShapedArray((), dtype, weak), python_value(leaf, dtype)))
         aval = leaf_aval(leaf)
         if aval is None:
+            if isinstance(leaf, HasNoValue) and is_staging():
+                return without_value(leaf)
             if hasattr(leaf, "__jax_array__"):
                 return leaf.__jax_array__()
             raise TypeError(
@@ -446,15 +457,15 @@ class PlacedCall:
 
     Attributes:
       key: how operands lie, what is asked of results, and the mesh around.
-      closed: the jaxpr that runs.
+      closed: the jaxpr that runs; None: the called one itself, which this is kept with.
       results: type, placement and whether on purpose of each result.
       summands: whether it runs with the summands of unreduced values.
     """
 
     __slots__ = ("closed", "key", "results", "summands")
 
-    def __init__(self, key: Any, closed: ClosedJaxpr, results: list[tuple[ShapedArray, Any, bool]],
-                 summands: bool):
+    def __init__(self, key: Any, closed: ClosedJaxpr | None,
+                 results: list[tuple[ShapedArray, Any, bool]], summands: bool):
         self.key = key
         self.closed = closed
         self.results = results
@@ -478,7 +489,7 @@ def placed_call(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
         if leaf.__class__ is ArrayImpl and leaf._placement is not None:
             placed = common_placement(name, placed, leaf, leaves, closed)
     ran, where = on_mesh.placed_program(closed, leaves, placed, out_shardings)
-    made = PlacedCall(key, ran, [
+    made = PlacedCall(key, None if ran is closed else ran, [
         (aval, None, False) if here is None else (type_on(aval, here[0]), *here)
         for aval, here in zip(closed.out_avals, where, strict=True)], shows_summands(closed))
     closed.cache["placed call"] = made

@@ -31,6 +31,7 @@ from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.pending import plain
+from maxjax._runtime.spanning_array import SpanningArray
 
 
 def for_leaves(given: PyTree, x: PyTree, count: int, what: str) -> list[Any]:
@@ -136,7 +137,7 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
         placement.is_fully_addressable      # noqa: B018  (raises where there are no devices)
         type_on(value.aval, placement)
         check_shape(placement, value.shape, "device_put args")
-    if placement is not None and not value.aval.plain:
+    if placement is not None and not value.aval.plain and not isinstance(value, SpanningArray):
         refuse_unreduced(value.aval.sharding)
     return placement
 

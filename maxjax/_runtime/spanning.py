@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches, meshes
+from maxjax._base.dtypes import is_key, physical
 from maxjax._base.errors import InternalError
 from maxjax._base.meshes import Mesh, PartitionSpec
 from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from maxjax._distributed.start import connection
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.liveness import read_inputs
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import inner_mesh, type_on
-from maxjax._runtime import on_mesh
+from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.on_mesh import Leaf, Placed, Placement
@@ -177,7 +179,7 @@ def call(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Placed | None,
 
     Raises:
       ValueError: operands are on different devices.
-      NotImplementedError: there is no mesh, or an operand or result is unreduced.
+      NotImplementedError: there is no mesh.
       JaxRuntimeError: another process is missing, or runs another program.
     """
     captured = [value for value in closed.consts if value.__class__ is SpanningArray]
@@ -196,15 +198,18 @@ def call(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Placed | None,
             used and leaf.__class__ is SpanningArray
             for used, leaf in zip(read_inputs(closed), leaves, strict=True)):
         return None, None      # nothing over processes is read
+    if mesh is None and placed is not None and isinstance(placed[0], SingleDeviceSharding):
+        # Another process computes this, which has the device.
+        elsewhere = placed[0]
+        return [SpanningArray(type_on(aval, elsewhere), elsewhere,
+                              np.zeros((0, *aval.shape), physical(aval.dtype)))
+                for aval in closed.out_avals], None
     if not isinstance(mesh, Mesh):
         raise NotImplementedError(
             f"{name}: an operand over several processes has the sharding "
             f"{None if placed is None else placed[0]}; programs need a NamedSharding")
     if placed is not None and placed[1] and getattr(placed[0], "mesh", None) is not mesh:
         on_mesh._check_devices(closed, leaves, placed[0], mesh, wanted)
-    for sharding in (*wanted, *(leaf._placement for leaf in leaves)):
-        if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-            raise NotImplementedError("unreduced arrays over several processes")
     ins = on_mesh.shardings_on(mesh, leaves)
     moved = [put(leaf, NamedSharding(mesh, P()))
              if own is None and leaf.__class__ is SpanningArray else leaf
@@ -241,11 +246,14 @@ def put(value: ArrayImpl, placement: Placement) -> ArrayImpl:
 
     Raises:
       ValueError: an array over several processes cannot be put on one device.
-      RuntimeError: it cannot be put on devices of this process alone.
+      ValueError: an array over several processes stays on its devices.
     """
+    spanning = value.__class__ is SpanningArray
+    if spanning and isinstance(placement, Sharding) and not isinstance(
+            getattr(placement, "mesh", None), meshes.AbstractMesh):
+        _check_same_devices(value.sharding, placement)
     if isinstance(placement, SingleDeviceSharding) and placement.memory_kind == "device":
         placement = placement._device
-    spanning = value.__class__ is SpanningArray
     if isinstance(placement, Device):
         if spanning:
             if value._placement == SingleDeviceSharding(placement):
@@ -279,6 +287,34 @@ def put(value: ArrayImpl, placement: Placement) -> ArrayImpl:
         assert moved is not None
         return moved[0]
     return SpanningArray(aval, placement, cut(gathered(value), placement))
+
+
+def _check_same_devices(own: Sharding, target: Sharding) -> None:
+    """Raises ValueError where an array over several processes would come to other devices."""
+    ids = [sorted(device.id for device in sharding._devices()) for sharding in (own, target)]
+    if ids[0] != ids[1]:
+        raise ValueError(
+            "For a cross-host reshard in multi-controller JAX, input and target sharding should "
+            "have the same set of devices. Got input's device set ids: "
+            f"{ids[0]} on platform CPU and target sharding's device set ids: {ids[1]} on platform "
+            "CPU.  There is experimental support for cross-host transfers with different device "
+            "sets, when input/output shardings have the same indices and layouts, in the TFRT TPU "
+            "runtime only.")
+
+
+def check_values(name: str, results: Sequence[Any]) -> str | None:
+    """What is wrong with results over several processes, in any of these: "nan" or "inf"."""
+    kinds = (None, "nan", "inf")
+    found = next(filter(None, [
+        invalid.kind_of(result.shards()) for result in results
+        if result.__class__ is SpanningArray and not is_key(result.aval.dtype)]), None)
+    owners = tuple(sorted({device.process_index for result in results
+                           for device in result.sharding._devices()}))
+    if job.index not in owners or len(owners) == 1:
+        return found
+    said = connection.among(owners).all_gather(
+        np.array(kinds.index(found), np.int8), f"debug_nans of {name}")
+    return kinds[int(said.max())]
 
 
 def gathered(value: Any) -> np.ndarray:

@@ -20,7 +20,8 @@ class SpanningArray(ArrayImpl):
 
     Attributes:
       parts: the shards of this process's devices, along the first dimension, in the order of the
-        sharding's devices; one for all where they are the same. None: deleted.
+        sharding's devices; one for all where they are the same. Those of an unreduced array are of
+        the sum. None: deleted.
     """
 
     __slots__ = ("parts",)
@@ -112,6 +113,7 @@ def spread(value: ArrayImpl, sharding: NamedSharding) -> SpanningArray:
       ValueError: these are no mesh of the same axes.
       IndivisibleError: the value cannot be divided between them.
     """
+    check_reduced(sharding)
     here = NamedSharding(_mesh_of(sharding).local_mesh, sharding.spec)
     host = value.host()
     counts, _ = sharding._tiling(host.ndim)
@@ -129,6 +131,7 @@ def collected(array: SpanningArray) -> ArrayImpl:
     """
     sharding = array.sharding
     assert isinstance(sharding, NamedSharding)
+    check_reduced(sharding)
     here = NamedSharding(_mesh_of(sharding).local_mesh, sharding.spec)
     counts, _ = here._tiling(array.ndim)
     parts = array.shards()
@@ -152,9 +155,18 @@ def cut(value: np.ndarray, sharding: Sharding) -> np.ndarray:
     Raises:
       NotImplementedError: the sharding is unreduced.
     """
-    if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        raise NotImplementedError("unreduced arrays over several processes")
+    check_reduced(sharding)
     return _parts(value, sharding)
+
+
+def check_reduced(sharding: Sharding) -> None:
+    """Of an unreduced array each process has its part of the sum: summands cannot be given.
+
+    Raises:
+      NotImplementedError: the sharding is unreduced.
+    """
+    if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
+        raise NotImplementedError("summands of an unreduced array over several processes")
 
 
 def _parts(value: np.ndarray, sharding: Sharding) -> np.ndarray:

@@ -100,10 +100,10 @@ class Exchange:
         return (self.kind in _COMMON and len(plan.own) == 1) or len(plan.local) == 1
 
 
-_REDUCTIONS: dict[Kind, np.ufunc] = {
+REDUCTIONS: dict[Kind, np.ufunc] = {
     Kind.SUM: np.add, Kind.MAXIMUM: np.maximum, Kind.MINIMUM: np.minimum}
 # All members of a group get the same.
-_COMMON = (*_REDUCTIONS, Kind.GATHER)
+_COMMON = (*REDUCTIONS, Kind.GATHER)
 
 
 class Batch:
@@ -205,7 +205,7 @@ def _hand_out(batch: Batch, values: Sequence[np.ndarray], results: Results) -> N
 
 
 def _reduce(x: np.ndarray, exchange: Exchange, batch: Batch, results: Results) -> None:
-    function = _REDUCTIONS[exchange.kind]
+    function = REDUCTIONS[exchange.kind]
     first = batch.rows[0]
     if exchange.reduced:
         totals = x
@@ -311,25 +311,22 @@ def _ppermute(x: np.ndarray, exchange: Exchange, batch: Batch, results: Results)
     me = batch.processes.index(job.index)
     for number, member, other in lanes.get((me, me), ()):
         results[batch.rows[number][other]] = x[batch.rows[number][member]]
-    width = max((len(lane) for (source, target), lane in lanes.items() if source != target),
-                default=0)
-    if not width:
+    between = sorted(lane for lane in lanes if lane[0] != lane[1])
+    if not between:
         return
-    count = len(batch.processes)
-    sent = np.zeros((count, width, *x.shape[1:]), x.dtype)
-    for peer in range(count):
-        if peer != me:
-            for lane, (number, member, _) in enumerate(lanes.get((me, peer), ())):
-                sent[peer, lane] = x[batch.rows[number][member]]
-    received = batch.group.all_to_all(sent, exchange.what)
-    for peer in range(count):
-        if peer != me:
-            for lane, (number, _, other) in enumerate(lanes.get((peer, me), ())):
-                results[batch.rows[number][other]] = received[peer, lane]
+    sent = {peer: np.stack([x[batch.rows[number][member]] for number, member, _ in lane])
+            for (source, peer), lane in lanes.items() if source == me != peer}
+    received = {peer: np.empty((len(lane), *x.shape[1:]), x.dtype)
+                for (peer, target), lane in lanes.items() if target == me != peer}
+    batch.group.permute(sent, received, between,
+                        f"{exchange.what} of {x.dtype.name}{list(x.shape[1:])}")
+    for peer, parts in received.items():
+        for part, (number, _, other) in zip(parts, lanes[peer, me], strict=True):
+            results[batch.rows[number][other]] = part
 
 
 _KINDS: dict[Kind, Callable[[np.ndarray, Exchange, Batch, Results], None]] = {
-    **dict.fromkeys(_REDUCTIONS, _reduce), Kind.GATHER: _all_gather,
+    **dict.fromkeys(REDUCTIONS, _reduce), Kind.GATHER: _all_gather,
     Kind.SCATTERED_SUM: _reduce_scatter, Kind.TRANSPOSE: _all_to_all, Kind.PERMUTE: _ppermute}
 
 

@@ -55,6 +55,7 @@ from maxjax._sharding.exchange import (
     collective_p,
     coordinate_p,
 )
+from maxjax._sharding.joined import with_joined_reductions
 from maxjax._sharding.shard_body import IDENTITIES, runnable
 from maxjax._sharding.specs import Dims
 from maxjax._transforms.batching import batch_flat, to_axis
@@ -81,6 +82,8 @@ class Crossing:
     sizes: Sizes
     owners: tuple[int, ...]
     program: str
+    # Of all collectives so far.
+    seen: set[Groups] = dataclasses.field(default_factory=set, compare=False)
 
     def _parts(self, names: Sequence[AxisName]) -> list[int]:
         """The numbers of the axes that the names stand for; a name may stand for its parts."""
@@ -115,7 +118,9 @@ class Crossing:
             if sorted(n for part in index_groups for n in part) != list(range(len(found[0]))):
                 raise ValueError("axis_index_groups must cover all indices exactly once")
             found = [[group[n] for n in part] for group in found for part in index_groups]
-        return tuple(sorted(map(tuple, found)))      # type: ignore[arg-type]
+        groups_found: Groups = tuple(sorted(map(tuple, found)))      # type: ignore[arg-type]
+        self.seen.add(groups_found)
+        return groups_found
 
     def table(self, names: Sequence[AxisName]) -> tuple[int, ...]:
         """The index of each device of this process along those axes."""
@@ -141,8 +146,16 @@ class Crossing:
     def is_here(self, groups: Groups) -> bool:
         """Whether this process's devices are one group, in order, without other processes: a
         collective is that of a batch then."""
-        here = tuple(n for n, owner in enumerate(self.owners) if owner == job.index)
-        return here in groups
+        return self._devices_of(job.index) in groups
+
+    def _devices_of(self, process: int) -> tuple[int, ...]:
+        return tuple(n for n, owner in enumerate(self.owners) if owner == process)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether what is an exchange in one process is one in all."""
+        places = [self._devices_of(process) for process in set(self.owners)]
+        return all(len({place in groups for place in places}) == 1 for groups in self.seen)
 
     def _is_part(self, groups: Groups) -> bool:
         """Whether this process's devices, several, belong to one group."""
@@ -263,6 +276,8 @@ def process_program(local: ClosedJaxpr, sizes: Mapping[Any, int], mesh: Mesh, na
     items = tuple(sizes.items())
     crossing = Crossing(items, owners, f"{name} [{digest_of(local)}]")
     shard = runnable(local, items, (), crossing)
+    if crossing.is_even:
+        shard = with_joined_reductions(shard)
 
     def run(*parts: Value) -> list[Any]:
         values = [part if stacked else squeeze_p.bind(part, dimensions=(0,))

@@ -503,6 +503,8 @@ def _batch(size: int, operands: Sequence[Value], axes: Sequence[int | None], *,
            jaxpr: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
            out_specs: Sequence[PartitionSpec], **params: Any) -> tuple[list[Any], list[int | None]]:
     mesh, entry, in_types = params["mesh"], context.batch_spmd_axis, context.batch_entry
+    if entry is not None and in_types is not None:
+        entry = None      # both name the same axes
     if entry is None and params["newly_manual_axes"].issuperset(entry_axes(in_types)):
         entry, in_types = in_types, None      # the elements are spread over axes of the shards
     if entry is not None:

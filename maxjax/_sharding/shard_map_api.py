@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from maxjax._base.meshes import (
     AxisType,
     Mesh,
     PartitionSpec,
+    entry_axes,
     get_abstract_mesh,
     spec_axes,
 )
@@ -24,7 +26,10 @@ from maxjax._base.signatures import argument_names, wraps
 from maxjax._base.source import function_location
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.control import operands_of
+from maxjax._higher_order.jit_refs import returned_ref
 from maxjax._higher_order.outputs import check_outputs
+from maxjax._ir.refs import Ref
+from maxjax._ir.staging import enclosing_traces
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Function
@@ -32,6 +37,8 @@ from maxjax._primitives.unreduced import vary_unreduced_cast_p
 from maxjax._primitives.varying import vary
 from maxjax._sharding.shard_map import dims_of, inside, restrict_spec, shard_aval
 from maxjax._sharding.shard_trace import ShardTrace
+from maxjax._transforms.batching import BatchTrace
+from maxjax._transforms.refs import Lent
 
 P = PartitionSpec
 
@@ -157,7 +164,7 @@ class _Call:
                 raise ValueError(f"The context mesh {around} should match the mesh passed to "
                                  f"shard_map {mesh}")
             mesh = around
-        names = frozenset(mesh.axis_names)
+        names = frozenset(mesh.axis_names) - _mapped_axes()
         if not self.axis_names <= names:
             raise ValueError(f"jax.shard_map requires axis_names={self.axis_names} to be a subset "
                              f"of mesh.axis_names={names}")
@@ -168,28 +175,50 @@ class _Call:
         mesh, manual = self.surroundings()
         args, whole = self._without_fixed(args)
         leaves, tree = pytree.flatten(args)
-        values = operands_of(leaves)
-        inputs = self._inputs(mesh, manual, args, tree, values)
         location = function_location(self.function)
+        lent = Lent(leaves, argument_names(self.function, pytree.structure((args, {}))), location,
+                    "shard_map") if any(leaf.__class__ is Ref for leaf in leaves) else None
+        values = operands_of(leaves if lent is None else lent.values(leaves))
+        inputs = self._inputs(mesh, manual, args, tree, values)
         trace = ShardTrace(location, inputs.names, self.function, mesh, manual, self.check_vma)
         out_specs: tuple[PartitionSpec, ...] = ()
         out_tree: Any = None
 
         def body(*tracers: Array) -> list[Any]:
             nonlocal out_specs, out_tree
-            outputs = self.function(*whole(tree, tracers))
+            outputs = self.function(*whole(
+                tree, tracers if lent is None else lent.given(tracers)))
             leaves, out_tree = pytree.flatten(outputs)
+            for position, leaf in enumerate(leaves):
+                if leaf.__class__ is Ref:
+                    raise returned_ref(leaf, location, "shard_map", position, leaves)
             out_specs = self._output_specs(mesh, manual, outputs, out_tree)
             values = check_outputs(operands_of(leaves), location, "shard_map", outputs)
             self._check_out_ranks(outputs, values, out_specs)
-            if not self.check_vma:
+            if self.check_vma:
+                self._check_replication(outputs, values, out_specs, mesh, manual)
+                values = [_as_claimed(x, spec) for x, spec in zip(values, out_specs, strict=True)]
+            if lent is None:
                 return values
-            self._check_replication(outputs, values, out_specs, mesh, manual)
-            return [_as_claimed(x, spec) for x, spec in zip(values, out_specs, strict=True)]
+            finals = lent.finals()
+            for n, value in zip(lent.written, finals, strict=True):
+                if not value.aval.vma & manual <= frozenset(spec_axes(inputs.specs[n])):
+                    raise ValueError(
+                        f"shard_map applied to the function '{self.name}' was given the array "
+                        f"reference {inputs.names[n]} with the in_spec {inputs.specs[n]}, but what "
+                        f"it writes there varies: {value.aval.str_short()}")
+            out_specs = *out_specs, *(inputs.specs[n] for n in lent.written)
+            return [*values, *finals]
 
-        with inside(mesh, manual, self.check_vma):
+        with inside(mesh, manual, self.check_vma), (
+                contextlib.nullcontext() if lent is None else lent.borrowed()):
             last = trace.run(body, inputs.avals, values, inputs.specs)
-        return pytree.unflatten(pytree.canonical(out_tree), last.apply(out_specs))
+        results = last.apply(out_specs)
+        if lent is not None:
+            count = len(results) - len(lent.written)
+            lent.write(results[count:])
+            results = results[:count]
+        return pytree.unflatten(pytree.canonical(out_tree), results)
 
     def _without_fixed(self, args: tuple[PyTree, ...]) -> tuple[
             tuple[PyTree, ...], Callable[[PyTreeSpec, Sequence[Any]], Any]]:
@@ -252,13 +281,15 @@ class _Call:
         self._check_in_ranks(args, values, specs)
         self._check_divisible(args, values, specs, mesh)
         if explicit == manual == frozenset(mesh.axis_names):
-            for value, spec, own in zip(values, specs, typed, strict=True):
+            for value, spec, own, leaf in zip(values, specs, typed, pytree.leaves(args),
+                                              strict=True):
                 if (dims_of(spec, value.aval.ndim) != dims_of(own, value.aval.ndim)
                         or spec.unreduced != own.unreduced or spec.reduced != own.reduced):
+                    shown = leaf.aval if leaf.__class__ is Ref else value.aval
                     raise ValueError(
                         f"in_specs passed to shard_map: {_long(spec, value.aval.ndim)} does not "
                         f"match the specs of the input: {_long(own, value.aval.ndim)} for arg: "
-                        f"{value.aval.str_short()}. `in_specs` is an optional argument so you can "
+                        f"{shown.str_short()}. `in_specs` is an optional argument so you can "
                         "omit specifying it and shard_map will infer the in_specs from the "
                         "arguments. If you want to reshard your inputs, you can use `jax.reshard` "
                         "on the arguments and then pass those args to shard_map.")
@@ -408,6 +439,13 @@ class _Call:
                 "to be replicated over those mesh axes. If not, consider revising the "
                 "corresponding out_specs entries. If so, consider disabling the check by passing "
                 "the check_vma=False argument to `jax.shard_map`.")
+
+
+def _mapped_axes() -> frozenset[AxisName]:
+    """The Explicit axes that the elements of ``vmap``s around lie along."""
+    return frozenset(
+        axis for trace in enclosing_traces() if isinstance(trace, BatchTrace)
+        for axis in entry_axes(trace.entry))
 
 
 # --- specs ----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ is lowered to for the compilers, or else as a call of ``maxjax.<primitive>``.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -69,10 +70,12 @@ class Emitter(Lowering):
 
     Args:
       rules: primitives that are written otherwise than they are lowered.
+      located: the name of the function, where each operation is to say its scopes and its line.
     """
 
-    def __init__(self, rules: dict[Primitive, Rule]):
+    def __init__(self, rules: dict[Primitive, Rule], located: str | None = None):
         self.rules = rules
+        self.located = located
         self.lines: list[str] = []
         self.depth = 0
         self._count = 0
@@ -102,6 +105,17 @@ class Emitter(Lowering):
     def line(self, text: str) -> None:
         self.lines.append("  " * self.depth + text)
 
+    def location(self) -> str:
+        """Where the operation that is being written comes from, as MLIR says it."""
+        if self.located is None or self.eqn is None:
+            return ""
+        source = self.eqn.source
+        names = [f"jit({self.located})", *(source.scopes if source else ()),
+                 self.eqn.primitive.name]
+        child = "" if source is None else (
+            f"({json.dumps(source.code.co_filename)}:{source.line}:0)")
+        return f" loc({json.dumps('/'.join(names))}{child})"
+
     def value(self, shape: Sequence[int], dtype: Any) -> Value:
         name = f"%{self._count}"
         self._count += 1
@@ -113,7 +127,7 @@ class Emitter(Lowering):
         if operation in _SHORT and {x.type for x in operands} == {tensor_type(shape, dtype)}:
             result = self.value(shape, dtype)
             self.line(f"{result.name} = {operation} {', '.join([x.name for x in operands])} : "
-                      f"{result.type}")
+                      f"{result.type}{self.location()}")
             return result
         result, = self.emit_all(operation, operands, [(shape, dtype)], attributes)
         return result
@@ -132,9 +146,10 @@ class Emitter(Lowering):
         types = (f"({', '.join([x.type for x in operands])}) -> "
                  f"({', '.join([x.type for x in made])})")
         properties = f" <{{{attributes}}}>" if attributes else ""
+        location = self.location()      # of this one, not of the last in a region
         head = (f"{name} = " if made else "") + f'"{operation}"({names}){properties}'
         if not regions:
-            self.line(f"{head} : {types}")
+            self.line(f"{head} : {types}{location}")
             return made
         self.line(f"{head} ({{")
         for number, region in enumerate(regions):
@@ -143,7 +158,7 @@ class Emitter(Lowering):
             self.depth += 1
             region()
             self.depth -= 1
-        self.line(f"}}) : {types}")
+        self.line(f"}}) : {types}{location}")
         return made
 
     def region(self, arguments: Sequence[tuple[Sequence[int], Any]],

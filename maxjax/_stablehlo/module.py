@@ -24,7 +24,8 @@ def _rules() -> dict[Primitive, Rule]:
     return rules()
 
 
-def module_text(name: str, closed: ClosedJaxpr, results: Sequence[str]) -> str:
+def module_text(name: str, closed: ClosedJaxpr, results: Sequence[str],
+                located: bool = False) -> str:
     """A module whose function ``main`` computes a jaxpr of its inputs that are read.
 
     Random keys are taken and returned as uint32 words, in a last dimension of their own. What
@@ -33,6 +34,7 @@ def module_text(name: str, closed: ClosedJaxpr, results: Sequence[str]) -> str:
     Args:
       name: of the function; the module's is ``jit_`` and that.
       results: what each result is called.
+      located: operations say the scopes and the line that they come from.
 
     Raises:
       NotImplementedError: a size is symbolic.
@@ -42,7 +44,7 @@ def module_text(name: str, closed: ClosedJaxpr, results: Sequence[str]) -> str:
         raise NotImplementedError(f"{name} as StableHLO: its sizes are symbolic")
     closed = simplify(closed)
     jaxpr = closed.jaxpr
-    emitter = Emitter(_rules())
+    emitter = Emitter(_rules(), name if located else None)
     emitter.depth = 2
     taken: list[Value] = []
     values: list[Value] = []

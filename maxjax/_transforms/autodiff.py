@@ -56,7 +56,7 @@ def leaf_operand(leaf: object) -> Any:
     if isinstance(leaf, Array):
         return leaf
     try:
-        return installed.runtime.operand(leaf)
+        return installed.runtime.argument(leaf)
     except TypeError:
         raise TypeError(
             f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None

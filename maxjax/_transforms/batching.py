@@ -51,6 +51,10 @@ class BatchTracer(Tracer):
     def origin(self) -> str:
         return self.value.origin() if isinstance(self.value, Tracer) else ""
 
+    def __repr__(self) -> str:
+        return (f"VmapTracer(aval={self.aval}, "
+                f"batched={aval_of(self.value)})")
+
 
 class BatchTrace(Trace):
     """Applies each primitive's batching rule under the parent trace.

@@ -34,6 +34,7 @@ class JVPTracer(Tracer):
     """
 
     __slots__ = ("primal", "tangent")
+    _trace: JVPTrace
 
     def __init__(self, trace: JVPTrace, primal: Value, tangent: Value):
         self._trace = trace
@@ -51,6 +52,15 @@ class JVPTracer(Tracer):
 
     def origin(self) -> str:
         return self.primal.origin() if isinstance(self.primal, Tracer) else ""
+
+    def kind(self) -> str:
+        return "LinearizeTracer" if self._trace.linearizing else "JVPTracer"
+
+    def __repr__(self) -> str:
+        if self._trace.linearizing:
+            return (f"GradTracer(primal={self.primal}, "
+                    f"typeof(tangent)={self.aval.tangent().str_short(True)})")
+        return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
 
 
 class JVPTrace(Trace):
@@ -122,7 +132,8 @@ class JVPTrace(Trace):
                          args: list[Value], **params: Any) -> list[Any]:
         primals, tangents = zip(*map(self.dual, args), strict=True) if args else ((), ())
         if all(tangent is None for tangent in tangents):
-            return self.parent.apply_custom_jvp(function, jvp, list(primals), **params)
+            with current_trace(self.parent):    # the function may close over a tangent
+                return self.parent.apply_custom_jvp(function, jvp, list(primals), **params)
         with current_trace(self.parent):
             outs, out_tangents = jvp(list(primals), list(tangents))
         return [o if t is None else JVPTracer(self, o, t)
@@ -132,7 +143,8 @@ class JVPTrace(Trace):
                          args: list[Value], **params: Any) -> list[Any]:
         primals, tangents = zip(*map(self.dual, args), strict=True) if args else ((), ())
         if all(tangent is None for tangent in tangents):
-            return self.parent.apply_custom_vjp(function, rule, list(primals), **params)
+            with current_trace(self.parent):    # the function may close over a tangent
+                return self.parent.apply_custom_vjp(function, rule, list(primals), **params)
         with current_trace(self.parent):
             outs, out_tangents = params["differentiate"](rule, list(primals), list(tangents))
         return [o if t is None else JVPTracer(self, o, t)

@@ -30,7 +30,7 @@ from maxjax._transforms.transpose import backward_pass
 
 def operands_of(leaves: Sequence[object]) -> list[Any]:
     runtime = installed.runtime
-    return [leaf if isinstance(leaf, Array) else runtime.operand(leaf) for leaf in leaves]
+    return [leaf if isinstance(leaf, Array) else runtime.argument(leaf) for leaf in leaves]
 
 
 def _delivered(target: object, cotangent: Array) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
-from maxjax._base.meshes import AxisName
+from maxjax._base.meshes import AxisName, entry_axes
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import leaf_names, parameter_names, wraps
@@ -15,10 +15,10 @@ from maxjax._base.source import function_location
 from maxjax._base.tracebacks import boundary
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import BatchAxis, Function, Value
 from maxjax._transforms.autodiff import check_callable, leaf_operand
-from maxjax._transforms.batching import batch_flat, mapped_entry, to_axis
+from maxjax._transforms.batching import batch_flat, to_axis
 from maxjax._transforms.refs import Lent
 
 # Containers whose leaves are not mapped along any axis, with what refuses one:
@@ -81,6 +81,7 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
         axes = [None if axis is None else normalize_in_axis(axis, value.aval.shape)
                 for axis, value in zip(axes, values, strict=True)]
         size = mapped_size(fun, tree, values, axes, axis_size)
+        entry = _mapped_entry(values, axes, spmd_axis_name) if mesh_use.ever_set else None
         lent: Lent | None = None
         if any(leaf.__class__ is Ref for leaf in leaves):
             lent = Lent([None if axis is None else leaf
@@ -113,7 +114,6 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
         dummy = None if out_axes is None or isinstance(
             out_axes, int) else pytree.numbered(out_tree)
         targets = flatten_axes("vmap out_axes", out_axes, dummy, out_tree)
-        entry = mapped_entry(values, axes) if mesh_use.ever_set else None
         results = []
         for number, (out, dim, target) in enumerate(zip(outs, dims, targets, strict=True)):
             if target is None:
@@ -133,6 +133,32 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
     typed: Any = wraps(fun)(boundary(vmap_f))     # as ``fun``, of arrays with one dimension more
     typed.__doc__ = vmap_doc(fun)
     return typed
+
+
+def _mapped_entry(values: Sequence[Any], axes: Sequence[int | None], spmd_axis: AxisName) -> Any:
+    """The Explicit axes that the mapped dimensions are split over.
+
+    Raises:
+      ValueError: not all by the same, or the elements lie along another axis.
+    """
+    entries = []
+    for value, axis in zip(values, axes, strict=True):
+        if axis is not None:
+            aval = value.aval.inner_aval if isinstance(value, Ref) else aval_of(value)
+            found = aval.mesh_spec
+            entries.append(None if found is None else found[1].partitions[axis])
+    for entry in entries:
+        if entry != entries[0]:
+            raise ValueError(
+                "Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
+                f"inconsistent axis specs: {entries[0]} vs {entry}")
+    found = entries[0] if entries else None
+    if found is not None and spmd_axis is not None and entry_axes(found) != entry_axes(spmd_axis):
+        raise ValueError(
+            "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed. "
+            f"Got spmd_axis_name={entry_axes(spmd_axis)} and arrays sharded on "
+            f"explicit_mesh_axis={entry_axes(found)}")
+    return found
 
 
 def vmap_doc(fun: Callable[..., PyTree]) -> str:
@@ -163,7 +189,7 @@ def unmapped_message(axis_name: AxisName, out_axes: PyTree, outputs: PyTree, num
 
 def vmap_output(leaf: object) -> Any:
     try:
-        return installed.runtime.operand(leaf)
+        return installed.runtime.argument(leaf)
     except TypeError:
         raise TypeError(f"Output from batched function {leaf!r} with type {type(leaf)} is not a "
                         "valid JAX type") from None

@@ -5,4 +5,7 @@ from __future__ import annotations
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.callback import io_callback as io_callback
 
-explain_missing_names(__name__)
+explain_missing_names(__name__, {
+    "primal_tangent_dtype": (
+        "jax.experimental.primal_tangent_dtype is not there: dtypes whose tangents have another "
+        "dtype are for primitives that lower to MLIR, which maxjax does not do")})

@@ -57,4 +57,7 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
     return to_axis(x, None, axis, sz)
 
 
-explain_missing_names(__name__)
+explain_missing_names(__name__, {
+    "register_vmappable": (
+        "jax.interpreters.batching.register_vmappable is not there: vmap takes pytrees of arrays, "
+        "as which a class can be registered by jax.tree_util")})

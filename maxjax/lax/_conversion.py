@@ -100,9 +100,11 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
             return operand
         if (dtypes.is_key(aval.dtype) or dtypes.is_key(target)) and aval.dtype != target:
             raise ValueError(f"Cannot convert_element_type from {aval.dtype} to {target}")
+        dtypes.warn_of_discarded_parts(aval.dtype, target)
         return convert.convert_element_type(operand, target)
     if operand.__class__ in dtypes.PYTHON_SCALARS and not dtypes.is_key(target):
         own, _ = dtypes.python_scalar(type(operand))
+        dtypes.warn_of_discarded_parts(own, target)
         if own.kind == "c" and target.kind not in "bc" and (
                 operand == operand or not dtypes.is_integer(target)):
             # Python's own error; as in JAX, NaN is 0 among integers.

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._higher_order.outputs import HasNoValue
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
+from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.widths import refusal
@@ -28,7 +30,7 @@ def operand(value: Any, name: str, position: int = 0) -> Array:
     """
     if isinstance(value, Array):
         return value
-    if hasattr(value, "__jax_array__"):
+    if hasattr(value, "__jax_array__") or isinstance(value, HasNoValue) and is_staging():
         return installed.runtime.operand(value)
     if isinstance(value, _ARRAYLIKE) and not _holds_text(value):
         return installed.runtime.operand(value)

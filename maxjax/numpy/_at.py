@@ -316,9 +316,7 @@ def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
                 f"dtype={given.name} to dtype={dtype.name} with "
                 f"jax_numpy_dtype_promotion={config.dtype_promotion.value}. In future JAX "
                 "releases this will result in an error.", FutureWarning)
-        if dtypes.is_complex(given) and not dtypes.is_complex(dtype):
-            source.warn("Casting complex values to real discards the imaginary part",
-                        np.exceptions.ComplexWarning)
+        dtypes.warn_of_discarded_parts(given, dtype)
     if joined == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
         raise TypeError(
             f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "

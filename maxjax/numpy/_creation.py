@@ -141,6 +141,7 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
         return installed.runtime.constant(_python_number(value, dtype), ShapedArray((), dtype))
     if isinstance(value, Array):
         if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
+            dtypes.warn_of_discarded_parts(value.aval.dtype, dtype)
             return convert_element_type(value, dtype)
         return copy_p.bind(value) if copy else value
     if copy and isinstance(value, np.ma.MaskedArray):

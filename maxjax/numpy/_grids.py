@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._base import dtypes
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _ranges as ranges
@@ -40,7 +41,7 @@ class _Grid:
         if not key:
             return [] if self.sparse else creation.zeros((0,), int)
         lines = [_line(self.name, k) for k in key]
-        dtype = np.result_type(*[np.dtype(x.dtype) for x in lines])
+        dtype = dtypes.canonical(np.result_type(*[np.dtype(x.dtype) for x in lines]))
         lines = [x.astype(dtype) for x in lines]
         grids = ranges.meshgrid(*lines, indexing="ij", sparse=self.sparse)
         if self.sparse:

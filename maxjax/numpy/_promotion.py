@@ -14,9 +14,11 @@ import numpy as np
 
 from maxjax._base import caches, config, dtypes, source
 from maxjax._base.errors import ConcretizationTypeError, origin_message
+from maxjax._higher_order.outputs import HasNoValue, without_value
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, size_index
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
+from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.broadcasting import broadcast_in_dim
@@ -147,6 +149,8 @@ def resolve(name: str, args: Sequence[Any]) -> list[Any]:
         if not isinstance(arg, Array) and arg.__class__ not in PYTHON_SCALARS:
             if hasattr(arg, "__jax_array__"):
                 arg = arg.__jax_array__()
+            elif isinstance(arg, HasNoValue) and is_staging():
+                arg = without_value(arg)
             elif not is_arraylike(arg):
                 raise TypeError(
                     f"{name} requires ndarray or scalar arguments, got {type(arg)} at position "
@@ -314,7 +318,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     except TypeError:
         message = ("Shapes must be 1D sequences of concrete values of integer type, got "
                    f"{entries!r}.")
-        tracers = [size for size in entries if isinstance(size, Tracer)]
+        tracers = [size for size in entries if isinstance(size, Tracer) and not size.is_known()]
         if tracers:
             message += ("\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
                         "subfunctions.")

@@ -62,6 +62,10 @@ WIDE = {
     "eye": lambda j: j.numpy.eye(2, dtype="complex128"),
     "under jit": lambda j: j.jit(lambda: j.numpy.zeros(2, "float64"))(),
     "with a narrow one": lambda j: j.numpy.zeros(2, "float64") + j.numpy.ones(2),
+    "unsigned with signed, which nobody asked for": lambda j: (
+        j.numpy.ones(2, "uint32") + j.numpy.ones(2, "int32")),
+    "a comparison of these": lambda j: j.numpy.ones(2, "uint32") < j.numpy.ones(2, "int8"),
+    "a grid of floats and integers": lambda j: j.numpy.mgrid[0:2, 0:1:2j],
     "with a number": lambda j: j.numpy.zeros(2, "float64") + 1,
     "a function": lambda j: j.numpy.sin(j.numpy.zeros(2, "float64")),
     "an argument of jit": lambda j: j.jit(lambda v: v + 1)(j.numpy.ones(2, "float64")),
@@ -80,6 +84,20 @@ def test_explicit_x64_dtypes(name, mode):
     ours, theirs = outcome(run, maxjax), outcome(run, jax)
     if name == "sum":       # JAX warns of one conversion twice, under two names
         ours, theirs = ours[0], theirs[0]
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("run", [
+    lambda j, z: j.lax.convert_element_type(z, "float32"),
+    lambda j, z: j.lax.convert_element_type(z, "bool"),
+    lambda j, z: j.lax.convert_element_type(1j, "float32"),
+    lambda j, z: j.lax.convert_element_type(np.ones(2, np.complex64), "int32"),
+    lambda j, z: j.jit(lambda z: j.lax.convert_element_type(z, "float16"))(z),
+    lambda j, z: j.numpy.asarray(z, "float32"), lambda j, z: z.astype("float32"),
+    lambda j, z: z.astype("bool"), lambda j, z: j.numpy.ones(1).at[0].set(z[0]),
+    lambda j, z: z.real, lambda j, z: j.lax.convert_element_type(z, "complex64")])
+def test_warns_of_discarded_imaginary_parts(run):
+    ours, theirs = (outcome(lambda j: run(j, j.numpy.array([1 + 2j])), j) for j in (maxjax, jax))
     assert ours == theirs
 
 

@@ -123,3 +123,54 @@ assert np.allclose(mu.process_allgather(draws, tiled=True), jax.vmap(jax.random.
 jax.distributed.shutdown()
 """)
     assert lines(results) == ["* Array(shape=(4,), dtype=key<fry>) [True, True]"] * 2
+
+
+_PLACES = START + r"""
+import jax.numpy as jnp
+from jax.experimental import multihost_utils as mu
+from jax.sharding import *
+P, i = PartitionSpec, jax.process_index()
+def show(name, function):
+    try:
+        said = str(function())
+    except Exception as error:
+        said = f"{type(error).__name__} {str(error).splitlines()[0]}"
+    if not i:
+        sys.stdout.write(f"* {name} {said}\n".replace("\n", " ") + "\n")
+        sys.stdout.flush()
+mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+rows = NamedSharding(mesh, P("x"))
+x = np.arange(8, dtype="f").reshape(4, 2)
+there = SingleDeviceSharding(jax.devices()[2])
+one = jax.make_array_from_callback((4, 2), there, lambda index: x[index], dtype="float32")
+show("operation", lambda: ((one + 1).sharding, (one * 2).shape, jnp.sin(one).dtype))
+show("program", lambda: jax.jit(lambda y: (y * 2, y.sum()))(one)[1].sharding)
+show("its parts", lambda: len(jax.jit(lambda y: y * 2)(one).addressable_shards))
+moved = jax.jit(lambda y: y, out_shardings=rows)
+show("elsewhere", lambda: moved(one))
+explicit = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Explicit,))
+with jax.set_mesh(explicit):
+    y = jax.device_put(x, NamedSharding(explicit, P("x")))
+    squares = jax.jit(lambda y: jnp.einsum("xy,xz->yz", y, y, out_sharding=P(unreduced={"x"})))
+    whole = NamedSharding(explicit, P())
+    show("unreduced", lambda: (squares(y).sharding, jax.typeof(squares(y))))
+    show("reduced", lambda: jax.sharding.reshard(squares(y), P()))
+    show("sum", lambda: jax.sharding.reshard(squares(y) + squares(y), P()))
+    show("in a program", lambda: jax.jit(lambda y: jax.sharding.reshard(squares(y), P()))(y))
+    show("put", lambda: jax.device_put(squares(y), whole))
+    show("gradient", lambda: mu.process_allgather(jax.grad(
+        lambda y: jax.sharding.reshard(squares(y), P()).sum())(y), tiled=True))
+with jax.debug_nans(True):
+    z = jax.device_put(np.array([1, 0, 2, 2], "f"), rows)
+    show("no nans", lambda: mu.process_allgather(jnp.log(z + 1) > 0, tiled=True))
+    show("nans", lambda: jnp.log(z - 1))
+    show("nans of a program", lambda: jax.jit(lambda z: 2 * jnp.log(z - 1))(z))
+with jax.debug_infs(True):
+    show("infinities", lambda: jax.jit(lambda z: 1 / z)(z))
+jax.distributed.shutdown()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_other_shardings_unreduced_arrays_and_checks_as_in_jax(engine):
+    assert lines(run(engine, _PLACES)) == lines(run("jax", _PLACES))

@@ -58,7 +58,8 @@ def alone() -> list[str]:
 
 @pytest.mark.parametrize("parameters", ["replicated", "sharded"])
 @pytest.mark.parametrize("way, count", [
-    ("mpiexec", 2), ("by hand", 2), ("launcher", 2), ("by hand", 4)])
+    ("mpiexec", 2), ("by hand", 2), ("launcher", 2),
+    pytest.param("by hand", 4, marks=pytest.mark.exhaustive)])
 def test_the_loss_of_one_process(alone, way, count, parameters):
     _close(losses(train(way, count, *_STEPS, "--parameters", parameters)), alone)
 
@@ -73,3 +74,18 @@ def test_it_goes_on_from_a_checkpoint_on_another_number_of_processes(alone, tmp_
     later = losses(train(way, count, *arguments))
     assert later[0].startswith("step 20 ")
     _close(later, [line for line in alone if int(line.split()[1]) >= 20])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("way, count, later", [("mpiexec", 2, 4), ("launcher", 4, 2)])
+def test_a_launcher_ends_all_and_starts_another_number_of_processes(
+        alone, tmp_path, way, count, later):
+    arguments = (*_STEPS, "--parameters", "sharded", "--checkpoint", str(tmp_path))
+    result, = train(way, count, *arguments, "--fail-at", "24")
+    assert result.returncode not in (0, None)
+    if way == "launcher":
+        assert "for process 1, which has ended" in result.stdout, result.stdout
+        assert "for process 0" not in result.stdout, result.stdout
+    found = losses(train(way, later, *arguments))
+    assert found[0].startswith("step 20 ")
+    _close(found, [line for line in alone if int(line.split()[1]) >= 20])

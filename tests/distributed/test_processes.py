@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 
@@ -101,7 +102,7 @@ except Exception as error:
 
 
 @pytest.mark.parametrize("action", [
-    "os._exit(3)", "raise ValueError('x')", "sys.exit(0)", "time.sleep(20); os._exit(0)"])
+    "os._exit(3)", "raise ValueError('x')", "sys.exit(0)", "time.sleep(12); os._exit(0)"])
 def test_a_missing_process_is_an_error_of_the_others(action):
     first, _ = run("gloo", _FAILURE.format(action=action), MAXJAX_COLLECTIVE_TIMEOUT="3")
     assert first.returncode == 4
@@ -111,7 +112,7 @@ def test_a_missing_process_is_an_error_of_the_others(action):
 
 
 @pytest.mark.parametrize("action", [
-    "os._exit(3)", "os.kill(os.getpid(), 9)", "raise ValueError('x')", "time.sleep(20)"])
+    "os._exit(3)", "os.kill(os.getpid(), 9)", "raise ValueError('x')", "time.sleep(12)"])
 def test_a_missing_process_ends_an_mpi_job(action):
     result, = run("mpi", _FAILURE.format(action=action), MAXJAX_COLLECTIVE_TIMEOUT="3")
     assert result.returncode != 0
@@ -181,7 +182,7 @@ _NAMED = r"all_reduce add of float32\[1, 2\] \(psum over x in body \[[0-9a-f]{8}
 
 
 @pytest.mark.parametrize("action", [
-    "os._exit(3)", "raise ValueError('x')", "time.sleep(20); os._exit(0)",
+    "os._exit(3)", "raise ValueError('x')", "time.sleep(12); os._exit(0)",
     "os.kill(os.getpid(), 2)"])
 def test_a_process_missing_in_a_program_is_an_error_of_the_others(action):
     first, _ = run("gloo", _STEPS.format(action=action), MAXJAX_COLLECTIVE_TIMEOUT="3")
@@ -192,7 +193,7 @@ def test_a_process_missing_in_a_program_is_an_error_of_the_others(action):
 
 
 def test_a_process_missing_in_a_program_ends_an_mpi_job():
-    result, = run("mpi", _STEPS.format(action="time.sleep(20)"), MAXJAX_COLLECTIVE_TIMEOUT="3")
+    result, = run("mpi", _STEPS.format(action="time.sleep(12)"), MAXJAX_COLLECTIVE_TIMEOUT="3")
     assert result.returncode != 0
     assert re.search("waited in " + _NAMED + " for process 1", result.stdout), result.stdout
 
@@ -207,3 +208,62 @@ def test_processes_that_run_different_programs_are_told(engine):
     assert re.search(r"FAILED_PRECONDITION: the processes do not run the same program: process \d "
                      r"is at its collective \d+, .*psum over x in \S+ \[[0-9a-f]{8}\]\), and "
                      r"process \d at .*psum over x in \S+ \[[0-9a-f]{8}\]", said), said
+
+
+# Collectives of more than a message, which have been compared before; then {action} in process 1.
+_COMPARED = START + """
+import os, time
+from maxjax._distributed.start import connection
+group, i, x = connection.everybody(), jax.process_index(), np.ones(4096, "f")
+both = group
+if {pairs}:
+    both = [connection.among(pair) for pair in ((0, 1), (1, 2)) if i in pair][-1]
+for what in ("one", "two") * 2:
+    assert group.all_reduce(x, np.add, what)[0] == 3
+    group.permute({{(i + 1) % 3: x}}, {{(i + 2) % 3: x.copy()}}, [(0, 1), (1, 2), (2, 0)], what)
+what = "one"
+if i == {who}:
+    {action}
+try:
+    both.all_reduce(x, np.add, what)
+except Exception as error:
+    sys.stdout.write(f"* {{i}} {{error}}\\n")
+    sys.stdout.flush()
+    sys.exit(4)
+"""
+
+
+@pytest.mark.parametrize("action, said", [
+    ("os._exit(3)", "process {} waited in {} (one) for process 1, which has ended"),
+    ("time.sleep(12)", "process {} waited in {} (one) for process 1, which has ended, hangs"),
+    ("what = 'two'", "process {} is at its collective 10, {} (one), and process 1 at collective "
+                     "10 of processes [0, 1, 2], {} (two)")])
+def test_a_compared_collective_names_who_is_missing_or_elsewhere(action, said):
+    results = run("gloo", _COMPARED.format(action=action, pairs=False, who=1), 3, 1,
+                  MAXJAX_COLLECTIVE_TIMEOUT="3")
+    for number in (0, 2):
+        assert said.format(number, *["all_reduce add of float32[4096]"] * 2) in \
+            results[number].stdout, [result.stdout for result in results]
+
+
+def test_who_waits_for_a_waiting_process_is_told_who_is_missing():
+    results = run("gloo", _COMPARED.format(action="os._exit(3)", pairs=True, who=2), 3, 1,
+                  MAXJAX_COLLECTIVE_TIMEOUT="3")
+    for number in (0, 1):
+        assert f"process {number} waited in all_reduce add of float32[4096] (one) for process 2," \
+            in results[number].stdout, [result.stdout for result in results]
+
+
+def test_an_interrupt_ends_a_process_that_waits():
+    first, _ = run("gloo", START + """
+import os, time
+from jax.experimental import multihost_utils as mu
+first = int(mu.process_allgather(np.array(os.getpid()))[0])
+if jax.process_index():
+    time.sleep(2)
+    os.kill(first, 2)
+    time.sleep(2)
+    os._exit(0)
+mu.sync_global_devices("nobody else comes")
+""")
+    assert first.returncode == -signal.SIGINT

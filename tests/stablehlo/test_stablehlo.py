@@ -13,6 +13,7 @@ from jax._src.interpreters import mlir
 from jaxlib import _jax, xla_client
 from jaxlib.mlir import ir
 
+import maxjax
 from maxjax._base.dtypes import KeyDType
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.liveness import read_inputs
@@ -94,3 +95,21 @@ def test_families_give_what_tier_0_gives(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_cases_give_what_tier_0_gives(family):
     check_family(family, None)
+
+
+def test_operations_say_where_they_come_from():
+    """With ``debug_info``: scopes and lines, which XLA reads, and without it none."""
+    def function(x):
+        with maxjax.named_scope('the "first"'):
+            y = maxjax.numpy.sin(x)
+        y = maxjax.lax.fori_loop(0, 3, lambda _, c: c + maxjax.numpy.tanh(c), y)
+        return y, maxjax.numpy.sort(x)
+
+    lowered = maxjax.jit(function).lower(np.ones(3, np.float32))
+    text = lowered.as_text(debug_info=True)
+    line = function.__code__.co_firstlineno + 2
+    assert rf'loc("jit(function)/the \"first\"/sin"("{__file__}":{line}:0))' in text
+    assert 'loc("jit(function)/tanh"' in text
+    assert "}) : (tensor<3xf32>) -> (tensor<3xf32>) loc(" in text
+    assert parsed(text)
+    assert " loc(" not in lowered.as_text() and lowered.as_text() == lowered.as_text("stablehlo")

@@ -288,6 +288,25 @@ def test_functions_of_a_moment_are_forgotten():
     assert [ref() for ref in alive] == [None] * len(alive)
 
 
+def test_constants_go_with_their_function_at_once():
+    """Without a collection of garbage, also where placements are looked at."""
+    x = maxjax.numpy.ones(10)
+    mesh = maxjax.sharding.Mesh(np.array(maxjax.devices()[:1]), ("x",))
+    constrain = maxjax.sharding.NamedSharding(mesh, maxjax.sharding.PartitionSpec())
+    maxjax.jit(lambda y: maxjax.lax.with_sharding_constraint(y, constrain))(x)
+    jitted = maxjax.jit((lambda x: lambda: x)(x))
+    alive = weakref.ref(x)
+    del x
+    gc.disable()
+    try:
+        jitted(), jitted()
+        assert alive() is not None
+        del jitted
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
 # --- donation -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("options", [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any as _Any
+
 import maxjax._primitives.all  # noqa: F401  # the registry is full
 from maxjax import lax as _lax
 from maxjax._base.missing import attribute_error as _attribute_error
@@ -11,11 +13,29 @@ from maxjax._higher_order.custom_primitive import CustomPrimitive as _CustomPrim
 from maxjax._ir.primitive import Primitive as _Primitive
 from maxjax._ir.primitive import registry as _registry
 
-# Libraries give these rules. No program has them: maxjax's calls are those of jit.
-call_p = _CustomPrimitive("call")
-call_p.multiple_results = call_p.call_primitive = True
-closed_call_p = _CustomPrimitive("closed_call")
-closed_call_p.multiple_results = closed_call_p.call_primitive = True
+
+class _Call(_CustomPrimitive):
+    """A call of a function. Libraries give it rules; no program has it, as maxjax's calls are those
+    of jit: where it is applied, it is what the function does."""
+
+    __slots__ = ()
+    multiple_results = True
+    call_primitive = True
+
+    def bind(self, *args: _Any, **params: _Any) -> _Any:
+        """The function's list of results.
+
+        Raises:
+          NotImplementedError: there is no function.
+        """
+        if "subfuns" not in params:
+            return super().bind(*args, **params)
+        function, = params["subfuns"]
+        return list(function.call_wrapped(*args))
+
+
+call_p = _Call("call")
+closed_call_p = _Call("closed_call")
 
 # Those with another name here.
 _OTHERS = {"add_jaxvals_p": "add_any", "remat_p": "remat2"}

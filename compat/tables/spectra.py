@@ -49,12 +49,15 @@ TABLE = {
         "f(x, y, nperseg=16, detrend=False, return_onesided=False)",
         tol="loose", modes="eager jit grad vmap", x=floats(50), y=floats(50))
     + cases("f(x, None, nperseg=16)", tol="loose", modes="eager jit", **_X)
+    + cases("f(x, y)", "f(y, x)", "f(y, x, nperseg=100)", tol="loose", x=floats(300), y=floats(90))
     + cases("f(x, None, nperseg=16, nfft=8)", "f(x, None, nperseg=16, average='foo')",
             raises=True, **_X),
     "jax.scipy.signal.welch": cases(
         "f(x, nperseg=16)", "f(x, nperseg=15, nfft=32)", "f(x, window='hamming', nperseg=16)",
         "f(x, nperseg=16, average='median')", "f(x, nperseg=16, detrend='linear')",
         tol="loose", modes="eager jit grad vmap", **_X)
+    + cases("f(x)", "f(x, noverlap=10)", tol="loose", x=floats(300))
+    + cases("f(x, nfft=256)", raises=True, x=floats(300))
     + cases("f(x, nperseg=8, axis=0)", tol="loose", modes="eager jit", x=floats(20, 3))
     + cases("f(x, nperseg=16, nfft=8)", "f(x, nperseg=16, scaling='foo')", raises=True, **_X),
     "jax.scipy.interpolate.RegularGridInterpolator": cases(

@@ -24,7 +24,7 @@ def _window(window: Any, nperseg: int | None, length: int, name: str) -> tuple[A
     if nperseg is not None and nperseg < 1:
         raise ValueError(f"nperseg must be a positive integer, got {nperseg}")
     if isinstance(window, (str, tuple)):
-        size = min(256, length) if nperseg is None else int(nperseg)
+        size = length if nperseg is None else int(nperseg)
         if size > length:
             warnings.warn(f"nperseg={size} is greater than input_length={length}, using "
                           f"nperseg={length}", stacklevel=4)
@@ -145,7 +145,7 @@ def _spectra(name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, nove
         empty = jnp.zeros(np.moveaxis(np.empty(shape), -1, axis).shape)
         return empty, empty, empty
     dtype = signals[0].dtype
-    values, nperseg = _window(window, nperseg, signals[0].shape[-1], name)
+    values, nperseg = _window(window, nperseg, np.shape(x)[axis], name)
     nfft = _transform_size(nfft, nperseg)
     step = nperseg - _overlap(noverlap, nperseg)
     real = dtypes.finfo(dtype).dtype
@@ -201,7 +201,7 @@ def stft(x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256,
       x: the signal, real or complex, along ``axis``.
       fs: its sampling rate.
       window: a name that ``scipy.signal.get_window`` knows, or an array.
-      nperseg: samples per segment.
+      nperseg: samples per segment; None for all.
       noverlap: how many of them adjacent segments share; by default half.
       nfft: length of the transforms; segments are padded to it.
       detrend: "constant", "linear", a function of segments, or False.
@@ -232,7 +232,8 @@ def csd(x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None
     """The cross spectral density of two signals, by Welch's method.
 
     Args:
-      x, y: the signals; None for ``y`` means ``x``. The others are those of ``stft``.
+      x, y: the signals; None for ``y`` means ``x``. The others are those of ``stft``, except that
+        by default there is one segment, of the length of ``x``.
       scaling: "density", in units ** 2 / Hz, or "spectrum", in units ** 2.
       average: over segments, "mean" or "median".
 

@@ -432,6 +432,7 @@ class _Status:
 
     Attributes:
       accelerated: whether an accelerator is the default device.
+      accelerators: whether there are accelerators that somebody has asked for.
       runs_compiled: whether compiled programs run without further question.
       checks_values: whether anybody wants values looked at.
       started: whether the platforms that are asked for are there.
@@ -440,11 +441,12 @@ class _Status:
       generation: how many times an option has changed that traced programs depend on.
     """
 
-    __slots__ = ("accelerated", "checks_values", "generation", "runs_compiled", "started",
+    __slots__ = ("accelerated", "accelerators", "checks_values", "generation", "runs_compiled", "started",
                  "watched")
 
     def __init__(self) -> None:
         self.accelerated = False
+        self.accelerators = False
         self.runs_compiled = False
         self.checks_values = False
         self.started = False

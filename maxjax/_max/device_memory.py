@@ -97,9 +97,9 @@ class DeviceMemory:
         return str(self._device().model_name or self._device().architecture_name)
 
     @property
-    def compile_options(self) -> dict[str, Any]:
-        """What the compile worker has to know of it."""
-        return {"accelerator": self.number}
+    def compiled_for(self) -> str | int:
+        """What the graph builder has to know of it."""
+        return self.number
 
     @property
     def target(self) -> str:
@@ -199,8 +199,8 @@ class SimulatedMemory(DeviceMemory):
         return "simulated"
 
     @property
-    def compile_options(self) -> dict[str, Any]:
-        return {}
+    def compiled_for(self) -> str | int:
+        return "simulated"
 
     @property
     def target(self) -> str:
@@ -216,48 +216,6 @@ class SimulatedMemory(DeviceMemory):
 
     def _limits(self) -> dict[str, int]:
         return {}
-
-
-class DeviceValue:
-    """A value that is in an accelerator's memory, in the host's, or in both.
-
-    What the host has computed goes to the accelerator when something there needs it; what the
-    accelerator has computed comes to the host when somebody looks, and is kept for the next look.
-    """
-
-    __slots__ = ("_buffer", "_host", "memory")
-
-    def __init__(self, memory: DeviceMemory, buffer: DeviceBuffer | None = None,
-                 host: np.ndarray | None = None):
-        self.memory = memory
-        self._buffer = buffer
-        self._host = host
-
-    @property
-    def is_on_device(self) -> bool:
-        """Whether the accelerator has it."""
-        return self._buffer is not None
-
-    def buffer(self) -> DeviceBuffer:
-        """The value in the accelerator's memory, to which it is moved if necessary."""
-        buffer = self._buffer
-        if buffer is None:
-            assert self._host is not None
-            buffer = self._buffer = self.memory.store(self._host)
-            self._host = None
-        return buffer
-
-    def host(self) -> np.ndarray:
-        """The value in the host's memory, to which it is copied if necessary."""
-        host = self._host
-        if host is None:
-            buffer = self._buffer
-            assert buffer is not None
-            host = self._host = self.memory.load(buffer)
-        return host
-
-    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
-        raise TypeError("a value of an accelerator has to be moved")
 
 
 class DeviceExecutable:
@@ -321,4 +279,3 @@ def memories() -> list[DeviceMemory]:
     if _found.memories is None:
         _found.memories = _counted()
     return _found.memories
-

@@ -202,12 +202,8 @@ def accelerators() -> list[Device]:
     if not _accelerators and not job.device_counts:
         _accelerators.extend([
             Device("gpu", memory.number, accelerator=memory) for memory in memories()])
+        config.status.accelerators = bool(_accelerators)
     return _accelerators
-
-
-def have_accelerators() -> bool:
-    """Whether somebody has asked for accelerators, and there are some."""
-    return bool(_accelerators)
 
 
 def is_started() -> bool:
@@ -219,6 +215,7 @@ def forget() -> None:
     """Devices are made anew: the job has begun or ended."""
     _devices.clear()
     _accelerators.clear()
+    config.status.accelerators = False
 
 
 def local_device_count() -> int:

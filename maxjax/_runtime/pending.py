@@ -37,9 +37,16 @@ from maxjax._runtime import invalid, on_mesh, spanning
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.cells import Cell, HostValue, pending
-from maxjax._runtime.devices import Device, allow_execution, default_device, default_device_override
+from maxjax._runtime.devices import (
+    Device,
+    allow_execution,
+    default_device,
+    default_device_override,
+    memory_of,
+)
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.memory import out_of_memory
+from maxjax._runtime.on_device import device_program
 from maxjax._runtime.on_mesh import Leaf, Placed, Placement
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.spanning_array import SpanningArray, collected, spread
@@ -290,6 +297,10 @@ class LazyTrace(Runtime):
                 return made
             leaves = [_unread(leaf.aval) if leaf.__class__ is SpanningArray else leaf
                       for leaf in leaves]
+        if status.accelerators:
+            on_accelerator = self._call_on_accelerator(closed, leaves, donated, name, out_shardings)
+            if on_accelerator is not None:
+                return on_accelerator
         values = []
         foreign = []
         are_placed = False
@@ -356,6 +367,50 @@ class LazyTrace(Runtime):
             leaf = leaves[position]
             if leaf.__class__ is ArrayImpl:
                 leaf.delete()
+        if status.watched:
+            put_on_default_device(results)
+        return results
+
+    def _call_on_accelerator(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
+                             donated: Sequence[int], name: str,
+                             out_shardings: Sequence[Sharding | None] | None
+                             ) -> list[ArrayImpl] | None:
+        """Runs a jaxpr on the one accelerator where its operands are, or its results are to be;
+        None if there is none, or the program is not compiled for it: the host runs it then."""
+        if status.checks_values or any(isinstance(leaf, Tracer) for leaf in leaves):
+            return None
+        operands = [self.operand(leaf) for leaf in leaves]
+        if any(operand.__class__ is not ArrayImpl for operand in operands):
+            return None
+        placed = placed_call(name, closed, operands, out_shardings)
+        default = default_device_override()
+        where = {default if placement is None else placement
+                 for _, placement, _ in placed.results}
+        memory = memory_of(where.pop()) if len(where) == 1 else None
+        if memory is None or placed.summands:
+            return None
+        ran = closed if placed.closed is None else placed.closed
+        program = device_program(ran.cache.get("program") or program_of(ran), memory, ran.cache)
+        if not program.is_ready():
+            program.host_calls += 1
+            return None
+        if donated:
+            _check_donated_once(leaves, donated)
+        if status.watched:
+            allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
+        results = []
+        for (aval, placement, committed), place in zip(
+                placed.results, program(operands), strict=True):
+            host: Any = place.host if place.buffer is None else None
+            # The host's value may be an argument's, which is not written to either.
+            result = ArrayImpl(aval, host)
+            if place.buffer is not None:
+                result.store(place.buffer)
+            result._placement, result._committed = placement, committed
+            results.append(result)
+        for position in donated:
+            if leaves[position].__class__ is ArrayImpl:
+                operands[position].delete()
         if status.watched:
             put_on_default_device(results)
         return results
@@ -663,7 +718,12 @@ def put(value: ArrayImpl, placement: Placement) -> ArrayImpl:
         return value
     if job.device_counts and (value.__class__ is SpanningArray or spanning.spans(placement)):
         return spanning.put(value, placement)
-    placed = ArrayImpl(type_on(value.aval, placement), value.host())
+    memory = memory_of(placement) if status.accelerators else None
+    if memory is None:
+        placed = ArrayImpl(type_on(value.aval, placement), value.host())
+    else:
+        placed = ArrayImpl(type_on(value.aval, placement), None)
+        placed.store(value.stored_in(memory) or memory.store(value.host()))
     if isinstance(placement, NamedSharding) and not isinstance(placement.mesh, Mesh):
         # Only the type changes: the value stays where it is.
         where = value._placement

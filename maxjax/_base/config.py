@@ -441,8 +441,8 @@ class _Status:
       generation: how many times an option has changed that traced programs depend on.
     """
 
-    __slots__ = ("accelerated", "accelerators", "checks_values", "generation", "runs_compiled", "started",
-                 "watched")
+    __slots__ = ("accelerated", "accelerators", "checks_values", "generation", "runs_compiled",
+                 "started", "watched")
 
     def __init__(self) -> None:
         self.accelerated = False

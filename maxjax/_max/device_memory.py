@@ -1,8 +1,8 @@
 """Which memory a value is in, and how it moves: the host's, or that of an accelerator.
 
-Everything that crosses between the two does so here, and is counted. An accelerator is one of MAX's,
-or a simulated one (``MAXJAX_SIMULATED_ACCELERATORS``, for tests): memory of the host that is treated
-as if it were apart, so that a path that forgets to move a value is an error.
+Everything that crosses between the two does so here, and is counted. An accelerator is one of
+MAX's, or a simulated one (``MAXJAX_SIMULATED_ACCELERATORS``, for tests): memory of the host that is
+treated as if it were apart, so that a path that forgets to move a value is an error.
 """
 
 from __future__ import annotations
@@ -153,6 +153,12 @@ class DeviceMemory:
             raise ValueError(f"a buffer of {buffer.memory.name} is not in the memory of "
                              f"{self.name}")
 
+    def copied(self, raw: Any) -> Any:
+        """Another buffer with the same value. MAX copies later, and holds no memory until then."""
+        copy = raw.copy()
+        self._device().synchronize()
+        return copy
+
     def _sent(self, raw: Any) -> Any:
         device = self._device()
         sent = raw.to(device)
@@ -209,8 +215,11 @@ class SimulatedMemory(DeviceMemory):
     def sessions_models(self, path: Any) -> dict[str, Any]:
         return session.load(path)
 
+    def _device(self) -> Any:
+        return session.cpu()
+
     def _sent(self, raw: Any) -> Any:
-        return raw.copy()
+        return self.copied(raw)
 
     _fetched = _sent
 
@@ -243,7 +252,7 @@ class DeviceExecutable:
         for raw, dtype in zip(self._execute(raws), self._outputs, strict=True):
             pointer = raw._data_ptr()
             if any(start <= pointer < stop for start, stop in spans):
-                raw = raw.copy()
+                raw = self._memory.copied(raw)
             result = DeviceBuffer(self._memory, raw, tuple(raw.shape), dtype)
             spans.append((pointer, pointer + result.nbytes))
             results.append(result)

@@ -1,7 +1,7 @@
-"""Devices: one CPU, or as many simulated ones as ``jax_num_cpu_devices`` asks for; and accelerators.
+"""Devices: one CPU, or as many simulated ones as ``jax_num_cpu_devices`` asks for; accelerators.
 
-Accelerators are looked for when somebody asks for them by name, or ``jax_platforms`` does: only then
-is MAX imported for it. They are no default unless ``jax_platforms`` names them first.
+Accelerators are looked for when somebody asks for them by name, or ``jax_platforms`` does: only
+then is MAX imported for it. They are no default unless ``jax_platforms`` names them first.
 """
 
 from __future__ import annotations

@@ -1,20 +1,23 @@
 """Programs on an accelerator: compiled for it, with buffers that stay in its memory between calls.
 
-Until a program is compiled, and where it cannot be, the host runs it: an array of an accelerator may
-have its value in the host's memory, and moves when a compiled program needs it.
+Until a program is compiled, and where it cannot be, the host runs it: an array of an accelerator
+may have its value in the host's memory, and moves when a compiled program needs it.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import collection, config, spans, threads
+from maxjax._base.config import status
 from maxjax._base.errors import CompileError
-from maxjax._ir.jaxpr import Literal, Var
+from maxjax._ir.jaxpr import ClosedJaxpr, Literal, Var
+from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Prepared
 from maxjax._max.device_memory import DeviceBuffer, DeviceExecutable, DeviceMemory
 from maxjax._max.graph.accelerator import AcceleratorBackend
@@ -22,7 +25,8 @@ from maxjax._max.host_step import HostStep
 from maxjax._max.warning import warn_once
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.cells import HostValue
-from maxjax._runtime.program import Program
+from maxjax._runtime.devices import allow_execution, default_device_override, memory_of
+from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.tiering import tiering
 
 # A call that is never repeated is not worth a compile.
@@ -107,9 +111,8 @@ class DeviceProgram:
                 self._looked = True
                 self._find(prepared)
         waits = config.compile_mode.value == "always"
-        if self.state == "cold" and (waits or self.host_calls + 1 >= _HOT_CALLS):
-            self._submit(waits)
-        elif self.state == "queued" and waits:
+        is_asked_for = waits or self.state == "cold" and self.host_calls + 1 >= _HOT_CALLS
+        if is_asked_for and self.state in ("cold", "queued"):
             self._submit(waits)
         return self.state == "compiled"
 
@@ -168,6 +171,20 @@ class DeviceProgram:
             self._slots = len(slots)
             self.state = "compiled"
 
+    def __str__(self) -> str:
+        prepared = self.prepared
+        lines = [f"on {self.memory.name} ({self.memory.kind}): state {self.state}"
+                 + (f" ({self.reason})" if self.reason else "")
+                 + f", {self.calls} calls there, {self.host_calls} by the host"]
+        for number, piece in enumerate(prepared.pieces):
+            place = "the host, with transfers" if piece.on_host else self.memory.name
+            counted = Counter(eqn.primitive.name for eqn in piece.jaxpr.eqns)
+            lines.append(f"  piece {number} on {place}: " + ", ".join(
+                f"{name} x{times}" if times > 1 else name
+                for name, times in counted.most_common()))
+            lines += [f"    {reason}" for reason in prepared.reasons(number)]
+        return "\n".join(lines)
+
     # --- running ---
     def __call__(self, operands: Sequence[ArrayImpl]) -> list[_Place]:
         """The results, each where it was computed."""
@@ -220,3 +237,42 @@ def device_program(program: Program, memory: DeviceMemory, cache: dict[Any, Any]
     if known is None:
         known = cache.setdefault(("device program", memory), DeviceProgram(program, memory))
     return known
+
+
+def call(closed: ClosedJaxpr, operands: Sequence[ArrayImpl],
+         where: Sequence[tuple[ShapedArray, Any, bool]], memory: DeviceMemory,
+         name: str) -> list[ArrayImpl] | None:
+    """Runs a jaxpr on an accelerator; None if it is not compiled for it.
+
+    Args:
+      where: type, placement and whether on purpose of each result.
+      name: what may be forbidden to run.
+    """
+    program = device_program(closed.cache.get("program") or program_of(closed), memory,
+                             closed.cache)
+    if not program.is_ready():
+        program.host_calls += 1
+        return None
+    if status.watched:
+        allow_execution(name)
+    results = []
+    for (aval, placement, committed), place in zip(where, program(operands), strict=True):
+        result = ArrayImpl(aval, None if place.buffer is not None else np.asarray(place.host))
+        if place.buffer is not None:
+            result.store(place.buffer)
+        result._placement, result._committed = placement, committed
+        results.append(result)
+    return results
+
+
+def explained(closed: ClosedJaxpr, leaves: Sequence[object]) -> DeviceProgram | None:
+    """The program of a jaxpr on the accelerator where its operands, or new arrays, are; None if
+    they are on none."""
+    if not status.accelerators:
+        return None
+    placements = [leaf._placement for leaf in leaves if isinstance(leaf, ArrayImpl)]
+    for placement in (*placements, default_device_override()):
+        memory = memory_of(placement)
+        if memory is not None:
+            return device_program(program_of(closed), memory, closed.cache)
+    return None

@@ -7,14 +7,11 @@ without waiting for a look.
 
 from __future__ import annotations
 
-import bisect
-import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from maxjax._base import aligned, dtypes
 from maxjax._base.config import status
@@ -33,10 +30,10 @@ from maxjax._ir.trace import Array, Tracer, Value, aval_of, is_scalar, leaked_tr
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatJvp, FlatVjp
 from maxjax._primitives.sharding import placements, type_on
-from maxjax._runtime import invalid, on_mesh, spanning
+from maxjax._runtime import invalid, on_device, on_mesh, spanning
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.cells import Cell, HostValue, pending
+from maxjax._runtime.cells import Cell, pending
 from maxjax._runtime.devices import (
     Device,
     allow_execution,
@@ -45,8 +42,7 @@ from maxjax._runtime.devices import (
     memory_of,
 )
 from maxjax._runtime.devices import devices as all_devices
-from maxjax._runtime.memory import out_of_memory
-from maxjax._runtime.on_device import device_program
+from maxjax._runtime.memory import out_of_memory, sharing
 from maxjax._runtime.on_mesh import Leaf, Placed, Placement
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.spanning_array import SpanningArray, collected, spread
@@ -56,8 +52,6 @@ from maxjax._stablehlo.module import module_text
 # A graph is run when it has this many operations, or when its results would take this many bytes.
 MAX_OPERATIONS = 4096
 MAX_BYTES = 256 << 20
-# Up to so many arrays are compared with a result one by one: whether they share memory.
-_FEW = 8
 
 _new_array = ArrayImpl.__new__
 _reference = weakref.ref
@@ -341,7 +335,7 @@ class LazyTrace(Runtime):
             raise out_of_memory(error) from error
         if foreign:
             # The caller may write to its arrays later: no result is one of them, or a view of one.
-            shares = _sharing(foreign)
+            shares = sharing(foreign)
             outputs = [value.copy() if shares(value) else value for value in outputs]
         if placed is None:
             results = [ArrayImpl(aval, value) for aval, value in zip(
@@ -389,25 +383,13 @@ class LazyTrace(Runtime):
         memory = memory_of(where.pop()) if len(where) == 1 else None
         if memory is None or placed.summands:
             return None
-        ran = closed if placed.closed is None else placed.closed
-        program = device_program(ran.cache.get("program") or program_of(ran), memory, ran.cache)
-        if not program.is_ready():
-            program.host_calls += 1
-            return None
         if donated:
             _check_donated_once(leaves, donated)
-        if status.watched:
-            allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
-        results = []
-        for (aval, placement, committed), place in zip(
-                placed.results, program(operands), strict=True):
-            host: Any = place.host if place.buffer is None else None
-            # The host's value may be an argument's, which is not written to either.
-            result = ArrayImpl(aval, host)
-            if place.buffer is not None:
-                result.store(place.buffer)
-            result._placement, result._committed = placement, committed
-            results.append(result)
+        results = on_device.call(closed if placed.closed is None else placed.closed, operands,
+                                 placed.results, memory,
+                                 name or closed.cache.get("name", closed.jaxpr.debug_info))
+        if results is None:
+            return None
         for position in donated:
             if leaves[position].__class__ is ArrayImpl:
                 operands[position].delete()
@@ -549,43 +531,6 @@ def placed_call(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
         for aval, here in zip(closed.out_avals, where, strict=True)], shows_summands(closed))
     closed.cache["placed call"] = made
     return made
-
-
-def _sharing(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
-    """Tells whether a value, which a program has given, may share memory with one of many arrays.
-
-    A value that is no view is memory of its own, or one of them.
-    """
-    own = {*map(id, arrays)}
-    if len(arrays) <= _FEW:
-        return lambda value: (value.base is not None or id(value) in own) and any(
-            np.may_share_memory(value, array) for array in arrays)
-    views: list[Callable[[HostValue], bool]] = []
-
-    def shares(value: HostValue) -> bool:
-        if value.base is None and id(value) not in own:
-            return False
-        if not views:
-            views.append(_overlapping(arrays))
-        return views[0](value)
-
-    return shares
-
-
-def _overlapping(arrays: Sequence[np.ndarray]) -> Callable[[HostValue], bool]:
-    """The same by the arrays' bounds."""
-    bounds = sorted(byte_bounds(array) for array in arrays if array.size)
-    begins = [begin for begin, _ in bounds]
-    ends = list(itertools.accumulate((end for _, end in bounds), max))
-
-    def shares(value: HostValue) -> bool:
-        if value.__class__ is not np.ndarray or not value.size:     # NumPy's scalars are copies
-            return False
-        begin, end = byte_bounds(value)
-        earlier = bisect.bisect_left(begins, end)
-        return earlier > 0 and ends[earlier - 1] > begin
-
-    return shares
 
 
 def _check_donated_once(leaves: Sequence[Leaf], donated: Sequence[int]) -> None:

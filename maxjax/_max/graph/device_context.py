@@ -91,7 +91,8 @@ class DeviceContext(GraphContext):
         extreme = self.reshape(self.reduce_middle(kind, wide), (outer, 1, inner))
         is_found = self.native("eq", wide, extreme)
         if x.dtype.is_float():
-            is_found = ops.logical_or(is_found, self.kernel("ne", wide, wide, out_dtype=dtypes.bool_))
+            is_nan = self.kernel("ne", wide, wide, out_dtype=dtypes.bool_)
+            is_found = ops.logical_or(is_found, is_nan)
         positions = self.iota(np.int32, (outer, size, inner), 1)
         positions = self.select(is_found, [self.full_like(positions, size), positions])
         return self.convert(self.reshape(self.reduce_middle("min", positions), result), dtype)

@@ -284,3 +284,9 @@ def read_only(value: np.ndarray) -> np.ndarray:
 
 
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
+def shows_sharding(x: ArrayImpl) -> bool:
+    """Whether the array's type shows how it is spread: its mesh has Explicit axes."""
+    placement = x._placement
+    return placement is not None and getattr(placement, "in_types", False)

@@ -170,11 +170,22 @@ class _Application:
                     continue
                 if found.setdefault(factor, axes) != axes:
                     raise self._incompatible()
-                if self.primitive is gather_p and factor in self.rule.reduction or (
+                if self._is_gathered(factor) or (
                         factor in self.rule.replicated
                         and (factor in kept or self.primitive in INDEXED)):
                     raise self._needs_unsplit(aval, [factor in f for f in names].index(True))
         return found
+
+    def _is_gathered(self, factor: Any) -> bool:
+        """Whether a gather reads along the factor, or for each index along it.
+
+        Only a dimension along which the operand and the indices both go on can stay split.
+        """
+        if self.primitive is not gather_p:
+            return False
+        of_operand, of_indices = (
+            {name for names in dims for name in names} for dims in self.rule.operands)
+        return factor in self.rule.reduction or factor in of_indices - of_operand
 
     def _resized(self) -> list[Dims]:
         first = self.ins[0]
@@ -262,7 +273,7 @@ class _Application:
             return ShardingTypeError(
                 "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather "
                 "indexing as out sharding could not be resolved unambiguously (or would require "
-                f"collectives on inputs). Got operand={aval!r}"
+                f"collectives on inputs). Got operand={self.in_avals[0]!r}"
                 + (f", indices={self.in_avals[1]!r}" if self.primitive is gather_p else ""))
         return ShardingTypeError(
             f"{self.name} needs dimension {dim} of {aval} whole: use `reshard` on the operand.")

@@ -18,7 +18,7 @@ from maxjax._primitives.arithmetic import minimum
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.rules import scalar_like
-from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.array import ArrayImpl, shows_sharding
 from maxjax.lax._indexing import from_end
 from maxjax.numpy._index_parsing import Entry
 from maxjax.numpy._index_plan import wrapped
@@ -41,7 +41,8 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = Fa
     own = False
     if is_dimension(size) and not isinstance(index, Array):
         index = installed.runtime.operand(index)
-    elif index.__class__ is ArrayImpl and index.is_ready() and index.aval.size <= _HOST_SIZE:
+    elif (index.__class__ is ArrayImpl and index.is_ready() and index.aval.size <= _HOST_SIZE
+          and not shows_sharding(index)):
         index, own = index.host(), True
     if isinstance(index, np.ndarray):
         if index.dtype == np.int32 and size < 1 << 30:

@@ -16,6 +16,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
+from maxjax._runtime.array import ArrayImpl, shows_sharding
 from maxjax._transforms.simplify import simplify_once
 
 FLOATS = (dtypes.float32, dtypes.float64)
@@ -76,7 +77,10 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
 
         @functools.wraps(function)
         def call(*arrays: Any, **params: Any) -> Any:
-            if context.trace is installed.runtime and all(x.dtype in accepts for x in arrays):
+            # An Explicit sharding is of the operations' types, which one rule does not have.
+            if context.trace is installed.runtime and all(
+                    x.dtype in accepts and not (x.__class__ is ArrayImpl and shows_sharding(x))
+                    for x in arrays):
                 results = primitive.bind(*arrays, **params)
                 return results if outputs == 1 else tuple(results)
             return function(*arrays, **params)

@@ -6,9 +6,8 @@ process of its own. The messages (``maxjax._max.graph.messages``) in both direct
 - on standard input, ``{"id", "program", "builder", "output", "options"}``: build the program's
   graphs with ``builder`` (``"module:function"``), compile them and write the artifact to
   ``output``. Options known here: ``compiler`` (``"module:function"``, in place of MAX, for
-  tests), ``custom_extensions`` (paths of Mojo kernel libraries), ``cpu_target``, ``device`` (the
-  number of the accelerator that the program is for) and ``virtual_target`` (``[api, architecture]``
-  of an accelerator that is not there, to compile for alone).
+  tests), ``custom_extensions`` (paths of Mojo kernel libraries), ``cpu_target`` and ``device`` (the
+  number of the accelerator that the program is for).
 - on what was standard output at the start, ``{"id", "ok", "error", "fatal", "seconds", "phases",
   "resident", "retires"}``. ``fatal`` says that every other program would fail too. From then on
   standard output is standard error, which the service points at a log file.
@@ -70,11 +69,6 @@ class MaxCompiler:
         if session is None:
             if options.get("cpu_target"):
                 driver.set_virtual_cpu_target(options["cpu_target"])
-            if options.get("virtual_target"):
-                api, architecture = options["virtual_target"]
-                driver.set_virtual_device_api(api)
-                driver.set_virtual_device_target_arch(architecture)
-                driver.set_virtual_device_count(1)
             session = self._sessions[number] = engine.InferenceSession(devices=[driver.CPU()] + (
                 [] if number is None else [driver.Accelerator(number)]))
         clock.lap("session")

@@ -77,7 +77,7 @@ class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         top, _, rest = fullname.partition(".")
         if top not in ("jax", "jaxlib"):
             return None
-        if top == "jaxlib" and rest not in ("", "version"):
+        if top == "jaxlib" and rest not in ("", "version", "_jax"):
             raise ModuleNotFoundError(
                 f"No module named {fullname!r} (maxjax runs on MAX: there is no jaxlib)",
                 name=fullname)
@@ -91,8 +91,9 @@ class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         version = importlib.import_module("maxjax.version")
         top, _, rest = spec.name.partition(".")
-        if top == "jax" and rest and rest != "version":
-            module = importlib.import_module(_maxjax_name(rest))
+        if rest and rest != "version":
+            module = importlib.import_module(
+                _maxjax_name(rest if top == "jax" else f"_src.{rest}"))
             # The import system is about to write the alias's spec into the module.
             self._specs[spec.name] = (module.__spec__, module.__loader__)
             return module

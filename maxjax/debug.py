@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from maxjax._base import pytree
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.debugger import breakpoint as breakpoint
 from maxjax._higher_order.debugging import debug_callback as callback
@@ -19,7 +20,7 @@ from maxjax._ir.effects import DebugEffect as DebugEffect
 from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.picture import dot
-from maxjax._runtime import on_mesh, source_costs
+from maxjax._runtime import on_device, on_mesh, source_costs
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.sharding_pictures import inspect_array_sharding as inspect_array_sharding
 from maxjax._runtime.sharding_pictures import visualize_array_sharding as visualize_array_sharding
@@ -99,6 +100,8 @@ class Explanation:
         (measured, or None).
       guards: for a function with ``dynamic_dims``, what its trace assumes about sizes, in words;
         for each variant.
+      on_accelerator: the same of the accelerator where the arguments are, as text; None if they are
+        on the CPU.
       peak_bytes: of the memory that a call takes besides its arguments (Mojo backend).
       source: the program's kernels and calls as text (Mojo backend).
       uncompiled_source: the vector machine's code, which stands in for kernels that are not
@@ -136,6 +139,7 @@ class Explanation:
         self.uncompiled_source = prepared.uncompiled_source
         self._runs_uncompiled = program.uncompiled
         self.shows_source = False
+        self.on_accelerator: str | None = None
         self.pieces = [
             ("host" if piece.on_host else "MAX",
              Counter(eqn.primitive.name for eqn in piece.jaxpr.eqns), prepared.reasons(number))
@@ -162,6 +166,8 @@ class Explanation:
         lines.append(f"  calls: {self.interpreted_calls} interpreted, {self.compiled_calls} on MAX"
                      + (f"; ready {self.compile_seconds:.1f} s after the request"
                         if self.compile_seconds else ""))
+        if self.on_accelerator is not None:
+            lines.append(textwrap.indent(self.on_accelerator, "  "))
         if self.peak_bytes:
             lines.append(f"  memory: {self.peak_bytes} bytes at the peak, arguments not counted")
         if self.constant_bytes:
@@ -210,6 +216,8 @@ def explain(function: Callable[..., Any], *args: Any, source: bool = False,
         values = [operand.host() for operand in (*entry.captured, *operands)]
     explanation = Explanation(jitted._name, program_of(closed), closed, guards, values)
     explanation.shows_source = source
+    on_accelerator = on_device.explained(closed, pytree.leaves((args, kwargs)))
+    explanation.on_accelerator = None if on_accelerator is None else str(on_accelerator)
     return explanation
 
 

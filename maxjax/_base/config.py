@@ -431,6 +431,8 @@ class _Status:
     """What follows from the options: one look, where there would be several.
 
     Attributes:
+      accelerated: whether an accelerator is the default device.
+      accelerators: whether there are accelerators that somebody has asked for.
       runs_compiled: whether compiled programs run without further question.
       checks_values: whether anybody wants values looked at.
       started: whether the platforms that are asked for are there.
@@ -439,9 +441,12 @@ class _Status:
       generation: how many times an option has changed that traced programs depend on.
     """
 
-    __slots__ = ("checks_values", "generation", "runs_compiled", "started", "watched")
+    __slots__ = ("accelerated", "accelerators", "checks_values", "generation", "runs_compiled",
+                 "started", "watched")
 
     def __init__(self) -> None:
+        self.accelerated = False
+        self.accelerators = False
         self.runs_compiled = False
         self.checks_values = False
         self.started = False
@@ -465,13 +470,24 @@ spans.on_change.append(_decide_runs_compiled)
 _decide_runs_compiled()
 
 
+# Names of platforms under which everything is on the CPU anyway.
+_OF_HOST = (None, "", "cpu")
+
+
 def _decide_checks_values() -> None:
     status.checks_values = any(option.overrides or option.process_value
                                 for option in (debug_nans, debug_infs))
     status.watched = bool(
-        not status.started or status.checks_values
+        not status.started or status.checks_values or status.accelerated
+        or xla_backend.value not in _OF_HOST or platform_name.value not in _OF_HOST
         or no_execution.overrides or no_execution.process_value
         or default_device.overrides or default_device.process_value is not None)
+
+
+def set_accelerated(accelerated: bool) -> None:
+    """Whether an accelerator is the default device."""
+    status.accelerated = accelerated
+    _decide_checks_values()
 
 
 def set_started() -> None:
@@ -480,7 +496,7 @@ def set_started() -> None:
     _decide_checks_values()
 
 
-for _option in (debug_nans, debug_infs, no_execution, default_device):
+for _option in (debug_nans, debug_infs, no_execution, default_device, xla_backend, platform_name):
     _option.on_change.append(_decide_checks_values)
 _decide_checks_values()
 

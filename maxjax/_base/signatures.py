@@ -16,6 +16,10 @@ _signatures: weakref.WeakKeyDictionary[Any, inspect.Signature | None] = (
     weakref.WeakKeyDictionary())
 
 
+# What a function's own attributes must be.
+_KINDS = {"__name__": str, "__qualname__": str, "__annotations__": dict}
+
+
 def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
     """The signature of a function; None if it has none that is known."""
     try:
@@ -37,13 +41,14 @@ def wraps(function: Callable[..., Any], names: Sequence[str] = functools.WRAPPER
           ) -> Callable[..., Any]:
     """``functools.wraps`` with those of the names that the callable has.
 
-    One that is no text is no name; a partial is called as its function is.
+    What a function cannot have is left out: a name that is no text, annotations that are no
+    dictionary, as those of objects whose class computes them. A partial is called as its function
+    is.
     """
     if isinstance(function, functools.partial):
         return wraps(function.func, names)
     kept = [name for name in names if hasattr(function, name)
-            and (isinstance(getattr(function, name), str)
-                 or name not in ("__name__", "__qualname__"))]
+            and isinstance(getattr(function, name), _KINDS.get(name, object))]
     return functools.wraps(function, assigned=kept)
 
 

@@ -17,6 +17,9 @@ DESCRIBED = {
     "MAXJAX_CACHE_MAX_BYTES": ("2 GiB", "how many bytes they may take; the oldest go first"),
     "MAXJAX_CPU_TARGET": ("this processor", "the processor that kernels are compiled for, in the "
                                             "compiler's words, such as `x86-64-v3`"),
+    "MAXJAX_SIMULATED_ACCELERATORS": (
+        "none", "for tests: so many devices of the platform `gpu` are simulated, in memory of the "
+                "host that is kept apart"),
 }
 # Of the project's own tests and tables.
 _OF_TESTS = ("MAXJAX_COMPAT_", "MAXJAX_TEST_")

@@ -13,6 +13,7 @@ _IMPORT = re.compile(r"\nfrom kernels\.(\w+) import")
 _RELATIVE_IMPORT = re.compile(r"\nfrom (?:\.(\w+) import|\. import (.+))")
 _PACKAGE = Path(__file__).parent.parent
 _SOURCES = ("_max/kernels/*.mojo", "_max/graph/builder.py", "_max/graph/context.py",
+            "_max/graph/device_context.py",
             "_max/lowering.py", "_primitives/*.py", "_ir/serialize.py", "_transforms/partition.py",
             "_transforms/simplify.py")
 

@@ -20,6 +20,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_unreduced
 from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
+from maxjax._max.device_memory import DeviceBuffer, DeviceMemory
 from maxjax._runtime.cells import Cell, checked, pending
 from maxjax._runtime.devices import Device, first_device
 
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
 class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
 
-    __slots__ = ("_cell", "_committed", "_placement", "_summands", "_value")
+    __slots__ = ("_cell", "_committed", "_placement", "_stored", "_summands", "_value")
     _value: np.ndarray | None
+    # The value in an accelerator's memory, where it is there; unset for most. ``_value`` may have
+    # it as well: what the host has computed, or somebody has looked at.
+    _stored: DeviceBuffer
     # Those of an unreduced array, where they are known (``maxjax._sharding.summands``).
     _summands: np.ndarray
     _cell: Cell | None
@@ -56,8 +60,22 @@ class ArrayImpl(Array):
                 self._cell = None
         value = self._value
         if value is None:
-            raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+            stored = getattr(self, "_stored", None)
+            if stored is None:
+                raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+            value = self._value = checked(stored.memory.load(stored), self.aval)
         return value
+
+    def stored_in(self, memory: DeviceMemory) -> DeviceBuffer | None:
+        """The value in an accelerator's memory, if it is there."""
+        if self._cell is not None:
+            self.host()
+        stored = getattr(self, "_stored", None)
+        return stored if stored is not None and stored.memory is memory else None
+
+    def store(self, buffer: DeviceBuffer) -> None:
+        """Keeps the same value in an accelerator's memory."""
+        self._stored = buffer
 
     def row_major(self) -> np.ndarray:
         """The same, as it lies in memory for others: row by row, without gaps or repetitions, which
@@ -124,7 +142,7 @@ class ArrayImpl(Array):
 
     def is_deleted(self) -> bool:
         """Whether the array was deleted or donated."""
-        return self._value is None and self._cell is None
+        return self._value is None and self._cell is None and not hasattr(self, "_stored")
 
     def delete(self) -> None:
         """Frees the memory; the array cannot be used afterwards."""
@@ -132,6 +150,8 @@ class ArrayImpl(Array):
         self._value = None
         if hasattr(self, "_summands"):
             del self._summands
+        if hasattr(self, "_stored"):
+            del self._stored
 
     # --- conversion ---
     def _refuse_unreduced(self) -> None:

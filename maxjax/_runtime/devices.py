@@ -1,4 +1,8 @@
-"""Devices: one CPU, or as many simulated ones as ``jax_num_cpu_devices`` asks for."""
+"""Devices: one CPU, or as many simulated ones as ``jax_num_cpu_devices`` asks for; accelerators.
+
+Accelerators are looked for when somebody asks for them by name, or ``jax_platforms`` does: only
+then is MAX imported for it. They are no default unless ``jax_platforms`` names them first.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,8 @@ from typing import Any
 from maxjax._base import config
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.processes import job
-from maxjax._base.shardings import MEMORY_KINDS, unknown_memory
+from maxjax._base.shardings import MEMORY_KINDS, SingleDeviceSharding, unknown_memory
+from maxjax._max.device_memory import DeviceMemory, memories
 
 logger = logging.getLogger("maxjax")
 
@@ -21,6 +26,7 @@ num_cpu_devices = config.config.define(
 
 # Names that stand for several platforms, as in JAX.
 _ALIASES = {"gpu": ("cuda", "rocm")}
+_GPUS = ("cuda", "rocm")
 _KNOWN = ("cpu",)
 
 
@@ -101,18 +107,24 @@ _IDS_OF_A_PROCESS = 2048
 
 
 class Device:
-    """One device."""
+    """One device.
 
-    __slots__ = ("__weakref__", "id", "platform", "process_index")
+    Attributes:
+      accelerator: its memory, which is not the host's; None for a CPU.
+    """
 
-    def __init__(self, platform: str, index: int, process_index: int = 0):
+    __slots__ = ("__weakref__", "accelerator", "id", "platform", "process_index")
+
+    def __init__(self, platform: str, index: int, process_index: int = 0,
+                 accelerator: DeviceMemory | None = None):
         self.platform = platform
         self.process_index = process_index
         self.id = process_index * _IDS_OF_A_PROCESS + index
+        self.accelerator = accelerator
 
     @property
     def device_kind(self) -> str:
-        return self.platform
+        return self.platform if self.accelerator is None else self.accelerator.kind
 
     @property
     def local_hardware_id(self) -> int | None:
@@ -128,8 +140,14 @@ class Device:
 
     task_id = host_id
 
-    def memory_stats(self) -> None:
-        return None
+    def memory_stats(self) -> dict[str, int] | None:
+        """What arrays hold of an accelerator's memory, in bytes; None for a CPU."""
+        return None if self.accelerator is None else self.accelerator.stats()
+
+    @property
+    def _name(self) -> str:
+        """The platform's own name: of an accelerator that of its maker's interface."""
+        return self.platform if self.accelerator is None else self.accelerator.api
 
     def addressable_memories(self) -> list[Memory]:
         """The memories in which arrays of the device can be, its own first."""
@@ -154,13 +172,14 @@ class Device:
         return _device, (self.platform, self.id)
 
     def __repr__(self) -> str:
-        return f"{self.platform.capitalize()}Device(id={self.id})"
+        return f"{self._name.capitalize()}Device(id={self.id})"
 
     def __str__(self) -> str:
-        return f"{self.platform}:{self.id}"
+        return f"{self._name}:{self.id}"
 
 
 _devices: list[Device] = []
+_accelerators: list[Device] = []
 
 
 def start() -> list[Device]:
@@ -174,7 +193,17 @@ def start() -> list[Device]:
         counts = job.device_counts or (local_device_count(),)
         _devices.extend([Device("cpu", index, process) for process, count in enumerate(counts)
                          for index in range(count)])
+        config.set_accelerated(_first_platform(config.platforms.value) == "gpu")
     return _devices
+
+
+def accelerators() -> list[Device]:
+    """All accelerators; looks for them where nobody has asked yet. A process of a job has none."""
+    if not _accelerators and not job.device_counts:
+        _accelerators.extend([
+            Device("gpu", memory.number, accelerator=memory) for memory in memories()])
+        config.status.accelerators = bool(_accelerators)
+    return _accelerators
 
 
 def is_started() -> bool:
@@ -185,6 +214,8 @@ def is_started() -> bool:
 def forget() -> None:
     """Devices are made anew: the job has begun or ended."""
     _devices.clear()
+    _accelerators.clear()
+    config.status.accelerators = False
 
 
 def local_device_count() -> int:
@@ -207,18 +238,36 @@ def local_device_count() -> int:
 
 def _check_platforms(wanted: str) -> None:
     hint = "(set JAX_PLATFORMS='' to automatically choose an available backend)"
-    platforms = [platform for name in wanted.split(",") for platform in _ALIASES.get(name, (name,))]
+    platforms = _platforms(wanted)
     for platform in platforms:
         # JAX, too, skips CUDA on a machine without such a device.
         if platform not in (*_KNOWN, "cuda"):
+            if platform in _GPUS and _first_platform(platform) is not None:
+                continue
             raise RuntimeError(
                 f"Unable to initialize backend '{platform}': Backend '{platform}' is not in the "
                 f"list of known backends: {list(_KNOWN)}. {hint}")
-    if "cpu" not in platforms:
-        raise RuntimeError(f"Unable to initialize backend '{wanted}': maxjax computes on the CPU "
-                           f"alone {hint}")
-    if platforms[0] != "cpu":
-        logger.warning("jax_platforms=%r: maxjax computes on the CPU alone", wanted)
+    found = _first_platform(wanted)
+    if found is None:
+        raise RuntimeError(f"Unable to initialize backend '{wanted}': there is no accelerator that "
+                           f"MAX finds, and maxjax computes on the CPU {hint}")
+    if found == "cpu" and platforms[0] != "cpu":
+        logger.warning("jax_platforms=%r: there is no accelerator that MAX finds, and maxjax "
+                       "computes on the CPU", wanted)
+
+
+def _platforms(wanted: str) -> list[str]:
+    return [platform for name in wanted.split(",") for platform in _ALIASES.get(name, (name,))]
+
+
+def _first_platform(wanted: str | None) -> str | None:
+    """The platform of the first of some names that there are devices of; None: there are none."""
+    for name in _platforms(wanted or "cpu"):
+        if name in _KNOWN:
+            return name
+        if any(device._name == name for device in accelerators()):
+            return "gpu"
+    return None
 
 
 def devices(backend: str | Client | None = None) -> list[Device]:
@@ -228,15 +277,23 @@ def devices(backend: str | Client | None = None) -> list[Device]:
       RuntimeError: there is no such platform.
     """
     wanted = backend.platform if isinstance(backend, Client) else backend
-    wanted = wanted or config.xla_backend.value or config.platform_name.value or "cpu"
+    wanted = wanted or _named_platform()
     found = start()
+    if not wanted:
+        return list(accelerators() if config.status.accelerated else found)
+    if wanted in _KNOWN:
+        return list(found)
+    if wanted in _GPUS or wanted in _ALIASES:
+        present = [device for device in accelerators()
+                   if wanted in (device.platform, device._name)]
+        if present:
+            return present
+    known = list(dict.fromkeys([*_KNOWN, *[device._name for device in _accelerators]]))
     if wanted in _ALIASES:
         raise RuntimeError(
             f"Unknown backend: '{wanted}' requested, but no platforms that are instances of "
-            f"{wanted} are present. Platforms present are: cpu")
-    if wanted not in _KNOWN:
-        raise RuntimeError(f"Unknown backend {wanted}. Available backends are {list(_KNOWN)}")
-    return list(found)
+            f"{wanted} are present. Platforms present are: {','.join(known)}")
+    raise RuntimeError(f"Unknown backend {wanted}. Available backends are {known}")
 
 
 def local_devices(backend: str | Client | None = None) -> list[Device]:
@@ -261,21 +318,30 @@ def default_device() -> Device:
     default = config.default_device.value
     if isinstance(default, Device):
         return default
-    if default is None and _devices and not _named_platform():
+    if default is None and _devices and not _named_platform() and not config.status.accelerated:
         return first_device()
     return local_devices(default)[0]
 
 
 def first_device() -> Device:
-    """The device of arrays that were put nowhere."""
+    """The device of arrays that were put nowhere: a CPU, whose memory is the host's."""
     found = _devices or start()
     return found[sum(job.device_counts[:job.index])]
 
 
 def default_device_override() -> Device | None:
-    """The device that ``jax_default_device`` names for new arrays, if it is not the first one."""
-    default = config.default_device.value
-    return default if isinstance(default, Device) and default is not first_device() else None
+    """The device of new arrays, if it is not the first CPU: ``jax_default_device``, or an
+    accelerator that is the default."""
+    default = default_device()
+    return default if default is not first_device() else None
+
+
+def memory_of(placement: object) -> DeviceMemory | None:
+    """The accelerator's memory in which values of a placement are; None: the host's, as for
+    several devices and for an accelerator's ``pinned_host``."""
+    if isinstance(placement, SingleDeviceSharding):
+        placement = placement._device if placement.memory_kind == "device" else None
+    return placement.accelerator if isinstance(placement, Device) else None
 
 
 def are_known() -> bool:

@@ -543,7 +543,8 @@ def is_read(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement) -
 
 def device_ids(what: str, devices: Sequence[Device]) -> str:
     """Where something is, in JAX's words."""
-    return f"{what} with device ids {[device.id for device in devices]} on platform CPU"
+    return (f"{what} with device ids {[device.id for device in devices]} on platform "
+            f"{devices[0].platform.upper()}")
 
 
 def incompatible(name: str, operands: Sequence[Leaf], first: ArrayImpl, second: ArrayImpl | str,

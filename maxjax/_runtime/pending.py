@@ -7,14 +7,11 @@ without waiting for a look.
 
 from __future__ import annotations
 
-import bisect
-import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from maxjax._base import aligned, dtypes
 from maxjax._base.config import status
@@ -33,13 +30,19 @@ from maxjax._ir.trace import Array, Tracer, Value, aval_of, is_scalar, leaked_tr
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatJvp, FlatVjp
 from maxjax._primitives.sharding import placements, type_on
-from maxjax._runtime import invalid, on_mesh, spanning
+from maxjax._runtime import invalid, on_device, on_mesh, spanning
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.cells import Cell, HostValue, pending
-from maxjax._runtime.devices import Device, allow_execution, default_device, default_device_override
+from maxjax._runtime.cells import Cell, pending
+from maxjax._runtime.devices import (
+    Device,
+    allow_execution,
+    default_device,
+    default_device_override,
+    memory_of,
+)
 from maxjax._runtime.devices import devices as all_devices
-from maxjax._runtime.memory import out_of_memory
+from maxjax._runtime.memory import out_of_memory, sharing
 from maxjax._runtime.on_mesh import Leaf, Placed, Placement
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.spanning_array import SpanningArray, collected, spread
@@ -49,8 +52,6 @@ from maxjax._stablehlo.module import module_text
 # A graph is run when it has this many operations, or when its results would take this many bytes.
 MAX_OPERATIONS = 4096
 MAX_BYTES = 256 << 20
-# Up to so many arrays are compared with a result one by one: whether they share memory.
-_FEW = 8
 
 _new_array = ArrayImpl.__new__
 _reference = weakref.ref
@@ -290,6 +291,10 @@ class LazyTrace(Runtime):
                 return made
             leaves = [_unread(leaf.aval) if leaf.__class__ is SpanningArray else leaf
                       for leaf in leaves]
+        if status.accelerators:
+            on_accelerator = self._call_on_accelerator(closed, leaves, donated, name, out_shardings)
+            if on_accelerator is not None:
+                return on_accelerator
         values = []
         foreign = []
         are_placed = False
@@ -330,7 +335,7 @@ class LazyTrace(Runtime):
             raise out_of_memory(error) from error
         if foreign:
             # The caller may write to its arrays later: no result is one of them, or a view of one.
-            shares = _sharing(foreign)
+            shares = sharing(foreign)
             outputs = [value.copy() if shares(value) else value for value in outputs]
         if placed is None:
             results = [ArrayImpl(aval, value) for aval, value in zip(
@@ -356,6 +361,38 @@ class LazyTrace(Runtime):
             leaf = leaves[position]
             if leaf.__class__ is ArrayImpl:
                 leaf.delete()
+        if status.watched:
+            put_on_default_device(results)
+        return results
+
+    def _call_on_accelerator(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
+                             donated: Sequence[int], name: str,
+                             out_shardings: Sequence[Sharding | None] | None
+                             ) -> list[ArrayImpl] | None:
+        """Runs a jaxpr on the one accelerator where its operands are, or its results are to be;
+        None if there is none, or the program is not compiled for it: the host runs it then."""
+        if status.checks_values or any(isinstance(leaf, Tracer) for leaf in leaves):
+            return None
+        operands = [self.operand(leaf) for leaf in leaves]
+        if any(operand.__class__ is not ArrayImpl for operand in operands):
+            return None
+        placed = placed_call(name, closed, operands, out_shardings)
+        default = default_device_override()
+        where = {default if placement is None else placement
+                 for _, placement, _ in placed.results}
+        memory = memory_of(where.pop()) if len(where) == 1 else None
+        if memory is None or placed.summands:
+            return None
+        if donated:
+            _check_donated_once(leaves, donated)
+        results = on_device.call(closed if placed.closed is None else placed.closed, operands,
+                                 placed.results, memory,
+                                 name or closed.cache.get("name", closed.jaxpr.debug_info))
+        if results is None:
+            return None
+        for position in donated:
+            if leaves[position].__class__ is ArrayImpl:
+                operands[position].delete()
         if status.watched:
             put_on_default_device(results)
         return results
@@ -496,43 +533,6 @@ def placed_call(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
     return made
 
 
-def _sharing(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
-    """Tells whether a value, which a program has given, may share memory with one of many arrays.
-
-    A value that is no view is memory of its own, or one of them.
-    """
-    own = {*map(id, arrays)}
-    if len(arrays) <= _FEW:
-        return lambda value: (value.base is not None or id(value) in own) and any(
-            np.may_share_memory(value, array) for array in arrays)
-    views: list[Callable[[HostValue], bool]] = []
-
-    def shares(value: HostValue) -> bool:
-        if value.base is None and id(value) not in own:
-            return False
-        if not views:
-            views.append(_overlapping(arrays))
-        return views[0](value)
-
-    return shares
-
-
-def _overlapping(arrays: Sequence[np.ndarray]) -> Callable[[HostValue], bool]:
-    """The same by the arrays' bounds."""
-    bounds = sorted(byte_bounds(array) for array in arrays if array.size)
-    begins = [begin for begin, _ in bounds]
-    ends = list(itertools.accumulate((end for _, end in bounds), max))
-
-    def shares(value: HostValue) -> bool:
-        if value.__class__ is not np.ndarray or not value.size:     # NumPy's scalars are copies
-            return False
-        begin, end = byte_bounds(value)
-        earlier = bisect.bisect_left(begins, end)
-        return earlier > 0 and ends[earlier - 1] > begin
-
-    return shares
-
-
 def _check_donated_once(leaves: Sequence[Leaf], donated: Sequence[int]) -> None:
     """Raises JaxRuntimeError where an argument is donated and used a second time."""
     first: dict[int, int] = {}
@@ -663,7 +663,12 @@ def put(value: ArrayImpl, placement: Placement) -> ArrayImpl:
         return value
     if job.device_counts and (value.__class__ is SpanningArray or spanning.spans(placement)):
         return spanning.put(value, placement)
-    placed = ArrayImpl(type_on(value.aval, placement), value.host())
+    memory = memory_of(placement) if status.accelerators else None
+    if memory is None:
+        placed = ArrayImpl(type_on(value.aval, placement), value.host())
+    else:
+        placed = ArrayImpl(type_on(value.aval, placement), None)
+        placed.store(value.stored_in(memory) or memory.store(value.host()))
     if isinstance(placement, NamedSharding) and not isinstance(placement.mesh, Mesh):
         # Only the type changes: the value stays where it is.
         where = value._placement

@@ -123,7 +123,7 @@ def _platform(self: ArrayImpl) -> str:
 
 def _on_device_size_in_bytes(self: ArrayImpl) -> int:
     """The memory that the array occupies, in bytes."""
-    return int(self.host().nbytes)
+    return self.aval.nbytes
 
 
 def _unsafe_buffer_pointer(self: ArrayImpl) -> int:

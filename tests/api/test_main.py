@@ -43,12 +43,14 @@ def test_imports(tmp_path):
         print(jnp.__name__, jnp.__spec__.name, jax.jit is grad)
         print(any(name.startswith("jax._src") for name in sys.modules), "maxjax" in sys.modules)
         print(isinstance(jnp.ones(2), jax.Array), jax.config.jax_enable_x64)
+        from jaxlib._jax import PjitFunction
+        print(isinstance(jit(relu), PjitFunction), isinstance(relu, PjitFunction))
         """)
     result = python("-m", "maxjax", script, cwd=tmp_path)
     assert result.stderr == ""
     assert result.stdout.splitlines() == [
         "0.10.2 0.10.2 0.10.2", "(3,) 0.0", "[1.6226422 2.0252647]",
-        "maxjax.numpy maxjax.numpy False", "False True", "True False"]
+        "maxjax.numpy maxjax.numpy False", "False True", "True False", "True False"]
 
 
 SCRIPTS = {

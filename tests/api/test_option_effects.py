@@ -500,8 +500,9 @@ def test_variables_of_jax(before, environment, error):
 def test_no_platform_that_is_there():
     """JAX raises an AssertionError without a message."""
     ours, _ = in_a_process("maxjax", JAX_PLATFORMS="cuda")
-    assert ours == ["RuntimeError Unable to initialize backend 'cuda': maxjax computes on the CPU "
-                    "alone (set JAX_PLATFORMS='' to automatically choose an available backend)"]
+    assert ours == ["RuntimeError Unable to initialize backend 'cuda': there is no accelerator "
+                    "that MAX finds, and maxjax computes on the CPU (set JAX_PLATFORMS='' to "
+                    "automatically choose an available backend)"]
 
 
 def test_variables_of_maxjax():

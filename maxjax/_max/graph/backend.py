@@ -60,7 +60,7 @@ class GraphBackend(backend.Backend[Prepared, Job]):
         unavailable = session.why_unavailable()
         if unavailable is not None:
             return Prepared(reason=unavailable)
-        pieces = partition(jaxpr)
+        pieces = self._pieces(jaxpr)
         reason = nothing_compiled(pieces)
         if reason is not None:
             return Prepared(pieces, reason)
@@ -68,8 +68,25 @@ class GraphBackend(backend.Backend[Prepared, Job]):
             text = dumps({"pieces": texts(pieces)})
         except NotSerializable as error:
             return Prepared(pieces, f"the program cannot be handed to the compiler: {error}")
-        key = "\n".join([versions(), cpu_target(), kernel_digest.digest(), text]).encode()
+        key = "\n".join([versions(), self._target(), kernel_digest.digest(), text]).encode()
         return Prepared(pieces, None, text, key)
+
+    def _pieces(self, jaxpr: Jaxpr) -> list[Piece]:
+        return partition(jaxpr)
+
+    def _target(self) -> str:
+        """What its programs are compiled for: a part of their keys."""
+        return cpu_target()
+
+    def _options(self) -> dict[str, Any]:
+        """What the compile worker has to know."""
+        return {"directory": self.directory}
+
+    def _loaded(self, prepared: Prepared, path: Path) -> Any:
+        """The executables of an artifact."""
+        models = session.load(path)
+        crew.start(self._pack(), graphs=True)       # our kernels' threads
+        return executables(prepared.pieces, models)
 
     def is_kept(self, prepared: Prepared) -> bool:
         return self.service.cache.lookup(prepared.key) is not None
@@ -79,9 +96,7 @@ class GraphBackend(backend.Backend[Prepared, Job]):
         if path is None:
             return None
         try:
-            models = session.load(path)
-            crew.start(self._pack(), graphs=True)       # our kernels' threads
-            return executables(prepared.pieces, models)
+            return self._loaded(prepared, path)
         except Exception as error:
             self.service.cache.discard(prepared.key)
             raise RuntimeError(f"the artifact cannot be loaded: {type(error).__name__}: "
@@ -100,8 +115,7 @@ class GraphBackend(backend.Backend[Prepared, Job]):
             done(runs, error)
 
         return self.service.submit(
-            prepared.key, prepared.text, finished, priority,
-            {"directory": str(self.service.cache.directory)})
+            prepared.key, prepared.text, finished, priority, self._options())
 
     def wait(self, job: Job, progress: Progress | None) -> None:
         self.service.wait(job, progress)

@@ -63,12 +63,18 @@ def numpy_dtype(dtype: DType) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, dtype.name, None) or dtype.name)
 
 
-def tensor_type(aval: ShapedArray) -> TensorType:
-    return TensorType(max_dtype(aval.dtype), aval.shape, CPU)
+def tensor_type(aval: ShapedArray, device: DeviceRef = CPU) -> TensorType:
+    return TensorType(max_dtype(aval.dtype), aval.shape, device)
 
 
 class GraphContext(Lowering):
-    """Lowers equations into the MAX graph that is being built."""
+    """Lowers equations into the MAX graph that is being built.
+
+    Attributes:
+      device: whose kernels compute.
+    """
+
+    device = CPU
 
     # --- what is known of a value ---
     def shape(self, x: TensorValue) -> tuple[int, ...]:
@@ -85,14 +91,14 @@ class GraphContext(Lowering):
         value = np.array(value, order="C")
         kind = max_dtype(value.dtype)
         if value.dtype == np.bool_:
-            flat = ops.constant(value.astype(np.uint8).reshape(-1), DType.uint8, CPU)
+            flat = ops.constant(value.astype(np.uint8).reshape(-1), DType.uint8, self.device)
             return ops.reshape(ops.cast(flat, DType.bool), value.shape)
         if value.dtype.kind == "V" or value.dtype.name.startswith(("bfloat", "float8")):
             # float32 holds each of them exactly.
             return ops.cast(self.constant(value.astype(np.float32)), kind)
         if not value.ndim:      # ops.constant makes a vector of it
-            return ops.reshape(ops.constant(value.reshape(1), kind, CPU), ())
-        return ops.constant(value, kind, CPU)
+            return ops.reshape(ops.constant(value.reshape(1), kind, self.device), ())
+        return ops.constant(value, kind, self.device)
 
     def scalar(self, value: Any, like: TensorValue) -> TensorValue:
         return self.constant(np.asarray(value, self.dtype(like)))
@@ -111,7 +117,7 @@ class GraphContext(Lowering):
             line = self.constant(np.arange(shape[dimension]).astype(dtypes.physical(dtype)))
         else:
             line = ops.range(0, shape[dimension], 1, out_dim=shape[dimension],
-                             dtype=DType.int64, device=CPU)
+                             dtype=DType.int64, device=self.device)
             line = ops.cast(line, max_dtype(dtype))
         return ops.broadcast_to(ops.reshape(line, sizes), tuple(shape))
 
@@ -149,8 +155,8 @@ class GraphContext(Lowering):
             return self.native(name, *xs)
         operands = self.aligned(xs)
         kind = operands[0].dtype if out_dtype is None else max_dtype(out_dtype)
-        result_type = TensorType(kind, operands[0].shape, CPU)
-        return ops.custom(f"maxjax_{name}", CPU, operands, [result_type])[0].tensor
+        result_type = TensorType(kind, operands[0].shape, self.device)
+        return ops.custom(f"maxjax_{name}", self.device, operands, [result_type])[0].tensor
 
     def select(self, which: TensorValue, cases: Sequence[TensorValue]) -> TensorValue:
         if len(cases) == 1:
@@ -252,12 +258,16 @@ class GraphContext(Lowering):
         outer, inner = math.prod(sizes[:first]), math.prod(sizes[first + 2:])
         rows, columns = sizes[first], sizes[first + 1]
         wide = self.reshape(x, (outer, rows, columns, inner))
-        turned = ops.custom("maxjax_transpose", CPU, [wide], [TensorType(
-            x.dtype, (outer, columns, rows, inner), CPU)])[0].tensor
+        turned = ops.custom("maxjax_transpose", self.device, [wide], [TensorType(
+            x.dtype, (outer, columns, rows, inner), self.device)])[0].tensor
         return self.reshape(turned, result)
 
     def concatenate(self, xs: Sequence[TensorValue], axis: int) -> TensorValue:
-        kept = [x for x in xs if math.prod(self.shape(x))] or list(xs)[:1]
+        kept = [x for x in xs if math.prod(self.shape(x))]
+        if not kept:
+            shape = list(self.shape(xs[0]))
+            shape[axis] = sum(self.shape(x)[axis] for x in xs)
+            return self.reshape(xs[0], shape)
         return kept[0] if len(kept) == 1 else ops.concat(kept, axis)
 
     def slice(self, x: TensorValue, starts: Sequence[int], limits: Sequence[int],
@@ -354,16 +364,16 @@ class GraphContext(Lowering):
         if kind == "sum" and inner == 1 and x.dtype in (DType.float32, DType.float64):
             # MAX's own operation fuses with its producer, and is correct for these dtypes.
             return ops.sum(ops.reshape(x, (outer, x.shape[1])), axis=1)
-        return ops.custom(f"maxjax_reduce_{kind}", CPU, [x],
-                          [TensorType(x.dtype, (outer, inner), CPU)])[0].tensor
+        return ops.custom(f"maxjax_reduce_{kind}", self.device, [x],
+                          [TensorType(x.dtype, (outer, inner), self.device)])[0].tensor
 
     def argreduce(self, kind: str, x: TensorValue, axis: int, dtype: Any) -> TensorValue:
         shape = self.shape(x)
         result = tuple(size for dim, size in enumerate(shape) if dim != axis)
         wide = self.canonical(x, [axis])
         outer, _, inner = self.shape(wide)
-        index = ops.custom(f"maxjax_arg{kind}", CPU, [wide],
-                           [TensorType(DType.int32, (outer, inner), CPU)])[0].tensor
+        index = ops.custom(f"maxjax_arg{kind}", self.device, [wide],
+                           [TensorType(DType.int32, (outer, inner), self.device)])[0].tensor
         return self.convert(self.reshape(index, result), dtype)
 
     def cumulative(self, kind: str, x: TensorValue, axis: int, reverse: bool) -> TensorValue:
@@ -371,7 +381,7 @@ class GraphContext(Lowering):
         if math.prod(shape) == 0:
             return x
         wide = self.canonical(x, [axis])
-        result = ops.custom(f"maxjax_cum{kind}", CPU, [wide], [wide.type],
+        result = ops.custom(f"maxjax_cum{kind}", self.device, [wide], [wide.type],
                             parameters={"reverse": reverse})[0].tensor
         return self.reshape(result, shape)
 
@@ -397,8 +407,8 @@ class GraphContext(Lowering):
         if 0 in shape or 0 in self.shape(operands[0]):
             raise LoweringError(f"{kernel} of nothing")
         geometry = np.array([*window, *strides, *low, *window_dilation, *base_dilation], np.int32)
-        return ops.custom(f"maxjax_{kernel}", CPU, [*operands, self.constant(geometry)],
-                          [TensorType(operands[0].dtype, tuple(shape), CPU)])[0].tensor
+        return ops.custom(f"maxjax_{kernel}", self.device, [*operands, self.constant(geometry)],
+                          [TensorType(operands[0].dtype, tuple(shape), self.device)])[0].tensor
 
     # --- indexing ---
     def gather_rows(self, x: TensorValue, indices: Any, axis: int) -> TensorValue:
@@ -419,18 +429,18 @@ class GraphContext(Lowering):
         """
         if x.dtype == DType.bool:
             kind = {"add": "max", "mul": "min"}.get(kind, kind)
-        return ops.custom(f"maxjax_scatter_rows_{kind}", CPU, [x, rows, updates],
+        return ops.custom(f"maxjax_scatter_rows_{kind}", self.device, [x, rows, updates],
                           [x.type])[0].tensor
 
     def sort_permutation(self, x: TensorValue) -> TensorValue:
         """The int32 permutation that sorts each row of a matrix, stably."""
-        return ops.custom("maxjax_argsort", CPU, [x],
-                          [TensorType(DType.int32, self.shape(x), CPU)])[0].tensor
+        return ops.custom("maxjax_argsort", self.device, [x],
+                          [TensorType(DType.int32, self.shape(x), self.device)])[0].tensor
 
     def threefry(self, key0: TensorValue, key1: TensorValue, counter0: TensorValue,
                  counter1: TensorValue) -> list[TensorValue]:
         """threefry2x32 of uint32 vectors; the keys' have size 1 or the counters'."""
-        results = ops.custom("maxjax_threefry2x32", CPU, [key0, key1, counter0, counter1],
+        results = ops.custom("maxjax_threefry2x32", self.device, [key0, key1, counter0, counter1],
                              [counter0.type, counter1.type])
         return [result.tensor for result in results]
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from maxjax._base import threads
 from maxjax._base.lazy import import_module
+from maxjax._transforms.partition import COMPILED_DTYPES
 
 # Up to this size copying a read-only array costs less than sharing it.
 _COPY_BYTES = 1 << 15
@@ -25,6 +26,8 @@ _COPY_BYTES = 1 << 15
 _lock = threads.lock()
 _core: Any = None
 _session: Any = None
+_accelerator_session: Any = None
+_accelerators: dict[int, Any] = {}
 _used = False       # True once the first session is made
 _inherited = False  # in a forked child: the session's threads stayed behind in the parent
 
@@ -88,20 +91,63 @@ def session() -> Any:
     return _session
 
 
+def accelerator_session() -> Any:
+    """The process's one inference session on the CPU and all accelerators of MAX; made at the first
+    call, as the CPU's is.
+
+    Raises:
+      ImportError: MAX is not installed.
+      RuntimeError: the process was forked from one with a session.
+    """
+    global _accelerator_session
+    if _accelerator_session is None:
+        session()       # the first one decides how many threads there are
+        with _lock:
+            if _accelerator_session is None:
+                core = _import_core()
+                devices = [cpu(), *map(accelerator, range(accelerator_count()))]
+                _accelerator_session = core.engine.InferenceSession(devices, [], 0)
+    return _accelerator_session
+
+
+def accelerator_count() -> int:
+    """How many accelerators MAX finds on this machine; 0 where it is not installed."""
+    try:
+        return int(_import_core().driver.accelerator_count())
+    except ImportError:
+        return 0
+
+
+def accelerator(number: int) -> Any:
+    """MAX's device of an accelerator."""
+    known = _accelerators.get(number)
+    if known is None:
+        known = _accelerators[number] = _import_core().driver.Accelerator(number)
+    return known
+
+
+def cpu() -> Any:
+    """MAX's device of the host."""
+    return _import_core().driver.CPU()
+
+
 @threads.after_fork
 def _after_fork_in_child() -> None:
     global _inherited
     _inherited = _used
 
 
-def load(path: Path) -> dict[str, Any]:
+def load(path: Path, accelerators: bool = False) -> dict[str, Any]:
     """The models of an artifact, by their graphs' names.
+
+    Args:
+      accelerators: it was compiled for one.
 
     Raises:
       RuntimeError: the file is missing, damaged, or made by another version of MAX.
       ImportError: MAX is not installed.
     """
-    current = session()
+    current = accelerator_session() if accelerators else session()
     compiled = _core.engine.read(str(path))
     return {model.name: model for model in current._load_all(current._wrap_compiled(compiled), {})}
 
@@ -172,6 +218,31 @@ def _receiver(core: Any, kind: Any) -> Callable[[Any], np.ndarray]:
     def receive(buffer: Any) -> np.ndarray:
         return np.from_dlpack(buffer._view(stand_in, buffer.shape)).view(dtype)
     return receive
+
+
+def to_buffer(value: np.ndarray) -> Any:
+    """A host's value as a buffer of MAX in the host's memory, which it may share.
+
+    What MAX has no dtype for goes as its bits: complex values as a last dimension of two parts.
+    """
+    core = _import_core()
+    value = np.asarray(value, order="C")
+    if value.dtype.kind == "c":
+        value = value[..., None].view(value.real.dtype)
+    if value.dtype not in COMPILED_DTYPES:
+        value = value.view(np.dtype(f"uint{8 * value.dtype.itemsize}"))
+    return _sender(core, getattr(core.dtype.DType, value.dtype.name))(value)
+
+
+def from_buffer(raw: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """The value of a buffer in the host's memory, which it shares."""
+    value = _receiver(_import_core(), raw.dtype)(raw)
+    return value.view(dtype).reshape(shape) if value.dtype != dtype else value
+
+
+def output_dtypes(model: Any) -> list[np.dtype]:
+    """The dtypes of a model's results."""
+    return [_element_type(spec.dtype.name) for spec in model.output_metadata]
 
 
 class Executable:

@@ -6,7 +6,8 @@ process of its own. The messages (``maxjax._max.graph.messages``) in both direct
 - on standard input, ``{"id", "program", "builder", "output", "options"}``: build the program's
   graphs with ``builder`` (``"module:function"``), compile them and write the artifact to
   ``output``. Options known here: ``compiler`` (``"module:function"``, in place of MAX, for
-  tests), ``custom_extensions`` (paths of Mojo kernel libraries) and ``cpu_target``.
+  tests), ``custom_extensions`` (paths of Mojo kernel libraries), ``cpu_target`` and ``device`` (the
+  number of the accelerator that the program is for).
 - on what was standard output at the start, ``{"id", "ok", "error", "fatal", "seconds", "phases",
   "resident", "retires"}``. ``fatal`` says that every other program would fail too. From then on
   standard output is standard error, which the service points at a log file.
@@ -51,7 +52,8 @@ class MaxCompiler:
     """Builds, compiles and exports with MAX, which is imported at the first program."""
 
     def __init__(self) -> None:
-        self._session: Any = None
+        # By the accelerator that they compile for, if any.
+        self._sessions: dict[int | None, Any] = {}
 
     def __call__(self, program: str, builder: Callable[..., Any], output: str,
                  options: dict[str, Any]) -> Phases:
@@ -61,16 +63,20 @@ class MaxCompiler:
         except ImportError as error:
             raise _Unavailable(f"MAX cannot be imported: {error}") from error
         clock.lap("import")
-        if self._session is None:
+        device = options.get("device")
+        number = device if isinstance(device, int) else None
+        session = self._sessions.get(number)
+        if session is None:
             if options.get("cpu_target"):
                 driver.set_virtual_cpu_target(options["cpu_target"])
-            self._session = engine.InferenceSession(devices=[driver.CPU()])
+            session = self._sessions[number] = engine.InferenceSession(devices=[driver.CPU()] + (
+                [] if number is None else [driver.Accelerator(number)]))
         clock.lap("session")
         module = graph.Module()
         extensions = builder(module, program, options)
         extensions = [*options.get("custom_extensions", ()), *(extensions or ())]
         clock.lap("build")
-        compiled = self._session.compile(
+        compiled = session.compile(
             module, custom_extensions=[str(path) for path in extensions] or None)
         clock.lap("compile")
         compiled.export_mef(output)

@@ -1,0 +1,1 @@
+"""Accelerators, simulated: memory that is kept apart, transfers, and programs for it."""

@@ -1,0 +1,57 @@
+"""The graphs that MAX gets for an accelerator: all are built, none is compiled."""
+
+from __future__ import annotations
+
+import pytest
+
+from maxjax._ir.jaxpr import Jaxpr, Literal
+from maxjax._max.graph.accelerator import HOST_STEPS, device_reason
+from maxjax._runtime.tiering import tiering
+from maxjax._transforms.partition import Piece, partition
+from tests.support import harness, tier1
+
+FAMILIES = {name: cases for name, cases in harness.families().items()
+            if not isinstance(cases, Exception)}
+
+
+def pieces_of(item: tier1.Compiled) -> list[Piece]:
+    return partition(item.program.opened.jaxpr, device_reason)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_every_graph_is_built(family):
+    """What ``device_reason`` lets through, the context lowers, for an accelerator's device."""
+    from max.graph import DeviceRef, Graph, Module
+
+    from maxjax._max.graph.context import tensor_type
+    from maxjax._max.graph.device_context import DeviceContext
+    from maxjax._max.graph.kernel_library import package_path
+
+    library = package_path(tiering.graph.service.cache.directory)
+    context = DeviceContext(DeviceRef.GPU(0))
+    seen = set()
+    for case in tier1.select(FAMILIES[family]):
+        with case.precision():
+            for piece in pieces_of(tier1.program_of(case, "")):
+                for eqn in () if piece.on_host else piece.jaxpr.eqns:
+                    what = str(Jaxpr([], list(dict.fromkeys(
+                        x for x in eqn.invars if not isinstance(x, Literal))),
+                        list(eqn.outvars), [eqn], ""))
+                    if what in seen:
+                        continue
+                    seen.add(what)
+                    inputs = list(dict.fromkeys(
+                        x for x in eqn.invars if not isinstance(x, Literal)))
+                    jaxpr = Jaxpr([], inputs, list(eqn.outvars), [eqn], "")
+                    with Graph("graph", module=Module(), custom_extensions=[library],
+                               input_types=[tensor_type(x.aval, context.device)
+                                            for x in inputs]) as graph:
+                        graph.output(*context.lower_jaxpr(
+                            jaxpr, [], [x.tensor for x in graph.inputs]))
+
+
+def test_host_steps_are_primitives_of_the_tables():
+    names = {eqn.primitive.name for cases in FAMILIES.values() for case in tier1.select(cases)
+             for eqn in tier1.program_of(case, "").program.opened.jaxpr.eqns}
+    assert set(HOST_STEPS) <= names

@@ -20,7 +20,7 @@ SUITES ?=
 # Where a wheel is put.
 WHEEL_DIR ?= dist
 
-.PHONY: demo test test-extended test-lowest compat docs jax-tests libraries library-scripts bench wheel test-wheel sdist test-sdist lint clean
+.PHONY: demo test test-extended test-lowest compat docs jax-tests libraries library-scripts accelerator bench wheel test-wheel sdist test-sdist lint clean
 
 demo: $(DEMO_VENV)/.ready
 	$(DEMO_VENV)/bin/python examples/digits.py --wait
@@ -59,6 +59,10 @@ library-scripts: $(LIBRARIES_VENV)/.ready
 # The site, in build/site; a link to what is not there fails. Tests run the pages' code.
 docs: $(TEST_VENV)/.ready $(DOCS_VENV)/.ready
 	$(TEST_VENV)/bin/python -m tools.build_docs --mkdocs $(DOCS_VENV)/bin/mkdocs
+
+# On this machine's accelerator, ten minutes at most, into build/accelerator.md.
+accelerator: $(TEST_VENV)/.ready
+	$(TEST_VENV)/bin/python -m tools.try_accelerator
 
 bench: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m benchmarks

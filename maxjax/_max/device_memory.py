@@ -153,10 +153,14 @@ class DeviceMemory:
             raise ValueError(f"a buffer of {buffer.memory.name} is not in the memory of "
                              f"{self.name}")
 
+    def wait(self) -> None:
+        """Waits until all that was asked of the accelerator is done."""
+        self._device().synchronize()
+
     def copied(self, raw: Any) -> Any:
         """Another buffer with the same value. MAX copies later, and holds no memory until then."""
         copy = raw.copy()
-        self._device().synchronize()
+        self.wait()
         return copy
 
     def _sent(self, raw: Any) -> Any:
@@ -167,7 +171,7 @@ class DeviceMemory:
 
     def _fetched(self, raw: Any) -> Any:
         fetched = raw.to(session.cpu())
-        self._device().synchronize()
+        self.wait()
         return fetched
 
     # --- statistics ---

@@ -94,7 +94,10 @@ class ArrayImpl(Array):
     # --- readiness and devices ---
     def block_until_ready(self) -> ArrayImpl:
         """Waits until the value is there, and returns the array."""
-        self.host()
+        if self._value is None and self._cell is None and hasattr(self, "_stored"):
+            self._stored.memory.wait()      # without a copy to the host
+        else:
+            self.host()
         return self
 
     def is_ready(self) -> bool:

@@ -17,6 +17,7 @@ from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import BatchAxis, Function, Value
+from maxjax._transforms import vmappable
 from maxjax._transforms.autodiff import check_callable, leaf_operand
 from maxjax._transforms.batching import batch_flat, to_axis
 from maxjax._transforms.refs import Lent
@@ -54,7 +55,8 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if type(in_axes) is not int and not isinstance(in_axes, (tuple, type(None))):
+    if (type(in_axes) is not int and not isinstance(in_axes, (tuple, type(None)))
+            and type(in_axes) not in vmappable.spec_types):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
             f"positional arguments passed to the function, but got {in_axes}.")
@@ -67,6 +69,12 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                 f"positional arguments passed to the function, but got {len(in_axes)=}, "
                 f"{len(args)=}")
+        if vmappable.registered and any(type(leaf) in vmappable.spec_types
+                                        for leaf in pytree.leaves((in_axes, out_axes))):
+            if axis_size is None:
+                raise ValueError("vmap of objects of registered classes needs axis_size")
+            return vmappable.call(fun, args, kwargs, _axes_of_objects, in_axes, out_axes, axis_name,
+                                  axis_size, spmd_axis_name)
         leaves, tree = pytree.flatten((args, kwargs))
         if not leaves and axis_size is None:
             raise ValueError(
@@ -170,7 +178,8 @@ def vmap_doc(fun: Callable[..., PyTree]) -> str:
 
 
 def check_axes(what: str, axes: PyTree) -> None:
-    if not all(type(leaf) is int for leaf in pytree.leaves(axes)):
+    if not all(type(leaf) is int or type(leaf) in vmappable.spec_types
+               for leaf in pytree.leaves(axes)):
         raise TypeError(
             f"vmap {what} must be an int, None, or (nested) container with those types as leaves, "
             f"but got {axes}.")
@@ -205,6 +214,15 @@ def flatten_axes(what: str, axes: PyTree, value: PyTree, tree: PyTreeSpec) -> li
         if what == "vmap in_axes":
             axes, value = axes[0], value[0]
         raise pytree.prefix_error(axes, value, what, lambda node: node is None) from None
+
+
+def _axes_of_objects(what: str, axes: PyTree, tree: PyTreeSpec) -> list[Any]:
+    if type(axes) in vmappable.spec_types:
+        return [axes] * tree.num_leaves
+    if what == "vmap in_axes" and type(axes[0]) in vmappable.spec_types:
+        places = pytree.numbered(tree)
+        return [axes[0]] * len(pytree.leaves(places[0])) + [0] * len(pytree.leaves(places[1]))
+    return flatten_axes(what, axes, pytree.numbered(tree), tree)
 
 
 def _check_containers(what: str, axes: PyTree, value: PyTree) -> None:

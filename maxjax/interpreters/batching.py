@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_primitive import CustomPrimitive, batch_elementwise
 from maxjax._higher_order.custom_primitive import (
     axis_primitive_batchers as axis_primitive_batchers,
 )
 from maxjax._higher_order.custom_primitive import primitive_batchers as primitive_batchers
 from maxjax._transforms.batching import to_axis
+from maxjax._transforms.vmappable import register_vmappable as register_vmappable
 
 
 def defvectorized(prim: CustomPrimitive) -> None:
@@ -55,9 +55,3 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
     (2, 3)
     """
     return to_axis(x, None, axis, sz)
-
-
-explain_missing_names(__name__, {
-    "register_vmappable": (
-        "jax.interpreters.batching.register_vmappable is not there: vmap takes pytrees of arrays, "
-        "as which a class can be registered by jax.tree_util")})

@@ -46,6 +46,16 @@ def test_between_calls_nothing_moves():
     assert moved() == (1, 1)        # the first look is kept
 
 
+def test_waiting_copies_nothing():
+    x = jax.device_put(X, gpu())
+    y = jax.jit(jnp.sin)(x).block_until_ready()
+    jax.block_until_ready([x, y, y + 1])
+    assert moved() == (1, 1)        # an operation outside jit is the host's
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x.block_until_ready()
+
+
 def test_where_arrays_are():
     x = jax.device_put(X, gpu(1))
     assert x.devices() == {gpu(1)} and x.device is gpu(1) and x.committed

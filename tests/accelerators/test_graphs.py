@@ -1,6 +1,9 @@
-"""The graphs that MAX gets for an accelerator: all are built, none is compiled."""
+"""The graphs that MAX gets for an accelerator: all are built, one of each family is compiled."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
 
 import pytest
 
@@ -8,6 +11,7 @@ from maxjax._ir.jaxpr import Jaxpr, Literal
 from maxjax._max.graph.accelerator import HOST_STEPS, device_reason
 from maxjax._runtime.tiering import tiering
 from maxjax._transforms.partition import Piece, partition
+from tests import ROOT
 from tests.support import harness, tier1
 
 FAMILIES = {name: cases for name, cases in harness.families().items()
@@ -49,6 +53,17 @@ def test_every_graph_is_built(family):
                                             for x in inputs]) as graph:
                         graph.output(*context.lower_jaxpr(
                             jaxpr, [], [x.tensor for x in graph.inputs]))
+
+
+@pytest.mark.exhaustive       # minutes: MAX takes some 20 s for each
+def test_a_program_of_each_family_compiles_for_a_gpu(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.accelerators.compile_for_gpu", str(tmp_path)],
+        capture_output=True, text=True, timeout=1800, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    lines = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+    assert len(lines) == len(FAMILIES) and sum(x.startswith("OK ") for x in lines.values()) >= 15
+    assert all(x.startswith(("OK ", "nothing of it")) for x in lines.values()), done.stdout
 
 
 def test_host_steps_are_primitives_of_the_tables():

@@ -20,7 +20,7 @@ from maxjax._ir.axes import axis_size, named_axes
 from maxjax._ir.check import check_jaxpr
 from maxjax._ir.trace import context
 from maxjax._transforms.simplify import simplify
-from tests.support.against_jax import agree, assert_same_error
+from tests.support.against_jax import agree, assert_same_error, assert_tree_same
 
 X = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 
@@ -360,3 +360,69 @@ def five(a, b, c, d, e):
     lambda j: j.make_jaxpr(lambda x: j.lax.psum(x, 3))(X)], ids=range(36))
 def test_error(call):
     assert_same_error(call, whole=True)
+
+
+# --- classes with handlers ------------------------------------------------------------------------
+
+class Named:
+    """Data, and what its dimensions are called."""
+
+    def __init__(self, names, data):
+        self.names, self.data = names, data
+
+
+class Along:
+    """Maps the dimension of that name; of the result at that place."""
+
+    def __init__(self, name, axis):
+        self.name, self.axis = name, axis
+
+
+def _element(go, index, x, spec):
+    return Named([name for name in x.names if name != spec.name], go(x.data, spec.axis))
+
+
+def _all(go, size, x, spec):
+    names = list(x.names)
+    names.insert(spec.axis, spec.name)
+    return Named(names, go(size, x.data, spec.axis))
+
+
+for _library in (maxjax, jax):
+    _library.interpreters.batching.register_vmappable(Named, Along, int, _element, _all, None)
+
+
+@pytest.mark.parametrize("program", [
+    lambda j, x: j.vmap(lambda n: Named(n.names, n.data.sum()), in_axes=Along("a", 0),
+                        out_axes=Along("a", 0), axis_size=2)(Named(["a", "b"], x)),
+    lambda j, x: j.vmap(lambda n, y: (Named(n.names, n.data * y), y.sum()),
+                        in_axes=(Along("b", 1), 0), out_axes=(Along("b", 1), 0), axis_size=3)(
+                            Named(["a", "b"], x), j.numpy.arange(3.0)),
+    lambda j, x: j.vmap(lambda n, y: Named(n.names, n.data + y), in_axes=(Along("a", 0), None),
+                        out_axes=Along("a", 1), axis_size=2)(Named(["a", "b"], x), 2.0),
+    lambda j, x: j.jit(lambda x: j.vmap(lambda n: n.data * 2, in_axes=Along("a", 0), out_axes=1,
+                                        axis_size=2)(Named(["a", "b"], x)))(x),
+    lambda j, x: j.grad(lambda x: j.vmap(
+        lambda n: j.numpy.sin(n.data).sum(), in_axes=Along("b", 1), axis_size=3)(
+            Named(["a", "b"], x)).sum())(x),
+    lambda j, x: j.vmap(lambda y: Named(["b"], y), in_axes=0, out_axes=Along("c", 1),
+                        axis_size=2)(x),
+])
+def test_classes_with_handlers(program):
+    def run(j):
+        found = program(j, j.numpy.arange(6.0).reshape(2, 3))
+        found = found if isinstance(found, tuple) else (found,)
+        return [(x.names, x.data) if isinstance(x, Named) else x for x in found]
+    ours, theirs = run(maxjax), run(jax)
+    assert [x[0] for x in ours if isinstance(x, tuple)] == [
+        x[0] for x in theirs if isinstance(x, tuple)]
+    assert_tree_same([x[1] if isinstance(x, tuple) else x for x in ours],
+                     [x[1] if isinstance(x, tuple) else x for x in theirs])
+
+
+def test_classes_with_handlers_that_lack_something():
+    register = maxjax.interpreters.batching.register_vmappable
+    with pytest.raises(NotImplementedError, match="sizes of a mapped axis are ints"):
+        register(Named, Along, float, _element, _all, lambda size: size)
+    with pytest.raises(ValueError, match="needs axis_size"):
+        maxjax.vmap(lambda n: n.data, in_axes=Along("a", 0))(Named(["a"], np.ones(2)))

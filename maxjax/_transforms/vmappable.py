@@ -1,0 +1,159 @@
+"""Classes of the user's own that ``vmap`` maps by handlers of theirs, and not as pytrees.
+
+An object of such a class is a leaf of arguments and results; an object of another class, in
+``in_axes`` and ``out_axes``, says how it is mapped. The handlers take it apart and put it together,
+and leave the arrays inside to a function that they are given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import pytree
+from maxjax._base.pytree import PyTree
+from maxjax._ir.trace import Array
+from maxjax._ir.typing import Value
+from maxjax._transforms.autodiff import leaf_operand
+from maxjax._transforms.batching import batch_flat, to_axis
+
+ToElement = Callable[[Callable[..., Any], Callable[[], Any], Any, Any], Any]
+FromElement = Callable[[Callable[..., Any], Any, Any, Any], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Handlers:
+    """How objects of one class are mapped.
+
+    Attributes:
+      to_element: ``(continue_, index, x, spec)`` gives an element of ``x``; ``continue_(y, axis)``
+        is an element of an array, or of another such object, inside it, ``index()`` which one it
+        is.
+      from_element: ``(continue_, size, x, spec)`` gives all of what ``x`` is an element of;
+        ``continue_(size, y, axis)`` is all of an array or object inside it.
+    """
+
+    to_element: ToElement
+    from_element: FromElement
+
+
+registered: dict[type, Handlers] = {}
+spec_types: set[type] = set()
+
+
+def register_vmappable(data_type: type, spec_type: type, axis_size_type: type,
+                       to_elt: ToElement | None, from_elt: FromElement | None,
+                       make_iota: Callable[[Any], Any] | None) -> None:
+    """Has ``vmap`` map objects of a class by handlers.
+
+    Args:
+      data_type: the class.
+      spec_type: of what ``in_axes`` and ``out_axes`` have in the place of an axis.
+      axis_size_type: ``int``; other sizes are not supported.
+      to_elt: see ``Handlers.to_element``.
+      from_elt: see ``Handlers.from_element``.
+      make_iota: for sizes that are no ints.
+
+    Raises:
+      NotImplementedError: sizes of another type than int.
+
+    >>> class Named:
+    ...     def __init__(self, name, data):
+    ...         self.name, self.data = name, data
+    >>> class Along:
+    ...     def __init__(self, axis):
+    ...         self.axis = axis
+    >>> jax.interpreters.batching.register_vmappable(
+    ...     Named, Along, int, lambda go, index, x, spec: Named(x.name, go(x.data, spec.axis)),
+    ...     lambda go, size, x, spec: Named(x.name, go(size, x.data, spec.axis)), None)
+    >>> double = jax.vmap(lambda x: Named(x.name, x.data.sum()), Along(1), Along(0), axis_size=3)
+    >>> double(Named("n", jnp.ones((2, 3)))).data
+    Array([2., 2., 2.], dtype=float32)
+    """
+    if axis_size_type is not int or make_iota is not None:
+        raise NotImplementedError(
+            "register_vmappable: sizes of a mapped axis are ints in maxjax, got "
+            f"axis_size_type={axis_size_type} and make_iota={make_iota}")
+    if to_elt is None or from_elt is None:
+        raise NotImplementedError("register_vmappable needs to_elt and from_elt")
+    registered[data_type] = Handlers(to_elt, from_elt)
+    spec_types.add(spec_type)
+
+
+def is_mapped(x: object) -> bool:
+    return type(x) in registered
+
+
+def call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any],
+         axes_of: Callable[[str, PyTree, Any], list[Any]], in_axes: PyTree, out_axes: PyTree,
+         axis_name: Hashable | None, size: int, spmd_axis_name: Hashable | None) -> Any:
+    """What ``vmap`` does where classes are registered.
+
+    Args:
+      axes_of: an axis or spec for each leaf: ``(what, axes, tree of leaves)``.
+      size: of the mapped axis.
+    """
+    leaves, tree = pytree.flatten((args, kwargs), is_mapped)
+    axes = axes_of("vmap in_axes", (in_axes, 0), tree)
+    iota = np.arange(size, dtype=np.int32)
+    operands: list[Any] = [leaf_operand(iota)]
+    dims: list[int | None] = [0]
+
+    def note(x: Any, axis: Any) -> Any:
+        if is_mapped(x) and axis is not None:
+            return registered[type(x)].to_element(note, lambda: iota, x, axis)
+        if axis is not None:
+            operand = leaf_operand(x)
+            operands.append(operand)
+            dims.append(axis % max(len(operand.shape), 1))
+        return x
+
+    for leaf, axis in zip(leaves, axes, strict=True):
+        note(leaf, axis)
+    out_leaves: list[Any] = []
+    out_tree: Any = None
+
+    def flat(index: Value, *given: Value) -> list[Any]:
+        nonlocal out_leaves, out_tree
+        elements = iter(given)
+
+        def element(x: Any, axis: Any) -> Any:
+            if is_mapped(x) and axis is not None:
+                return registered[type(x)].to_element(element, lambda: index, x, axis)
+            return x if axis is None else next(elements)
+
+        call_args, call_kwargs = pytree.unflatten(tree, list(map(element, leaves, axes)))
+        out_leaves, out_tree = pytree.flatten(fun(*call_args, **call_kwargs), is_mapped)
+        found: list[Any] = []
+
+        def collect(_: Any, x: Any, axis: Any) -> Any:
+            if is_mapped(x) and axis is not None:
+                return registered[type(x)].from_element(collect, size, x, axis)
+            if not is_mapped(x):
+                found.append(x if isinstance(x, Array) else leaf_operand(x))
+            return x
+
+        for leaf, axis in zip(out_leaves, axes_of("vmap out_axes", out_axes, out_tree),
+                              strict=True):
+            collect(size, leaf, axis)
+        return found
+
+    results = iter(list(zip(*batch_flat(flat, size, operands, dims, axis_name, spmd_axis_name),
+                            strict=True)))
+
+    def whole(_: Any, x: Any, axis: Any) -> Any:
+        if is_mapped(x):
+            return x if axis is None else registered[type(x)].from_element(whole, size, x, axis)
+        out, dim = next(results)
+        if axis is None:
+            if dim is not None:
+                raise ValueError("vmap has mapped output but out_axes is None")
+            return out
+        return to_axis(out, dim, axis % (len(out.shape) + (dim is None)), size)
+
+    return pytree.unflatten(out_tree, [
+        whole(size, leaf, axis) for leaf, axis in zip(
+            out_leaves, axes_of("vmap out_axes", out_axes, out_tree), strict=True)])

@@ -69,12 +69,12 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                 f"positional arguments passed to the function, but got {len(in_axes)=}, "
                 f"{len(args)=}")
-        if vmappable.registered and any(type(leaf) in vmappable.spec_types
-                                        for leaf in pytree.leaves((in_axes, out_axes))):
-            if axis_size is None:
-                raise ValueError("vmap of objects of registered classes needs axis_size")
+        def with_handlers() -> Any:
             return vmappable.call(fun, args, kwargs, _axes_of_objects, in_axes, out_axes, axis_name,
                                   axis_size, spmd_axis_name)
+
+        if vmappable.concerns((args, kwargs), (in_axes, out_axes)):
+            return with_handlers()
         leaves, tree = pytree.flatten((args, kwargs))
         if not leaves and axis_size is None:
             raise ValueError(
@@ -104,6 +104,8 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             call_args, call_kwargs = pytree.unflatten(tree, lent.given(xs) if lent else xs)
             result = fun(*call_args, **call_kwargs)
             leaves, out_tree = pytree.flatten(result)
+            if vmappable.concerns(result, None):
+                raise vmappable.InResult
             if containers:
                 _check_containers("vmap out_axes", out_axes, result)
             # No tracer outlives the trace.
@@ -111,8 +113,11 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             results = [x if isinstance(x, Array) else vmap_output(x) for x in leaves]
             return [*results, *lent.finals()] if lent else results
 
-        with lent.borrowed() if lent else contextlib.nullcontext():
-            outs, dims = batch_flat(flat, size, values, axes, axis_name, spmd_axis_name)
+        try:
+            with lent.borrowed() if lent else contextlib.nullcontext():
+                outs, dims = batch_flat(flat, size, values, axes, axis_name, spmd_axis_name)
+        except vmappable.InResult:
+            return with_handlers()
         if lent:
             count = out_tree.num_leaves
             lent.write([to_axis(out, dim, axes[n], size) for out, dim, n in zip(

@@ -87,24 +87,37 @@ def is_mapped(x: object) -> bool:
     return type(x) in registered
 
 
+def concerns(values: PyTree, axes: PyTree) -> bool:
+    """Whether objects of these classes are among values, or what only they have among axes."""
+    return bool(registered) and (
+        any(map(is_mapped, pytree.leaves(values, is_mapped)))
+        or any(type(axis) is not int for axis in pytree.leaves(axes)))
+
+
+class InResult(Exception):
+    """A function that is mapped gave an object of these classes: ``call`` is for it."""
+
+
 def call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any],
          axes_of: Callable[[str, PyTree, Any], list[Any]], in_axes: PyTree, out_axes: PyTree,
-         axis_name: Hashable | None, size: int, spmd_axis_name: Hashable | None) -> Any:
+         axis_name: Hashable | None, axis_size: int | None, spmd_axis_name: Hashable | None
+         ) -> Any:
     """What ``vmap`` does where classes are registered.
 
     Args:
       axes_of: an axis or spec for each leaf: ``(what, axes, tree of leaves)``.
-      size: of the mapped axis.
+
+    Raises:
+      ValueError: the sizes of the mapped axes differ, or there are none.
     """
     leaves, tree = pytree.flatten((args, kwargs), is_mapped)
     axes = axes_of("vmap in_axes", (in_axes, 0), tree)
-    iota = np.arange(size, dtype=np.int32)
-    operands: list[Any] = [leaf_operand(iota)]
-    dims: list[int | None] = [0]
+    operands: list[Any] = []
+    dims: list[int] = []
 
     def note(x: Any, axis: Any) -> Any:
         if is_mapped(x) and axis is not None:
-            return registered[type(x)].to_element(note, lambda: iota, x, axis)
+            return registered[type(x)].to_element(note, lambda: np.int32(0), x, axis)
         if axis is not None:
             operand = leaf_operand(x)
             operands.append(operand)
@@ -113,6 +126,15 @@ def call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, An
 
     for leaf, axis in zip(leaves, axes, strict=True):
         note(leaf, axis)
+    sizes = {x.aval.shape[dim] for x, dim in zip(operands, dims, strict=True)}
+    if axis_size is not None:
+        sizes.add(axis_size)
+    if len(sizes) != 1:
+        raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}"
+                         if sizes else "vmap must have at least one non-None value in in_axes or "
+                         "axis_size must be specified")
+    size, = sizes
+    iota = leaf_operand(np.arange(size, dtype=np.int32))
     out_leaves: list[Any] = []
     out_tree: Any = None
 
@@ -141,8 +163,8 @@ def call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, An
             collect(size, leaf, axis)
         return found
 
-    results = iter(list(zip(*batch_flat(flat, size, operands, dims, axis_name, spmd_axis_name),
-                            strict=True)))
+    results = iter(list(zip(*batch_flat(
+        flat, size, [iota, *operands], [0, *dims], axis_name, spmd_axis_name), strict=True)))
 
     def whole(_: Any, x: Any, axis: Any) -> Any:
         if is_mapped(x):

@@ -424,5 +424,29 @@ def test_classes_with_handlers_that_lack_something():
     register = maxjax.interpreters.batching.register_vmappable
     with pytest.raises(NotImplementedError, match="sizes of a mapped axis are ints"):
         register(Named, Along, float, _element, _all, lambda size: size)
-    with pytest.raises(ValueError, match="needs axis_size"):
-        maxjax.vmap(lambda n: n.data, in_axes=Along("a", 0))(Named(["a"], np.ones(2)))
+    with pytest.raises(ValueError, match="inconsistent sizes"):
+        maxjax.vmap(lambda n: n.data, in_axes=Along("a", 0), axis_size=3)(
+            Named(["a"], np.ones(2)))
+
+
+class Held:
+    """An array, and what is the same for all elements; mapped by ints, in any vmap."""
+
+    def __init__(self, data, shared):
+        self.data, self.shared = data, shared
+
+
+def test_classes_with_handlers_and_ints():
+    for library in (maxjax, jax):
+        library.tree_util.register_pytree_node(
+            Held, lambda h: ((h.data, h.shared), None), lambda _, pair: Held(*pair))
+        library.interpreters.batching.register_vmappable(
+            Held, int, int, lambda go, index, x, axis: Held(go(x.data, axis), x.shared),
+            lambda go, size, x, axis: Held(go(size, x.data, axis), x.shared), None)
+
+    def run(j):
+        held = j.vmap(lambda y: Held(y * 2, j.numpy.ones(2)))(j.numpy.arange(3.0))
+        both = j.vmap(lambda h, y: Held(h.data * y + h.shared.sum(), h.shared), axis_size=3)(
+            held, j.numpy.arange(3.0))
+        return [held.data, held.shared, both.data, both.shared, j.vmap(lambda y: y + 1)(held.data)]
+    agree(run)

@@ -1,4 +1,4 @@
-"""Out of memory, as JAX reports it."""
+"""Memory of the host: which arrays share it, and what is said where there is none."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from maxjax._base import collection, config
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.backend import MojoBackend
 from maxjax._max.mojo.unit_graph import UnitGraph
-from maxjax._runtime import pending
+from maxjax._runtime import memory
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import tiering
 
@@ -499,7 +499,7 @@ def test_what_shares_memory_with_one_of_many_arrays(seed):
         root = chance.choice(roots)
         return chance.choice((root, root.T, root[::-1], root[1:3], root[:0], root[::2, 1]))
     arrays = [view() for _ in range(20)]
-    shares = pending._sharing(arrays)
+    shares = memory.sharing(arrays)
     # What is no view, and none of them, is memory that a program has made.
     views = [value for value in (view() for _ in range(40)) if value.base is not None]
     for value in (*views, *arrays, np.zeros(3), np.float32(1), np.zeros(())):

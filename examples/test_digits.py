@@ -27,7 +27,7 @@ def run(folder, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["mlp", "cnn"])
+@pytest.mark.parametrize("model", ["mlp", pytest.param("cnn", marks=pytest.mark.extended)])
 def test_losses_agree_with_jax_and_the_network_learns(tmp_path, model):
     said, ours = run(tmp_path, "--model", model)
     _, theirs = run(tmp_path, "--model", model, "--jax", "--steps", "100")

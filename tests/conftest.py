@@ -17,6 +17,8 @@ import hypothesis
 import jax
 import pytest
 
+quick_jax.share_contexts()
+
 # The same examples in every run: failures can be reproduced, and the time is known.
 hypothesis.settings.register_profile(
     "fixed", derandomize=True, deadline=None, database=None,

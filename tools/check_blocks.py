@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +37,8 @@ EXCUSED: Mapping[str, str] = {
 LEAST = 3
 
 
-def primitive_names(root: Path) -> set[str]:
+@functools.cache
+def primitive_names(root: Path) -> frozenset[str]:
     """The names of all primitives: the first arguments of calls that are assigned to ``..._p``."""
     found = set()
     for file in sorted((root / "maxjax").rglob("*.py")):
@@ -47,7 +49,7 @@ def primitive_names(root: Path) -> set[str]:
                         and isinstance(arguments[0], ast.Constant)
                         and isinstance(arguments[0].value, str)):
                     found.add(arguments[0].value)
-    return found
+    return frozenset(found)
 
 
 def is_primitive_name(node: ast.expr) -> bool:
@@ -91,7 +93,7 @@ def comparisons(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, "looks something up by a primitive's name"
 
 
-def tables(tree: ast.Module, names: set[str]) -> Iterator[tuple[int, str]]:
+def tables(tree: ast.Module, names: Collection[str]) -> Iterator[tuple[int, str]]:
     """Tables, at the top of a module, of primitives' names."""
     for statement in tree.body:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:

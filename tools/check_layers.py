@@ -239,7 +239,8 @@ def check_inside(path: str, room: str, found: Import) -> Iterator[Problem]:
 def locks_of(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Every use of a name of LOCKS, under whatever name its module was imported."""
     modules: dict[str, str] = {}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
@@ -249,7 +250,9 @@ def locks_of(tree: ast.AST) -> Iterator[tuple[str, int]]:
             for alias in node.names:
                 if LOCKS.get(top, frozenset()) & {alias.name, "*"}:
                     yield f"{node.module}.{alias.name}", node.lineno
-    for node in ast.walk(tree):
+    if LOCKS.keys().isdisjoint(modules.values()):
+        return
+    for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             module = modules.get(node.value.id, "")
             if LOCKS.get(module, frozenset()) & {node.attr, "*"}:

@@ -454,6 +454,9 @@ def test_leaked_tracers(transform, request):
     # JAX searches all objects for references to a tracer: once is enough.
     for j in LIBRARIES if request.node.callspec.indices["transform"] == 0 else (maxjax,):
         leaked = []
+        # What other tests left need not be searched.
+        gc.freeze()
+        request.addfinalizer(gc.unfreeze)
 
         def function(x, leaked=leaked):
             leaked.append(x * 2)

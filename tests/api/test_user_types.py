@@ -17,6 +17,9 @@ import pytest
 import maxjax
 from maxjax._runtime.array import ArrayImpl
 
+# What they share is computed once.
+pytestmark = pytest.mark.xdist_group("user_types")
+
 PAGES = Path(__file__).parent / "user_types"
 ROOT = Path(maxjax.__file__).parents[1]
 PAGE = PAGES / "page.py"

@@ -13,7 +13,8 @@ import pytest
 from tests import ROOT
 from tests.distributed.running import environment, finished
 
-pytestmark = pytest.mark.slow
+# What they share is computed once.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("distributed_examples")]
 
 _SCRIPT = str(Path(ROOT) / "examples" / "distributed.py")
 _STEPS = ("--steps", "30")
@@ -58,7 +59,7 @@ def alone() -> list[str]:
 
 @pytest.mark.parametrize("parameters", ["replicated", "sharded"])
 @pytest.mark.parametrize("way, count", [
-    ("mpiexec", 2), ("by hand", 2), ("launcher", 2),
+    ("mpiexec", 2), ("by hand", 2), pytest.param("launcher", 2, marks=pytest.mark.extended),
     pytest.param("by hand", 4, marks=pytest.mark.exhaustive)])
 def test_the_loss_of_one_process(alone, way, count, parameters):
     _close(losses(train(way, count, *_STEPS, "--parameters", parameters)), alone)

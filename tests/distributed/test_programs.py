@@ -13,7 +13,8 @@ import pytest
 from tests.distributed.running import ENGINES, START, lines, run
 from tests.sharding.test_shard_map import BY_JAX, agrees
 
-pytestmark = pytest.mark.slow
+# What they share is computed once.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("distributed_programs")]
 
 _SCRIPT = START + "import sys\nfrom tests.distributed.global_programs import main\nmain()\n"
 

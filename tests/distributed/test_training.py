@@ -18,6 +18,9 @@ from maxjax._sharding.exchange import Exchange, Kind, collective_p
 from maxjax._sharding.joined import with_joined_reductions
 from tests.distributed.running import START, lines, run
 
+# What they share is computed once.
+pytestmark = pytest.mark.xdist_group("distributed_training")
+
 _MAIN = "\nfrom tests.distributed.training_steps import main\nmain()\n"
 
 

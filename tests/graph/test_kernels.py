@@ -208,6 +208,7 @@ def test_kernels_of_floats_have_their_bounds() -> None:
     assert sorted(bounded - of_floats) == []
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(library: ctypes.CDLL, name: str) -> None:
     for dtype_name in UNARY[name]:
@@ -223,6 +224,7 @@ def test_unary(library: ctypes.CDLL, name: str) -> None:
         assert_same(call(library, f"{name}_{dtype_name}", x), expected, x)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(library: ctypes.CDLL, name: str) -> None:
     for dtype_name in BINARY[name]:
@@ -236,6 +238,7 @@ def test_binary(library: ctypes.CDLL, name: str) -> None:
         assert_same(call(library, f"{name}_{dtype_name}", x, y), expected, x, y)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", COMPARISON)
 def test_comparison(library: ctypes.CDLL, name: str) -> None:
     for dtype_name in COMPARISON[name]:
@@ -254,6 +257,7 @@ def operand_of(dtype: np.dtype) -> np.ndarray:
     return integers(dtype)[0] if dtype.kind in "iu" else floats(dtype)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("source", (*FLOATS, "bool", *UNARY["clz"]))
 def test_convert(library: ctypes.CDLL, source: str) -> None:
     x = operand_of(dtype_of(source))
@@ -269,6 +273,7 @@ def test_convert(library: ctypes.CDLL, source: str) -> None:
             assert_same(got, expected, x)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("source", FLOATS)
 def test_is_finite(library: ctypes.CDLL, source: str) -> None:
     x = floats(dtype_of(source))
@@ -276,6 +281,7 @@ def test_is_finite(library: ctypes.CDLL, source: str) -> None:
     assert_same(got, np.asarray(lax.is_finite(x)), x)
 
 
+@pytest.mark.extended
 def test_bitcast(library: ctypes.CDLL) -> None:
     for source, target in MIXED["bitcast"]:
         x = operand_of(dtype_of(source))

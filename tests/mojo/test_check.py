@@ -22,6 +22,7 @@ from maxjax._max.mojo import check, layout
 from maxjax._max.mojo.check import check_groups, check_nodes
 from maxjax._max.mojo.check_plan import CheckedPlan, check_part, check_plan
 from maxjax._max.mojo.context import THREADS
+from maxjax._max.mojo.emit_loop import LoopForm
 from maxjax._max.mojo.fusion import Fusion, Group, ordered
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.nodes import (
@@ -589,13 +590,14 @@ def test_bad_plans(fields, words):
 
 
 def test_kernels_differ_as_their_texts_do():
-    """A kernel is known by its structure, which texts are written from."""
+    """A kernel is known by its structure, which texts are written from; a loop's by its text."""
     made = [program.kernels for program in mojo_programs.default(4)]
     forms = list(dict.fromkeys(form for kernels in made for form in kernels))
     assert len(forms) > 50
     assert len({form.identity for form in forms}) == len(forms)
     assert len({form.source for form in forms}) == len(forms)
-    assert len({form.structure for form in forms}) == len(forms)
+    groups = [form for form in forms if not isinstance(form, LoopForm)]
+    assert len({form.structure for form in groups}) == len(groups) > 40
 
 
 def test_calls_over_turned_arrays_keep_their_results():

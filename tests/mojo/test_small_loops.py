@@ -270,15 +270,68 @@ def test_loops(name):
     check(*LOOPS[name])
 
 
-@pytest.mark.parametrize("function, x", [
-    (lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.sin(c) * jnp.exp(-c) + c.sum(), x), F7),
-    (lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.tanh(c @ c.T) @ c, x), F64[:12].reshape(3, 4)),
-    (lambda x: lax.fori_loop(0, 9, lambda i, c: c / jnp.sqrt((c * c).sum(0) + 1), x),
-     F64[:12].reshape(3, 4)),
-    (maxjax.grad(lambda x: lax.scan(lambda c, _: (jnp.sin(c) * x, c), x, None, length=9)[0]),
-     np.float32(0.3)),
-])
-def test_what_is_rounded(function, x):
+MATRIX, SQUARE = F64[:12].reshape(3, 4), F64[:9].reshape(3, 3)
+
+
+def steps(step, x):
+    return lax.fori_loop(0, 9, lambda i, c: step(c), x)
+
+
+def stages(y):
+    """A Runge-Kutta step of seven stages, and its error."""
+    def step(state):
+        t, y, h = state
+        k = lax.fori_loop(0, 7, lambda i, k: k.at[i].set(
+            jnp.cos(y + h * (F7 @ k)) * t), jnp.zeros((7, 3)))
+        error = jnp.sqrt(jnp.mean((h * (F7 @ k)) ** 2))
+        return t + 0.1, jnp.where(error < 0.5, y + h * (F7[::-1] @ k), y), jnp.clip(
+            h * 0.5 / error, 0.01, 0.2)
+
+    return lax.while_loop(lambda c: (c[0] < 2) & jnp.all(jnp.isfinite(c[1])), step,
+                          (0.1, y, 0.1))
+
+
+# Those that NumPy rounds otherwise.
+ROUNDED = {
+    "functions and a sum": (lambda x: steps(lambda c: jnp.sin(c) * jnp.exp(-c) + c.sum(), x), F7),
+    "products of matrices": (lambda x: steps(lambda c: jnp.tanh(c @ c.T) @ c, x), MATRIX),
+    "sums of columns": (lambda x: steps(lambda c: c / jnp.sqrt((c * c).sum(0) + 1), x), MATRIX),
+    "a derivative": (maxjax.grad(lambda x: lax.scan(
+        lambda c, _: (jnp.sin(c) * x, c), x, None, length=9)[0]), np.float32(0.3)),
+    "a norm": (lambda x: steps(lambda c: c / jnp.sqrt((c * c).sum()), x), F3),
+    "stages": (stages, F3),
+    "many lines": (lambda x: steps(lambda c: c * 0.5 + (c.reshape(16, 4).sum(1) + c.reshape(
+        4, 16).prod(1).sum())[:, None].repeat(4, 1).ravel() * 0.01, x), F64),
+    "a product by columns": (lambda x: steps(lambda c: jnp.tanh(SQUARE @ c[:3]).sum() * c, x), F7),
+    "a longer product": (lambda x: steps(
+        lambda c: jnp.tanh(c @ F64.reshape(2, 32)[:, :7].T).sum() * c, x), F7),
+    "a factor": (lambda x: steps(lambda c: jnp.linalg.cholesky(
+        c @ c.T + 3 * jnp.eye(3)) * 0.5, x), SQUARE),
+}
+# Reductions, calls of the pack and what they are computed of, which are in memory.
+LOOPS |= {
+    "reductions of numbers": (lambda x: rows_loop(lambda i, a, b: (
+        a + b.sum(), jnp.stack([b.max(), b.min(), a & 7, b.prod() % 5, i])), 0, x), WORDS[:5]),
+    "whether all are": (lambda x: lax.while_loop(
+        lambda c: jnp.all(c[1] < 90) | (c[0] < 3), lambda c: (
+            c[0] + 1, jnp.where(jnp.any(c[1] > 50), c[1] + 2, c[1] * 1.5)), (0, x)), abs(F3) + 1),
+    "the greatest of lines": (lambda x: steps(lambda c: (c - c.max(1)[:, None]) * 2, x), MATRIX),
+    "a mask that is written": (lambda x: rows_loop(lambda i, s: (
+        s.at[i % 9].set(~s[(i * 5) % 7]),), x), F7 > 0),
+    "two that are written": (lambda x: rows_loop(lambda i, s: (
+        s.at[jnp.stack([i - 3, i % 5])].set(jnp.stack([s[i % 7], 2.0])),), x), F7),
+    "rows that are written": (lambda x: rows_loop(lambda i, s: (
+        s.at[i % 7].set(s[(i * 2) % 5] * 0.5),), x), ROWS[:5]),
+    "the order of few": (lambda x: rows_loop(lambda i, s: (
+        jnp.sort(s)[jnp.argsort(-s)] * 0.5 + s[jnp.argmin(s)],), x), F3),
+    "a choice of long ones": (lambda x: rows_loop(lambda i, s: (lax.switch(i % 3, [
+        lambda s: s[::-1], lambda s: s * 2, lambda s: s.at[i % 7].set(0.5)], s),), x), F7),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_what_is_rounded(name):
+    function, x = ROUNDED[name]
     program, plan = planned(function, x)
     check(function, x, loops=len(codes(plan.tape)), tolerance=1e-5)
     assert codes(plan.tape)
@@ -478,7 +531,7 @@ def check_kernels(names):
     """They give what the machine gives, to the bit; they are built together."""
     made = []
     for name in names:
-        function, *args = LOOPS[name]
+        function, *args = (LOOPS | ROUNDED)[name]
         program, plan = planned(function, *args)
         if plan.kernels:
             made.append((name, program, plan, [*program.consts, *map(np.asarray, args)]))
@@ -496,12 +549,13 @@ def check_kernels(names):
 def test_kernels():
     check_kernels(["mixed", "while in a loop", "lines", "results backwards", "slices and a stack",
                    "a choice of many", "the value before is read, too", "rows that are not there",
-                   "one in a loop within", "rows that do not move"])
+                   "one in a loop within", "rows that do not move", "stages", "many lines",
+                   "a factor", "whether all are", "two that are written", "bits", "random bits"])
 
 
 @pytest.mark.exhaustive
 def test_all_kernels():
-    check_kernels(LOOPS)
+    check_kernels(LOOPS | ROUNDED)
 
 
 def test_loops_of_other_lengths_share_a_kernel():

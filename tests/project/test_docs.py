@@ -63,9 +63,13 @@ def resolves(name):
 
 
 def docstrings(file):
-    for node in ast.walk(ast.parse(file.read_text())):
+    nodes = [ast.parse(file.read_text())]
+    while nodes:
+        node = nodes.pop()
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
             yield ast.get_docstring(node) or ""
+        # Expressions, most of a tree, have none.
+        nodes += [x for x in ast.iter_child_nodes(node) if not isinstance(x, ast.expr)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -13,6 +13,9 @@ from compat.jax_tests.run import devices_of
 from compat.jax_tests.run import test_files as files_of
 from tests import ROOT
 
+# What they share is computed once.
+pytestmark = pytest.mark.xdist_group("jax_tests")
+
 TESTS = '''
 import os
 import time

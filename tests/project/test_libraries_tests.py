@@ -8,6 +8,9 @@ pytest.importorskip("jax")
 
 from compat.libraries import compare, run, section, suites
 
+# What they share is computed once.
+pytestmark = pytest.mark.xdist_group("libraries_tests")
+
 TESTS = '''
 import os
 import sys

@@ -7,6 +7,7 @@ bit, is asked of JAX with ``as_by_default``.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -31,3 +32,23 @@ def as_by_default(function: Callable[..., Any], **options: Any) -> Callable[...,
     """The function under ``jax.jit``, compiled as JAX does where nobody has set flags."""
     import jax
     return jax.jit(function, compiler_options=BY_DEFAULT, **options)
+
+
+_CONTEXT_USES = 100     # a context keeps what was made in it: types, attributes, locations
+
+
+def share_contexts() -> None:
+    """Lets JAX write many programs in one MLIR context, a thread: to make one takes milliseconds,
+    and JAX makes one for each program. What it writes is the same."""
+    from jax._src.interpreters import mlir
+
+    make, own = mlir.make_ir_context, threading.local()
+
+    def shared() -> Any:
+        uses = getattr(own, "uses", 0)
+        if uses % _CONTEXT_USES == 0:
+            own.context = make()
+        own.uses = uses + 1
+        return own.context
+
+    mlir.make_ir_context = shared

@@ -20,7 +20,7 @@ from maxjax._max.mojo.bytecode import GroupCode
 from maxjax._max.mojo.check import check_groups, check_nodes, require
 from maxjax._max.mojo.check_code import check_code, check_loop
 from maxjax._max.mojo.context import THREADS
-from maxjax._max.mojo.emit_loop import numbers_of
+from maxjax._max.mojo.emit_loop import called, numbers_of
 from maxjax._max.mojo.fusion import Group
 from maxjax._max.mojo.gather import Kernel, Operand
 from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
@@ -68,10 +68,10 @@ def check_plan(plan: Plan) -> None:
         misplaced, or a result refers to nothing that exists.
     """
     steps = list(_all_steps(plan.tape))
-    for what, held, called in (
+    for what, held, named in (
             ("kernels", plan.kernels, {step.kernel for step in steps} - {None}),
             ("functions", plan.functions, _functions(steps))):
-        require(set(held) == called, "the plan", f"its {what} are not those that its calls name")
+        require(set(held) == named, "the plan", f"its {what} are not those that its calls name")
     require(len(plan.constants) % ALIGNMENT == 0, "the plan", "its constants are not aligned")
     results = sum(type(x) is tuple for x in plan.outputs)
     require(results == plan.written, "the plan",
@@ -94,7 +94,9 @@ def _functions(steps: Sequence[Step]) -> set[str]:
     codes = [x.code for step in steps if step.kernel is None for x in step.integers
              if isinstance(x, (GroupCode, LoopCode))]
     named = {step.function for step in steps} - {"", ON_HOST}
-    return named.union(*(code.functions for code in codes if code is not None))
+    kernels = [called(x) for step in steps if step.kernel is not None for x in step.integers
+               if isinstance(x, LoopCode)]
+    return named.union(*kernels, *(code.functions for code in codes if code is not None))
 
 
 def _is_group(step: Step) -> bool:

@@ -1,36 +1,52 @@
 """Writes a loop over few elements as one kernel, from its code (``scalar_code.py``).
 
-Each element of a register is a variable, so that the compiler keeps the loop's state in the
-processor's registers. How often loops run, where they begin in what they go through, and how many
-rows large arrays have are integers of the call, behind its places: loops that differ in those share
-a kernel.
+Each element of a short register is a variable, so that the compiler keeps the loop's state in the
+processor's registers. Longer ones, and those that functions of the pack are called on, stay in the
+block of memory that the scalar machine has them in. How often loops run, where they begin in what
+they go through, and how many rows large arrays have are integers of the call, behind its places:
+loops that differ in those share a kernel.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from maxjax._base import dtypes
 from maxjax._max.mojo.emit import Form
-from maxjax._max.mojo.emitter import BOOL, Value, expression, kind_name, stored_name, wrapped
+from maxjax._max.mojo.emitter import (
+    BOOL,
+    REDUCERS,
+    Value,
+    expression,
+    kind_name,
+    stored_name,
+    wrapped,
+)
 from maxjax._max.mojo.scalar_code import (
+    ALIGNMENT,
+    WORDS,
     Choice,
     Instruction,
     Item,
     LoopCode,
     Register,
     Repeat,
+    calls_of,
     every_instruction,
 )
 from maxjax._max.mojo.structure import KernelStructure, ValueStructure
 
-_MOST_ELEMENTS = 4      # of a register: more are rather gone through by vectors
+_MOST_VARIABLES = 4     # elements of a register that are variables
+_VECTOR = 8             # elements of a longer one that are computed at a time
 _MOST_LINES = 2000
-_WRITTEN = ("apply", "spread", "move", "load", "store", "point", "next", "put", "set", "read",
-            "write")
+_MOST_TERMS = 16        # of an element of a product that is no call
+_MOST_PRODUCTS = 128    # in such a product
+_VECTOR_BYTES = 16      # every processor's vectors have as many, or more
 _WITH_INTEGER = ("set", "point", "read", "write")
 _HALVES = (dtypes.float16, dtypes.bfloat16)     # of one of which subnormal numbers would be lost
+_REDUCTION = "vector_lines_"
+_SCATTER = "scatter_rows_set_"
 
 
 def numbers_of(code: LoopCode) -> list[int]:
@@ -56,18 +72,65 @@ _forms: weakref.WeakValueDictionary[str, LoopForm] = weakref.WeakValueDictionary
 
 def loop_form(code: LoopCode) -> LoopForm | None:
     """The kernel of a loop, the same for equal texts; None for a loop that rather stays with the
-    machine, because of longer registers, calls, or bits that change their dtype."""
+    machine."""
     lines = 0
     for x in every_instruction(code.items):
-        lines += x.elements
-        registers = (*x.sources, *x.written)
-        if x.opcode not in _WRITTEN or lines > _MOST_LINES or any(
-                r.root.elements > _MOST_ELEMENTS or r.dtype in _HALVES for r in registers) \
-                or x.opcode == "move" and len({r.dtype for r in registers}) > 1:
+        lines += 1 + x.elements // _VECTOR
+        if lines > _MOST_LINES or any(r.dtype in _HALVES for r in (*x.sources, *x.written)):
             return None
-    source = _Writer(code).written()
+    writer = _Writer(code)
+    source = writer.written()
+    if len(writer.lines) > _MOST_LINES:
+        return None
     form = _forms.get(source)
     return _forms.setdefault(source, LoopForm(source)) if form is None else form
+
+
+def called(code: LoopCode) -> dict[str, None]:
+    """The pack's functions that the kernel of a loop calls, through the loop's code."""
+    return dict.fromkeys(x.function for x in calls_of(code.items) if _is_called(x))
+
+
+def _is_called(x: Instruction) -> bool:
+    return x.opcode == "call" and not _is_product(x) and not _is_assignment(x)
+
+
+def _is_product(x: Instruction) -> bool:
+    """Whether a call is a product of few elements that adds in the order of its terms, as the
+    pack's function does: that sums by vectors where a vector is multiplied by columns."""
+    if x.function not in ("matmul_float32", "matmul_float64"):
+        return False
+    batch, m, n, k, _, a_row, a_col, _, b_row, b_col = x.numbers[:10]
+    if not 0 < k <= _MOST_TERMS or batch * m * n * k > _MOST_PRODUCTS:
+        return False
+    if k < _VECTOR_BYTES // x.sources[0].dtype.itemsize:
+        return True
+    if m == 1 and 1 in (b_row, b_col):
+        return b_col == 1 and (b_row != 1 or n >= k)
+    if n == 1 and 1 in (a_row, a_col):
+        return a_row == 1 and (a_col != 1 or m >= k)
+    return True
+
+
+def _is_assignment(x: Instruction) -> bool:
+    """Whether a call writes a few rows of a register."""
+    return x.function.startswith(_SCATTER) and x.numbers[1] * x.numbers[2] <= _MOST_VARIABLES
+
+
+def _in_memory(code: LoopCode) -> set[Register]:
+    """The registers that are no variables."""
+    found: set[Register] = set()
+    for x in every_instruction(code.items):
+        registers = [*x.sources, *x.written]
+        found.update(r.root for r in registers if r.root.elements > _MOST_VARIABLES)
+        if x.opcode == "aim":
+            found.update(r.root for r in x.sources)
+        elif x.opcode == "call" and _is_assignment(x):
+            found.update(r.root for r in x.written)
+        elif x.opcode == "reduce" or _is_called(x) \
+                or x.opcode == "move" and len({r.dtype for r in registers}) > 1:
+            found.update(r.root for r in registers)
+    return found
 
 
 class _Writer:
@@ -79,6 +142,10 @@ class _Writer:
         first = 2 * code.operands
         self.integers = {id(x): first + number for number, x in enumerate(
             x for x in every_instruction(code.items) if x.opcode in _WITH_INTEGER)}
+        # The positions of calls of the pack.
+        self.calls = {id(x): number for number, x in enumerate(calls_of(code.items))
+                      if _is_called(x)}
+        self.memory = _in_memory(code)
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -86,21 +153,40 @@ class _Writer:
     def written(self) -> str:
         instructions = [*every_instruction(self.code.items)]
         names = dict.fromkeys(x.name for x in instructions if x.name)
-        pointers = {x.target for x in instructions if x.opcode == "point"}
+        pointers = {x.target for x in instructions if x.opcode in ("point", "aim")}
         counters = {x.target for x in instructions if x.opcode == "set"}
         self.lines = ['@export("KERNEL")', 'def KERNEL(slots: Slots, args: Args) abi("C"):']
         for text in wrapped(f'"""loop: {", ".join(names) or "copy"}', 4):
             self.line(text)
         self.line('"""')
-        for register in dict.fromkeys(r.root for x in instructions for r in x.written):
-            if register in counters:
+        self.head()
+        # Through what holds where it is, a register may be written that is only read by its name.
+        for register in dict.fromkeys(r.root for x in instructions
+                                      for r in (*x.written, *x.sources)):
+            if register in self.memory:
+                self.line(f"var {_memory(register)} = {_pointer(register, _place(register))}")
+            elif register in counters:
                 self.line(f"var {register} = 0")
             elif register not in pointers:
                 for k in range(register.elements):
-                    self.line(f"var {_element(register, k)} = "
+                    self.line(f"var {_variable(register, k)} = "
                               f"Scalar[{kind_name(register.dtype)}](0)")
         self.items(self.code.items)
         return "\n".join([*self.lines, ""])
+
+    def head(self) -> None:
+        """The block of registers, and where the code is that names the pack's functions."""
+        if not self.memory:
+            return
+        self.line("from std.memory import unsafe_memcpy")
+        self.line("from kernels.reduction import reduce_line")
+        self.line("var block = address(slots, args, 0)")
+        self.line(f"block = block.unsafe_offset(-Int(block) & {ALIGNMENT - 1})")
+        if self.calls:
+            self.line("comptime Function = def (Slots, Args) abi(\"C\") thin -> None")
+            self.line("var last = integer(args, -1) - 1")
+            self.line("var code = args.unsafe_offset(last).unsafe_bitcast[Args]()[]")
+            self.line("slots.unsafe_offset(integer(args, last - 1))[] = block")
 
     def items(self, items: list[Item]) -> None:
         if not items:
@@ -119,7 +205,7 @@ class _Writer:
         self.depth += 1
         if loop.predicate is not None:
             self.items(loop.condition)
-            self.line(f"if not {_value(loop.predicate)}:")
+            self.line(f"if not {self.value(loop.predicate)}:")
             self.line("    break")
         self.items(loop.body)
         if loop.counter is not None:
@@ -131,92 +217,224 @@ class _Writer:
         for number, branch in enumerate(choice.branches):
             word = "if" if number == 0 else "elif"
             self.line("else:" if number == last > 0 else f"{word} True:" if last == 0 else
-                      f"{word} {_value(choice.index)} <= {number}:")
+                      f"{word} {self.value(choice.index)} <= {number}:")
             self.depth += 1
             self.items(branch)
             self.depth -= 1
 
+    # --- elements ---
+    def value(self, register: Register, number: int = 0, width: int = 1) -> str:
+        """An element, or a vector of them."""
+        if register.root not in self.memory:
+            return _variable(register, number)
+        place, at = _memory(register.root), _position(register, number)
+        return f"load_bool[{width}]({place}, {at})" if register.dtype == BOOL else (
+            f"load[{kind_name(register.dtype)}, {width}]({place}, {at})")
+
+    def set(self, register: Register, number: int, value: str) -> str:
+        if register.root not in self.memory:
+            return f"{_variable(register, number)} = {value}"
+        place, at = _memory(register.root), _position(register, number)
+        return (f"store_bool({place}, {at}, {value})" if register.dtype == BOOL
+                else f"{place}.unsafe_store({at}, {value})")
+
+    def read(self, register: Register, there: str) -> Iterator[str]:
+        """Sets all elements to those at a place."""
+        if register.root in self.memory:
+            yield _copy(_place(register), there, register.nbytes)
+            return
+        pointer = _pointer(register, there)
+        for k in range(register.elements):
+            yield self.set(register, k, f"load_bool[1]({pointer}, {k})" if register.dtype == BOOL
+                           else f"load[{kind_name(register.dtype)}, 1]({pointer}, {k})")
+
+    def write(self, register: Register, there: str) -> Iterator[str]:
+        if register.root in self.memory:
+            yield _copy(there, _place(register), register.nbytes)
+            return
+        pointer = _pointer(register, there)
+        for k in range(register.elements):
+            name = self.value(register, k)
+            yield (f"store_bool({pointer}, {k}, {name})" if register.dtype == BOOL
+                   else f"{pointer}.unsafe_store({k}, {name})")
+
+    # --- instructions ---
     def instruction(self, x: Instruction) -> Iterator[str]:
         target, source = x.target, x.sources[0] if x.sources else None
         match x.opcode:
             case "apply":
-                assert target is not None
-                value = Value(ValueStructure("apply", x.name, target.dtype), tuple(
-                    Value(ValueStructure("load", "", r.dtype), ()) for r in x.sources))
-                for k in range(x.elements):
-                    yield f"{_element(target, k)} = " + expression(
-                        value, [_element(r, k) for r in x.sources], "1")
+                yield from self.apply(x)
+            case "reduce":
+                yield from self.reduce(x)
+            case "call":
+                yield from self.call(x)
             case "spread":
                 assert target is not None and source is not None
-                for k in range(x.elements):
-                    yield f"{_element(target, k)} = {_element(source, x.numbers[0])}"
+                yield from self.vectors(
+                    target, lambda width, _: _spread(target, self.value(source, x.numbers[0]),
+                                                     width))
             case "move":
-                assert target is not None and source is not None
-                to, step, begin, source_step = x.numbers
-                # A value may be moved within itself.
-                for k in range(x.elements):
-                    yield (f"{_element(target, to + k * step)} = "
-                           f"{_element(source, begin + k * source_step)}")
+                yield from self.move(x)
             case "load":
                 assert target is not None
-                yield from self.load(target, _pointer(target, f"address(slots, args, "
-                                                              f"{x.numbers[0]})"))
+                yield from self.read(target, _operand(x))
             case "store":
                 assert source is not None
-                yield from self.store(source, _pointer(source, f"address(slots, args, "
-                                                               f"{x.numbers[0]})"))
+                yield from self.write(source, _operand(x))
             case "point":
-                yield (f"var {target} = address(slots, args, {x.numbers[0]})"
+                yield (f"var {target} = {_operand(x)}"
                        f".unsafe_offset(integer(args, {self.integers[id(x)]}))")
+            case "aim":
+                assert source is not None
+                yield f"var {target} = {_place(source)}.unsafe_offset({x.numbers[0]})"
             case "next":
                 assert target is not None
-                yield from self.load(target, _pointer(target, str(source)))
+                yield from self.read(target, str(source))
                 yield f"{source} = {source}.unsafe_offset({x.numbers[0]})"
             case "put":
                 assert source is not None
-                yield from self.store(source, _pointer(source, str(target)))
+                yield from self.write(source, str(target))
                 yield f"{target} = {target}.unsafe_offset({x.numbers[0]})"
             case "read":
                 assert target is not None
                 last = f"integer(args, {self.integers[id(x)]}) - 1"
-                yield from self.load(target, _pointer(target, _row(
-                    x, f"max(0, min({_index(x)}, {last}))")))
+                yield from self.read(target, _row(x, f"max(0, min({self.index(x)}, {last}))"))
             case "write":
-                yield (f"if 0 <= {_index(x)} and "
-                       f"{_index(x)} < integer(args, {self.integers[id(x)]}):")
-                for text in self.store(x.sources[2], _pointer(
-                        x.sources[2], _row(x, _index(x)))):
+                yield (f"if 0 <= {self.index(x)} and "
+                       f"{self.index(x)} < integer(args, {self.integers[id(x)]}):")
+                for text in self.write(x.sources[2], _row(x, self.index(x))):
                     yield f"    {text}"
             case _:
                 yield f"{target} = integer(args, {self.integers[id(x)]})"
 
-    def load(self, register: Register, pointer: str) -> Iterator[str]:
-        for k in range(register.elements):
-            read = f"load_bool[1]({pointer}, {k})" if register.dtype == BOOL else (
-                f"load[{kind_name(register.dtype)}, 1]({pointer}, {k})")
-            yield f"{_element(register, k)} = {read}"
+    def index(self, x: Instruction) -> str:
+        """Of the row that is read or written."""
+        return f"Int({self.value(x.sources[1])})"
 
-    def store(self, register: Register, pointer: str) -> Iterator[str]:
-        for k in range(register.elements):
-            name = _element(register, k)
-            yield (f"store_bool({pointer}, {k}, {name})" if register.dtype == BOOL
-                   else f"{pointer}.unsafe_store({k}, {name})")
+    def vectors(self, target: Register, value: Callable[[int, int], str]) -> Iterator[str]:
+        """Sets all elements of a register, one by one or vectors of them, the last of which goes on
+        into what is behind them: ``value(width, first)``."""
+        if target.elements <= _MOST_VARIABLES:
+            for k in range(target.elements):
+                yield self.set(target, k, value(1, k))
+            return
+        for k in range(0, target.elements, _VECTOR):
+            yield self.set(target, k, value(_VECTOR, k))
+
+    def apply(self, x: Instruction) -> Iterator[str]:
+        assert x.target is not None
+        operation = Value(ValueStructure("apply", x.name, x.target.dtype), tuple(
+            Value(ValueStructure("load", "", r.dtype), ()) for r in x.sources))
+        yield from self.vectors(x.target, lambda width, k: expression(
+            operation, [self.value(r, k, width) for r in x.sources], str(width)))
+
+    def reduce(self, x: Instruction) -> Iterator[str]:
+        assert x.target is not None
+        source, lines = x.sources[0], x.numbers[0]
+        name, _, kind = x.function.removeprefix(_REDUCTION).rpartition("_")
+        stored = stored_name(x.target.dtype)
+        for line in range(lines):
+            first = f"{_pointer(source, _place(source))}.unsafe_offset({line * x.elements})"
+            yield (f"{_memory(x.target.root)}.unsafe_store({_position(x.target, line)}, "
+                   f"reduce_line[{REDUCERS[name]}, DType.{kind}]({first}, {x.elements})"
+                   f".cast[{stored}]())")
+
+    def move(self, x: Instruction) -> Iterator[str]:
+        target, source = x.target, x.sources[0]
+        assert target is not None
+        to, step, begin, source_step = x.numbers
+        size = source.dtype.itemsize
+        if target.dtype != source.dtype or (
+                x.elements > _MOST_VARIABLES and target.root is not source.root
+                and step == source_step == 1):
+            there, here = _place(target), _place(source)
+            count, nbytes = (1, x.elements * size) if step == source_step == 1 else (
+                x.elements, size)
+            for k in range(count):
+                yield _copy(f"{there}.unsafe_offset({(to + k * step) * size})",
+                            f"{here}.unsafe_offset({(begin + k * source_step) * size})", nbytes)
+            return
+        # A value may be moved within itself.
+        for k in range(x.elements):
+            yield self.set(target, to + k * step, self.value(source, begin + k * source_step))
+
+    def call(self, x: Instruction) -> Iterator[str]:
+        if _is_product(x):
+            yield from self.product(x)
+        elif _is_assignment(x):
+            yield from self.assignment(x)
+        else:
+            entry = WORDS * (1 + self.calls[id(x)])
+            yield (f"code.unsafe_offset({entry}).unsafe_bitcast[Function]()[](slots, "
+                   f"code.unsafe_offset({entry + WORDS - 1}).unsafe_bitcast[Args]()[])")
+
+    def product(self, x: Instruction) -> Iterator[str]:
+        """Each element is a chain of fused multiplications and additions."""
+        a, b = x.sources
+        batch, m, n, k, a_batch, a_row, a_col, b_batch, b_row, b_col, c_batch, c_row = \
+            x.numbers[:12]
+        target, = x.results
+        for t in range(batch):
+            for i in range(m):
+                for j in range(n):
+                    total = f"Scalar[{kind_name(target.dtype)}](0)"
+                    for p in range(k):
+                        left = self.value(a, t * a_batch + i * a_row + p * a_col)
+                        right = self.value(b, t * b_batch + p * b_row + j * b_col)
+                        total = f"{left}.fma({right}, {total})"
+                    yield self.set(target, t * c_batch + i * c_row + j, total)
+
+    def assignment(self, x: Instruction) -> Iterator[str]:
+        """Rows that are not there are left out."""
+        given, places, updates = x.sources
+        rows, width, count = x.numbers[:3]
+        target, = x.results
+        if given.root in self.memory:
+            yield _copy(_place(target), _place(given), target.nbytes)
+        else:
+            for k in range(target.elements):
+                yield self.set(target, k, self.value(given, k))
+        at = _memory(target.root)
+        for row in range(count):
+            place = f"Int({self.value(places, row)})"
+            yield f"if 0 <= {place} and {place} < {rows}:"
+            for k in range(width):
+                value, to = self.value(updates, row * width + k), f"{place} * {width} + {k}"
+                yield (f"    store_bool({at}, {to}, {value})" if target.dtype == BOOL
+                       else f"    {at}.unsafe_store({to}, {value})")
 
 
-def _element(register: Register, number: int) -> str:
+def _variable(register: Register, number: int) -> str:
     """The variable of an element."""
     if register.whole is not None:
         return f"r{register.whole.number}_{register.number}"
     return f"r{register.number}" if register.elements == 1 else f"r{register.number}_{number}"
 
 
-def _value(register: Register) -> str:
-    return _element(register, 0)
+def _memory(root: Register) -> str:
+    """The variable of where a register is."""
+    return f"m{root.number}"
 
 
-def _index(x: Instruction) -> str:
-    """Of the row that is read or written."""
-    return f"Int({_value(x.sources[1])})"
+def _position(register: Register, number: int) -> int:
+    """Of an element, from where its root begins."""
+    return number if register.whole is None else register.number
+
+
+def _place(register: Register) -> str:
+    return f"block.unsafe_offset({register.offset})"
+
+
+def _operand(x: Instruction) -> str:
+    return f"address(slots, args, {x.numbers[0]})"
+
+
+def _spread(register: Register, value: str, width: int) -> str:
+    return value if width == 1 else f"SIMD[{kind_name(register.dtype)}, {width}]({value})"
+
+
+def _copy(target: str, source: str, nbytes: int) -> str:
+    return f"unsafe_memcpy(dest={target}, src={source}, count={nbytes})"
 
 
 def _row(x: Instruction, index: str) -> str:

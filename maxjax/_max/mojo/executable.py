@@ -86,7 +86,7 @@ class Executable:
                 elif isinstance(x, GroupCode):
                     integers.append(self._link_code(x, addresses))
                 elif isinstance(x, LoopCode):
-                    integers.append(self._link_loop(x, addresses))
+                    integers.append(self._link_loop(x, step.kernel, addresses))
                 elif isinstance(x, HostStep):
                     pass
                 else:
@@ -115,8 +115,9 @@ class Executable:
             place = self._codes[code] = self._keep(code.words(addresses))
         return place
 
-    def _link_loop(self, code: LoopCode, addresses: Mapping[Any, int]) -> int:
-        if not addresses.keys() >= code.functions.keys():
+    def _link_loop(self, code: LoopCode, kernel: Form | None, addresses: Mapping[Any, int]) -> int:
+        """The address of a loop's code; 0 if nothing can run it."""
+        if kernel not in addresses and not addresses.keys() >= code.functions.keys():
             return 0
         return self._keep(code.words(addresses, self._keep))
 

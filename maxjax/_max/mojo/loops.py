@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Body, Role, Structure
 from maxjax._ir.types import ShapedArray
-from maxjax._max.mojo.emit_loop import loop_form, numbers_of
+from maxjax._max.mojo.emit_loop import called, loop_form, numbers_of
 from maxjax._max.mojo.nodes import Loop
 from maxjax._max.mojo.reuse import draft_branches
 from maxjax._max.mojo.scalar_code import MACHINE
@@ -125,6 +125,7 @@ class _LoopCalls:
         if form is None:
             self.part.machine_call(MACHINE, integers, _SMALL, loop.code.step_nanoseconds)
         else:
+            self.part.plan.functions.update(called(loop.code))
             self.part.kernel_call(form, integers, _SMALL, loop.code.step_nanoseconds)
 
     def scan(self, flow: Structure) -> None:

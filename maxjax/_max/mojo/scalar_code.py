@@ -30,7 +30,7 @@ from maxjax._max.mojo.vector_operations import pairs, singles
 MACHINE = "scalar_machine"
 OPCODES = ("apply", "count", "jump", "if", "switch", "next", "put", "spread", "move", "reduce",
            "call", "set", "load", "store", "point", "aim", "read", "write", "end")
-_WORDS = 5
+WORDS = 5               # of an instruction
 _VECTOR_BYTES = 128     # of the longest that an operation goes through at a time
 _NANOSECONDS = 1.5      # of an instruction
 _FAR = 16               # instructions between two that may be one
@@ -184,6 +184,12 @@ def every_instruction(items: list[Item]) -> Iterator[Instruction]:
             yield item
 
 
+def calls_of(items: list[Item]) -> list[Instruction]:
+    """The calls of the pack's functions. They stand, in this order, behind the code's first
+    instruction, a jump, for kernels to find them (``emit_loop.py``)."""
+    return [x for x in every_instruction(items) if x.opcode == "call"]
+
+
 def every_source(items: list[Item]) -> Iterator[Register]:
     """Registers that are read, as often as they are."""
     for item in items:
@@ -238,10 +244,11 @@ class LoopCode:
         """The integers.
 
         Args:
-          addresses: of the functions.
+          addresses: of the functions; of those of calls alone if a kernel is to read it.
           keep: stores integers, and returns where they are.
         """
         writer = _Writer(self.slot, addresses, keep, _Reads(self.items))
+        writer.calls(calls_of(self.items))
         writer.items(self.items)
         writer.put("end")
         return writer.finished()
@@ -291,6 +298,7 @@ class _Writer:
         self.keep = keep
         self.long: list[tuple[int, int]] = []
         self.short: list[tuple[int, ...]] = []
+        self.integers: dict[int, int] = {}      # where calls have theirs
 
     def put(self, opcode: str, t: int = 0, a: int = 0, b: int = 0, c: int = 0, n: int = 0,
             word: int = 0, last: tuple[int, int] = (0, 0), pointer: int = 0, own: int = 0) -> int:
@@ -309,13 +317,24 @@ class _Writer:
         self.short[position] = (t, a, b, c, self.here, *rest)
 
     def finished(self) -> list[int]:
-        words = np.zeros((len(self.short), _WORDS), np.int64)
+        words = np.zeros((len(self.short), WORDS), np.int64)
         words.view(np.int32)[:, 2:] = self.short
         for position, (word, pointer) in enumerate(self.long):
             words[position, 0] = word
             if pointer:
                 words[position, 4] = pointer
         return words.ravel().tolist()
+
+    def calls(self, calls: list[Instruction]) -> None:
+        if not calls:
+            return
+        entry = self.put("jump")
+        for x in calls:
+            self.integers[id(x)] = self.keep([
+                *(number for register in (*x.sources, *x.results)
+                  for number in (self.slot, register.offset)), *x.numbers])
+            self.instruction(x)
+        self.land(entry)
 
     def items(self, items: list[Item]) -> None:
         joined = self.joined(items)
@@ -386,7 +405,7 @@ class _Writer:
     def instruction(self, x: Instruction) -> None:
         target = 0 if x.target is None else x.target.offset
         a, b, c = (*(source.offset for source in x.sources[:3]), 0, 0, 0)[:3]
-        function = 0 if x.is_single or not x.function else self.addresses[x.function]
+        function = 0 if x.is_single else self.addresses.get(x.function, 0)
         size = x.sources[0].dtype.itemsize if x.sources else 0
         match x.opcode:
             case "apply" if x.is_single:
@@ -396,9 +415,7 @@ class _Writer:
             case "reduce":
                 self.put("reduce", target, a, 0, x.numbers[0], x.elements, function)
             case "call":
-                self.put("call", word=function, pointer=self.keep([
-                    *(number for register in (*x.sources, *x.results)
-                      for number in (self.slot, register.offset)), *x.numbers]))
+                self.put("call", word=function, pointer=self.integers[id(x)])
             case "spread":
                 self.put("spread", target, a + x.numbers[0] * size, size, 0, x.elements)
             case "move":

@@ -104,8 +104,8 @@ def _without_classes(node: PyTreeSpec) -> PyTreeSpec:
     return node
 
 
-# What stands for the specs equal to one: a canonical one; True where each is canonical itself; False
-# where each needs its own, as equal metadata can differ (1 and True), and a tree keeps its own.
+# What stands for the specs equal to one: a canonical one; True where each is canonical itself;
+# False where each needs its own, as equal metadata can differ (1 and True), and a tree keeps its.
 _canonical: dict[PyTreeSpec, PyTreeSpec | bool] = {}
 _CANONICAL_LIMIT = 4096
 # Of these types equal values are alike.
@@ -165,12 +165,12 @@ def _restated(spec: PyTreeSpec) -> PyTreeSpec:
 @functools.cache
 def _can_restate() -> bool:
     """Whether this optree's pickles are as expected; they are not documented."""
-    tree = {"b": 1, "a": [collections.defaultdict(list, {3: 4, 2: 5}), (6, None)]}
-    leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+    tree: Any = {"b": 1, "a": [collections.defaultdict(list, {3: 4, 2: 5}), (6, None)]}
+    found, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
     try:
         made = _restated(spec)
-        return made == spec and str(made.unflatten(leaves)) == str(
-            spec.transform(_sort_keys, None).unflatten(leaves))
+        return made == spec and str(made.unflatten(found)) == str(
+            spec.transform(_sort_keys, None).unflatten(found))
     except Exception:      # whatever another layout makes of it
         return False
 

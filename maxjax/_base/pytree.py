@@ -155,8 +155,9 @@ def _with_sorted_keys(spec: PyTreeSpec) -> PyTreeSpec:
 
 def _restated(spec: PyTreeSpec) -> PyTreeSpec:
     """By what the spec pickles: the order of insertion is a node's last part, if it has one."""
-    nodes, *rest = spec.__getstate__()
-    made = PyTreeSpec.__new__(PyTreeSpec)
+    state: Any = spec.__getstate__()
+    nodes, *rest = state
+    made: Any = PyTreeSpec.__new__(PyTreeSpec)
     made.__setstate__((tuple(
         node if node[-1] is None else (*node[:-1], sorted(node[-1])) for node in nodes), *rest))
     return made

@@ -25,7 +25,8 @@ INTRODUCTION_OF_OTHERS = (
     "`python -m compat.libraries --by-file SUITE` runs these on maxjax, file by file, with a limit "
     "for each test, and on JAX only what does not pass on maxjax. `--keep` goes on with what is "
     "left, `--source SUITE=FOLDER` takes the tests of a checkout. Files are those run of those "
-    "there are; failed are tests that pass on JAX, known those with a reason.")
+    "there are; failed are tests that pass on JAX, known those with a reason. The commit is that "
+    "of the last run, whose results stand beside those kept from runs before it.")
 
 
 def _row(folder: Path, name: str, counts: Counter[str]) -> str:

@@ -3,7 +3,7 @@
 Each test is a line of JSON in ``$RECORDER_FILE`` when it begins, and another when it has ended;
 tests that have such lines already are not run again: a process can go on where another died
 (``processes.py``). ``$RECORDER_SECONDS`` bounds a test. With ``$RECORDER_NAMES_FILES`` a test's
-name includes its file.
+name includes its file. Where ``$RECORDER_ONLY`` names a file, only the tests that it names run.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pytest
 LOG = Path(os.environ["RECORDER_FILE"])
 SECONDS = float(os.environ["RECORDER_SECONDS"])
 WITH_FILES = bool(os.environ.get("RECORDER_NAMES_FILES"))
+ONLY = os.environ.get("RECORDER_ONLY")
 LONGEST = 1500      # characters of a message
 # Private objects that the test asked for, where another plugin notes them.
 private: set[str] = set()
@@ -67,6 +68,9 @@ def _short(path: Path) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     done = {json.loads(line)["id"] for line in LOG.read_text().splitlines()}
     items[:] = [item for item in items if name_of(item) not in done]
+    if ONLY:
+        wanted = set(Path(ONLY).read_text().splitlines())
+        items[:] = [item for item in items if name_of(item) in wanted]
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:

@@ -2,10 +2,13 @@
 
     python -m compat.libraries [SUITE ...]     all suites where none is named
     python -m compat.libraries --report        what is kept, without a run
+    python -m compat.libraries --by-file SUITE ...
+                                               file by file, on JAX only what does not pass here
 
 Tests come with the source distributions of the installed versions. The run fails where a test
 fails that passes on JAX and that compat/libraries.toml does not list, and where one passes that it
-lists. Results are kept in .compat/libraries and written into docs/libraries.md.
+lists. Results are kept in .compat/libraries and written into docs/libraries.md. Suites whose source
+distributions have no tests run from a folder that --source names.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ from pathlib import Path
 
 from compat import processes
 from compat.jax_tests import records
-from compat.libraries import compare, section
-from compat.libraries.suites import SUITES, Suite, files_of, source_of
+from compat.libraries import by_file, compare, section
+from compat.libraries.suites import SUITES, WITHOUT_TESTS, Suite, files_of, source_of
 
 LIBRARIES = ("jax", "maxjax")
 
@@ -35,6 +38,14 @@ def command_of(suite: Suite, library: str, files: Sequence[str], source: Path,
             *options.pytest]
 
 
+def environment_of(suite: Suite, source: Path, options: argparse.Namespace) -> dict[str, str]:
+    # Tests import what is beside them before anything of the project's.
+    return {**os.environ, "JAX_PLATFORMS": "cpu", "MAXJAX_COMPILE": options.compile,
+            "PYTHONPATH": os.pathsep.join([str(source), str(compare.ROOT)]),
+            "RECORDER_SECONDS": str(options.test_seconds), "RECORDER_NAMES_FILES": "1",
+            **suite.environment}
+
+
 def run_suite(suite: Suite, library: str, options: argparse.Namespace) -> None:
     """Runs what has no result yet of a suite on one of the libraries."""
     source = options.sources.get(suite.name) or source_of(suite)
@@ -45,11 +56,7 @@ def run_suite(suite: Suite, library: str, options: argparse.Namespace) -> None:
             path.unlink(missing_ok=True)
     if results.exists() and library == "jax" and options.keep_jax:
         return
-    # Tests import what is beside them before anything of the project's.
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "MAXJAX_COMPILE": options.compile,
-                   "PYTHONPATH": os.pathsep.join([str(source), str(compare.ROOT)]),
-                   "RECORDER_SECONDS": str(options.test_seconds), "RECORDER_NAMES_FILES": "1",
-                   **suite.environment}
+    environment = environment_of(suite, source, options)
     files = files_of(suite, source)
     limit = time.monotonic() + options.suite_seconds
     for group in [[file] for file in files] if suite.by_file else [files]:
@@ -58,6 +65,15 @@ def run_suite(suite: Suite, library: str, options: argparse.Namespace) -> None:
             print(f"{suite.name} on {library}: stopped after {options.suite_seconds:g} s; "
                   "--keep goes on with what is left", flush=True)
             return
+
+
+def run_by_file(suite: Suite, options: argparse.Namespace) -> None:
+    """Runs a suite file by file; on JAX only what does not pass on maxjax."""
+    source = options.sources.get(suite.name) or source_of(suite)
+    if not by_file.run(suite, source, files_of(suite, source),
+                       environment_of(suite, source, options), command_of, options):
+        print(f"{suite.name}: stopped after {options.suite_seconds:g} s; "
+              "--keep goes on with what is left", flush=True)
 
 
 def sources(words: Sequence[str]) -> dict[str, Path]:
@@ -80,6 +96,8 @@ def parser() -> argparse.ArgumentParser:
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES))
     made.add_argument("--report", action="store_true", help="judge what is kept, run nothing")
+    made.add_argument("--by-file", action="store_true",
+                      help="run a suite file by file, and on JAX only what does not pass on maxjax")
     made.add_argument("--results", type=Path, metavar="FOLDER", default=compare.RESULTS,
                       help="where results are kept; .compat/libraries")
     made.add_argument("--known", type=Path, default=compare.KNOWN, help="the known failures")
@@ -105,10 +123,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = records.read_known(options.known)
         if unknown := set(options.suites) - set(SUITES):
             raise ValueError(f"no suites {sorted(unknown)}; there are {', '.join(SUITES)}")
-        names = options.suites or list(SUITES)
+        names = options.suites or [name for name in SUITES if name not in WITHOUT_TESTS
+                                   or name in options.sources]
+        if options.by_file and not options.suites:
+            raise ValueError("--by-file runs suites that are named")
         for name in [] if options.report else names:
-            for library in LIBRARIES:
-                run_suite(SUITES[name], library, options)
+            if options.by_file:
+                run_by_file(SUITES[name], options)
+            else:
+                for library in LIBRARIES:
+                    run_suite(SUITES[name], library, options)
             records.print_verdict(judge(options, known, [name]), options.failures, compare.STATES)
     except (ValueError, RuntimeError) as error:
         parser().error(str(error))
@@ -117,12 +141,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.report:
         records.print_verdict(verdict, options.failures, compare.STATES)
     if is_whole and not options.no_docs:
-        section.write(options.results, judge(options, known, list(SUITES), True))
+        if options.by_file:
+            section.write_others(known, verdict,
+                                 {name: ran_of(options, name) for name in names})
+        else:
+            section.write(options.results, judge(options, known, list(SUITES), True))
     return 0 if verdict.is_good else 1
+
+
+def ran_of(options: argparse.Namespace, name: str) -> tuple[list[str], list[str]]:
+    """Of a suite that is run file by file: the files that were run, and all of them."""
+    source = options.sources.get(name) or source_of(SUITES[name])
+    files = files_of(SUITES[name], source)
+    return by_file.ran(options.results, name, files), files
 
 
 def judge(options: argparse.Namespace, known: Sequence[records.Known], names: Sequence[str],
           is_whole: bool = False) -> records.Verdict:
-    results = [result for name in names for result in compare.compared(options.results, name)]
+    if options.by_file:
+        results = [result for name in names for result in by_file.compared(
+            options.results, name, ran_of(options, name)[0])]
+    else:
+        results = [result for name in names for result in compare.compared(options.results, name)]
     ran = {result.file for result in results}
     return records.judge(results, known, ran if is_whole else ())

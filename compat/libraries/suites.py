@@ -26,6 +26,7 @@ class Suite:
       ignore: those among them that are left out.
       by_file: each file has a process of its own, for tests that set up devices or wider types.
       options: for pytest.
+      in_sdist: the tests come with the source distribution; else a user names a folder with them.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Suite:
     by_file: bool = False
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     options: tuple[str, ...] = ()
+    in_sdist: bool = True
 
     @property
     def version(self) -> str:
@@ -58,18 +60,27 @@ SUITES = {suite.name: suite for suite in (
     Suite("numpyro", "numpyro", ("test",), ignore=("test/test_examples.py",)),
     Suite("jraph", "jraph", ("jraph",), ignore=("jraph/ogb_examples",)),
     Suite("blackjax", "blackjax", ("tests",)),
+    # The source distributions of these have no tests, or none but helpers for their own.
+    Suite("jaxopt", "jaxopt", ("tests",), by_file=True, in_sdist=False),
+    Suite("equinox", "equinox", ("tests",), in_sdist=False),
+    Suite("diffrax", "diffrax", ("test",), in_sdist=False),
+    Suite("lineax", "lineax", ("tests",), in_sdist=False),
+    Suite("optimistix", "optimistix", ("tests",), in_sdist=False),
+    Suite("orbax-checkpoint", "orbax-checkpoint", ("orbax/checkpoint",), by_file=True,
+          in_sdist=False),
 )}
-
-# Libraries whose source distributions have no tests, or none but helpers for their own.
-WITHOUT_TESTS = ("jaxopt", "equinox", "diffrax", "lineax", "optimistix", "orbax-checkpoint")
+WITHOUT_TESTS = tuple(name for name, suite in SUITES.items() if not suite.in_sdist)
 
 
 def source_of(suite: Suite) -> Path:
     """The unpacked source distribution of the installed version, fetched when it is not there.
 
     Raises:
-      RuntimeError: pip does not get it.
+      RuntimeError: pip does not get it, or it has no tests.
     """
+    if not suite.in_sdist:
+        raise RuntimeError(f"the source distribution of {suite.package} has no tests: name a "
+                           f"folder with them, --source {suite.name}=FOLDER")
     target = SOURCES / f"{suite.package}-{suite.version}"
     if target.is_dir():
         return target

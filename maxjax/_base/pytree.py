@@ -12,6 +12,7 @@ import dataclasses
 import difflib
 import functools
 import textwrap
+import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -103,8 +104,12 @@ def _without_classes(node: PyTreeSpec) -> PyTreeSpec:
     return node
 
 
-_canonical: dict[PyTreeSpec, PyTreeSpec] = {}
+# What stands for the specs equal to one: a canonical one; True where each is canonical itself;
+# False where each needs its own, as equal metadata can differ (1 and True), and a tree keeps its.
+_canonical: dict[PyTreeSpec, PyTreeSpec | bool] = {}
 _CANONICAL_LIMIT = 4096
+# Of these types equal values are alike.
+_ALIKE = (str, bytes, type(None), type, types.FunctionType)
 
 
 def canonical(spec: PyTreeSpec) -> PyTreeSpec:
@@ -122,8 +127,59 @@ def canonical(spec: PyTreeSpec) -> PyTreeSpec:
     if known is None:
         if len(_canonical) >= _CANONICAL_LIMIT:
             _canonical.clear()
-        known = _canonical[spec] = spec.transform(_sort_keys, None)
+        known = _canonical[spec] = _canonical_for_equal_ones(spec)
+    if isinstance(known, bool):
+        return spec if known else _with_sorted_keys(spec)
     return known
+
+
+def _canonical_for_equal_ones(spec: PyTreeSpec) -> PyTreeSpec | bool:
+    has_dictionary, alike = False, True
+
+    def note(kind: type, metadata: Any, children: Any) -> None:
+        nonlocal has_dictionary, alike
+        has_dictionary = has_dictionary or kind is dict or kind is collections.defaultdict
+        alike = alike and _is_alike(metadata)
+
+    spec.walk(range(spec.num_leaves), note)
+    if not has_dictionary:
+        return True
+    found = spec.transform(_sort_keys, None)
+    return found if alike else False
+
+
+def _with_sorted_keys(spec: PyTreeSpec) -> PyTreeSpec:
+    """The spec with its own metadata; its keys are known to have an order."""
+    return _restated(spec) if _can_restate() else spec.transform(_sort_keys, None)
+
+
+def _restated(spec: PyTreeSpec) -> PyTreeSpec:
+    """By what the spec pickles: the order of insertion is a node's last part, if it has one."""
+    state: Any = spec.__getstate__()
+    nodes, *rest = state
+    made: Any = PyTreeSpec.__new__(PyTreeSpec)
+    made.__setstate__((tuple(
+        node if node[-1] is None else (*node[:-1], sorted(node[-1])) for node in nodes), *rest))
+    return made
+
+
+@functools.cache
+def _can_restate() -> bool:
+    """Whether this optree's pickles are as expected; they are not documented."""
+    tree: Any = {"b": 1, "a": [collections.defaultdict(list, {3: 4, 2: 5}), (6, None)]}
+    found, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+    try:
+        made = _restated(spec)
+        return made == spec and str(made.unflatten(found)) == str(
+            spec.transform(_sort_keys, None).unflatten(found))
+    except Exception:      # whatever another layout makes of it
+        return False
+
+
+def _is_alike(metadata: Any) -> bool:
+    if type(metadata) in (tuple, list):
+        return all(_is_alike(part) for part in metadata)
+    return type(metadata) in _ALIKE
 
 
 def check_keys(dictionary: type, keys: Iterable[Any]) -> None:
@@ -402,7 +458,9 @@ def _visit(tree: PyTree, is_leaf: Callable[[KeyPath, PyTree], bool] | None) -> t
             found.append(node)
             return
         entry = registered.get(type(node))
-        lasting = lasting and (entry is None or entry.flatten_with_keys is None)
+        # Equal keys can differ: 1 and True.
+        lasting = lasting and (entry is None or entry.flatten_with_keys is None) and all(
+            type(key) is not DictKey or type(key.key) is str for key in level.keys)
         for key, child in zip(level.keys, level.children, strict=True):
             visit(child, (*path, key))
 

@@ -322,7 +322,7 @@ def cond(pred: ArrayLike, true_fun: Callable[..., PyTree], false_fun: Callable[.
         return result
     check_branches("cond", ("true_fun", true_fun, branches[0]),
                    ("false_fun", false_fun, branches[1]))
-    return _choose(index, branches[::-1], values)
+    return _choose(index, branches[::-1], values, branches[0].tree)
 
 
 def _index_of(pred: ArrayLike) -> Any:
@@ -399,7 +399,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *operand
     for number, result in enumerate(results[1:], 1):
         check_branches("switch", ("branch 0", branches[0], results[0]),
                        (f"branch{number}", branches[number], result))
-    return _choose(value, results, values)
+    return _choose(value, results, values, results[0].tree)
 
 
 def _traced_branches(kind: str, functions: Sequence[Callable[..., PyTree]], tree: PyTreeSpec,
@@ -415,8 +415,13 @@ def _traced_branches(kind: str, functions: Sequence[Callable[..., PyTree]], tree
     return branches, refs.union(*touched)
 
 
-def _choose(index: Array, branches: Sequence[Traced], operands: Sequence[Array]) -> Any:
-    """Binds the branches; what each closes over is among the operands of all."""
+def _choose(index: Array, branches: Sequence[Traced], operands: Sequence[Array],
+            tree: PyTreeSpec) -> Any:
+    """Binds the branches; what each closes over is among the operands of all.
+
+    Args:
+      tree: of the result; the branches' are equal, but for metadata that is equal and differs.
+    """
     consts: dict[int, Any] = {}
     for branch in branches:
         consts.update((id(value), value) for value in branch.consts)
@@ -440,7 +445,7 @@ def _choose(index: Array, branches: Sequence[Traced], operands: Sequence[Array])
         closed = [rearranged(branch, tuple(range(len(given))), chosen_outputs)
                   for branch in closed]
     results = iter(cond_p.bind(index, *given, branches=tuple(closed)))
-    return pytree.unflatten(branches[0].tree, [
+    return pytree.unflatten(tree, [
         next(results) if value is None else value for value in same])
 
 

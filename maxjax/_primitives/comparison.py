@@ -201,6 +201,10 @@ def _select_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis
         return select_n_p.bind(*operands), case_axes[0]
     if len({*axes}) == 1 and len(which.shape) == len(cases[0].shape):
         return select_n_p.bind(*operands), axes[0]
+    if which_axis is not None and not any(case.shape for case in cases) and len(which.shape) > 1:
+        which = move_axis(which, which_axis, 0)
+        return select_n_p.bind(
+            which, *(broadcast_in_dim(case, which.shape, ()) for case in cases)), 0
     moved = [broadcast_leading(case, size) if axis is None else move_axis(case, axis, 0)
              for case, axis in zip(cases, case_axes, strict=True)]
     if which_axis is not None:

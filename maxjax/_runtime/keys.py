@@ -12,7 +12,7 @@ from maxjax._base.config import debug_key_reuse
 from maxjax._base.dtypes import KeyDType
 from maxjax._base.errors import KeyReuseError
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._transforms.key_reuse import (
+from maxjax._runtime.key_signatures import (
     Mask,
     Signature,
     Sink,

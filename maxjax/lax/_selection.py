@@ -8,6 +8,7 @@ from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.comparison import clamp_p, select_n_p
+from maxjax._transforms.batching import BatchTracer
 from maxjax.lax._operands import check_accepted, same_dtypes_error
 from maxjax.lax._operands import operand as as_operand
 
@@ -42,7 +43,8 @@ def select_n(which: Any, *cases: Any) -> Array:
     """Selects each element from the case that ``which`` names.
 
     Args:
-      which: booleans (two cases) or integers; a scalar, or of the cases' shape.
+      which: booleans (two cases) or integers; a scalar, or of the cases' shape. Where ``vmap``
+        maps it, and not the cases, these may be scalars.
       cases: arrays of one shape and dtype.
 
     Raises:
@@ -56,15 +58,22 @@ def select_n(which: Any, *cases: Any) -> Array:
         raise ValueError("select_n() must have at least one case")
     which = as_operand(which, "select_n", 0)
     values = [as_operand(case, "select_n", position) for position, case in enumerate(cases, 1)]
-    _check_select(which.aval, [value.aval for value in values])
+    # Of examples of vmap alone JAX takes scalar cases for any shape, and libraries rely on it.
+    is_mapped = isinstance(which, BatchTracer) and not any(
+        value.shape or isinstance(value, BatchTracer) for value in values)
+    _check_select(which.aval, [value.aval for value in values], is_mapped)
     return select_n_p.bind(which, *values)
 
 
-def _check_select(which: ShapedArray, cases: list[ShapedArray]) -> None:
+def _check_select(which: ShapedArray, cases: list[ShapedArray], is_mapped: bool) -> None:
     first = cases[0]
     if any(case.shape != first.shape for case in cases):
         raise TypeError("select cases must have the same shapes, got "
                         f"[{', '.join(str(case.shape) for case in cases)}].")
+    if which.shape and which.shape != first.shape and not is_mapped:
+        raise TypeError(
+            "select `which` must be scalar or have the same shape as cases, got `which` shape "
+            f"{which.shape} but case shape {first.shape}.")
     if any(case.dtype != first.dtype for case in cases):
         raise same_dtypes_error("select", cases)
     if which.dtype != dtypes.bool_ and not dtypes.is_integer(which.dtype):
@@ -72,10 +81,6 @@ def _check_select(which: ShapedArray, cases: list[ShapedArray]) -> None:
             f"select `which` must be boolean or integer type, got {which.dtype}.")
     if which.dtype == dtypes.bool_ and len(cases) > 2:
         raise TypeError("select with boolean `which` cannot have > 2 cases.")
-    if which.shape and which.shape != first.shape:
-        raise TypeError(
-            "select `which` must be scalar or have the same shape as cases, got `which` shape "
-            f"{which.shape} but case shape {first.shape}.")
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Array:

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("jax")
 
-from compat.libraries import compare, run, section, suites
+from compat.libraries import by_file, compare, run, section, suites
 
 # What they share is computed once.
 pytestmark = pytest.mark.xdist_group("libraries_tests")
@@ -149,3 +149,45 @@ def test_suites_name_what_there_is(tmp_path):
     for package in [*(suite.package for suite in suites.SUITES.values()), *suites.WITHOUT_TESTS]:
         if package != "numpy":
             assert f"\n{package}==" in required
+
+
+def test_file_by_file(made_up, tmp_path, capsys):
+    folder, words = made_up
+    words = [*words, "--by-file", "--results", str(tmp_path)]
+    assert run.main([*words, "--suite-seconds", "0"]) == 0 and "stopped" in capsys.readouterr().out
+    assert run.main([*words, "--keep"]) == 0
+    files = ["tests/test_one.py", "tests/test_two.py"]
+    assert by_file.ran(tmp_path, "made-up", files) == files
+    on_jax = by_file.results_path(tmp_path, "jax", "made-up", files[0])
+    assert {json.loads(line)["id"].partition("::")[2] for line in
+            on_jax.read_text().splitlines()} == {
+                "test_fails", "test_fails_on_both", "test_skipped_here", "test_ends_the_process"}
+    outcomes = {result.name.partition("::")[2] or result.name: result.outcome
+                for result in by_file.compared(tmp_path, "made-up", files)}
+    assert outcomes == {
+        "test_passes[0.0]": "passed", "test_passes[1.0]": "passed", "test_fails": "failed",
+        "test_fails_on_both": compare.ON_JAX_TOO, "test_passes_on_maxjax": "passed",
+        "test_skipped_here": "failed", "test_ends_the_process": "failed",
+        "test_z_after_the_end": "passed", "tests/test_two.py": "failed"}
+    kept = on_jax.stat().st_mtime_ns
+    assert run.main([*words, "--keep"]) == 0 and on_jax.stat().st_mtime_ns == kept
+
+
+def test_rows_of_other_suites_stay(made_up, tmp_path):
+    folder, _ = made_up
+    page = tmp_path / "libraries.md"
+    page.write_text(f"# Libraries\n\n{section.OTHERS[0]}\n| rlax | 1 | old |\n"
+                    f"| made-up | 1 | old |\n{section.OTHERS[1]}\n\nAfter.\n")
+    known = run.records.read_known(folder / "known.toml")
+    verdict = run.records.judge(compare.compared(folder / "results", "made-up"), known)
+    for _ in range(2):
+        section.write_others(known, verdict, {"made-up": (["a"], ["a", "b"])}, page)
+        text = page.read_text()
+        assert "| rlax | 1 | old |" in text and text.count("| made-up |") == 1
+        assert "| 1 of 2 | 4 | 0 | 5 | 1 | 0 |" in text and "- made-up, 3: made up" in text
+        assert text.endswith("\n\nAfter.\n")
+
+
+def test_tests_that_no_source_distribution_has():
+    with pytest.raises(RuntimeError, match="has no tests: name a folder"):
+        suites.source_of(suites.SUITES["equinox"])

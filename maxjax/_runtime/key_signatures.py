@@ -14,8 +14,31 @@ import numpy as np
 
 from maxjax._base.dtypes import KeyDType
 from maxjax._base.errors import KeyReuseError
-from maxjax._ir.control_flow import Role, structure_of
+from maxjax._higher_order.checkpoint import remat_p
+from maxjax._higher_order.debugging import debug_callback_p, debug_print_p
+from maxjax._ir.control_flow import Role, Structure, structure_of
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var, derived
+from maxjax._ir.primitive import Primitive
+from maxjax._primitives.broadcasting import broadcast_in_dim_p
+from maxjax._primitives.comparison import eq_p, ne_p
+from maxjax._primitives.convert import convert_element_type_p
+from maxjax._primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
+from maxjax._primitives.identities import stage_p
+from maxjax._primitives.indexing import gather_p, scatter_p
+from maxjax._primitives.joining import concatenate_p
+from maxjax._primitives.layout import copy_p, reshape_p, squeeze_p
+from maxjax._primitives.random_bits import (
+    random_bits_p,
+    random_clone_p,
+    random_fold_in_p,
+    random_seed_p,
+    random_split_p,
+    random_unwrap_p,
+    random_wrap_p,
+)
+from maxjax._primitives.random_rejection import random_gamma_p
+from maxjax._primitives.sharding import device_put_p, reshard_p, sharding_constraint_p
+from maxjax._primitives.slicing import slice_p
 
 # Which elements of an array of keys: all, or a mask of its shape.
 Mask = Any
@@ -66,17 +89,18 @@ class Signature(NamedTuple):
 
 
 _CONSUMES, _NEW = (Sink(0),), (Source(0),)
-_SIGNATURES = {
-    "random_bits": Signature(_CONSUMES), "random_gamma": Signature(_CONSUMES),
-    "random_split": Signature(_CONSUMES, _NEW),
-    **dict.fromkeys(("random_clone", "random_fold_in", "random_seed", "random_wrap"),
+_NOTHING, _PASSES = Signature(), Signature((), (), (Forward(0, 0),))
+_SIGNATURES: dict[Primitive, Signature] = {
+    random_bits_p: Signature(_CONSUMES), random_gamma_p: Signature(_CONSUMES),
+    random_split_p: Signature(_CONSUMES, _NEW),
+    **dict.fromkeys((random_clone_p, random_fold_in_p, random_seed_p, random_wrap_p),
                     Signature((), _NEW)),
-    **dict.fromkeys(("random_unwrap", "debug_callback", "debug_print", "eq", "ne"), Signature()),
-    **dict.fromkeys(("broadcast_in_dim", "copy", "stage", "convert_element_type", "reshape",
-                     "squeeze", "layout_constraint", "sharding_constraint", "reshard",
-                     "dynamic_slice", "gather"), Signature((), (), (Forward(0, 0),))),
-    "dynamic_update_slice": Signature((Sink(1),), (), (Forward(0, 0),)),
-    "scatter": Signature((Sink(2),), (), (Forward(0, 0),)),
+    **dict.fromkeys((random_unwrap_p, debug_callback_p, debug_print_p, eq_p, ne_p), _NOTHING),
+    **dict.fromkeys((broadcast_in_dim_p, copy_p, stage_p, convert_element_type_p, reshape_p,
+                     squeeze_p, sharding_constraint_p, reshard_p, dynamic_slice_p, gather_p),
+                    _PASSES),
+    dynamic_update_slice_p: Signature((Sink(1),), (), (Forward(0, 0),)),
+    scatter_p: Signature((Sink(2),), (), (Forward(0, 0),)),
 }
 
 
@@ -103,13 +127,15 @@ def signature_of(eqn: JaxprEqn) -> Signature:
     Raises:
       KeyReuseError: it, or what is in it, uses one twice.
     """
-    name = eqn.primitive.name
-    known = _SIGNATURES.get(name)
+    known = _SIGNATURES.get(eqn.primitive)
     if known is not None:
         return known
-    special = _SPECIAL.get(name)
+    special = _SPECIAL.get(eqn.primitive)
     if special is not None:
         return special(eqn)
+    if eqn.primitive.control_flow is not None:
+        flow = structure_of(eqn)
+        return _loop(eqn, flow) if flow.is_loop else _choice(flow)
     callee = eqn.primitive.called(eqn.params)
     if callee is not None:
         return of_program(callee)
@@ -204,8 +230,7 @@ def _remat(eqn: JaxprEqn) -> Signature:
     return Signature() if eqn.params["differentiated"] else of_program(eqn.params["jaxpr"])
 
 
-def _cond(eqn: JaxprEqn) -> Signature:
-    flow = structure_of(eqn)
+def _choice(flow: Structure) -> Signature:
     sinks: dict[int, Mask] = {}
     sources: list[set[int]] = []
     for body in flow.bodies:
@@ -219,8 +244,7 @@ def _cond(eqn: JaxprEqn) -> Signature:
                      tuple(map(Source, sorted(set.intersection(*sources)))))
 
 
-def _loop(eqn: JaxprEqn) -> Signature:
-    flow = structure_of(eqn)
+def _loop(eqn: JaxprEqn, flow: Structure) -> Signature:
     is_while = flow.predicate is not None
     if flow.predicate is not None:
         signature = of_program(flow.predicate.jaxpr)
@@ -247,7 +271,5 @@ def _loop(eqn: JaxprEqn) -> Signature:
                      tuple(map(Source, sorted(sources))))
 
 
-_SPECIAL: dict[str, Callable[[JaxprEqn], Signature]] = {
-    "slice": _slice, "concatenate": _concatenate, "device_put": _each, "cond": _cond,
-    "remat2": _remat, "scan": _loop, "while": _loop,
-}
+_SPECIAL: dict[Primitive, Callable[[JaxprEqn], Signature]] = {
+    slice_p: _slice, concatenate_p: _concatenate, device_put_p: _each, remat_p: _remat}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from maxjax._base.missing import explain_missing_names
-from maxjax._higher_order.checkpoint import checkpoint as checkpoint
 from maxjax._higher_order.checkpoint import checkpoint_name as checkpoint_name
-from maxjax._higher_order.checkpoint import remat as remat
 from maxjax._higher_order.checkpoint_policies import Offloadable as Offloadable
 from maxjax._higher_order.checkpoint_policies import Recompute as Recompute
 from maxjax._higher_order.checkpoint_policies import Saveable as Saveable
@@ -13,4 +11,6 @@ from maxjax._higher_order.checkpoint_policies import checkpoint_policies as chec
 from maxjax._higher_order.saved_residuals import print_saved_residuals as print_saved_residuals
 from maxjax._higher_order.saved_residuals import saved_residuals as saved_residuals
 
-explain_missing_names(__name__)
+explain_missing_names(__name__, {
+    name: f"jax.ad_checkpoint.{name} was deprecated in JAX v0.8.2 and removed in JAX v0.10.0; use "
+          f"jax.{name} instead." for name in ("checkpoint", "remat")})

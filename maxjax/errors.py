@@ -8,7 +8,10 @@ from maxjax._base.errors import DynamicSizeError as DynamicSizeError
 from maxjax._base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
 )
+from maxjax._base.errors import JAXIndexError as JAXIndexError
+from maxjax._base.errors import JaxprTypeError as JaxprTypeError
 from maxjax._base.errors import JaxRuntimeError as JaxRuntimeError
+from maxjax._base.errors import JAXTypeError as JAXTypeError
 from maxjax._base.errors import KeyReuseError as KeyReuseError
 from maxjax._base.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
 from maxjax._base.errors import TracerArrayConversionError as TracerArrayConversionError

@@ -52,6 +52,7 @@ LATE_IMPORTS: Mapping[str, str] = {
     "maxjax/_ir/serialize.py": "a stored program names the classes of its parameters",
     "maxjax/_base/absl_flags.py": "absl is for who has flags of it: no dependency",
     "maxjax/_base/lazy.py": "SciPy is brought in by the first operation that needs it",
+    "maxjax/_base/missing.py": "what has moved to another module is looked for when it is asked",
     "maxjax/__main__.py": "the script's own modules are imported when it runs",
 }
 

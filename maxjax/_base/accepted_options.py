@@ -135,7 +135,7 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
     "it names modules of JAX; maxjax has one logger, and jax_logging_level for it": {
         "jax_debug_log_modules": ""},
     "a check or a message that maxjax does not have": {
-        "jax_captured_constants_report_frames": 0, "jax_debug_key_reuse": False,
+        "jax_captured_constants_report_frames": 0,
         "jax_enable_checks": False,
         "jax_error_checking_behavior_divide": _Accepted("ignore", _ERRORS),
         "jax_error_checking_behavior_nan": _Accepted("ignore", _ERRORS),

@@ -331,6 +331,8 @@ traceback_filtering = config.define(
 disable_jit = config.define("jax_disable_jit", False, "Run functions under jit op by op.")
 debug_nans = config.define("jax_debug_nans", False, "Raise when a computation gives a NaN.")
 debug_infs = config.define("jax_debug_infs", False, "Raise when a computation gives an infinity.")
+debug_key_reuse = config.define(
+    "jax_debug_key_reuse", False, "Raise when a random key is used twice.")
 threefry_partitionable = config.define(
     "jax_threefry_partitionable", True, "The counter layout of the threefry generator.")
 default_prng_impl = config.define(
@@ -434,6 +436,7 @@ class _Status:
       accelerated: whether an accelerator is the default device.
       accelerators: whether there are accelerators that somebody has asked for.
       runs_compiled: whether compiled programs run without further question.
+      checks_keys: whether random keys are used once at most.
       checks_values: whether anybody wants values looked at.
       started: whether the platforms that are asked for are there.
       watched: whether there is anything to see to before an operation or a program runs, values
@@ -441,13 +444,14 @@ class _Status:
       generation: how many times an option has changed that traced programs depend on.
     """
 
-    __slots__ = ("accelerated", "accelerators", "checks_values", "generation", "runs_compiled",
-                 "started", "watched")
+    __slots__ = ("accelerated", "accelerators", "checks_keys", "checks_values", "generation",
+                 "runs_compiled", "started", "watched")
 
     def __init__(self) -> None:
         self.accelerated = False
         self.accelerators = False
         self.runs_compiled = False
+        self.checks_keys = False
         self.checks_values = False
         self.started = False
         self.watched = True
@@ -477,8 +481,9 @@ _OF_HOST = (None, "", "cpu")
 def _decide_checks_values() -> None:
     status.checks_values = any(option.overrides or option.process_value
                                 for option in (debug_nans, debug_infs))
+    status.checks_keys = bool(debug_key_reuse.overrides or debug_key_reuse.process_value)
     status.watched = bool(
-        not status.started or status.checks_values or status.accelerated
+        not status.started or status.checks_keys or status.checks_values or status.accelerated
         or xla_backend.value not in _OF_HOST or platform_name.value not in _OF_HOST
         or no_execution.overrides or no_execution.process_value
         or default_device.overrides or default_device.process_value is not None)
@@ -496,7 +501,8 @@ def set_started() -> None:
     _decide_checks_values()
 
 
-for _option in (debug_nans, debug_infs, no_execution, default_device, xla_backend, platform_name):
+for _option in (debug_key_reuse, debug_nans, debug_infs, no_execution, default_device, xla_backend,
+                platform_name):
     _option.on_change.append(_decide_checks_values)
 _decide_checks_values()
 

@@ -27,7 +27,15 @@ class _TracingError(Exception):
         super().__init__(f"{message}\nSee {_SITE}{name}")
 
 
-class ConcretizationTypeError(_TracingError, TypeError):
+class JAXTypeError(_TracingError, TypeError):
+    """A value of a kind that does not fit, for instance one that is traced."""
+
+
+class JAXIndexError(_TracingError, IndexError):
+    """An index of a kind that does not fit."""
+
+
+class ConcretizationTypeError(JAXTypeError):
     """The value of a traced array was needed while the function was being traced."""
 
     def __init__(self, tracer: _Tracer | str, context: str = ""):
@@ -38,7 +46,7 @@ class ConcretizationTypeError(_TracingError, TypeError):
         super().__init__(message)
 
 
-class TracerArrayConversionError(_TracingError, TypeError):
+class TracerArrayConversionError(JAXTypeError):
     """A traced array was given to something that wants a NumPy array."""
 
     def __init__(self, tracer: _Tracer):
@@ -48,7 +56,7 @@ class TracerArrayConversionError(_TracingError, TypeError):
         )
 
 
-class TracerIntegerConversionError(_TracingError, TypeError):
+class TracerIntegerConversionError(JAXTypeError):
     """A traced array was used where Python needs an integer."""
 
     def __init__(self, tracer: _Tracer):
@@ -67,7 +75,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
         )
 
 
-class NonConcreteBooleanIndexError(_TracingError, IndexError):
+class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean array was used as an index: the result's shape would depend on values."""
 
     def __init__(self, tracer: _Tracer):
@@ -75,11 +83,11 @@ class NonConcreteBooleanIndexError(_TracingError, IndexError):
                          f"{tracer if tracer.aval is None else tracer.aval.str_short()}\n")
 
 
-class UnexpectedTracerError(_TracingError, TypeError):
+class UnexpectedTracerError(JAXTypeError):
     """A traced array was used after, or outside, the transformation that made it."""
 
 
-class DynamicSizeError(_TracingError, TypeError):
+class DynamicSizeError(JAXTypeError):
     """A size that ``dynamic_dims`` leaves open was needed as a number."""
 
     def __init__(self, message: str):
@@ -96,7 +104,17 @@ class InconclusiveDimensionOperation(Exception):
     """
 
 
-class KeyReuseError(_TracingError, TypeError):
+class JaxprTypeError(TypeError):
+    """A jaxpr is not well formed.
+
+    >>> jaxpr = jax.make_jaxpr(lambda x: jnp.sin(x) + 1)(0.0).jaxpr
+    >>> jax.extend.core.check_jaxpr(jaxpr.replace(eqns=jaxpr.eqns[1:]))
+    Traceback (most recent call last):
+    JaxprTypeError: equation 0 (a:f32[] = add b 1.0:f32[]) uses ... before it is defined
+    """
+
+
+class KeyReuseError(JAXTypeError):
     """A random key was used twice."""
 
 
@@ -134,9 +152,14 @@ class JaxStackTraceBeforeTransformation(Exception):
 
 
 class InternalError(AssertionError):
-    """A bug in maxjax, never in the caller's program."""
+    """A bug in maxjax, never in the caller's program.
+
+    Attributes:
+      problem: what is wrong.
+    """
 
     def __init__(self, message: str):
+        self.problem = message
         super().__init__(f"This is a bug in maxjax, not in your program: {message}")
 
 

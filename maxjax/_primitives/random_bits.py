@@ -472,6 +472,13 @@ random_wrap_p = _primitive(
     lower=lambda ctx, words, *, impl: ctx.bitcast(words, impl.dtype),
 )
 
+random_clone_p = _primitive(
+    "random_clone",
+    abstract=lambda keys: keys,
+    evaluate=lambda keys: keys,
+    lower=lambda ctx, keys: keys,
+)
+
 random_unwrap_p = _primitive(
     "random_unwrap",
     abstract=lambda keys: ShapedArray((*keys.shape, keys.dtype.words), dtypes.uint32),

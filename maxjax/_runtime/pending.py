@@ -30,7 +30,7 @@ from maxjax._ir.trace import Array, Tracer, Value, aval_of, is_scalar, leaked_tr
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatJvp, FlatVjp
 from maxjax._primitives.sharding import placements, type_on
-from maxjax._runtime import invalid, on_device, on_mesh, spanning
+from maxjax._runtime import invalid, keys, on_device, on_mesh, spanning
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.cells import Cell, pending
@@ -139,6 +139,8 @@ class LazyTrace(Runtime):
         if status.watched:
             made = results if primitive.multiple_results else [result]
             allow_execution(primitive.name)
+            if status.checks_keys:
+                keys.used(program_module.single(spec), args, primitive.name)(made)
             put_on_default_device(made)
             if status.checks_values:
                 invalid.check(primitive.name, made)
@@ -325,9 +327,11 @@ class LazyTrace(Runtime):
                                     tuple([hasattr(leaf, "_summands") for leaf in leaves]))
                 values += [leaf._summands for leaf in leaves if hasattr(leaf, "_summands")]
         program: Program = ran.cache.get("program") or program_of(ran)
-        kept = None
+        kept = note_keys = None
         if status.watched:
             allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
+            if status.checks_keys:
+                note_keys = keys.used(closed, leaves, name or "jit-compiled function")
             kept = self._kept_operands(closed, leaves, values) if status.checks_values else None
         try:
             outputs = program.run(values)
@@ -363,6 +367,8 @@ class LazyTrace(Runtime):
                 leaf.delete()
         if status.watched:
             put_on_default_device(results)
+            if note_keys is not None:
+                note_keys(results)
         return results
 
     def _call_on_accelerator(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],

@@ -30,4 +30,10 @@ class ThreadResources:
 
 thread_resources = ThreadResources()
 
-explain_missing_names(__name__)
+_PMAP = ". Please use `jax.shard_map` instead of `jax.pmap`."
+explain_missing_names(__name__, {
+    name: f"jax.interpreters.pxla.{name} was removed in JAX v0.10.0{then}"
+    for names, then in (
+        ("MapTracer PmapExecutable parallel_callable shard_args", "."),
+        ("Chunked NoSharding Replicated ShardedAxis ShardingSpec Unstacked spec_to_indices", _PMAP))
+    for name in names.split()})

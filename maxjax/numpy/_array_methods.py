@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.config import status
+from maxjax._base.dtypes import KeyDType
 from maxjax._base.tracebacks import boundary, is_boundary, shorten
 from maxjax._ir.trace import Array
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import bitcast_convert_type_p
 from maxjax._primitives.layout import squeeze_p
+from maxjax._primitives.random_bits import random_clone_p
 from maxjax._primitives.widths import bit_width
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _contraction as contraction
@@ -121,6 +124,8 @@ def _iter(self: Any) -> Any:
 
 
 def _rows(self: Any) -> Any:
+    if status.checks_keys and isinstance(self, ArrayImpl) and isinstance(self.dtype, KeyDType):
+        self = random_clone_p.bind(self)    # as in JAX, who iterates consumes no keys
     length, *rest = self.aval.shape
     zeros, limits = (0,) * len(rest), tuple(rest)
     for i in range(length):

@@ -18,7 +18,7 @@ from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import canonical_shape
 from maxjax.random._basic import _uniform, as_float, as_floats, float_dtype, result_shape, unstack
-from maxjax.random._keys import jitted, single_key, split_typed
+from maxjax.random._keys import clone, jitted, single_key, split_typed
 
 _TABLE = 10
 # log k! minus Stirling's formula at k + 1.
@@ -65,7 +65,8 @@ def _binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> A
     count = jnp.floor(n)
     by_waiting = bad_count | (n * q <= 10)
     waited = _by_waiting(key, jnp.where(by_waiting, count, 0), q, dtype)
-    rejected = _by_rejection(key, jnp.where(by_waiting, 10_000, count),
+    # Of each number, one of the two is taken.
+    rejected = _by_rejection(clone(key), jnp.where(by_waiting, 10_000, count),
                              jnp.where(by_waiting, 0.5, q), dtype)
     result = jnp.where(by_waiting, waited, rejected)
     infinite = jnp.isinf(n)

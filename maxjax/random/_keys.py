@@ -23,6 +23,7 @@ from maxjax._primitives.random_bits import (
     defined_generators,
     generator_of_keys,
     generators,
+    random_clone_p,
     random_fold_in_p,
     random_seed_p,
     random_split_p,
@@ -257,7 +258,8 @@ def clone(key: Any) -> Any:
     >>> jax.random.clone(key) == key
     Array(True, dtype=bool)
     """
-    return installed.runtime.operand(key)
+    value = installed.runtime.operand(key)
+    return random_clone_p.bind(value) if is_key_array(value) else value
 
 
 # --- new keys from old ----------------------------------------------------------------------------

@@ -18,12 +18,11 @@ import pytest
 import maxjax
 import maxjax.numpy as jnp
 from maxjax import export
-from maxjax._base.errors import InternalError
+from maxjax._base.errors import InconclusiveDimensionOperation, InternalError
 from maxjax._higher_order.export_format import _HEADER, MAGIC, VERSION
 from maxjax._ir.check import check_operands
 from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Var
 from maxjax._ir.types import ShapedArray
-from maxjax.core import InconclusiveDimensionOperation
 from tests.support import harness
 from tests.support.against_jax import (
     assert_same_error,

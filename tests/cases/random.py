@@ -44,6 +44,8 @@ CASES = [
     *(Case(f"split-{shape}", lambda j, x, shape=shape: j.random.key_data(
         j.random.split(wrap(j, x), shape)), (KEY,), differentiable=False, tolerance="exact")
       for shape in (2, 5, (2, 3), 0)),
+    Case("clone", lambda j, x: j.random.key_data(j.random.clone(wrap(j, x))), (KEYS,),
+         differentiable=False, tolerance="exact"),
     Case("split-raw", lambda j, x: j.random.split(x, 3), (KEY,), differentiable=False,
          tolerance="exact"),
     Case("fold_in", lambda j, x, i: j.random.key_data(j.random.fold_in(wrap(j, x), i)),

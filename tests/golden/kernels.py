@@ -112,13 +112,23 @@ def rnn_scan(recurrent, weights, sequence, state):
     return lax.scan(cell, state, sequence)
 
 
-@program((100,))
+@program((200,))
 def while_with_cond(x):
     """The condition, the body and its branches are steps of the tape: no way back to Python."""
     def body(state):
         count, x = state
         return count + 1, lax.cond(count % 2 == 0, lambda x: x * 3 + 1, lambda x: x / 2, x)
     return lax.while_loop(lambda state: jnp.sum(state[1]) < 1000, body, (0, x))
+
+
+@program((8,), (3, 8))
+def loop_over_longer_vectors(state, weights):
+    """In memory, and computed a vector at a time; the product is a call of the pack, by its address
+    in the machine's code."""
+    def body(i, x):
+        x = jnp.where(x > 0, x * 0.5 + 1, x - 2)
+        return x + jnp.sum(weights @ x)
+    return lax.fori_loop(0, 10, body, state)
 
 
 @program((3,), (20,))

@@ -152,18 +152,18 @@ def kernel_3(slots: Slots, args: Args) abi("C"):
 
 calls:
   tape_copy_bytes: 4 bytes
-  tape_copy_bytes: 400 bytes
+  tape_copy_bytes: 800 bytes
   tape_scan: sets 7 slots
   tape_while
     (condition)
-    kernel_0: float32[100], float32[] -> bool[]
+    kernel_0: float32[200], float32[] -> bool[]
     (body)
     kernel_1: int32[], int32[], int32[], bool[], int32[] -> int32[], int32[]
     tape_scan: sets 2 slots
     tape_switch
       (branch 0)
-      kernel_2: float32[100], float32[] -> float32[100]
+      kernel_2: float32[200], float32[] -> float32[200]
       (branch 1)
-      kernel_3: float32[100], float32[], float32[] -> float32[100]
+      kernel_3: float32[200], float32[], float32[] -> float32[200]
   tape_copy_bytes: 4 bytes
-  tape_copy_bytes: 400 bytes
+  tape_copy_bytes: 800 bytes

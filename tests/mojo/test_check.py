@@ -411,7 +411,7 @@ def step_of_training(x, w, sequence):
 
 
 def kept_plan() -> KeptPlan:
-    arrays = [np.zeros(shape, np.float32) for shape in ((64, 32), (32, 128), (8, 128))]
+    arrays = [np.zeros(shape, np.float32) for shape in ((64, 32), (32, 160), (8, 160))]
     plan = KeptPlan(Program(maxjax.make_jaxpr(step_of_training)(*arrays)).opened.jaxpr, 2)
     for part in plan.parts:
         check_part(part)

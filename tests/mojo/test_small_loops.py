@@ -142,7 +142,8 @@ LOOPS = {
         maxjax.random.split(c[0])[0], c[1] ^ maxjax.random.bits(c[0])), (k, jnp.uint32(0)))[1],
         maxjax.random.PRNGKey(0)),
     "sorted": (lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sort(-c) + jnp.argmax(c), x), F7),
-    "the most elements": (lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2 - c[::-1], x), F64),
+    "the most elements": (lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2 - c[::-1], x),
+                          np.tile(F64, 2)),
 }
 
 TABLE, ROWS = (RNG.standard_normal(shape).astype(np.float32) for shape in (300, (40, 3)))
@@ -324,6 +325,12 @@ LOOPS |= {
         s.at[i % 7].set(s[(i * 2) % 5] * 0.5),), x), ROWS[:5]),
     "the order of few": (lambda x: rows_loop(lambda i, s: (
         jnp.sort(s)[jnp.argsort(-s)] * 0.5 + s[jnp.argmin(s)],), x), F3),
+    "one element of all, and all anew": (lambda x: rows_loop(lambda i, s: (
+        (s - s[3]) * 0.5 + s[2] * x,), x), F64[:40]),
+    "a long one, read and written": (lambda x: rows_loop(lambda i, s, t: (
+        jnp.where(s > t, t - s * 2, s + 0.5), abs(s) - t), x, x[::-1]), F64[:33]),
+    "more elements": (lambda x: rows_loop(lambda i, s: (
+        jnp.where(s[::-1] > 0, s * 0.5, s + s.max()) - s[5],), x), np.tile(F64, 2)[:117]),
     "a choice of long ones": (lambda x: rows_loop(lambda i, s: (lax.switch(i % 3, [
         lambda s: s[::-1], lambda s: s * 2, lambda s: s.at[i % 7].set(0.5)], s),), x), F7),
 }
@@ -427,7 +434,7 @@ def test_the_machine_itself_computes_what_is_cheap():
 # --- what is none of them -------------------------------------------------------------------------
 
 @pytest.mark.parametrize("function, x", [
-    (lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2, x), np.zeros(65, np.float32)),
+    (lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2, x), np.zeros(129, np.float32)),
     (lambda x: lax.fori_loop(0, 3, lambda i, c: c + jnp.ones((9, 9)).sum() * c, x), F7),
     (lambda x: lax.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1]), (x, jnp.zeros((0,)))), F7),
     # Large arrays of which two values are needed at a time, or all elements.
@@ -550,7 +557,8 @@ def test_kernels():
     check_kernels(["mixed", "while in a loop", "lines", "results backwards", "slices and a stack",
                    "a choice of many", "the value before is read, too", "rows that are not there",
                    "one in a loop within", "rows that do not move", "stages", "many lines",
-                   "a factor", "whether all are", "two that are written", "bits", "random bits"])
+                   "a factor", "whether all are", "two that are written", "bits", "random bits",
+                   "one element of all, and all anew", "a long one, read and written"])
 
 
 @pytest.mark.exhaustive

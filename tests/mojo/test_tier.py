@@ -138,8 +138,8 @@ def arguments() -> dict[str, list[tuple[Any, ...]]]:
     return {
         "dense": [(f32(8, 4), f32(4, 4), f32(4))],
         "interrupted": [(f32(4, 4), f32(4, 3))],
-        "scanned": [(f32(100), f32(7, 100))],
-        "looped": [(f32(100) + 2,)],
+        "scanned": [(f32(200), f32(7, 200))],
+        "looped": [(f32(200) + 2,)],
         "mixed": [(f32(4, 4),)],
         "scaled": [(np.ones(shape, jnp.dtype(name)),) for name in scaled_dtypes
                    for shape in ((3, 5), (), (0, 3))],

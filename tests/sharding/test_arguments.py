@@ -11,6 +11,7 @@ PLACES = ("device", "in_shardings", "out_sharding", "out_shardings", "sharding",
           "src")
 # Functions that do not read such an argument, with the reason.
 UNUSED = {
+    "control_dep(src)": "a value, and no place",
     "default_dtypes(device)": "all devices have the same dtypes",
     "dtypes(device)": "all devices have the same dtypes",
     "bcoo_reshape(sharding)": "sparse arrays lie on one device",

@@ -10,7 +10,8 @@ loops that differ in those share a kernel.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 
 from maxjax._base import dtypes
 from maxjax._max.mojo.emit import Form
@@ -34,11 +35,13 @@ from maxjax._max.mojo.scalar_code import (
     Repeat,
     calls_of,
     every_instruction,
+    every_source,
 )
 from maxjax._max.mojo.structure import KernelStructure, ValueStructure
 
 _MOST_VARIABLES = 4     # elements of a register that are variables
 _VECTOR = 8             # elements of a longer one that are computed at a time
+_MOST_UNROLLED = 4      # vectors that are written one after the other
 _MOST_LINES = 2000
 _MOST_TERMS = 16        # of an element of a product that is no call
 _MOST_PRODUCTS = 128    # in such a product
@@ -133,6 +136,23 @@ def _in_memory(code: LoopCode) -> set[Register]:
     return found
 
 
+def _is_long(x: Instruction) -> bool:
+    """Whether it computes the elements of a register that is in memory, each like the others."""
+    return x.opcode in ("apply", "spread") and x.elements > _MOST_VARIABLES
+
+
+def _continues(item: Item, run: list[Instruction]) -> bool:
+    """Whether an item can be computed with those before it, vector by vector: it has as many
+    elements, and what is spread is none of what they write."""
+    if not isinstance(item, Instruction) or not _is_long(item):
+        return False
+    if not run:
+        return True
+    together = [*run, item]
+    spread = {x.sources[0].root for x in together if x.opcode == "spread"}
+    return item.elements == run[0].elements and spread.isdisjoint(x.target for x in together)
+
+
 class _Writer:
     def __init__(self, code: LoopCode):
         self.code = code
@@ -146,6 +166,8 @@ class _Writer:
         self.calls = {id(x): number for number, x in enumerate(calls_of(code.items))
                       if _is_called(x)}
         self.memory = _in_memory(code)
+        self.reads = Counter(r.root for r in every_source(code.items))
+        self.vectors = 0
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -191,14 +213,55 @@ class _Writer:
     def items(self, items: list[Item]) -> None:
         if not items:
             self.line("pass")
+        run: list[Instruction] = []
         for item in items:
+            if not _continues(item, run):
+                self.run(run)
+                run = []
             if isinstance(item, Repeat):
                 self.repeat(item)
             elif isinstance(item, Choice):
                 self.choice(item)
+            elif _is_long(item):
+                run.append(item)
             else:
                 for text in self.instruction(item):
                     self.line(text)
+        self.run(run)
+
+    def run(self, run: list[Instruction]) -> None:
+        """Computes long registers that follow from one another, a vector of all at a time: what
+        only they read stays in the processor's registers."""
+        if not run:
+            return
+        elements = run[0].elements
+        if elements <= _MOST_UNROLLED * _VECTOR:
+            for k in range(0, elements, _VECTOR):
+                self.vector(run, str(k))
+            return
+        self.line(f"for i in range(0, {elements}, {_VECTOR}):")
+        self.depth += 1
+        self.vector(run, "i")
+        self.depth -= 1
+
+    def vector(self, run: list[Instruction], at: str) -> None:
+        names: dict[Register, str] = {}
+        reads: Counter[Register] = Counter()    # of values that are at hand
+        for x in run:
+            assert x.target is not None
+            reads.update(r for r in x.sources if r in names)
+            if x.opcode == "spread":
+                kind = kind_name(x.target.dtype)
+                value = f"SIMD[{kind}, {_VECTOR}]({self.value(x.sources[0], x.numbers[0])})"
+            else:
+                value = self.expression(
+                    x, [names.get(r) or self.load(r, at, _VECTOR) for r in x.sources], _VECTOR)
+            self.vectors += 1
+            self.line(f"var v{self.vectors} = {value}")
+            names[x.target] = f"v{self.vectors}"
+        for register, name in names.items():
+            if reads[register] < self.reads[register]:
+                self.line(self.store(register, at, name))
 
     def repeat(self, loop: Repeat) -> None:
         self.line("while True:" if loop.counter is None else f"while {loop.counter} > 0:")
@@ -223,19 +286,24 @@ class _Writer:
             self.depth -= 1
 
     # --- elements ---
-    def value(self, register: Register, number: int = 0, width: int = 1) -> str:
-        """An element, or a vector of them."""
+    def value(self, register: Register, number: int = 0) -> str:
         if register.root not in self.memory:
             return _variable(register, number)
-        place, at = _memory(register.root), _position(register, number)
-        return f"load_bool[{width}]({place}, {at})" if register.dtype == BOOL else (
-            f"load[{kind_name(register.dtype)}, {width}]({place}, {at})")
+        return self.load(register.root, str(_position(register, number)), 1)
 
     def set(self, register: Register, number: int, value: str) -> str:
         if register.root not in self.memory:
             return f"{_variable(register, number)} = {value}"
-        place, at = _memory(register.root), _position(register, number)
-        return (f"store_bool({place}, {at}, {value})" if register.dtype == BOOL
+        return self.store(register.root, str(_position(register, number)), value)
+
+    def load(self, root: Register, at: str, width: int) -> str:
+        place = _memory(root)
+        return f"load_bool[{width}]({place}, {at})" if root.dtype == BOOL else (
+            f"load[{kind_name(root.dtype)}, {width}]({place}, {at})")
+
+    def store(self, root: Register, at: str, value: str) -> str:
+        place = _memory(root)
+        return (f"store_bool({place}, {at}, {value})" if root.dtype == BOOL
                 else f"{place}.unsafe_store({at}, {value})")
 
     def read(self, register: Register, there: str) -> Iterator[str]:
@@ -263,16 +331,18 @@ class _Writer:
         target, source = x.target, x.sources[0] if x.sources else None
         match x.opcode:
             case "apply":
-                yield from self.apply(x)
+                assert target is not None
+                for k in range(x.elements):
+                    yield self.set(target, k, self.expression(
+                        x, [self.value(r, k) for r in x.sources], 1))
             case "reduce":
                 yield from self.reduce(x)
             case "call":
                 yield from self.call(x)
             case "spread":
                 assert target is not None and source is not None
-                yield from self.vectors(
-                    target, lambda width, _: _spread(target, self.value(source, x.numbers[0]),
-                                                     width))
+                for k in range(x.elements):
+                    yield self.set(target, k, self.value(source, x.numbers[0]))
             case "move":
                 yield from self.move(x)
             case "load":
@@ -311,22 +381,11 @@ class _Writer:
         """Of the row that is read or written."""
         return f"Int({self.value(x.sources[1])})"
 
-    def vectors(self, target: Register, value: Callable[[int, int], str]) -> Iterator[str]:
-        """Sets all elements of a register, one by one or vectors of them, the last of which goes on
-        into what is behind them: ``value(width, first)``."""
-        if target.elements <= _MOST_VARIABLES:
-            for k in range(target.elements):
-                yield self.set(target, k, value(1, k))
-            return
-        for k in range(0, target.elements, _VECTOR):
-            yield self.set(target, k, value(_VECTOR, k))
-
-    def apply(self, x: Instruction) -> Iterator[str]:
+    def expression(self, x: Instruction, sources: list[str], width: int) -> str:
         assert x.target is not None
         operation = Value(ValueStructure("apply", x.name, x.target.dtype), tuple(
             Value(ValueStructure("load", "", r.dtype), ()) for r in x.sources))
-        yield from self.vectors(x.target, lambda width, k: expression(
-            operation, [self.value(r, k, width) for r in x.sources], str(width)))
+        return expression(operation, sources, str(width))
 
     def reduce(self, x: Instruction) -> Iterator[str]:
         assert x.target is not None
@@ -427,10 +486,6 @@ def _place(register: Register) -> str:
 
 def _operand(x: Instruction) -> str:
     return f"address(slots, args, {x.numbers[0]})"
-
-
-def _spread(register: Register, value: str, width: int) -> str:
-    return value if width == 1 else f"SIMD[{kind_name(register.dtype)}, {width}]({value})"
 
 
 def _copy(target: str, source: str, nbytes: int) -> str:

@@ -37,7 +37,7 @@ from maxjax._max.mojo.nodes import (
 from maxjax._max.mojo.scalar_code import Register
 
 # Of a value that is kept in registers.
-MOST_ELEMENTS = 64
+MOST_ELEMENTS = 128
 # Equations that large arrays may be operands of.
 _USERS = frozenset((
     "slice", "gather", "take_rows", "dynamic_slice", "dynamic_update_slice", "scatter",

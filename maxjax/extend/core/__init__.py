@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.errors import (
+    ConcretizationTypeError,
+    InternalError,
+)
+from maxjax._base.errors import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)
+from maxjax._base.errors import JaxprTypeError as JaxprTypeError
 from maxjax._base.missing import explain_missing_names
 from maxjax._base.source import SourceLine
 from maxjax._higher_order.custom_primitive import CustomPrimitive
@@ -31,7 +38,6 @@ from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
 from maxjax._transforms.batching import BatchTrace
 from maxjax.core import AbstractValue as AbstractValue
-from maxjax.core import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from maxjax.extend.core import primitives as primitives
 
 Effects = frozenset
@@ -117,11 +123,14 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
     """Checks that a jaxpr is well formed.
 
     Raises:
-      Exception: it is not; names the equation.
+      JaxprTypeError: it is not; names the equation.
 
     >>> jax.extend.core.check_jaxpr(jax.make_jaxpr(jnp.sin)(1.0).jaxpr)
     """
-    _check.check_jaxpr(jaxpr)
+    try:
+        _check.check_jaxpr(jaxpr)
+    except InternalError as error:
+        raise JaxprTypeError(error.problem) from None
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:

@@ -1,0 +1,75 @@
+# In memory, and computed a vector at a time; the product is a call of the pack, by its address
+# in the machine's code.
+#
+#     def loop_over_longer_vectors(state, weights):
+#         def body(i, x):
+#             x = jnp.where(x > 0, x * 0.5 + 1, x - 2)
+#             return x + jnp.sum(weights @ x)
+#         return lax.fori_loop(0, 10, body, state)
+
+@export("kernel_0")
+def kernel_0(slots: Slots, args: Args) abi("C"):
+    """loop: gt, mul, add, sub, select, convert
+    """
+    from std.memory import unsafe_memcpy
+    from kernels.reduction import reduce_line
+    var block = address(slots, args, 0)
+    block = block.unsafe_offset(-Int(block) & 63)
+    comptime Function = def (Slots, Args) abi("C") thin -> None
+    var last = integer(args, -1) - 1
+    var code = args.unsafe_offset(last).unsafe_bitcast[Args]()[]
+    slots.unsafe_offset(integer(args, last - 1))[] = block
+    var m0 = block.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
+    var m1 = block.unsafe_offset(128).unsafe_bitcast[Scalar[DType.float32]]()
+    var r2 = Scalar[DType.float32](0)
+    var m3 = block.unsafe_offset(320).unsafe_bitcast[Scalar[DType.float32]]()
+    var r5 = Scalar[DType.float32](0)
+    var m6 = block.unsafe_offset(640).unsafe_bitcast[Scalar[DType.float32]]()
+    var r8 = Scalar[DType.float32](0)
+    var m9 = block.unsafe_offset(960).unsafe_bitcast[Scalar[DType.float32]]()
+    var r11 = Scalar[DType.float32](0)
+    var m12 = block.unsafe_offset(1280).unsafe_bitcast[Scalar[DType.float32]]()
+    var r20 = 0
+    var m4 = block.unsafe_offset(448).unsafe_bitcast[Scalar[DType.uint8]]()
+    var m7 = block.unsafe_offset(768).unsafe_bitcast[Scalar[DType.float32]]()
+    var m10 = block.unsafe_offset(1088).unsafe_bitcast[Scalar[DType.float32]]()
+    var m13 = block.unsafe_offset(1408).unsafe_bitcast[Scalar[DType.float32]]()
+    var m14 = block.unsafe_offset(1536).unsafe_bitcast[Scalar[DType.float32]]()
+    var m15 = block.unsafe_offset(1664).unsafe_bitcast[Scalar[DType.float32]]()
+    var m16 = block.unsafe_offset(1792).unsafe_bitcast[Scalar[DType.float64]]()
+    var r17 = Scalar[DType.float32](0)
+    var m18 = block.unsafe_offset(1856).unsafe_bitcast[Scalar[DType.float32]]()
+    unsafe_memcpy(dest=block.unsafe_offset(0), src=address(slots, args, 1), count=96)
+    unsafe_memcpy(dest=block.unsafe_offset(128), src=address(slots, args, 2), count=32)
+    r2 = load[DType.float32, 1](address(slots, args, 3).unsafe_bitcast[Scalar[DType.float32]](), 0)
+    var v1 = SIMD[DType.float32, 8](r2)
+    m3.unsafe_store(0, v1)
+    r5 = load[DType.float32, 1](address(slots, args, 4).unsafe_bitcast[Scalar[DType.float32]](), 0)
+    var v2 = SIMD[DType.float32, 8](r5)
+    m6.unsafe_store(0, v2)
+    r8 = load[DType.float32, 1](address(slots, args, 5).unsafe_bitcast[Scalar[DType.float32]](), 0)
+    var v3 = SIMD[DType.float32, 8](r8)
+    m9.unsafe_store(0, v3)
+    r11 = load[DType.float32, 1](address(slots, args, 6).unsafe_bitcast[Scalar[DType.float32]](), 0)
+    var v4 = SIMD[DType.float32, 8](r11)
+    m12.unsafe_store(0, v4)
+    r20 = integer(args, 16)
+    while r20 > 0:
+        var v5 = Gt.elementwise[DType.float32, 8](load[DType.float32, 8](m1, 0), load[DType.float32, 8](m3, 0))
+        var v6 = load[DType.float32, 8](m1, 0) * load[DType.float32, 8](m6, 0)
+        var v7 = v6 + load[DType.float32, 8](m9, 0)
+        var v8 = load[DType.float32, 8](m1, 0) - load[DType.float32, 8](m12, 0)
+        var v9 = v5.select(v7, v8)
+        m14.unsafe_store(0, v9)
+        code.unsafe_offset(5).unsafe_bitcast[Function]()[](slots, code.unsafe_offset(9).unsafe_bitcast[Args]()[])
+        m16.unsafe_store(0, reduce_line[Summing, DType.float32](block.unsafe_offset(1664).unsafe_bitcast[Scalar[DType.float32]]().unsafe_offset(0), 3).cast[DType.float64]())
+        r17 = Convert.elementwise[DType.float64, DType.float32, 1](load[DType.float64, 1](m16, 0))
+        var v10 = SIMD[DType.float32, 8](r17)
+        var v11 = load[DType.float32, 8](m14, 0) + v10
+        m1.unsafe_store(0, v11)
+        r20 -= 1
+    unsafe_memcpy(dest=address(slots, args, 7), src=block.unsafe_offset(128), count=32)
+
+
+calls:
+  kernel_0: a loop over few elements

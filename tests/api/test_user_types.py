@@ -18,7 +18,7 @@ import maxjax
 from maxjax._runtime.array import ArrayImpl
 
 # What they share is computed once.
-pytestmark = pytest.mark.xdist_group("user_types")
+pytestmark = [pytest.mark.extended, pytest.mark.xdist_group("user_types")]
 
 PAGES = Path(__file__).parent / "user_types"
 ROOT = Path(maxjax.__file__).parents[1]

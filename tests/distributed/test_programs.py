@@ -27,7 +27,7 @@ def results(engine: str, count: int = 2) -> dict[str, np.ndarray]:
         return dict(np.load(path))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [pytest.param("gloo", marks=pytest.mark.extended), "mpi"])
 def test_programs_over_two_processes_are_as_in_jax(engine):
     _compare(results(engine), results("jax"))
 

@@ -60,6 +60,7 @@ def losses(path, *arguments):
 
 
 @pytest.mark.slow
+@pytest.mark.extended
 def test_the_transformer_has_jaxs_losses(tmp_path):
     np.testing.assert_allclose(losses(tmp_path / "ours"), losses(tmp_path / "theirs", "--jax"),
                                rtol=1e-5)

@@ -14,6 +14,7 @@ import numpy as np
 
 from compat.outcome import NotApplicable, Outcome, failed, succeeded, take_apart
 from compat.spec import BATCH, Case, dtype_of, kind_of
+from tests.support import quick_jax
 
 # Modules that ``import jax`` does not bring in.
 SEPARATE = ("example_libraries.optimizers", "example_libraries.stax", "experimental.jet",
@@ -69,6 +70,7 @@ def real() -> Library:
     for name in SEPARATE:
         importlib.import_module(f"jax.{name}")
     assert jax.__version__ == "0.10.2", f"JAX 0.10.2 is what counts, not {jax.__version__}"
+    quick_jax.share_contexts()
     return Library(jax)
 
 

@@ -389,3 +389,27 @@ def test_options_and_traces_of_a_thread_are_its_own():
             return out.dtype
     dtypes = in_threads(8, work)
     assert dtypes == [np.float64, np.float32] * 4
+
+
+def test_names_of_functions():
+    def named(x, y=1):
+        return x + y
+
+    class Callable:
+        def __call__(self, x):
+            return x
+
+    given_a_name = functools.partial(named)
+    given_a_name.__name__ = "given"
+    for function in (named, functools.partial(named), functools.partial(named, y=2),
+                     functools.partial(functools.partial(named)), given_a_name, Callable(),
+                     Callable().__call__, lambda x: x):
+        names = []
+        for library in (maxjax, jax):
+            jitted = library.jit(function)
+            names.append((jitted.__name__, jitted.__qualname__, jitted.__getstate__()[
+                "function_name"], jitted.lower(1.).as_text().split()[1], *(
+                    wrapper(function).__name__ for wrapper in (
+                        library.grad, library.value_and_grad, library.vmap, library.jacfwd,
+                        library.checkpoint, library.pmap))))
+        assert names[0] == names[1]

@@ -45,9 +45,9 @@ from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import Ref, RefUse, read, write_back
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
+from maxjax._ir.staging import StagingTrace, is_staging, trace_to_jaxpr
 from maxjax._ir.symbolic import scope_of
-from maxjax._ir.trace import Tracer, context
+from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Function, Value
 from maxjax._transforms.autodiff import check_callable
@@ -123,9 +123,30 @@ class PjitFunction:
                                 self._entries.by_types[avals, config.trace_state()] = entry
                             return entry.out_tree.unflatten(results)
             return self._call_slowly(leaves, tree, static, args, kwargs)
+        except FloatingPointError:
+            try:
+                if config.debug_nans.value or config.debug_infs.value:
+                    self._blame_function(args, kwargs)
+                raise
+            except Exception as error:
+                shorten(error)
+                raise
         except Exception as error:
             shorten(error)
             raise
+
+    def _blame_function(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> None:
+        """Runs the function without jit, after an invalid result: what it raises names its line.
+
+        Returns where nothing is raised, or where this call is part of another program.
+        """
+        if is_staging() or any(
+                isinstance(leaf, Array) and not isinstance(leaf, Tracer) and leaf.is_deleted()
+                for leaf in pytree.leaves((args, kwargs))):
+            return
+        print("Invalid nan value encountered in the output of a jax.jit function. Calling the "
+              "de-optimized version.")
+        self._function(*args, **kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Jitted methods bind like functions."""

@@ -413,3 +413,29 @@ def test_names_of_functions():
                         library.grad, library.value_and_grad, library.vmap, library.jacfwd,
                         library.checkpoint, library.pmap))))
         assert names[0] == names[1]
+
+
+def test_no_two_results_have_one_address():
+    """Though an argument that is handed on shares its memory, until somebody asks."""
+    def addresses(library):
+        j = library.numpy
+        x = j.arange(6.)
+        arrays = [x, library.jit(lambda x: x)(x), *library.jit(lambda x: (x, x))(x), j.copy(x),
+                  j.array(x), x.copy(), x.reshape(2, 3), library.vmap(lambda x: x)(x),
+                  library.device_put(x), j.asarray(x)]
+        found = [y.unsafe_buffer_pointer() for y in arrays]
+        assert found == [y.unsafe_buffer_pointer() for y in arrays]
+        assert all(np.asarray(y).ravel().tolist() == [0, 1, 2, 3, 4, 5] for y in arrays)
+        return [found.index(address) for address in found]
+
+    assert addresses(maxjax) == addresses(jax)
+
+
+def test_addresses_of_empty_and_deleted_arrays():
+    x = maxjax.numpy.arange(3.)
+    y = maxjax.jit(lambda x: x)(x)
+    address = x.unsafe_buffer_pointer()
+    x.delete()
+    assert y.unsafe_buffer_pointer() == address
+    empty = maxjax.numpy.zeros((0, 3))
+    assert empty.unsafe_buffer_pointer() == empty.unsafe_buffer_pointer()

@@ -108,7 +108,8 @@ def _trace(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
     jaxpr = closed.jaxpr
     open_jaxpr = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns,
                        jaxpr.debug_info)
-    return Traced(ClosedJaxpr(open_jaxpr, (), closed.refs), closed.consts, pytree.canonical(out_tree))
+    return Traced(ClosedJaxpr(open_jaxpr, (), closed.refs), closed.consts,
+                  pytree.canonical(out_tree))
 
 
 def operands_of(leaves: Sequence[object]) -> list[Any]:

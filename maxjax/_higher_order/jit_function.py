@@ -279,7 +279,8 @@ class PjitFunction:
                 entry.closed, operands, entry.donated, out_shardings=outs)
         else:
             results = constrained_results(
-                jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed, name=self.function_name), outs)
+                jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed,
+                           name=self.function_name), outs)
         return entry.out_tree.unflatten(results)
 
     def _prepared(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
@@ -412,8 +413,8 @@ class PjitFunction:
         if config.log_compiles.value:
             logger.warning("Finished tracing %s for jit in %.9f sec", self.function_name,
                            time.perf_counter() - start)
-            logger.warning("Compiling jit(%s) with global shapes and types (%s).", self.function_name,
-                           ", ".join(map(repr, avals)))
+            logger.warning("Compiling jit(%s) with global shapes and types (%s).",
+                           self.function_name, ", ".join(map(repr, avals)))
         if context.trace is installed.runtime:
             warn_of_constants(closed.consts)
         return self._made_entry(

@@ -26,7 +26,6 @@ from maxjax._ir.refs import (
     read_all,
     write,
 )
-from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value

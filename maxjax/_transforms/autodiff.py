@@ -85,9 +85,11 @@ class FlatFunction:
     def __call__(self, *leaves: Value) -> list[Any]:
         if self.held:
             given = iter(leaves)
-            leaves = tuple([self.held[n] if n in self.held else next(given)
-                            for n in range(self.in_tree.num_leaves)])
-        result = self.function(*pytree.unflatten(self.in_tree, leaves))
+            all_leaves: Sequence[Any] = [self.held[n] if n in self.held else next(given)
+                                         for n in range(self.in_tree.num_leaves)]
+        else:
+            all_leaves = leaves
+        result = self.function(*pytree.unflatten(self.in_tree, all_leaves))
         if self.has_aux:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
                 raise TypeError(

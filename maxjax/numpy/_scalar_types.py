@@ -201,7 +201,7 @@ def result_type(*args: Any) -> np.dtype:
     return result_kind(args)[0]
 
 
-def result_kind(args: Sequence[Any]) -> tuple[np.dtype, bool]:
+def result_kind(args: Sequence[Any]) -> tuple[np.dtype, builtins.bool]:
     """``result_type`` of the arguments, and whether it is weak.
 
     Raises:

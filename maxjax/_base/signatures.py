@@ -50,7 +50,7 @@ def wraps(function: Callable[..., Any], names: Sequence[str] = functools.WRAPPER
     kept = [name for name in names if hasattr(function, name)
             and isinstance(getattr(function, name), _KINDS.get(name, object))]
     named = functools.wraps(function, assigned=kept)
-    if "__name__" in kept or "__name__" not in names:
+    if "__name__" not in names or getattr(function, "__name__", None) is not None:
         return named
 
     def decorate(wrapper: Any) -> Any:

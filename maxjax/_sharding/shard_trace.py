@@ -348,8 +348,8 @@ _PROGRAM_LIMIT = 64
 def _refuse_on_explicit_axes(value: Value) -> None:
     """Raises NotImplementedError where a body closes over a value whose type names Explicit axes:
     within it those are manual."""
-    on_mesh = None if isinstance(value, np.ndarray | np.generic) else value.aval.mesh_spec
-    if on_mesh is not None and on_mesh[0].explicit_axes:
+    on_mesh = value.aval.mesh_spec if isinstance(value, Array) else None
+    if isinstance(value, Array) and on_mesh is not None and on_mesh[0].explicit_axes:
         raise NotImplementedError(
             "Closing over inputs to shard_map where the input is sharded on `Explicit` axes is not "
             "implemented. As a workaround, please pass those inputs as an argument to shard_map. "

@@ -130,7 +130,9 @@ def _around(x: Array) -> Array:
     around = meshes.around()
     mesh = around.concrete
     # Within shard_map the code runs on one shard.
-    if mesh.empty or around.abstract.manual_axes or x.__class__ is not ArrayImpl or x._placement is not None:
+    if mesh.empty or around.abstract.manual_axes:
+        return x
+    if x.__class__ is not ArrayImpl or x._placement is not None:
         return x
     return installed.runtime.put(x, NamedSharding(mesh, PartitionSpec()))
 

@@ -214,7 +214,7 @@ def explain(function: Callable[..., Any], *args: Any, source: bool = False,
     if measure:
         operands, entry, *_ = jitted._prepared(args, kwargs)
         values = [operand.host() for operand in (*entry.captured, *operands)]
-    explanation = Explanation(jitted._name, program_of(closed), closed, guards, values)
+    explanation = Explanation(jitted.function_name, program_of(closed), closed, guards, values)
     explanation.shows_source = source
     on_accelerator = on_device.explained(closed, pytree.leaves((args, kwargs)))
     explanation.on_accelerator = None if on_accelerator is None else str(on_accelerator)
@@ -257,7 +257,7 @@ def graph(function: Callable[..., Any], *args: Any, simplified: bool = False,
     _, tree, static = jitted._flatten(args, kwargs)
     names = jitted._argument_names(tree, static)
     if not simplified:
-        return Graph(dot(entry.closed, jitted._name, None, names))
+        return Graph(dot(entry.closed, jitted.function_name, None, names))
 
     def note(eqn: JaxprEqn) -> str | None:
         reason = host_reason(eqn, control_flow=True)
@@ -265,4 +265,4 @@ def graph(function: Callable[..., Any], *args: Any, simplified: bool = False,
 
     program = program_of(entry.closed)
     constants = [f"constant {number}" for number in range(len(program.consts))]
-    return Graph(dot(program.opened, jitted._name, note, [*constants, *names]))
+    return Graph(dot(program.opened, jitted.function_name, note, [*constants, *names]))

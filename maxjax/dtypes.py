@@ -16,7 +16,7 @@ from maxjax._base.dtypes import prng_key as prng_key
 from maxjax._base.errors import TypePromotionError as TypePromotionError
 from maxjax._base.missing import explain_missing_names
 from maxjax.numpy import issubdtype as _issubdtype
-from maxjax.numpy import result_type as _result_type
+from maxjax.numpy._scalar_types import result_kind as _result_kind
 
 bfloat16 = ml_dtypes.bfloat16
 
@@ -27,11 +27,8 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     Args:
       return_weak_type_flag: return a pair of the dtype and whether it is weak.
     """
-    dtype = _result_type(*args)
-    if not return_weak_type_flag:
-        return dtype
-    return dtype, all(isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic)
-                      or getattr(x, "weak_type", False) for x in args)
+    dtype, weak = _result_kind(args)
+    return (dtype, weak) if return_weak_type_flag else dtype
 
 
 def issubdtype(a: Any, b: Any) -> bool:

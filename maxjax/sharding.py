@@ -24,7 +24,8 @@ from maxjax._base.shardings import make_single_device_sharding as make_single_de
 from maxjax._higher_order.axis_types import auto_axes as auto_axes
 from maxjax._higher_order.axis_types import explicit_axes as explicit_axes
 from maxjax._higher_order.constraints import reshard as reshard
-from maxjax._ir.staging import is_staging
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import context
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.explain_sharding import auto as auto
@@ -72,7 +73,7 @@ class set_mesh:
       mesh: a ``Mesh``; None: none.
 
     Raises:
-      ValueError: it is not a mesh, or a function is being traced for jit.
+      ValueError: it is not a mesh, or a function is being traced or transformed.
 
     >>> with set_mesh(make_mesh((1,), ("x",))):
     ...     get_abstract_mesh().shape_tuple
@@ -82,7 +83,7 @@ class set_mesh:
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
-        if is_staging():
+        if context.trace is not installed.runtime:
             raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
         chosen = meshes.EMPTY_MESH if mesh is None else mesh
         self._previous = meshes.set_around(meshes.Around(
@@ -99,9 +100,9 @@ def get_mesh() -> Mesh:
     """The current mesh; an empty one if none is set.
 
     Raises:
-      ValueError: a function is being traced for jit.
+      ValueError: a function is being traced or transformed.
     """
-    if is_staging():
+    if context.trace is not installed.runtime:
         raise ValueError("`get_mesh` can only be used outside of `jax.jit`. Maybe you want "
                          "`jax.sharding.get_abstract_mesh()`?")
     return meshes.around().concrete

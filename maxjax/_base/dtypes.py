@@ -378,7 +378,8 @@ _WEAK_SCALARS: dict[Any, type] = {"i*": int, "f*": float, "c*": complex}
 def _promote(operands: tuple[tuple[DType, bool], ...], strict: bool, x64: bool) -> tuple[Any, bool]:
     strong = {dtype for dtype, weak in operands if not weak}
     if len(operands) == 1 or len(set(operands)) == 1:
-        return operands[0]
+        dtype, weak = operands[0]
+        return dtype, weak and dtype != bool_
     if any(type(dtype) is KeyDType for dtype, _ in operands):
         if len({dtype for dtype, _ in operands}) == 1:
             return operands[0]
@@ -398,6 +399,10 @@ def _promote(operands: tuple[tuple[DType, bool], ...], strict: bool, x64: bool) 
                 f"Input dtypes {names} have no available implicit dtype promotion path when "
                 "jax_numpy_dtype_promotion=strict. Try explicitly casting inputs to the desired "
                 "output type, or set jax_numpy_dtype_promotion=standard.")
+    if not strong and not strict:
+        # Weak arrays may be of narrow dtypes: among themselves they promote as strong ones.
+        node = _join(frozenset([dtype for dtype, _ in operands]))
+        return node if x64 else _TO_32.get(node, node), node != bool_
     node = _join(nodes)
     if node in _WEAK_NODES:
         return _WEAK_NODES[node][x64], True
@@ -420,6 +425,15 @@ def promote(operands: tuple[tuple[DType, bool], ...], x64: bool | None = None) -
     if not wide and not result[1] and result[0] in _TO_32 and len(set(operands)) > 1:
         return requested(result[0], "dtype"), False     # an operand of 64 bits becomes of 32
     return result
+
+
+def default_of(dtype: DType) -> Any:
+    """The dtype that a weak one stands for where it meets no other: the default of its kind."""
+    if is_unsigned(dtype):
+        narrow, wide = uint32, uint64
+    else:
+        narrow, wide = _WEAK_NODES[_weak_node(dtype)]
+    return wide if config.enable_x64.value else narrow
 
 
 def common(*kinds: DType) -> Any:

@@ -7,7 +7,7 @@ import inspect
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from maxjax._base import pytree
 
@@ -45,11 +45,39 @@ def wraps(function: Callable[..., Any], names: Sequence[str] = functools.WRAPPER
     dictionary, as those of objects whose class computes them. A partial is called as its function
     is.
     """
-    if isinstance(function, functools.partial):
+    if _is_bare_partial(function):
         return wraps(function.func, names)
     kept = [name for name in names if hasattr(function, name)
             and isinstance(getattr(function, name), _KINDS.get(name, object))]
-    return functools.wraps(function, assigned=kept)
+    named = functools.wraps(function, assigned=kept)
+    if "__name__" not in names or getattr(function, "__name__", None) is not None:
+        return named
+
+    def decorate(wrapper: Any) -> Any:
+        wrapper = named(wrapper)
+        wrapper.__name__ = wrapper.__qualname__ = UNNAMED
+        return wrapper
+
+    return decorate
+
+
+UNNAMED = "<unnamed function>"
+
+
+def _is_bare_partial(function: Callable[..., Any]) -> TypeGuard[functools.partial[Any]]:
+    return isinstance(function, functools.partial) and not hasattr(function, "__name__")
+
+
+def fun_name(function: Callable[..., Any]) -> str:
+    """The function's name; that of a partial which has none is its function's.
+
+    >>> fun_name(functools.partial(first_parameter))
+    'first_parameter'
+    """
+    while _is_bare_partial(function):
+        function = function.func
+    name = getattr(function, "__name__", UNNAMED)
+    return name if isinstance(name, str) else UNNAMED
 
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:

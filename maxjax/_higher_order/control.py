@@ -13,8 +13,10 @@ from maxjax._base.meshes import AxisName
 from maxjax._base.pytree import KeyPath, PyTree, PyTreeSpec
 from maxjax._base.source import function_location
 from maxjax._higher_order.outputs import check_outputs
+from maxjax._higher_order.refs import keep_types
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, derived, replaced
 from maxjax._ir.liveness import eliminate_dead_code, has_effects, variables
+from maxjax._ir.refs import RefsTouched
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, context
@@ -65,6 +67,9 @@ def traced(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
       tree, avals: its arguments, as the tuple of them.
       call: what is traced in the function's place; ``key`` distinguishes such calls.
       argument_names: one for each leaf of the arguments, for messages.
+
+    Raises:
+      RefsTouched: the function touches array references from outside.
     """
     full_key = (kind, key, tree, tuple(avals), config.trace_state(), context.axis_env,
                 context.manual)
@@ -75,9 +80,13 @@ def traced(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
     result = known.get(full_key)
     if result is None:
         result = _trace(function, kind, tree, avals, call or function, argument_names)
-        if not any(isinstance(value, Tracer) for value in result.consts):
-            # A function that closes over tracers is traced anew: they may differ next time.
+        if not any(isinstance(value, Tracer) for value in result.consts) and all(
+                use.ref._storage.owner is installed.runtime for use in result.closed.refs):
+            # A function that closes over tracers is traced anew: they may differ next time. So
+            # is one that uses references which live no longer than the trace around it.
             known[full_key] = result
+    if result.closed.refs:
+        raise RefsTouched(kind, result.closed.refs, result)
     return result
 
 
@@ -91,13 +100,16 @@ def _trace(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
         nonlocal out_tree
         outputs = call(*pytree.unflatten(tree, tracers))
         leaves, out_tree = pytree.flatten(outputs)
-        return check_outputs(leaves, location, kind, outputs)
+        leaves = check_outputs(leaves, location, kind, outputs)
+        keep_types(context.trace)
+        return leaves
 
-    closed = trace_to_jaxpr(flat, avals, location, kind, argument_names)
+    closed = trace_to_jaxpr(flat, avals, location, kind, argument_names, with_refs=True)
     jaxpr = closed.jaxpr
     open_jaxpr = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns,
                        jaxpr.debug_info)
-    return Traced(ClosedJaxpr(open_jaxpr), closed.consts, pytree.canonical(out_tree))
+    return Traced(ClosedJaxpr(open_jaxpr, (), closed.refs), closed.consts,
+                  pytree.canonical(out_tree))
 
 
 def operands_of(leaves: Sequence[object]) -> list[Any]:

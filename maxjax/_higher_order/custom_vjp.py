@@ -445,6 +445,13 @@ class _FlatCall:
                 f"{residual_words}instead of a pair the fwd rule {rule} produced {pair}.")
         outs, out_tree = pytree.flatten(pair[0])
         residuals, res_tree = pytree.flatten(pair[1])
+        own = {ref._storage for ref in self.refs.values()}
+        for place, leaf in zip(*pytree.flatten_with_path(pair[1])[:2], strict=True):
+            if leaf.__class__ is Ref and leaf._storage not in own:
+                raise ValueError(
+                    f"custom_vjp fwd function {rule} returned a mutable array reference of type "
+                    f"{leaf.aval} at output tree path [1]{pytree.path_string(place)} that was not "
+                    "an argument.")
         outs = [leaf_operand(out) for out in outs]
         decorated = f"custom_vjp-decorated function {self.name}"
         check_results(

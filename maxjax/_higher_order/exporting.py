@@ -34,7 +34,7 @@ def export_function(jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict
                     disabled_checks: Sequence[DisabledSafetyCheck]) -> Exported:
     """Traces a jitted function and exports it; see ``maxjax.export.export``."""
     entry, _, tree, _ = jitted._trace_abstract(args, kwargs)
-    exported = export_entry(jitted._name, entry, tree, platforms, disabled_checks)
+    exported = export_entry(jitted.function_name, entry, tree, platforms, disabled_checks)
     closed = entry.closed
     traced: Any = jitted.trace(*args, **kwargs)      # type: ignore[attr-defined]
     ins, outs = traced._places, traced._result_shardings()

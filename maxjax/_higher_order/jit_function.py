@@ -13,7 +13,7 @@ from typing import Any
 
 from maxjax._base import config, monitoring, pytree, spans
 from maxjax._base.pytree import PyTree, PyTreeSpec
-from maxjax._base.signatures import argument_names, positional_names, signature_of
+from maxjax._base.signatures import argument_names, fun_name, positional_names, signature_of
 from maxjax._base.source import function_location
 from maxjax._base.tracebacks import boundary, is_boundary, shorten
 from maxjax._higher_order.cache_misses import explain
@@ -45,9 +45,9 @@ from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import Ref, RefUse, read, write_back
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
+from maxjax._ir.staging import StagingTrace, is_staging, trace_to_jaxpr
 from maxjax._ir.symbolic import scope_of
-from maxjax._ir.trace import Tracer, context
+from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Function, Value
 from maxjax._transforms.autodiff import check_callable
@@ -71,6 +71,10 @@ class PjitFunction:
                  inline: bool, keep_unused: bool, dynamic: DynamicDims | None,
                  target: Target | None, shardings: Shardings | None):
         functools.update_wrapper(self, function)
+        name = fun_name(function)
+        self.__name__ = name
+        if "__qualname__" not in self.__dict__:
+            self.__qualname__ = name
         self._function = function
         self._static = static
         self._donated = donated
@@ -82,7 +86,8 @@ class PjitFunction:
         self._entries = EntryCache(function, None if dynamic is None else dynamic.variants)
         self._simple = not static
         self._plain = self._simple and shardings is None
-        self._name = getattr(function, "__name__", type(function).__name__)
+        # Part of the pickled state under the name that JAX has for it.
+        self.function_name = name
 
     @is_boundary
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
@@ -118,9 +123,30 @@ class PjitFunction:
                                 self._entries.by_types[avals, config.trace_state()] = entry
                             return entry.out_tree.unflatten(results)
             return self._call_slowly(leaves, tree, static, args, kwargs)
+        except FloatingPointError:
+            try:
+                if config.debug_nans.value or config.debug_infs.value:
+                    self._blame_function(args, kwargs)
+                raise
+            except Exception as error:
+                shorten(error)
+                raise
         except Exception as error:
             shorten(error)
             raise
+
+    def _blame_function(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> None:
+        """Runs the function without jit, after an invalid result: what it raises names its line.
+
+        Returns where nothing is raised, or where this call is part of another program.
+        """
+        if is_staging() or any(
+                isinstance(leaf, Array) and not isinstance(leaf, Tracer) and leaf.is_deleted()
+                for leaf in pytree.leaves((args, kwargs))):
+            return
+        print("Invalid nan value encountered in the output of a jax.jit function. Calling the "
+              "de-optimized version.")
+        self._function(*args, **kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Jitted methods bind like functions."""
@@ -209,7 +235,7 @@ class PjitFunction:
                 results = float0_as_numpy(results)
         else:
             results = jit_p.bind(
-                *entry.captured, *operands, jaxpr=entry.closed, name=self._name)
+                *entry.captured, *operands, jaxpr=entry.closed, name=self.function_name)
         return pytree.unflatten(entry.out_tree, results)
 
     def _call_with_refs(self, entry: Entry, operands: list[Any], tree: PyTreeSpec,
@@ -232,7 +258,7 @@ class PjitFunction:
             results = runtime.call(closed, arguments, entry.donated,
                                    out_shardings=with_new_values(outs, closed))
         else:
-            results = jit_p.bind(*entry.captured, *arguments, jaxpr=closed, name=self._name)
+            results = jit_p.bind(*entry.captured, *arguments, jaxpr=closed, name=self.function_name)
             asked = with_new_values(outs, closed)
             if asked is not None:
                 results = constrained_results(results, asked)
@@ -253,7 +279,8 @@ class PjitFunction:
                 entry.closed, operands, entry.donated, out_shardings=outs)
         else:
             results = constrained_results(
-                jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed, name=self._name), outs)
+                jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed,
+                           name=self.function_name), outs)
         return entry.out_tree.unflatten(results)
 
     def _prepared(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
@@ -316,7 +343,7 @@ class PjitFunction:
     def _new_entry(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec,
                    static: Static | None) -> Entry:
         if self._target is not None:
-            self._target.check(self._name, function_location(self._function))
+            self._target.check(self.function_name, function_location(self._function))
         dynamic = self._dynamic
         # Within a transformation sizes are those of its own trace.
         if dynamic is None or context.trace is not installed.runtime:
@@ -378,16 +405,16 @@ class PjitFunction:
             flat, [aval for aval in avals if isinstance(aval, ShapedArray)], location, "jit",
             [names[n] for n in arrays], with_refs)
         closed, captured = hoist_tracers(closed)
-        spans.add(f"trace {self._name}", "trace", started)
+        spans.add(f"trace {self.function_name}", "trace", started)
         monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),
-                                fun_name=self._name)
-        closed.cache["name"] = self._name
+                                fun_name=self.function_name)
+        closed.cache["name"] = self.function_name
         closed.cache["argument names"] = names
         if config.log_compiles.value:
-            logger.warning("Finished tracing %s for jit in %.9f sec", self._name,
+            logger.warning("Finished tracing %s for jit in %.9f sec", self.function_name,
                            time.perf_counter() - start)
-            logger.warning("Compiling jit(%s) with global shapes and types (%s).", self._name,
-                           ", ".join(map(repr, avals)))
+            logger.warning("Compiling jit(%s) with global shapes and types (%s).",
+                           self.function_name, ", ".join(map(repr, avals)))
         if context.trace is installed.runtime:
             warn_of_constants(closed.consts)
         return self._made_entry(

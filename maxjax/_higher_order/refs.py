@@ -6,7 +6,7 @@ again as a function that also takes their values, and gives the new ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
@@ -23,10 +23,11 @@ from maxjax._ir.refs import (
     Storage,
     argument_ref,
     check_distinct,
+    read_all,
     write,
 )
-from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, context
+from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.refs import Lent
@@ -43,24 +44,24 @@ def functional(function: Callable[..., PyTree], uses: Sequence[RefUse]) -> Calla
         refs = context.trace.refs      # type: ignore[attr-defined]  # of the trace for this call
         refs.update((use.ref._storage, state) for use, state in zip(uses, states, strict=True))
         result = function(*args, **kwargs)
-        return [_like(state.value, value)
+        return [_like(state.value, value.aval)
                 for state, value in zip(states, values, strict=True)], result
 
     pure.__wrapped__ = function      # type: ignore[attr-defined]  # for messages
     return pure
 
 
-def _like(value: Array, old: Array) -> Any:
-    if value.aval.weak_type == old.aval.weak_type:
+def _like(value: Array, kind: ShapedArray) -> Any:
+    if value.aval.weak_type == kind.weak_type:
         return value
-    return convert_element_type(value, value.aval.dtype, old.aval.weak_type)
+    return convert_element_type(value, value.aval.dtype, kind.weak_type)
 
 
 def keep_types(trace: Any) -> None:
     """Makes the new values of references as weakly typed as the old ones, in a trace."""
     for state in trace.refs.values():
         if state.initial is not None:
-            state.value = _like(state.value, state.initial)
+            state.value = _like(state.value, state.initial.aval)
 
 
 def split_uses(uses: Sequence[RefUse]) -> tuple[list[int], list[int]]:
@@ -87,6 +88,12 @@ def extended(closed: ClosedJaxpr, uses: Sequence[RefUse]) -> ClosedJaxpr:
         outvars=[*jaxpr.outvars[:outputs], *(
             after.get(use.ref._storage, before[use.ref._storage])
             for use in uses if use.operation)]), closed.consts)
+
+
+def values_for(uses: Sequence[RefUse]) -> list[Any]:
+    """The values of references, as weakly typed as a trace takes them."""
+    return [_like(value, use.ref.aval.inner_aval)
+            for use, value in zip(uses, read_all(uses), strict=True)]
 
 
 def strong(value: Array) -> Any:
@@ -118,17 +125,6 @@ def union(*found: Sequence[RefUse]) -> list[RefUse]:
         if known is None or not known.operation:
             uses[use.ref._storage] = use
     return list(uses.values())
-
-
-def trace_key(key: Hashable, uses: Sequence[RefUse]) -> Any:
-    """The key of a trace of a function that uses these references; None: it is not cached.
-
-    A trace of references that live no longer than the trace around it is not.
-    """
-    storages = tuple(use.ref._storage for use in uses)
-    if all(storage.owner is installed.runtime for storage in storages):
-        return "refs", key, storages
-    return None
 
 
 def with_arguments(function: Callable[..., PyTree], kind: str, arguments: tuple[PyTree, ...]
@@ -166,7 +162,7 @@ class Elements(Lent):
 
     def finals(self) -> list[Any]:
         own = dict(self._own)
-        return [_like(value, own[n][1])
+        return [_like(value, own[n][1].aval)
                 for value, n in zip(super().finals(), self.written, strict=True)]
 
 

@@ -395,26 +395,14 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
     slices = [x.aval.without_dim(0) for x in xs_values]
 
     def trace() -> tuple[Traced, int]:
-        body = traced(owner or f, "scan", both, [*(x.aval for x in carry), *slices], key, f)
+        avals = [*(x.aval for x in carry), *slices]
+        try:
+            body = traced(owner or f, "scan", both, avals, key, f)
+        except RefsTouched as touched:
+            body = touched.traced
         return body, _check_pair(body)
 
-    try:
-        body, num_carry = trace()
-    except RefsTouched as touched:
-        uses = refs.union(touched.uses)
-        pure = refs.functional(f, uses)
-
-        def with_values(carry: PyTree, x: PyTree) -> Any:
-            new, (after, y) = pure(carry[0], carry[1], x)
-            return (new, after), y
-
-        traces = refs.trace_key(key, uses)
-        (new, last), ys = scan_for(
-            with_values, (read_all(uses), init), xs, length, reverse, unroll, split_transpose,
-            owner=None if traces is None else owner or f, key=traces,
-            name=name or first_parameter(f))
-        refs.write_all(uses, new, in_loop=True)
-        return last, ys
+    body, num_carry = trace()
     outs = body.closed.out_avals[:num_carry]
     promoted = promote_weak(carry, outs)
     if promoted is not None:
@@ -423,8 +411,15 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
         outs = body.closed.out_avals[:num_carry]
     check_carry("scan body", name or first_parameter(f), pytree.canonical(tree),
                 [x.aval for x in carry], pytree.canonical(body.tree.children()[0]), outs)
-    results = loop(body.closed, body.consts, carry, xs_values, length=length, reverse=bool(reverse),
-                   unroll=unroll, split_transpose=bool(split_transpose))
+    closed, uses = body.closed, body.closed.refs
+    only_read, written = ([uses[n] for n in part] for part in refs.split_uses(uses))
+    if uses:
+        closed = _with_refs_carried(closed, len(body.consts))
+    results = loop(closed, [*refs.values_for(only_read), *body.consts],
+                   [*refs.values_for(written), *carry], xs_values, length=length,
+                   reverse=bool(reverse), unroll=unroll, split_transpose=bool(split_transpose))
+    refs.write_all(written, results[:len(written)], in_loop=True)
+    results = results[len(written):]
     return pytree.unflatten(body.tree, results)
 
 
@@ -485,6 +480,20 @@ def _unroll(unroll: int | bool, length: int) -> int:
     if unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     return max(unroll, 1)
+
+
+@derived
+def _with_refs_carried(closed: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
+    """The body of a loop that uses references: the values of those that it only reads are its
+    first constants, of those that it writes its first carries."""
+    only_read, written = refs.split_uses(closed.refs)
+    inputs = len(closed.in_avals) - len(closed.refs)
+    outputs = len(closed.out_avals) - len(written)
+    return rearranged(
+        closed,
+        (*(inputs + n for n in only_read), *range(num_consts), *(inputs + n for n in written),
+         *range(num_consts, inputs)),
+        (*range(outputs, outputs + len(written)), *range(outputs)))
 
 
 def _check_pair(body: Traced) -> int:

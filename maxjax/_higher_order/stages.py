@@ -130,7 +130,7 @@ class Traced(Stage):
 
     @property
     def fun_name(self) -> str:
-        return self._jitted._name
+        return self._jitted.function_name
 
     def lower(self, *, lowering_platforms: Iterable[str] | None = None,
               _private_parameters: object = None) -> Lowered:
@@ -172,7 +172,7 @@ class Lowered(Stage):
                                       "as_text(dialect='stablehlo')")
         if dialect not in (None, "stablehlo"):
             raise ValueError(f"Unknown dialect: {dialect}")
-        return stablehlo_of(self._jitted._name, self._entry.closed, self._entry.out_tree,
+        return stablehlo_of(self._jitted.function_name, self._entry.closed, self._entry.out_tree,
                             debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
@@ -274,7 +274,7 @@ class Compiled(Stage):
         """
         if config.disable_jit.value:
             raise ValueError("Disable jit is not supported in the AOT path since the function is "
-                             f"not available for (jit({self._jitted._name}))")
+                             f"not available for (jit({self._jitted.function_name}))")
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != self._tree:
             raise TypeError(tree_message(self._tree, tree))
@@ -347,7 +347,7 @@ class Compiled(Stage):
 
     def as_text(self) -> str:
         """The program in readable form."""
-        return module_text(self._jitted._name, simplify(self._entry.closed))
+        return module_text(self._jitted.function_name, simplify(self._entry.closed))
 
     def cost_analysis(self) -> dict[str, float]:
         """Operations ("flops", "transcendentals") and bytes ("bytes accessed") of the program, as

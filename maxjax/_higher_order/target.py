@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._higher_order.xla_options import XLA_OPTIONS
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import context
 
@@ -52,16 +54,42 @@ def check_options(options: Mapping[str, object]) -> None:
     """Warns once of each XLA option that it has no effect.
 
     Raises:
-      JaxRuntimeError: XLA has no option of that name.
+      JaxRuntimeError: XLA has no option of that name, or it does not take the value.
       TypeError: a name is not a string, or a value neither a string nor a number.
     """
     for name, value in options.items():
         if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
             raise TypeError("compiler_options maps names to strings, bools, ints or floats; got "
                             f"{name!r}: {value!r}")
-        if not name.startswith("xla_") and name not in _FIELDS:
+        if name not in XLA_OPTIONS and name not in _FIELDS:
             raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
+        kind = XLA_OPTIONS.get(name)
+        if kind is not None and not _takes(kind, value):
+            shown = int(value) if isinstance(value, bool) else value
+            raise JaxRuntimeError(f"INVALID_ARGUMENT: While setting option {name}, '{shown}' is "
+                                  f"not a valid {kind} value.")
         if name not in _warned:
             _warned.add(name)
             logger.warning("compiler option %s=%r has no effect: XLA is not what compiles here",
                            name, value)
+
+
+_INTEGER = re.compile("[+-]?[0-9]+")
+_NUMBER = re.compile("[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[+-]?[0-9]+)?")
+
+
+def _takes(kind: str, value: str | bool | int | float) -> bool:
+    """Whether an option of that type takes the value; of enumerations that is not known."""
+    if kind == "bool":
+        return value in ("True", "False", 0, 1)
+    if kind == "string":
+        return isinstance(value, str)
+    if kind == "float":
+        return not isinstance(value, str) or _NUMBER.fullmatch(value) is not None
+    if kind in ("int32", "int64"):
+        if isinstance(value, (bool, float)) or (
+                isinstance(value, str) and not _INTEGER.fullmatch(value)):
+            return False
+        limit = 2 ** (int(kind.removeprefix("int")) - 1)
+        return -limit <= int(value) < limit
+    return True

@@ -203,13 +203,20 @@ class RefState:
 
 
 class RefsTouched(NotImplementedError):
-    """A function that should have been traced to a pure jaxpr touches references from outside."""
+    """A function that should have been traced to a pure jaxpr touches references from outside.
 
-    def __init__(self, kind: Hashable, uses: tuple[RefUse, ...]):
+    Attributes:
+      uses: the references.
+      traced: what it was traced to, if the caller may go on with that: with the references' values
+        as further inputs, and the new ones of those that are written as further outputs.
+    """
+
+    def __init__(self, kind: Hashable, uses: tuple[RefUse, ...], traced: Any = None):
         super().__init__(
             f"a function traced for {kind} touches array references from outside, of types "
             f"{', '.join(repr(use.ref.aval) for use in uses)}: not supported")
         self.uses = uses
+        self.traced = traced
 
 
 SET, ADD = "a set/swap", "an addupdate"

@@ -8,7 +8,13 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxjax._base import caches, dtypes, threads
-from maxjax._base.meshes import EMPTY, AbstractMesh, PartitionSpec, entry_axes
+from maxjax._base.meshes import (
+    EMPTY,
+    AbstractMesh,
+    PartitionSpec,
+    entry_axes,
+    get_abstract_mesh,
+)
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import constant_size
 
@@ -94,10 +100,13 @@ class ShapedArray:
 
     @property
     def sharding(self) -> NamedSharding:
-        """The sharding that the type says, over an abstract mesh."""
-        if self.mesh_spec is None:
-            return NamedSharding(EMPTY, PartitionSpec(*[None] * self.ndim))
-        return NamedSharding(*self.mesh_spec)
+        """The sharding that the type says, over an abstract mesh: within ``shard_map`` that of
+        its devices, where the type says nothing."""
+        if self.mesh_spec is not None:
+            return NamedSharding(*self.mesh_spec)
+        mesh = get_abstract_mesh()
+        return NamedSharding(mesh if mesh.manual_axes else EMPTY,
+                             PartitionSpec(*[None] * self.ndim))
 
     def without_dim(self, dim: int) -> ShapedArray:
         """The type of a slice along one dimension."""

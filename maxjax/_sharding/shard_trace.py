@@ -177,6 +177,7 @@ class ShardTrace(StagingTrace):
         count = len(self.constants)
         atom = super().atom(value)
         if len(self.constants) > count:
+            _refuse_on_explicit_axes(value)
             self._give(*next(reversed(self.constants.values())), P())
         return atom
 
@@ -342,6 +343,18 @@ class ShardTrace(StagingTrace):
 # Its Python runs at every call, and what is derived from an equal program is found again.
 _programs = caches.cache_by_owner()
 _PROGRAM_LIMIT = 64
+
+
+def _refuse_on_explicit_axes(value: Value) -> None:
+    """Raises NotImplementedError where a body closes over a value whose type names Explicit axes:
+    within it those are manual."""
+    on_mesh = value.aval.mesh_spec if isinstance(value, Array) else None
+    if isinstance(value, Array) and on_mesh is not None and on_mesh[0].explicit_axes:
+        raise NotImplementedError(
+            "Closing over inputs to shard_map where the input is sharded on `Explicit` axes is not "
+            "implemented. As a workaround, please pass those inputs as an argument to shard_map. "
+            f"Got input with shape {value.aval.str_short(short_dtypes=True)}"
+            f"({{Explicit: {on_mesh[0].explicit_axes}}})")
 
 
 def known_program(function: Callable[..., PyTree], closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -29,6 +30,7 @@ from maxjax._transforms.linear_functions import (
     like_argument,
     like_result,
     operands_of,
+    refuse_direction,
 )
 from maxjax._transforms.linearize import linearize_flat
 from maxjax._transforms.refs import Lent
@@ -67,10 +69,13 @@ class FlatFunction:
     """A function of pytrees as one of flat lists; remembers the tree of its results.
 
     With ``has_aux`` the arrays among the auxiliary data follow the results, as further results.
+    References among the arguments, by their number, are no inputs: the function uses them itself.
     """
 
-    def __init__(self, function: Callable[..., PyTree], in_tree: PyTreeSpec, has_aux: bool = False):
+    def __init__(self, function: Callable[..., PyTree], in_tree: PyTreeSpec, has_aux: bool = False,
+                 held: Mapping[int, Ref] = MappingProxyType({})):
         self.function = function
+        self.held = held
         self.in_tree = in_tree
         self.has_aux = has_aux
         self.out_tree: Any = None
@@ -78,7 +83,13 @@ class FlatFunction:
         self.aux_tree: Any = None
 
     def __call__(self, *leaves: Value) -> list[Any]:
-        result = self.function(*pytree.unflatten(self.in_tree, leaves))
+        if self.held:
+            given = iter(leaves)
+            all_leaves: Sequence[Any] = [self.held[n] if n in self.held else next(given)
+                                         for n in range(self.in_tree.num_leaves)]
+        else:
+            all_leaves = leaves
+        result = self.function(*pytree.unflatten(self.in_tree, all_leaves))
         if self.has_aux:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
                 raise TypeError(
@@ -229,10 +240,9 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
                      primals: Sequence[PyTree], has_aux: bool) -> tuple[list[Any], Any, Any]:
     """Flat results, the linear function of that kind, auxiliary data."""
     leaves, tree = pytree.flatten(tuple(primals))
-    for leaf in leaves:
-        refuse_ref(leaf)
-    values = arguments_of(leaves)
-    flat = FlatFunction(fun, tree, has_aux)
+    held = {n: leaf for n, leaf in enumerate(leaves) if leaf.__class__ is Ref}
+    values = arguments_of([leaf for leaf in leaves if leaf.__class__ is not Ref])
+    flat = FlatFunction(fun, tree, has_aux, held)
     active = [dtypes.is_inexact(value.aval.dtype) for value in values]
     outs, linear, nonzero = linearize_flat(flat, values, active)
     aux = None
@@ -243,7 +253,8 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
         linear = linear.replace(jaxpr=linear.jaxpr.replace(outvars=linear.outvars[:sum(nonzero)]))
     function = kind(
         linear, tuple(nonzero), flat.in_tree, tuple([value.aval for value in values]),
-        flat.out_tree, tuple([aval_of(out) for out in outs]), function_location(fun))
+        flat.out_tree, tuple([aval_of(out) for out in outs]), function_location(fun),
+        tuple([ref.aval for ref in held.values()]))
     return outs, function, aux
 
 
@@ -393,8 +404,7 @@ def check_callable(fun: object) -> None:
 def refuse_ref(leaf: object) -> None:
     """Raises ValueError for a reference: its cotangent would have to be a reference too."""
     if leaf.__class__ is Ref:
-        raise ValueError(
-            f"Expected cotangent type {leaf.aval} but got {leaf.aval.inner_aval.str_short()}")
+        refuse_direction(leaf.aval)
 
 
 def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: object) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.refs import ADD, Ref, read, write
+from maxjax._ir.refs import ADD, AbstractRef, Ref, read, write
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
@@ -63,6 +63,12 @@ def like_result(tangent: Value, aval: ShapedArray) -> Any:
     return tangent if aval.weak_type else like_argument(tangent, aval)
 
 
+def refuse_direction(kind: AbstractRef) -> NoReturn:
+    """Raises ValueError for a reference among the arguments, which would need one as cotangent."""
+    raise ValueError(
+        f"Expected cotangent type {kind} but got {kind.inner_aval.str_short()}")
+
+
 class LinearFunction:
     """A linear map between pytrees.
 
@@ -71,11 +77,13 @@ class LinearFunction:
       nonzero: which outputs depend on the inputs.
       in_tree, in_avals, out_tree, out_avals: of the function that was linearized.
       location: of the function, for messages.
+      held: the types of the references among its arguments, for which there are no directions.
     """
 
     def __init__(self, linear: ClosedJaxpr, nonzero: tuple[bool, ...], in_tree: PyTreeSpec,
                  in_avals: tuple[ShapedArray, ...], out_tree: PyTreeSpec,
-                 out_avals: tuple[ShapedArray, ...], location: str):
+                 out_avals: tuple[ShapedArray, ...], location: str,
+                 held: tuple[AbstractRef, ...] = ()):
         self.linear = linear
         self.nonzero = nonzero
         self.in_tree = in_tree
@@ -83,6 +91,7 @@ class LinearFunction:
         self.out_tree = out_tree
         self.out_avals = out_avals
         self.location = location
+        self.held = held
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location})"
@@ -90,7 +99,7 @@ class LinearFunction:
     def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
         return self.linear.consts, (
             self.linear.jaxpr, self.nonzero, self.in_tree, self.in_avals, self.out_tree,
-            self.out_avals, self.location)
+            self.out_avals, self.location, self.held)
 
     @classmethod
     def _unflatten(cls, structure: tuple[Any, ...], residuals: Sequence[Value]) -> LinearFunction:
@@ -192,6 +201,8 @@ class VJP(LinearFunction):
                              f"{PyTreeDef(tree)}")
 
         def vjp_with_refs(cotangent: PyTree) -> Any:
+            for kind in self.held:
+                refuse_direction(kind)
             cotangents = self.transpose(self._checked(cotangent), [
                 not isinstance(target, DontWant) for target in targets])
             return pytree.unflatten(tree, list(map(_delivered, targets, cotangents)))
@@ -208,6 +219,8 @@ class VJP(LinearFunction):
                 "with a single argument corresponding to the single value returned by the function "
                 "being differentiated (even if that returned value is a tuple or other container).")
         given = self._checked(out_ct)
+        for kind in self.held:
+            refuse_direction(kind)
         results = self.transpose(given)
         # Where a result is weakly typed and its cotangent is not, what comes of it is not either.
         if not any(aval.weak_type and cotangent is not None and not cotangent.aval.weak_type
@@ -256,6 +269,8 @@ class Linearized(LinearFunction):
 
     @boundary
     def __call__(self, *tangents: PyTree) -> Any:
+        for kind in self.held:
+            refuse_direction(kind)
         leaves, tree = pytree.flatten(tangents)
         if tree != self.in_tree:
             raise TypeError(f"expected {PyTreeDef(self.in_tree)}, got {PyTreeDef(tree)}")

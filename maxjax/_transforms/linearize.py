@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from maxjax._base import config
+from maxjax._base.source import current_line
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.primitive import Primitive, result_types
@@ -76,12 +78,14 @@ class LinearTrace(Trace):
             atoms.append(atom)
             avals.append(atom.aval)
         types = result_types(primitive, tuple(avals), params)
+        # Only what is looked for may cost: a derivative that is not checked names no line.
+        source = current_line() if config.debug_nans.value or config.debug_infs.value else None
         if not primitive.multiple_results:
             var = Var(types[0])
-            self.eqns.append(JaxprEqn(primitive, atoms, params, (var,)))
+            self.eqns.append(JaxprEqn(primitive, atoms, params, (var,), source))
             return LinearTracer(self, var)
         outvars = [Var(aval) for aval in types]
-        self.eqns.append(JaxprEqn(primitive, atoms, params, outvars))
+        self.eqns.append(JaxprEqn(primitive, atoms, params, outvars, source))
         return [LinearTracer(self, var) for var in outvars]
 
     def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,

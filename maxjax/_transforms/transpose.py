@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from maxjax._base.errors import ShardingTypeError
+from maxjax._base.errors import JaxStackTraceBeforeTransformation, ShardingTypeError
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.evaluate import apply_equation, literal_operand
@@ -66,8 +66,11 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Ar
             known[atom] if atom in known
             else literal_operand(atom) if isinstance(atom, Literal) else Linear(atom.aval)
             for atom in eqn.invars]
-        transposed = _transpose(
-            eqn, given if eqn.primitive.multiple_results else given[0], operands)
+        try:
+            transposed = _transpose(
+                eqn, given if eqn.primitive.multiple_results else given[0], operands)
+        except FloatingPointError as error:      # of debug_nans
+            raise error from _before_transformation(error, eqn)
         for atom, operand, cotangent in zip(eqn.invars, operands, transposed, strict=True):
             if type(operand) is not Linear:
                 continue
@@ -90,6 +93,15 @@ def _transpose(eqn: JaxprEqn, cotangent: Cotangents, operands: list[Value | Line
             x.aval.mesh_spec is not None for x in operands if hasattr(x, "aval")):
         return _transpose_on_mesh(eqn, cotangent, operands)
     return rule(cotangent, *operands, **eqn.params)
+
+
+def _before_transformation(error: Exception, eqn: JaxprEqn) -> Exception | None:
+    """The cause of an error in the backward pass: the line of what was differentiated."""
+    if eqn.source is None:
+        return error.__cause__      # type: ignore[return-value]
+    return JaxStackTraceBeforeTransformation(
+        f"{type(error).__name__}: {error}\n\nIt was raised by the derivative of the operation "
+        f"{eqn.primitive.name} on line {eqn.source}.")
 
 
 def _on_mesh(transposed: Sequence[Array | None], operands: Sequence[Value | Linear]) -> list[Any]:

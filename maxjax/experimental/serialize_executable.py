@@ -41,7 +41,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         raise NotImplementedError(
             "serialize takes functions of one device: jax.export saves those of several")
     exported = export_entry(
-        compiled._jitted._name, compiled._entry, compiled._tree, (default_backend(),))
+        compiled._jitted.function_name, compiled._entry, compiled._tree, (default_backend(),))
     return bytes(exported.serialize()), compiled.in_tree, compiled.out_tree
 
 

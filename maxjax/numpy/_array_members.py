@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from maxjax._base.shardings import NamedSharding, Sharding, refuse_unreduced
 from maxjax._ir.trace import Array
 from maxjax._primitives import layout
 from maxjax._primitives.convert import bitcast_convert_type_p
-from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.array import ArrayImpl, read_only
 from maxjax._runtime.devices import Device
 from maxjax._runtime.spanning_array import SpanningArray
 
@@ -126,9 +127,26 @@ def _on_device_size_in_bytes(self: ArrayImpl) -> int:
     return self.aval.nbytes
 
 
+# Arrays by the address that they have said. Results may share memory, as nothing writes to it; but
+# who has an address may, so that no two have the same.
+_by_address: weakref.WeakValueDictionary[int, ArrayImpl] = weakref.WeakValueDictionary()
+
+
 def _unsafe_buffer_pointer(self: ArrayImpl) -> int:
-    """The address of the data; valid as long as the array lives."""
-    return int(self.row_major().ctypes.data)
+    """The address of the data; valid as long as the array lives.
+
+    No other array that a program gave has it. Arrays that were put on a device, or imported, may
+    share memory with what they were made from.
+    """
+    address = int(self.row_major().ctypes.data)
+    if self.committed or not self.aval.nbytes:
+        return address
+    first = _by_address.setdefault(address, self)
+    if first is not self and not first.is_deleted() and first.host().ctypes.data == address:
+        self._value = read_only(np.array(self.host()))
+        address = int(self._value.ctypes.data)
+    _by_address[address] = self
+    return address
 
 
 def _traceback(self: ArrayImpl) -> None:

@@ -127,8 +127,12 @@ def on_device(x: Array, device: Any, out_sharding: Any = None) -> Array:
 
 def _around(x: Array) -> Array:
     """A new array over the current mesh, if there is one: replicated on each device."""
-    mesh = meshes.around().concrete
-    if mesh.empty or x.__class__ is not ArrayImpl or x._placement is not None:
+    around = meshes.around()
+    mesh = around.concrete
+    # Within shard_map the code runs on one shard.
+    if mesh.empty or around.abstract.manual_axes:
+        return x
+    if x.__class__ is not ArrayImpl or x._placement is not None:
         return x
     return installed.runtime.put(x, NamedSharding(mesh, PartitionSpec()))
 

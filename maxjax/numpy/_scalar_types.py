@@ -198,6 +198,15 @@ def result_type(*args: Any) -> np.dtype:
     >>> result_type("int32", 1.0)
     dtype('float32')
     """
+    return result_kind(args)[0]
+
+
+def result_kind(args: Sequence[Any]) -> tuple[np.dtype, builtins.bool]:
+    """``result_type`` of the arguments, and whether it is weak.
+
+    Raises:
+      ValueError: there are none.
+    """
     if not args:
         raise ValueError("at least one array or dtype is required")
     operands = []
@@ -214,8 +223,9 @@ def result_type(*args: Any) -> np.dtype:
             operands.append(type_of(arg))
         else:
             operands.append((dtypes.canonical(getattr(arg, "dtype", arg)),
-                             getattr(arg, "weak_type", False)))
-    return dtypes.promote(tuple(operands))[0]
+                             getattr(getattr(arg, "aval", None), "weak_type", False)))
+    dtype, weak = dtypes.promote(tuple(operands))
+    return dtypes.default_of(dtype) if weak else dtype, weak
 
 
 def promote_types(a: Any, b: Any) -> np.dtype:

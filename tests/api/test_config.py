@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import io
 import logging
 import pickle
 import re
+import traceback
 import warnings
 from pathlib import Path
 
@@ -341,13 +343,46 @@ def test_debug_infs(function):
     assert_same_error(run)
 
 
-def test_the_error_names_the_line():
+def blamed(j, call):
+    """The error, the lines of this file that its traceback has, its cause, and what is printed."""
+    with j.debug_nans(True), contextlib.redirect_stdout(io.StringIO()) as printed, pytest.raises(
+            ArithmeticError) as caught:
+        call(j)
+    error = caught.value
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__)
+             if frame.f_code.co_filename == __file__]
+    cause = type(error.__cause__).__name__
+    return (type(error).__name__, first_line(error), lines[1:], cause,
+            set(printed.getvalue().splitlines()))
+
+
+def bad(j, v):
+    doubled = v * 2
+    return j.numpy.log(doubled - 10)
+
+
+@pytest.mark.parametrize("call", [
+    lambda j: j.jit(functools.partial(bad, j))(X),
+    lambda j: j.jit(lambda v: 0. / v)(0.),
+    lambda j: j.jit(lambda v: j.jit(functools.partial(bad, j))(v) + 1)(X),
+    lambda j: j.vmap(j.jit(functools.partial(bad, j)))(X),
+    lambda j: j.grad(j.numpy.linalg.norm)(j.numpy.zeros((3, 3)))])
+def test_the_function_is_run_again_without_jit(call):
+    """The traceback ends with the line; that of a backward pass is in the cause."""
+    ours, theirs = blamed(maxjax, call), blamed(jax, call)
+    assert ours[:3] == theirs[:3]
+    assert ("BeforeTransformation" in ours[3]) == ("BeforeTransformation" in theirs[3])
+    if "BeforeTransformation" not in ours[3]:
+        assert ours[4] == theirs[4]
+
+
+def test_a_program_ahead_of_time_names_the_line():
     def bad(v):
         doubled = v * 2
         return maxjax.numpy.log(doubled - 10)       # the line
 
     with maxjax.debug_nans(True), pytest.raises(FloatingPointError) as caught:
-        maxjax.jit(bad)(X)
+        maxjax.jit(bad).lower(X).compile()(X)
     line = bad.__code__.co_firstlineno + 2
     assert str(caught.value).startswith("invalid value (nan) encountered in log\n")
     assert f"test_config.py:{line} " in str(caught.value)

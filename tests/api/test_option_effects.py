@@ -17,6 +17,7 @@ from jax._src import config as jax_config
 import maxjax
 from maxjax._base import variables
 from maxjax._higher_order import target
+from maxjax._higher_order.xla_options import XLA_OPTIONS
 from maxjax._max.mojo import toolchain
 from tests.support.against_jax import agree, assert_same_error, errors_of, first_line
 
@@ -533,7 +534,10 @@ def test_the_bytes_of_the_cache(monkeypatch):
 
 @pytest.mark.parametrize("options", [
     {"foo": 1}, {"max_iters": 3}, {}, {"xla_embed_ir_in_executable": True},
-    {"exec_time_optimization_effort": 0.1}])
+    {"exec_time_optimization_effort": 0.1}, {"xla_embed_ir_in_executable": "false"},
+    {"xla_embed_ir_in_executable": 2}, {"xla_backend_optimization_level": "3.5"},
+    {"xla_backend_optimization_level": True}, {"xla_backend_optimization_level": 2**31},
+    {"xla_gpu_autotune_gemm_rtol": "x"}, {"xla_no_such": 1}])
 def test_compiler_options(options):
     for run in (lambda j: j.jit(lambda x: x + 1, compiler_options=options)(1.),
                 lambda j: j.jit(lambda x: x + 1).lower(1.).compile(
@@ -547,6 +551,16 @@ def test_compiler_options(options):
     ours, theirs = outcome(nested, maxjax)[0], outcome(nested, jax)[0]
     assert ours[0] == theirs[0]
     assert str(ours[1]).split("source info")[0] == str(theirs[1]).split("source info")[0]
+
+
+def test_the_options_of_xla():
+    """Each is of the type that XLA says it is."""
+    lowered = jax.jit(lambda x: x).lower(1.)
+    for name, kind in XLA_OPTIONS.items():
+        wrong = 1 if kind == "string" else "wrong"
+        with pytest.raises(jax.errors.JaxRuntimeError, match=f"{name}, '{wrong}' is not a valid "
+                                                             f"{kind} value"):
+            lowered.compile(compiler_options={name: wrong})
 
 
 @pytest.mark.parametrize("options", ["foo", [("xla_dump_to", "x")], {3: 4},

@@ -516,3 +516,32 @@ def test_buffer() -> None:
     buffer = maxjax.numpy.arange(3.0).__buffer__(0)
     assert buffer.readonly and buffer.shape == (3,)
     assert bytes(buffer) == np.arange(3, dtype=np.float32).tobytes()
+
+
+@pytest.mark.parametrize("other", ["int8", "uint8", "int16", "uint32", "bfloat16", "float16",
+                                   "float32", "complex64", int, float, "strong uint16",
+                                   "strong bfloat16"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float16", "bfloat16", "complex64"])
+@pytest.mark.parametrize("x64", [False, True])
+def test_weak_values_of_narrow_dtypes_promote_among_themselves_as_strong_ones(dtype, other, x64):
+    def seen(library):
+        j = library.numpy
+        kinds = []
+
+        def f(x, y):
+            kinds.extend(str(library.dtypes.result_type(*args, return_weak_type_flag=True))
+                         for args in ((x,), (x, x), (x, y), (y, x)))
+            return j.where(True, x, y), x + y
+
+        with library.enable_x64(x64):
+            x = library.ShapeDtypeStruct((2,), j.dtype(dtype), weak_type=True)
+            kinds.append(str(j.result_type(x)))
+            if other in (int, float):
+                made = library.eval_shape(lambda x: f(x, other(1)), x)
+            else:
+                strong = str(other).startswith("strong ")
+                made = library.eval_shape(f, x, library.ShapeDtypeStruct(
+                    (2,), j.dtype(other.removeprefix("strong ")), weak_type=not strong))
+        return kinds, [(str(m.dtype), m.weak_type) for m in made]
+
+    assert seen(maxjax) == seen(jax)

@@ -365,7 +365,18 @@ def errors(j: Library) -> Programs:
         return a * b
 
     product.defvjp(lambda a, b: (a * b, (a, b)), lambda r, g: (g * r[1], g * r[0]))
+    explicit = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+    given, split = (jax.device_put(numbers(n), jax.sharding.NamedSharding(explicit, P("x")))
+                    for n in (8, 4))
+    whole = jax.device_put(numbers(4), jax.sharding.NamedSharding(explicit, P()))
+
+    def around(held: Any) -> Any:
+        with jax.set_mesh(explicit):
+            return jax.shard_map(lambda a: a + held, in_specs=P("x"), out_specs=P("x"))(given)
+
     return {
+        "closes over Explicit axes": lambda: around(split),
+        "closes over a copy on Explicit axes": lambda: around(whole),
         "rank": lambda: j.map(same, P("x", "y"), P("x"))(x),
         "rank of a leaf": lambda: j.map(
             lambda a, b: a, (P("x"), {"k": P("x", "y")}), P("x"))(x, {"k": x}),

@@ -140,10 +140,10 @@ class Reference:
     """Real JAX's results: leaves of results, tangents, cotangents of the arguments."""
 
     outputs: list[Any]
-    tangents: list[Any] | None = None        # directions of the arguments
-    out_tangents: list[Any] | None = None
+    tangents: list[Any] = dataclasses.field(default_factory=list)        # of the arguments
+    out_tangents: list[Any] = dataclasses.field(default_factory=list)
     cotangents: Any = None                   # of the result, as a pytree
-    in_cotangents: list[Any] | None = None
+    in_cotangents: list[Any] = dataclasses.field(default_factory=list)
 
 
 @functools.lru_cache(maxsize=256)
@@ -316,7 +316,7 @@ def check_vjp(case: Case) -> None:
     known = reference(case)
     with case.precision():
         for fun in (case.on(maxjax), maxjax.jit(case.on(maxjax))):
-            _, pullback = maxjax.vjp(fun, *case.args)
+            pullback: Any = maxjax.vjp(fun, *case.args)[1]
             check_jaxpr(pullback.linear)
             actual = [x for x in pullback(known.cotangents) if x.dtype != FLOAT0]
             assert_all_same(
@@ -391,7 +391,7 @@ def check_vmap(case: Case) -> None:
     fun = case.on(maxjax)
     with case.precision():
         args = [np.asarray(installed.runtime.operand(arg)) for arg in case.args]
-        plans = [tuple(0 for _ in args)]
+        plans: list[tuple[int | None, ...]] = [tuple(0 for _ in args)]
         plans.append(tuple(np.ndim(arg) for arg in args))
         if count > 1:
             plans += [tuple(0 if i == n else None for i in range(count)) for n in range(count)]
@@ -453,7 +453,7 @@ def primitives_of(function: Callable[..., Any], args: Sequence[Any]) -> set[str]
     operands = [installed.runtime.operand(arg) for arg in args]
     closed = trace_to_jaxpr(lambda *xs: leaves(function(*xs)), [x.aval for x in operands], "a case")
     names: set[str] = set()
-    pending = [closed.jaxpr]
+    pending: list[Any] = [closed.jaxpr]
     while pending:
         for eqn in pending.pop().eqns:
             names.add(eqn.primitive.name)

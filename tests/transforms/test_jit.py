@@ -389,3 +389,53 @@ def test_options_and_traces_of_a_thread_are_its_own():
             return out.dtype
     dtypes = in_threads(8, work)
     assert dtypes == [np.float64, np.float32] * 4
+
+
+def test_names_of_functions():
+    def named(x, y=1):
+        return x + y
+
+    class Callable:
+        def __call__(self, x):
+            return x
+
+    given_a_name = functools.partial(named)
+    given_a_name.__name__ = "given"
+    for function in (named, functools.partial(named), functools.partial(named, y=2),
+                     functools.partial(functools.partial(named)), given_a_name, Callable(),
+                     Callable().__call__, lambda x: x):
+        names = []
+        for library in (maxjax, jax):
+            jitted = library.jit(function)
+            names.append((jitted.__name__, jitted.__qualname__, jitted.__getstate__()[
+                "function_name"], jitted.lower(1.).as_text().split()[1], *(
+                    wrapper(function).__name__ for wrapper in (
+                        library.grad, library.value_and_grad, library.vmap, library.jacfwd,
+                        library.checkpoint, library.pmap))))
+        assert names[0] == names[1]
+
+
+def test_no_two_results_have_one_address():
+    """Though an argument that is handed on shares its memory, until somebody asks."""
+    def addresses(library):
+        j = library.numpy
+        x = j.arange(6.)
+        arrays = [x, library.jit(lambda x: x)(x), *library.jit(lambda x: (x, x))(x), j.copy(x),
+                  j.array(x), x.copy(), x.reshape(2, 3), library.vmap(lambda x: x)(x),
+                  library.device_put(x), j.asarray(x)]
+        found = [y.unsafe_buffer_pointer() for y in arrays]
+        assert found == [y.unsafe_buffer_pointer() for y in arrays]
+        assert all(np.asarray(y).ravel().tolist() == [0, 1, 2, 3, 4, 5] for y in arrays)
+        return [found.index(address) for address in found]
+
+    assert addresses(maxjax) == addresses(jax)
+
+
+def test_addresses_of_empty_and_deleted_arrays():
+    x = maxjax.numpy.arange(3.)
+    y = maxjax.jit(lambda x: x)(x)
+    address = x.unsafe_buffer_pointer()
+    x.delete()
+    assert y.unsafe_buffer_pointer() == address
+    empty = maxjax.numpy.zeros((0, 3))
+    assert empty.unsafe_buffer_pointer() == empty.unsafe_buffer_pointer()

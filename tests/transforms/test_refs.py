@@ -54,6 +54,31 @@ PROGRAMS = {
             return r[i], r[jax.ds(i, 2)], r[jax.ds(i, 2, 3)], jax.ref.swap(
                 r, jax.ds(i, 2), jnp.zeros(2))
         out = [(f(i, r), r[...]) for i in (0, 2, 7, 20)]""",
+    "a body with side effects": """
+        def f(values, xs):
+            held, made = [jax.new_ref(v) for v in values], []
+            total, *others = held[:]
+            def body(c, x):
+                made.append(1)
+                first, last = held.pop(), held.pop()
+                total[...] += x * first[...]
+                return c + last[...] * x, first[...] + c
+            c, ys = jax.lax.scan(body, 0., xs)
+            return c, ys, total[...], len(made)
+        xs = jnp.arange(4.) + 1
+        first = f([1., 2., 3.], xs)
+        def losses(values):
+            c, ys, total, _ = f(values, xs)
+            return jnp.sin(c) + ys.sum() * total
+        out = first, jax.grad(losses)([1., 2., 3.]), jax.jit(losses)([1., 2., 3.]), jax.jvp(
+            losses, ([1., 2., 3.],), ([1., 1., 0.],))""",
+    "vjp beside a reference": """
+        r = jax.new_ref(jnp.float32(2))
+        y, f_vjp = jax.vjp(lambda x, r: x * r[...], jnp.float32(3), r)
+        z, f_jvp = jax.linearize(lambda r, x: {"x": x * r[...]}, r, jnp.float32(3))
+        g = jax.custom_vjp(lambda x, r: x * r[...])
+        g.defvjp(lambda x, r: (g(x, r), r), lambda r, g: (g * r[...], None))
+        out = y, z, jax.vjp(g, jnp.float32(3), r)[0], jax.grad(g)(jnp.float32(3), r)""",
     "ahead of time": """
         r, s = jax.new_ref(jnp.zeros(3)), jax.new_ref(jnp.ones(3))
         def f(r, x):
@@ -441,6 +466,9 @@ ERRORS = {
     "with_refs: dtype": """
         _, f_vjp = jax.vjp(lambda a: a * 2., 1.)
         f_vjp.with_refs(jax.new_ref(jnp.float16(1)))(1.)""",
+    "vjp: called": """
+        r = jax.new_ref(2.)
+        jax.vjp(lambda x, r: x * r[...], 3., r)[1](1.)""",
     "leaked from jit": "l = []; jax.jit(lambda x: l.append(jax.new_ref(x)))(1.); l[0][...]",
 }
 
@@ -492,6 +520,21 @@ def test_more_than_jax():
     maxjax.vmap(lambda x, t: lax.cond(
         x > 0, lambda: maxjax.ref.set(t, ..., x), lambda: None))(jnp.array([-1.0, 2.0]), t)
     assert np.asarray(t[...]).tolist() == [0, 2]
+
+
+def test_a_forward_rule_gives_back_no_reference_of_its_own():
+    """JAX names the rule as a partial."""
+    text = """
+        f = jax.custom_vjp(lambda x: x)
+        def forward(x): return x, {"kept": jax.new_ref(x)}
+        f.defvjp(forward, lambda r, g: (g,))
+        jax.vjp(f, 3.)"""
+    messages = []
+    for library in (maxjax, jax):
+        with pytest.raises(ValueError) as caught:
+            run(library, text)
+        messages.append(str(caught.value).partition(" returned ")[2])
+    assert messages[0] == messages[1] != ""
 
 
 @pytest.mark.parametrize("text, message", [

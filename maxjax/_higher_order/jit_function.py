@@ -381,7 +381,7 @@ class PjitFunction:
         spans.add(f"trace {self._name}", "trace", started)
         monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),
                                 fun_name=self._name)
-        closed.cache["name"] = self._name
+        closed.cache["name"] = getattr(self._function, "__qualname__", self._name)
         closed.cache["argument names"] = names
         if config.log_compiles.value:
             logger.warning("Finished tracing %s for jit in %.9f sec", self._name,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import config, pytree
+from maxjax._base.errors import DuplicateSpecError
 from maxjax._base.layouts import Format, sharding_of
-from maxjax._base.meshes import PartitionSpec, around
+from maxjax._base.meshes import UNCONSTRAINED, PartitionSpec, around
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
 from maxjax._higher_order.constraints import constrained, named, resharded
@@ -54,11 +55,14 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
 
     Raises:
       TypeError: something given is not a sharding.
+      ValueError: a dimension is left unconstrained.
       NotImplementedError: a layout that is not row-major.
     """
     def of_leaf(name: str, leaf: Any) -> Any:
         if isinstance(leaf, Format):
             return sharding_of(leaf, name)
+        if isinstance(leaf, NamedSharding) and UNCONSTRAINED in leaf.spec.partitions:
+            raise ValueError(f"Unconstrained dims are not allowed when passed to {name}: {leaf}")
         if not _is_leaf(leaf):
             raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec "
                             f"instances or None, but got {leaf}")
@@ -239,7 +243,7 @@ def _argument_shardings(given: PyTree, tree: PyTreeSpec, static: Static | None) 
              "tuple. In particular, pjit in_shardings must either be a Sharding, a PartitionSpec, "
              "or a tuple of length equal to the number of positional arguments. But pjit "
              "in_shardings is ")
-    if not isinstance(given, (tuple, list)):
+    if type(given) not in (tuple, list):
         raise ValueError(
             f"{start}not a tuple: got {type(given)} instead. Given the corresponding argument "
             "being passed, it looks like pjit in_shardings might need to be wrapped in a "
@@ -263,7 +267,10 @@ def _prefix(prefix: PyTree, whole: PyTree, name: str) -> list[Any]:
 
 
 def _resolved(given: Sequence[object], caller: str, name: str) -> Chosen:
-    return [None if leaf is UNSPECIFIED else named(leaf, caller, name) for leaf in given]
+    try:
+        return [None if leaf is UNSPECIFIED else named(leaf, caller, name) for leaf in given]
+    except DuplicateSpecError as error:
+        raise DuplicateSpecError(str(error).replace("NamedSharding spec", name)) from None
 
 
 def _same_devices(shardings: Chosen) -> None:

@@ -514,7 +514,9 @@ def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Placement) -
             not isinstance(getattr(sharding, "mesh", meshes.EMPTY_MESH), Mesh)):
         return
     devices = devices_of(sharding)
-    if set(devices_of(value.device)) != set(devices):
+    are_same = (set(devices_of(value.device)) == set(devices) if primitive is reshard_p else
+                list(devices_of(value.device)) == list(devices))
+    if not are_same:
         name, what = (("reshard", CONTEXT_MESH) if primitive is reshard_p else
                       ("_identity_fn", "explicit output sharding"))
         raise ValueError(incompatible(name, [value], value, device_ids(what, devices), None))

@@ -61,8 +61,8 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
         pytree of them. None: where they are found to be.
 
     Raises:
-      ValueError: it is no device; ``donate`` and ``may_alias`` are both True; the value's rank is too small for the sharding, or a
-        dimension not divisible.
+      ValueError: it is no device; ``donate`` and ``may_alias`` are both True; the value's rank is
+        too small for the sharding, or a dimension not divisible.
       TypeError: a leaf is no array.
     """
     leaves, spec = pytree.flatten(x)

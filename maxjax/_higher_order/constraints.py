@@ -69,7 +69,8 @@ def _given(sharding: Any, leaf: object = None) -> Any:
             isinstance(leaf, np.ndarray) and not is_staging() and meshes.around().concrete.empty):
         raise ValueError(
             "Target sharding contains a `jax.sharding.AbstractMesh` which requires the input "
-            f"passed should be a `jax.Array`. Got {type(leaf)} with shape {leaf.dtype}{list(leaf.shape)}")
+            f"passed should be a `jax.Array`. Got {type(leaf)} with shape "
+            f"{leaf.dtype}{list(leaf.shape)}")
     if sharding is None:
         raise ValueError(
             "One of with_sharding_constraint arguments got sharding None which is not allowed. "

@@ -587,7 +587,7 @@ def incompatible(name: str, operands: Sequence[Leaf], first: ArrayImpl, second: 
     names: Sequence[str] = "xyzw" if len(operands) < 4 else [
         f"args[{number}]" for number in range(len(operands))]
     if closed is not None:
-        name = closed.cache.get("name", name)
+        name = closed.cache.get("qualname") or closed.cache.get("name", name)
         names = closed.cache.get("argument names", names)
 
     def shown(operand: ArrayImpl | str) -> str:

@@ -204,11 +204,35 @@ def with_out_sharding(function: Callable[..., PyTree], out_sharding: Any, *args:
     ``out_sharding``."""
     if isinstance(out_sharding, PartitionSpec):
         out_sharding = over_context(out_sharding)
+    if isinstance(out_sharding, NamedSharding) and not out_sharding.mesh.empty:
+        named_function = getattr(function, "func", function)      # of a partial
+        _check_out_sharding(named_function.__name__, out_sharding)
     unreduced = getattr(getattr(out_sharding, "spec", None), "unreduced", None)
     if unreduced:
         check_unreduced_out_sharding(function, unreduced, args, kwargs)
     args, kwargs = pytree.map(freed, (args, kwargs))
     return resharded(function(*args, **kwargs), out_sharding)
+
+
+def _check_out_sharding(operation: str, sharding: NamedSharding) -> None:
+    """Raises ValueError where an ``out_sharding`` is over another mesh than the one that is set, or
+    names axes that are not Explicit."""
+    context = meshes.get_abstract_mesh()
+    mesh = sharding.mesh.abstract_mesh
+    if context.empty:
+        context = mesh
+    kinds = dict(zip(context.axis_names, context.axis_types, strict=True))
+    if not context.manual_axes and (context.shape_tuple != mesh.shape_tuple or
+            context.axis_types != mesh.axis_types and meshes.around().concrete.abstract_mesh
+            != mesh):
+        raise ValueError(f"Context mesh {context} should match the mesh of sharding {mesh} passed "
+                         f"to {operation}.")
+    for axis in spec_axes(sharding.spec):
+        if kinds[axis] is not AxisType.Explicit:
+            raise ValueError(
+                f"PartitionSpec passed to {operation} cannot contain axis names that are of type "
+                f"Auto or Manual. Got PartitionSpec: {sharding.spec} with axis name: {axis} of "
+                f"type: {kinds[axis]}.")
 
 
 def refuse_unreduced(operation: str, out_sharding: object) -> None:

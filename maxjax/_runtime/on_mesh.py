@@ -98,8 +98,8 @@ def result_shardings(spec: OpSpec, operands: Sequence[Value], mesh: Mesh) -> lis
         if mesh.auto_axes:
             made = _partitioned(closed, mesh, shardings, [None] * len(outputs))
         known = _out_shardings(_result_specs(made, mesh), spec.out_avals, mesh, shardings)
-        if spec.primitive is dynamic_slice_p or (
-                spec.primitive is slice_p and spec.params["strides"]):
+        if spec.out_avals[0].mesh_spec is None and (spec.primitive is dynamic_slice_p or (
+                spec.primitive is slice_p and spec.params["strides"])):
             known = [_gathered_where_sliced(known[0], spec)]
         _known[key] = known
     return known

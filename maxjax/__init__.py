@@ -198,7 +198,8 @@ def print_environment_info(return_string: bool = False) -> str | None:
     python = sys.version.replace("\n", " ")
     options = [f"{name}={value}" for name, value in sorted(os.environ.items())
                if name.startswith(("JAX_", "MAXJAX_", "XLA_"))]
-    lines = [f"maxjax: {__version__} (the API of JAX {version.JAX_VERSION})",
+    lines = [f"maxjax:    {__version__} (the API of JAX {version.JAX_VERSION})",
+             f"jaxlib: {version.JAX_VERSION} (its names alone)",
              *(f"{name}:{' ' * (7 - len(name))}{sys.modules[name].__version__}"
                for name in ("numpy", "optree")),
              f"python: {python}", f"device info: {devices()}",

@@ -45,12 +45,17 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str],
       axis_types: an ``AxisType`` for each; None: all Explicit.
 
     Raises:
-      ValueError: there are fewer devices.
+      ValueError: the sizes are no integers, or there are fewer devices.
 
     >>> make_mesh((1,), ("x",))
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))
     """
-    sizes = tuple(int(size) for size in axis_shapes)
+    given_sizes = tuple(axis_shapes)
+    try:
+        sizes = tuple(int(size) for size in given_sizes)
+    except TypeError:
+        raise ValueError("`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got "
+                         f"{axis_shapes}") from None
     given = list(all_devices() if devices is None else devices)
     count = math.prod(sizes)
     if len(given) < count:
@@ -73,7 +78,7 @@ class set_mesh:
       mesh: a ``Mesh``; None: none.
 
     Raises:
-      ValueError: it is not a mesh, or a function is being traced or transformed.
+      ValueError: it is not a mesh, has manual axes, or a function is being traced or transformed.
 
     >>> with set_mesh(make_mesh((1,), ("x",))):
     ...     get_abstract_mesh().shape_tuple
@@ -86,6 +91,10 @@ class set_mesh:
         if context.trace is not installed.runtime:
             raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
         chosen = meshes.EMPTY_MESH if mesh is None else mesh
+        if chosen.abstract_mesh.manual_axes:
+            raise ValueError(f"mesh {chosen} contains manual axes which is not allowed when using "
+                             "`jax.set_mesh`. Please use `jax.shard_map` to enter into `Manual` "
+                             "mode instead.")
         self._previous = meshes.set_around(meshes.Around(
             chosen.abstract_mesh, chosen, meshes.around().physical))
 

@@ -126,7 +126,7 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_use_emit_pipeline_primitive": False},
     "it chooses between implementations inside JAX": {
         "check_vma": False, "eager_constant_folding": False,
-        "jax_custom_vjp3": False, "jax_disable_vmap_shmap_error": False,
+        "jax_custom_vjp3": False,
         "jax_export_calling_convention_version": 10,
         "jax_export_ignore_forward_compatibility": False, "jax_mutable_array_checks": True,
         "jax_refs_to_pins": False, "jax_remat3": False,

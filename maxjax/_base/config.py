@@ -366,6 +366,9 @@ auto_pcast = config.define(
     "jax_auto_pcast", True, "Inside shard_map operands vary as the others do, by themselves.")
 disable_bwd_checks = config.define(
     "jax_disable_bwd_checks", False, "Take what backward rules return without a look at its type.")
+disable_vmap_shmap_error = config.define(
+    "jax_disable_vmap_shmap_error", False,
+    "vmap with the spmd_axis_name that a shard_map inside cuts its other arguments by is no error.")
 explain_cache_misses = config.define(
     "jax_explain_cache_misses", False, "Log why a function under jit is traced once more.")
 legacy_prng_key = config.define(

@@ -646,6 +646,21 @@ def set_around(meshes: Around) -> Around:
     return previous
 
 
+class within:
+    """``with within(meshes):`` has the code see those meshes around it that were there before."""
+
+    __slots__ = ("_meshes", "_previous")
+
+    def __init__(self, meshes: Around):
+        self._meshes = meshes
+
+    def __enter__(self) -> None:
+        self._previous = set_around(self._meshes)
+
+    def __exit__(self, *_: object) -> None:
+        set_around(self._previous)
+
+
 def get_abstract_mesh() -> AbstractMesh:
     """The abstract mesh that is set; an empty one if none is."""
     return _current.around.abstract
@@ -655,7 +670,7 @@ class use_abstract_mesh:
     """``with use_abstract_mesh(mesh):`` sets an abstract mesh.
 
     Raises:
-      ValueError: it is no abstract mesh.
+      ValueError: it is no abstract mesh, or the mesh that is set has another number of devices.
     """
 
     __slots__ = ("mesh",)
@@ -667,7 +682,38 @@ class use_abstract_mesh:
         self.mesh = mesh
 
     def __enter__(self) -> None:
+        _check_size(self.mesh)
         _current.push(abstract=self.mesh)
 
     def __exit__(self, *_: object) -> None:
         _current.pop()
+
+
+def _check_size(mesh: AbstractMesh) -> None:
+    """Raises ValueError where the mesh that is set has another number of devices."""
+    previous = _current.around.abstract
+    if not (previous.empty or mesh.empty) and previous.size != mesh.size:
+        raise ValueError(
+            f"use_abstract_mesh cannot change the size of the mesh. Got new mesh: {mesh} with "
+            f"size={mesh.size} and prev mesh: {previous} with size={previous.size}")
+
+
+class physical_mesh_set:
+    """Sets the mesh of ``with mesh:``, if there is one, as ``set_mesh`` would.
+
+    Raises:
+      ValueError: another mesh is set, of another number of devices.
+    """
+
+    __slots__ = ("_is_set",)
+
+    def __enter__(self) -> None:
+        physical = _current.around.physical
+        self._is_set = not physical.empty
+        if self._is_set:
+            _check_size(physical.abstract_mesh)
+            _current.push(physical.abstract_mesh, physical)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_set:
+            _current.pop()

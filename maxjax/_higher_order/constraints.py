@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from maxjax._base import meshes, pytree
 from maxjax._base.layouts import Format, sharding_of
 from maxjax._base.meshes import AxisType, PartitionSpec, spec_axes
@@ -14,6 +16,7 @@ from maxjax._base.shardings import NamedSharding, Sharding, check_shape
 from maxjax._higher_order.unreduced_out_sharding import check_unreduced_out_sharding
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import installed
+from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import Value
 from maxjax._primitives.sharding import freed, reshard_p, sharding_constraint_p
@@ -38,7 +41,7 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
         are left open.
 
     Raises:
-      ValueError: a format has no sharding; a spec names Explicit axes, or an axis that the mesh
+      ValueError: there is no sharding; a spec names Explicit axes, or an axis that the mesh
         does not have; the rank of a value is too small, or a dimension is not divisible.
       RuntimeError: a ``PartitionSpec`` is given, and no mesh is set.
       AssertionError: all axes of the mesh that is set are Explicit, and the type says otherwise.
@@ -52,20 +55,35 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
     chosen = pytree.broadcast_prefix(
         shardings, x, is_sharding, "with_sharding_constraint shardings")
     return pytree.unflatten(tree, [
-        constrained(installed.runtime.operand(leaf), sharding)
+        constrained(installed.runtime.operand(leaf), _given(sharding, leaf))
         for leaf, sharding in zip(leaves, chosen, strict=True)])
 
 
+def _given(sharding: Any, leaf: object = None) -> Any:
+    """A sharding that constrains a leaf.
+
+    Raises:
+      ValueError: it is None, or over an abstract mesh that nothing says the devices of.
+    """
+    if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, meshes.AbstractMesh) and (
+            isinstance(leaf, np.ndarray) and not is_staging() and meshes.around().concrete.empty):
+        raise ValueError(
+            "Target sharding contains a `jax.sharding.AbstractMesh` which requires the input "
+            f"passed should be a `jax.Array`. Got {type(leaf)} with shape "
+            f"{leaf.dtype}{list(leaf.shape)}")
+    if sharding is None:
+        raise ValueError(
+            "One of with_sharding_constraint arguments got sharding None which is not allowed. "
+            "Please only pass `jax.sharding.Sharding` instances.")
+    return sharding
+
+
 def constrained(value: Any, sharding: Any) -> Any:
-    """One value with a constraint."""
+    """One value with a constraint; None constrains nothing."""
+    if isinstance(sharding, Format):
+        sharding = _given(sharding_of(sharding, "with_sharding_constraint", value.ndim))
     if sharding is None:
         return value
-    if isinstance(sharding, Format):
-        sharding = sharding_of(sharding, "with_sharding_constraint", value.ndim)
-        if sharding is None:
-            raise ValueError(
-                "One of with_sharding_constraint arguments got sharding None which is not allowed. "
-                "Please only pass `jax.sharding.Sharding` instances.")
     sharding = named(sharding, "with_sharding_constraint", "shardings")
     if isinstance(sharding, NamedSharding):
         mesh, spec = sharding.mesh.abstract_mesh, sharding.spec
@@ -95,6 +113,8 @@ def _applicable(sharding: NamedSharding, value: Array) -> NamedSharding:
     mesh, spec = sharding.mesh, sharding.spec
     if not isinstance(value, Tracer):
         concrete = meshes.around().concrete
+        if isinstance(mesh, meshes.AbstractMesh) and concrete.empty:
+            return _over_own_devices(sharding, value)
         return NamedSharding(concrete, spec) if (
             isinstance(mesh, meshes.AbstractMesh) and not concrete.empty
             and concrete.abstract_mesh == mesh) else sharding
@@ -106,6 +126,25 @@ def _applicable(sharding: NamedSharding, value: Array) -> NamedSharding:
         for entry, size in zip(spec, value.shape, strict=False)]
     return sharding if entries == list(spec) else NamedSharding(
         mesh, spec.update(partitions=tuple(entries)))
+
+
+def _over_own_devices(sharding: NamedSharding, value: Array) -> NamedSharding:
+    """A sharding over an abstract mesh, over the devices of the array.
+
+    Raises:
+      ValueError: the array lies over a mesh of other axes.
+      TypeError: it lies over none.
+    """
+    own, shown = value.sharding, value.aval.str_short()
+    if not isinstance(own, NamedSharding):
+        raise TypeError(
+            "The sharding on the input must be a `NamedSharding` since the target sharding has an "
+            f"`AbstractMesh` in it. Got sharding type {type(own)} for shape {shown}")
+    if own.mesh.shape_tuple != sharding.mesh.shape_tuple:
+        raise ValueError(
+            f"Mesh shape of the input {own.mesh.shape_tuple} does not match the mesh shape of the "
+            f"target sharding {sharding.mesh.shape_tuple} for shape {shown}")
+    return NamedSharding(own.mesh, sharding.spec)
 
 
 def _check_manual(value: Array, sharding: NamedSharding) -> None:
@@ -165,11 +204,35 @@ def with_out_sharding(function: Callable[..., PyTree], out_sharding: Any, *args:
     ``out_sharding``."""
     if isinstance(out_sharding, PartitionSpec):
         out_sharding = over_context(out_sharding)
+    if isinstance(out_sharding, NamedSharding) and not out_sharding.mesh.empty:
+        named_function = getattr(function, "func", function)      # of a partial
+        _check_out_sharding(named_function.__name__, out_sharding)
     unreduced = getattr(getattr(out_sharding, "spec", None), "unreduced", None)
     if unreduced:
         check_unreduced_out_sharding(function, unreduced, args, kwargs)
     args, kwargs = pytree.map(freed, (args, kwargs))
     return resharded(function(*args, **kwargs), out_sharding)
+
+
+def _check_out_sharding(operation: str, sharding: NamedSharding) -> None:
+    """Raises ValueError where an ``out_sharding`` is over another mesh than the one that is set, or
+    names axes that are not Explicit."""
+    context = meshes.get_abstract_mesh()
+    mesh = sharding.mesh.abstract_mesh
+    if context.empty:
+        context = mesh
+    kinds = dict(zip(context.axis_names, context.axis_types, strict=True))
+    if not context.manual_axes and (context.shape_tuple != mesh.shape_tuple or
+            context.axis_types != mesh.axis_types and meshes.around().concrete.abstract_mesh
+            != mesh):
+        raise ValueError(f"Context mesh {context} should match the mesh of sharding {mesh} passed "
+                         f"to {operation}.")
+    for axis in spec_axes(sharding.spec):
+        if kinds[axis] is not AxisType.Explicit:
+            raise ValueError(
+                f"PartitionSpec passed to {operation} cannot contain axis names that are of type "
+                f"Auto or Manual. Got PartitionSpec: {sharding.spec} with axis name: {axis} of "
+                f"type: {kinds[axis]}.")
 
 
 def refuse_unreduced(operation: str, out_sharding: object) -> None:

@@ -45,9 +45,9 @@ _EACH = {
 _NONE = frozenset((
     "transpose", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "rev", "iota",
     "bitcast_convert_type", "copy", "stop_gradient", "random_seed", "random_wrap",
-    "random_unwrap", "device_put", "optimization_barrier", "sharding_constraint", "top_k",
-    "cholesky", "lu", "eigh", "eig", "svd", "geqrf", "householder_product", "triangular_solve",
-    "schur", "hessenberg", "tridiagonal", "tridiagonal_solve"))
+    "random_unwrap", "device_put", "optimization_barrier", "shard_alike", "sharding_constraint",
+    "top_k", "cholesky", "lu", "eigh", "eig", "svd", "geqrf", "householder_product",
+    "triangular_solve", "schur", "hessenberg", "tridiagonal", "tridiagonal_solve"))
 # Operations for each pair of elements that a reduction combines, where it is not 1.
 _PAIR = {"argmax": 9, "argmin": 9}
 # What is fused neither with what it reads nor with what reads it.

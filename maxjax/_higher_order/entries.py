@@ -70,7 +70,7 @@ def float0_as_numpy(results: Sequence[Any]) -> list[Any]:
 def _reading_all(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The same program, which runs where any of its operands is, read or not."""
     result = ClosedJaxpr(closed.jaxpr, closed.consts, closed.refs)
-    result.cache.update({name: closed.cache[name] for name in ("name", "argument names")
+    result.cache.update({name: closed.cache[name] for name in ("name", "qualname", "argument names")
                          if name in closed.cache})
     count_as_read(result)
     return result

@@ -409,6 +409,7 @@ class PjitFunction:
         monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),
                                 fun_name=self.function_name)
         closed.cache["name"] = self.function_name
+        closed.cache["qualname"] = self.__qualname__
         closed.cache["argument names"] = names
         if config.log_compiles.value:
             logger.warning("Finished tracing %s for jit in %.9f sec", self.function_name,

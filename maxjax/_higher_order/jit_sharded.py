@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import config, pytree
+from maxjax._base.errors import DuplicateSpecError
 from maxjax._base.layouts import Format, sharding_of
-from maxjax._base.meshes import PartitionSpec
+from maxjax._base.meshes import UNCONSTRAINED, PartitionSpec, around
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
 from maxjax._higher_order.constraints import constrained, named, resharded
 from maxjax._higher_order.entries import Entry
 from maxjax._higher_order.static_arguments import Static, dynamic_positions
+from maxjax._higher_order.target import refuse_mesh
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import Ref, read
 from maxjax._ir.runtime import installed
@@ -53,11 +55,14 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
 
     Raises:
       TypeError: something given is not a sharding.
+      ValueError: a dimension is left unconstrained.
       NotImplementedError: a layout that is not row-major.
     """
     def of_leaf(name: str, leaf: Any) -> Any:
         if isinstance(leaf, Format):
             return sharding_of(leaf, name)
+        if isinstance(leaf, NamedSharding) and UNCONSTRAINED in leaf.spec.partitions:
+            raise ValueError(f"Unconstrained dims are not allowed when passed to {name}: {leaf}")
         if not _is_leaf(leaf):
             raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec "
                             f"instances or None, but got {leaf}")
@@ -101,6 +106,8 @@ class Shardings:
         """A call's leaves with the shardings asked for, their tree, and the static arguments."""
         if kwargs and self._in_shardings not in (UNSPECIFIED, None):
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+        if self._device is not None:
+            refuse_mesh()
         leaves, tree, static = jitted._flatten(args, kwargs)
         at_base = context.trace is installed.runtime
         operands: list[Any] = []
@@ -133,7 +140,7 @@ class Shardings:
         """The sharding of each leaf of the arguments; None: left open."""
         if self._device is not None:
             return [self._device] * tree.num_leaves
-        given = self._in_shardings
+        given = self._replicated(self._in_shardings)
         if given is UNSPECIFIED or given is None:
             return [None] * tree.num_leaves
         key = ("in", tree, static, config.trace_state())
@@ -143,6 +150,13 @@ class Shardings:
                 _argument_shardings(given, tree, static), self.caller, "in_shardings")
         return known
 
+    def _replicated(self, given: PyTree) -> PyTree:
+        """What is asked for: to pjit on the mesh of ``with mesh:``, None says replicated."""
+        if self.caller != "pjit" or around().physical.empty:
+            return given
+        return pytree.map(lambda leaf: PartitionSpec() if leaf is None else leaf, given,
+                          is_leaf=_is_leaf)
+
     def of_results(self, entry: Entry) -> Chosen:
         """The sharding of each result, checked."""
         if self._device is not None:
@@ -150,10 +164,11 @@ class Shardings:
         key = ("out", entry, config.trace_state())
         known = self._chosen.get(key)
         if known is None:
-            if self._out_shardings is None or self._out_shardings is UNSPECIFIED:
+            asked = self._replicated(self._out_shardings)
+            if asked is None or asked is UNSPECIFIED:
                 return [None] * entry.out_tree.num_leaves
             whole = pytree.numbered(entry.out_tree)
-            known = _resolved(_prefix(self._out_shardings, whole, "pjit out_shardings"),
+            known = _resolved(_prefix(asked, whole, "pjit out_shardings"),
                               self.caller, "out_shardings")
             paths = pytree.flatten_with_path(whole)[0]
             own = entry.closed.out_avals[:len(paths)]      # the others are references' new values
@@ -228,7 +243,7 @@ def _argument_shardings(given: PyTree, tree: PyTreeSpec, static: Static | None) 
              "tuple. In particular, pjit in_shardings must either be a Sharding, a PartitionSpec, "
              "or a tuple of length equal to the number of positional arguments. But pjit "
              "in_shardings is ")
-    if not isinstance(given, (tuple, list)):
+    if type(given) not in (tuple, list):
         raise ValueError(
             f"{start}not a tuple: got {type(given)} instead. Given the corresponding argument "
             "being passed, it looks like pjit in_shardings might need to be wrapped in a "
@@ -252,7 +267,10 @@ def _prefix(prefix: PyTree, whole: PyTree, name: str) -> list[Any]:
 
 
 def _resolved(given: Sequence[object], caller: str, name: str) -> Chosen:
-    return [None if leaf is UNSPECIFIED else named(leaf, caller, name) for leaf in given]
+    try:
+        return [None if leaf is UNSPECIFIED else named(leaf, caller, name) for leaf in given]
+    except DuplicateSpecError as error:
+        raise DuplicateSpecError(str(error).replace("NamedSharding spec", name)) from None
 
 
 def _same_devices(shardings: Chosen) -> None:

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from maxjax._base import config, pytree
+from maxjax._base import config, meshes, pytree
 from maxjax._base.layouts import row_major
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding
@@ -63,6 +63,7 @@ class Stage:
         self._static = static
         self._places = places      # the shardings of the arguments, where they are known
         self._types = types        # those of the arguments, references among them
+        self._meshes = meshes.around()      # those that are set where the function is traced
 
     @property
     def in_tree(self) -> PyTreeDef:
@@ -100,7 +101,8 @@ class Stage:
             for struct, sharding in zip(structs, self._result_shardings(), strict=True)])
 
     def _result_shardings(self) -> Sequence[Any]:
-        asked = self._jitted._result_shardings(self._entry)
+        with meshes.within(self._meshes):
+            asked = self._jitted._result_shardings(self._entry)
         return [None] * len(self._own_results()) if asked is None else asked
 
     def _own_results(self) -> list[ShapedArray]:
@@ -136,8 +138,9 @@ class Traced(Stage):
               _private_parameters: object = None) -> Lowered:
         """The program that would be compiled."""
         self._entry.warn_of_donations()
-        return Lowered(self._jitted, self._entry, self._tree, self._static, self._places,
-                       self._types)
+        with meshes.within(self._meshes):
+            return Lowered(self._jitted, self._entry, self._tree, self._static, self._places,
+                           self._types)
 
 
 class Lowered(Stage):
@@ -195,6 +198,10 @@ class Lowered(Stage):
           TypeError: a name is not a string, or a value neither a string nor a number.
         """
         check_options(compiler_options or {})
+        with meshes.within(self._meshes):
+            return self._compiled()
+
+    def _compiled(self) -> Compiled:
         outs = self._jitted._result_shardings(self._entry)
         # The values of references follow the arguments, and their new ones the results.
         arrays = [n for n, aval in enumerate(self._types) if not isinstance(aval, AbstractRef)]
@@ -275,6 +282,12 @@ class Compiled(Stage):
         if config.disable_jit.value:
             raise ValueError("Disable jit is not supported in the AOT path since the function is "
                              f"not available for (jit({self._jitted.function_name}))")
+        with meshes.within(self._meshes):
+            return self._run(args, kwargs)
+
+    call = __call__
+
+    def _run(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != self._tree:
             raise TypeError(tree_message(self._tree, tree))
@@ -294,8 +307,6 @@ class Compiled(Stage):
         results = runtime.call(self._entry.closed, self._placed(leaves), self._entry.donated,
                             out_shardings=self._asked)
         return pytree.unflatten(self._entry.out_tree, results)
-
-    call = __call__
 
     def _call_with_refs(self, leaves: Sequence[Any]) -> Any:
         """Calls with the values of references as further arguments, and writes the new ones."""

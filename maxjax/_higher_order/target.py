@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.meshes import around
 from maxjax._higher_order.xla_options import XLA_OPTIONS
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import context
@@ -36,10 +37,13 @@ class Target(NamedTuple):
 
         Raises:
           RuntimeError: there is no such platform.
-          ValueError: options are given to a function that another jitted one calls.
+          ValueError: a mesh is set, too; or options are given to a function that another jitted
+            one calls.
           JaxRuntimeError, TypeError: see ``check_options``.
         """
         installed.runtime.devices(self.backend)
+        if self.backend is not None:
+            refuse_mesh()
         if self.options is None:
             return
         if context.trace is not installed.runtime:
@@ -48,6 +52,13 @@ class Target(NamedTuple):
                 f"compiler_options={dict(self.options)} specified on a nested jit with name: "
                 f"{name} and source info: {location}")
         check_options(self.options)
+
+
+def refuse_mesh() -> None:
+    """Raises ValueError where a mesh is set for a function with a device or platform of its own."""
+    if not around().concrete.empty:
+        raise ValueError("Mesh context manager should not be used with jit when backend or device "
+                         "is also specified as an argument to jit.")
 
 
 def check_options(options: Mapping[str, object]) -> None:

@@ -97,11 +97,28 @@ def with_dimension(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
 # --- sharding_constraint --------------------------------------------------------------------------
 
 
+def _check_spmd_axis(entry: Any, sharding: Sharding) -> None:
+    """Raises ValueError where a sharding cannot be extended by ``spmd_axis_name`` of ``vmap``."""
+    if not isinstance(sharding, NamedSharding):
+        raise ValueError(
+            "If you are using spmd_axis_name parameter of jax.vmap, please make sure to run your "
+            "jitted function inside the mesh context manager. Only "
+            "`jax.lax.with_sharding_constraint` with `jax.sharding.NamedSharding` as an input can "
+            "be transformed with spmd_axis_name batching rules outside of an explicit mesh context "
+            f"manager scope {sharding!r}")
+    axes = entry_axes(entry)
+    if not set(axes).isdisjoint(spec_axes(sharding.spec)):
+        raise ValueError(f"vmap spmd_axis_name {axes} cannot appear in with_sharding_constraint "
+                         f"spec, but got spec {sharding.spec}")
+
+
 def _constraint_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
                       sharding: Sharding, unconstrained_dims: Any, **params: object
                       ) -> tuple[Array, int]:
     axis, = axes
     entry = context.batch_spmd_axis
+    if entry is not None:
+        _check_spmd_axis(entry, sharding)
     if isinstance(sharding, NamedSharding):
         is_open = entry is None and bool(sharding.mesh.auto_axes)
         entries = with_dimension(sharding.spec, axis, UNCONSTRAINED if is_open else entry)

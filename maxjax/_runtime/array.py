@@ -18,9 +18,11 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_unreduced
-from maxjax._ir.trace import Array, truth_value_message
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, context, truth_value_message
 from maxjax._ir.types import ShapedArray
 from maxjax._max.device_memory import DeviceBuffer, DeviceMemory
+from maxjax._primitives.layout import copy_p
 from maxjax._runtime.cells import Cell, checked, pending
 from maxjax._runtime.devices import Device, first_device
 
@@ -250,12 +252,18 @@ class ArrayImpl(Array):
         return (_restore, (read_only(self.host()), self.aval.weak_type))
 
     def __copy__(self) -> ArrayImpl:
-        return self
+        """Another array with the same values, which is there when this one is deleted."""
+        if self._cell is not None and context.trace is installed.runtime:
+            return copy_p.bind(self)      # without computing it
+        return self._with_value(self.host())
 
     def __deepcopy__(self, memo: dict) -> ArrayImpl:
-        copied = ArrayImpl(self.aval, self.host().copy())
-        copied._placement, copied._committed = self._placement, self._committed
-        return copied
+        return self._with_value(self.host().copy())
+
+    def _with_value(self, value: np.ndarray) -> ArrayImpl:
+        other = ArrayImpl(self.aval, value)
+        other._placement, other._committed = self._placement, self._committed
+        return other
 
 
 def is_spread(x: object) -> bool:

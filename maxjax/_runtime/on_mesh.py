@@ -43,6 +43,8 @@ from maxjax._transforms.simplify import expand
 Placement = Device | Sharding
 # With whether it is committed.
 Placed = tuple[Placement, bool]
+# In messages about devices.
+CONTEXT_MESH = "jit's context mesh"
 # What a program is called with: arrays, and what becomes arrays.
 Leaf = Value | bool | int | float | complex
 
@@ -96,8 +98,8 @@ def result_shardings(spec: OpSpec, operands: Sequence[Value], mesh: Mesh) -> lis
         if mesh.auto_axes:
             made = _partitioned(closed, mesh, shardings, [None] * len(outputs))
         known = _out_shardings(_result_specs(made, mesh), spec.out_avals, mesh, shardings)
-        if spec.primitive is dynamic_slice_p or (
-                spec.primitive is slice_p and spec.params["strides"]):
+        if spec.out_avals[0].mesh_spec is None and (spec.primitive is dynamic_slice_p or (
+                spec.primitive is slice_p and spec.params["strides"])):
             known = [_gathered_where_sliced(known[0], spec)]
         _known[key] = known
     return known
@@ -310,6 +312,9 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed |
     """What runs a jaxpr with its operands where they are, and each result's placement (with whether
     it is committed; None: the default device)."""
     wanted = out_shardings or [None] * len(closed.out_avals)
+    if placed is not None and placed[1] and is_read(closed, leaves, placed[0]):
+        check_context("", leaves, placed[0], closed)
+    _check_asked(wanted)
     mesh = mesh_for(closed, leaves, None if placed is None else placed[0], wanted)
     if mesh is None:
         where = _on_one_device(closed, leaves, placed, wanted)
@@ -320,6 +325,33 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed |
         _check_devices(closed, leaves, placed[0], mesh, wanted)
     made = program_on_mesh(closed, mesh, shardings_on(mesh, leaves), wanted)
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
+
+
+def _context_devices() -> list[Device]:
+    context = meshes.around().concrete
+    return [] if context.empty else list(context.devices.flat)
+
+
+def check_context(name: str, operands: Sequence[Leaf], placement: Placement,
+                  closed: ClosedJaxpr | None = None) -> None:
+    """Raises ValueError where operands were put on other devices than those of the mesh that is
+    set, or on the same in another order."""
+    devices = _context_devices()
+    if devices and list(devices_of(placement)) != devices:
+        operand: Any = next(x for x in operands if getattr(x, "_placement", None) is placement)
+        raise ValueError(incompatible(
+            name, operands, operand, device_ids(CONTEXT_MESH, devices), closed))
+
+
+def _check_asked(wanted: Sequence[Sharding | None]) -> None:
+    """Raises ValueError where results are asked for on other devices than the mesh that is set."""
+    devices = _context_devices()
+    for sharding in wanted if devices else ():
+        if sharding is not None and list(sharding._devices()) != devices:
+            raise ValueError(
+                "Received incompatible devices for jitted computation. Got "
+                f"{device_ids(CONTEXT_MESH, devices)} and "
+                f"{device_ids('explicit output sharding', sharding._devices())}")
 
 
 def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement, mesh: Mesh,
@@ -482,8 +514,10 @@ def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Placement) -
             not isinstance(getattr(sharding, "mesh", meshes.EMPTY_MESH), Mesh)):
         return
     devices = devices_of(sharding)
-    if set(devices_of(value.device)) != set(devices):
-        name, what = (("reshard", "jit's context mesh") if primitive is reshard_p else
+    are_same = (set(devices_of(value.device)) == set(devices) if primitive is reshard_p else
+                list(devices_of(value.device)) == list(devices))
+    if not are_same:
+        name, what = (("reshard", CONTEXT_MESH) if primitive is reshard_p else
                       ("_identity_fn", "explicit output sharding"))
         raise ValueError(incompatible(name, [value], value, device_ids(what, devices), None))
 
@@ -553,7 +587,7 @@ def incompatible(name: str, operands: Sequence[Leaf], first: ArrayImpl, second: 
     names: Sequence[str] = "xyzw" if len(operands) < 4 else [
         f"args[{number}]" for number in range(len(operands))]
     if closed is not None:
-        name = closed.cache.get("name", name)
+        name = closed.cache.get("qualname") or closed.cache.get("name", name)
         names = closed.cache.get("argument names", names)
 
     def shown(operand: ArrayImpl | str) -> str:

@@ -646,6 +646,8 @@ def put_on_default_device(results: Sequence[ArrayImpl]) -> None:
 def put_results(results: Sequence[ArrayImpl], placed: Placed | None, spec: OpSpec,
                 operands: Sequence[Value]) -> None:
     """Sets the placements of an operation's results."""
+    if placed is not None and placed[1] and mesh_use.ever_set:
+        on_mesh.check_context(spec.primitive.name, operands, placed[0])
     mesh = on_mesh.mesh_of(None if placed is None else placed[0])
     if mesh is None:
         if placed is not None:

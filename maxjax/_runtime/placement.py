@@ -25,6 +25,7 @@ from maxjax._base.shardings import (
 )
 from maxjax._distributed.start import connection
 from maxjax._ir.runtime import installed
+from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, type_on
 from maxjax._runtime.array import ArrayImpl
@@ -54,22 +55,29 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
         ``jax.memory.Space`` of where the values are, a row-major ``Format``, or a prefix pytree of
         them. None: the default device, to which the arrays are not committed; arrays stay where
         they are.
+      donate: whether the leaves may be given up for the results; may be a prefix pytree.
+      may_alias: False: results share no memory with the leaves.
       src: where the leaves are, and so their cotangents go: a device, a sharding, or a prefix
         pytree of them. None: where they are found to be.
 
     Raises:
-      ValueError: it is no device; the value's rank is too small for the sharding, or a
-        dimension not divisible.
+      ValueError: it is no device; ``donate`` and ``may_alias`` are both True; the value's rank is
+        too small for the sharding, or a dimension not divisible.
       TypeError: a leaf is no array.
     """
     leaves, spec = pytree.flatten(x)
     placements = for_leaves(device, x, len(leaves), "device_put device")
     sources = for_leaves(src, x, len(leaves), "device_put source")
-    for_leaves(donate, x, len(leaves), "device_put donate")
+    donations = for_leaves(donate, x, len(leaves), "device_put donate")
+    aliases = for_leaves(may_alias, x, len(leaves), "device_put may_alias")
+    if any(gives and alias for gives, alias in zip(donations, aliases, strict=True)):
+        raise ValueError("may_alias and donate cannot be True at the same time.")
     values = [installed.runtime.operand(leaf) for leaf in leaves]
     placements = [_checked(value, placement)
                   for value, placement in zip(values, placements, strict=True)]
     is_traced = context.manual is not None and any(place is not None for place in placements)
+    # A constant's place in a program is that of a value of the program.
+    is_traced |= is_staging() and any(isinstance(place, NamedSharding) for place in placements)
     if is_traced or any(isinstance(value, Tracer) for value in values):
         semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
                      ArrayCopySemantics.ALWAYS_COPY if may_alias is False else
@@ -83,7 +91,18 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
                     _check_same(leaf, placement)
         results = [value if placement is None else installed.runtime.put(value, placement)
                    for value, placement in zip(values, placements, strict=True)]
+        results = [_copied(result) if alias is False and result is leaf else result
+                   for result, leaf, alias in zip(results, leaves, aliases, strict=True)]
     return pytree.unflatten(spec, results)
+
+
+def _copied(x: Array) -> Array:
+    """An array of its own, which survives the deletion of this one."""
+    if not isinstance(x, ArrayImpl) or isinstance(x, SpanningArray):
+        return x
+    copy = ArrayImpl(x.aval, x.host().copy())
+    copy._placement, copy._committed = x._placement, x._committed
+    return copy
 
 
 def _check_same(leaf: Any, sharding: Sharding) -> None:

@@ -102,6 +102,9 @@ class SpanningArray(ArrayImpl):
         """An array of the same type and sharding."""
         return SpanningArray(self.aval, self.sharding, parts)
 
+    def __copy__(self) -> SpanningArray:
+        return self.like(self.shards())
+
     def __deepcopy__(self, memo: dict) -> SpanningArray:
         return self.like(self.shards().copy())
 

@@ -33,6 +33,7 @@ from maxjax._primitives.dynamic_slice import (
     dynamic_slice_p,
     dynamic_update_slice_p,
 )
+from maxjax._primitives.fft import fft_p
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.joining import concatenate_p, split_p
 from maxjax._primitives.layout import reshape_p, rev_p
@@ -46,6 +47,9 @@ from maxjax._sharding.unreduced_types import axes_of_results
 ALIKE = {concatenate_p: 0, select_n_p: 1, clamp_p: 0}
 # A dimension that these shorten or lengthen stays split where its new size is divisible.
 RESIZED = (slice_p, dynamic_slice_p, concatenate_p, pad_p, rev_p, dynamic_update_slice_p, split_p)
+# What messages call them.
+_RESIZING = {slice_p: "slicing", dynamic_slice_p: "dynamic_slice", pad_p: "padding",
+             split_p: "split"}
 CUMULATIVE = (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
 INDEXED = (slice_p, dynamic_slice_p, gather_p)
 
@@ -138,6 +142,8 @@ class _Application:
             self._check_alike()
         if self.primitive in RESIZED:
             return self._resized()
+        if self.primitive is fft_p:
+            return [self.ins[0]]      # which gathers what it transforms, and splits it again
         if self.primitive is dot_general_p:
             self._check_contraction()
         factors = self._factors()
@@ -193,11 +199,12 @@ class _Application:
                  for dim, (axes, size) in enumerate(zip(first, aval.shape, strict=True))]
         for shape, dim, axes, size in sizes:
             if size % product(axes, self.sizes):
-                if self.primitive in (pad_p, split_p):
-                    what = "padding" if self.primitive is pad_p else "split"
+                what = _RESIZING.get(self.primitive)
+                if what is not None:
+                    entry = axes[0] if len(axes) == 1 else axes
                     raise ShardingTypeError(
                         f"{what} on sharded dims where out dim ({size}) is not divisible by mesh "
-                        f"axes ({product(axes, self.sizes)}) with spec ({', '.join(axes)}) is not "
+                        f"axes ({product(axes, self.sizes)}) with spec ({entry}) is not "
                         f"implemented. Got input type={_short(self.in_avals[0])} and output "
                         f"shape={shape}")
                 raise self._needs_unsplit(self.in_avals[0], dim)
@@ -231,9 +238,14 @@ class _Application:
                                 + ", ".join(shown))
 
     def _check_contraction(self) -> None:
-        (lhs, rhs), _ = self.params["dimension_numbers"]
-        left, right = (_entries(tuple(self.ins[n][dim] for dim in dims))
-                       for n, dims in enumerate((lhs, rhs)))
+        contracted, batched = self.params["dimension_numbers"]
+        left, right = self._specs_of(batched)
+        if any(a is not None and b is not None and a != b
+               for a, b in zip(left, right, strict=True)):
+            raise ShardingTypeError(
+                "dot_general requires lhs batch dimensions and rhs batch dimensions to have the "
+                f"consistent sharding, got {left} and {right}.")
+        left, right = self._specs_of(contracted)
         for a, b in zip(left, right, strict=True):
             if a is not None and b is not None and a != b:
                 raise ShardingTypeError(
@@ -244,6 +256,10 @@ class _Application:
                 "Contracting dimensions are sharded and it is ambiguous how the output should be "
                 "sharded. Please specify the output sharding via the `out_sharding` parameter. "
                 f"Got lhs_contracting_spec={left} and rhs_contracting_spec={right}")
+
+    def _specs_of(self, dims: Sequence[Sequence[int]]) -> Sequence[tuple[Any, ...]]:
+        """How the given dimensions of both operands are split."""
+        return [_entries(tuple(self.ins[n][dim] for dim in own)) for n, own in enumerate(dims)]
 
     def _incompatible(self) -> ShardingTypeError:
         shown = ", ".join(str(_entries(dims)) for dims in self.ins if dims)

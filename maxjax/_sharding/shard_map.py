@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from maxjax._base import caches, dtypes
+from maxjax._base import caches, config, dtypes
 from maxjax._base.meshes import (
     AnyMesh,
     AxisName,
@@ -511,7 +511,11 @@ def _batch(size: int, operands: Sequence[Value], axes: Sequence[int | None], *,
         names = entry_axes(entry)
         used = {axis for spec in (*in_specs, *out_specs) for axis in spec_axes(spec)}
         if used.intersection(names):
-            raise ValueError("vmap spmd_axis_name cannot appear in shard_map in_specs")
+            if not config.disable_vmap_shmap_error.value:
+                raise ValueError("vmap spmd_axis_name cannot appear in shard_map in_specs")
+            for spec, axis in zip(in_specs, axes, strict=True):
+                if axis is not None:
+                    NamedSharding(mesh, _with_axis(spec, axis, entry))      # refuses it twice
         size //= _shard_count(names, mesh)
         if params["check_vma"]:
             jaxpr = _varying_inputs(jaxpr, tuple(axis is not None for axis in axes), names)

@@ -26,6 +26,7 @@ from maxjax._base.meshes import (
     set_around,
 )
 from maxjax._base.pytree import PyTree
+from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.callback import io_callback_p, pure_callback_p
 from maxjax._ir.jaxpr import (
     Atom,
@@ -49,7 +50,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatJvp, FlatVjp
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.layout import reshape, squeeze_p
-from maxjax._primitives.sharding import device_put_p
+from maxjax._primitives.sharding import device_put_p, type_on
 from maxjax._primitives.slicing import slice_in_dim
 from maxjax._sharding.execute import cut
 from maxjax._sharding.shard_map import dims_of, shard_map_p, stacked_spec
@@ -346,15 +347,20 @@ _PROGRAM_LIMIT = 64
 
 
 def _refuse_on_explicit_axes(value: Value) -> None:
-    """Raises NotImplementedError where a body closes over a value whose type names Explicit axes:
-    within it those are manual."""
-    on_mesh = value.aval.mesh_spec if isinstance(value, Array) else None
-    if isinstance(value, Array) and on_mesh is not None and on_mesh[0].explicit_axes:
+    """Raises NotImplementedError where a body closes over a value on Explicit axes: within it
+    those are manual."""
+    if not isinstance(value, Array):
+        return
+    aval = value.aval
+    if aval.mesh_spec is None and not isinstance(value, Tracer) and isinstance(
+            value.sharding, NamedSharding):
+        aval = type_on(aval, value.sharding)
+    if aval.mesh_spec is not None and aval.mesh_spec[0].explicit_axes:
         raise NotImplementedError(
             "Closing over inputs to shard_map where the input is sharded on `Explicit` axes is not "
             "implemented. As a workaround, please pass those inputs as an argument to shard_map. "
-            f"Got input with shape {value.aval.str_short(short_dtypes=True)}"
-            f"({{Explicit: {on_mesh[0].explicit_axes}}})")
+            f"Got input with shape {aval.str_short(short_dtypes=True)}"
+            f"({{Explicit: {aval.mesh_spec[0].explicit_axes}}})")
 
 
 def known_program(function: Callable[..., PyTree], closed: ClosedJaxpr) -> ClosedJaxpr:

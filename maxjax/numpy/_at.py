@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes, source
-from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._base.shardings import NamedSharding
+from maxjax._higher_order.constraints import resharded, with_out_sharding
 from maxjax._ir.dimensions import count_of
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
@@ -56,6 +57,7 @@ from maxjax.numpy._index_parsing import (
 )
 from maxjax.numpy._index_plan import clamp, is_outside, wrapped
 from maxjax.numpy._promotion import cast, concrete, element, type_of
+from maxjax.numpy._split_dimensions import refuse_updating
 
 # kind -> (its scatter, the elementwise primitive that combines old and new values)
 _KINDS: dict[str, tuple[Primitive, Primitive | None]] = {
@@ -250,6 +252,8 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
     shape = x.aval.shape
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
+    if x.aval.mesh_spec is not None:
+        refuse_updating(x, entries, values)
     if all(entry.kind != "scalar" and entry.kind != "array" and (
             not is_outside(entry, x.aval.shape, wrap_negative)) and (
             entry.kind != "slice" or abs(entry.value.step) == 1 or count_of(entry.value) < 2)
@@ -381,6 +385,8 @@ def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
         values = combine.bind(old, values)
     if whole:
         values = installed.runtime.operand(values)
+        if x.aval.mesh_spec is not None:
+            values = resharded(values, NamedSharding(*x.aval.mesh_spec))
         return convert_element_type(values, x.aval.dtype, x.aval.weak_type)
     return dynamic_update_slice_p.bind(
         x, values, *[scalar_like(start, np.int32) for start in starts])

@@ -43,6 +43,7 @@ from maxjax.numpy._index_plan import (
     static_key,
     static_steps,
 )
+from maxjax.numpy._split_dimensions import refuse_taking
 
 CLIP = GatherScatterMode.CLIP
 FILL_OR_DROP = GatherScatterMode.FILL_OR_DROP
@@ -60,6 +61,8 @@ def getitem(x: Array, index: Any) -> Array:
     """
     key = static_key(index)
     if key is not DYNAMIC:
+        if x.aval.mesh_spec is not None:
+            refuse_taking(x, parse(x.aval.shape, index))
         plan = plans.get((x.aval.shape, key))
         if plan is None:
             plan = make_plan(x.aval.shape, key)
@@ -111,6 +114,8 @@ def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value
         index = tuple(parts)
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
+    if x.aval.mesh_spec is not None:
+        refuse_taking(x, entries)
     if checked:
         _check_integers(entries, x.aval.shape, wrap_negative)
     fills = mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.errors import InconclusiveDimensionOperation
+from maxjax._base.errors import InconclusiveDimensionOperation, ShardingTypeError
+from maxjax._base.meshes import get_abstract_mesh
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.constraints import refuse_unreduced, with_out_sharding
 from maxjax._ir import dimensions
@@ -374,6 +375,9 @@ def broadcast_arrays(*args: Any) -> list[Array]:
 def tile(A: Any, reps: Any) -> Array:
     """The array repeated as a whole, ``reps`` times along each axis.
 
+    Raises:
+      ShardingTypeError: a dimension that is repeated lies split over Explicit axes.
+
     >>> jnp.tile(jnp.array([1, 2]), (2, 2))
     Array([[1, 2, 1, 2],
            [1, 2, 1, 2]], dtype=int32)
@@ -387,6 +391,12 @@ def tile(A: Any, reps: Any) -> Array:
     sizes = (1,) * (rank - x.ndim) + x.shape
     if all(count == 1 for count in counts):
         return layout.reshape(x, sizes)
+    entries = () if x.aval.mesh_spec is None else x.aval.mesh_spec[1].partitions
+    for dim, (count, entry) in enumerate(zip(counts[rank - x.ndim:], entries, strict=False)):
+        if entry is not None and count != 1:
+            raise ShardingTypeError(
+                f"Operand cannot be sharded on dimension {dim} when the tiling is non-trivial. Got "
+                f"input type: {x.aval} with reps: {counts}")
     x = layout.reshape(x, sizes)
     doubled = tuple(n for pair in zip(counts, sizes, strict=True) for n in pair)
     wide = broadcast_in_dim(x, doubled, tuple(range(1, 2 * rank, 2)))
@@ -400,6 +410,11 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     Args:
       total_repeat_length: the size of the result, required if ``repeats`` is traced; the excess is
         cut off, and the last element repeated to fill the rest.
+      out_sharding: how the result is to lie.
+
+    Raises:
+      ValueError: the dimension lies split over Explicit axes of the mesh that is set, and there is
+        no ``out_sharding``.
 
     >>> jnp.repeat(jnp.array([1, 2]), 2)
     Array([1, 1, 2, 2], dtype=int32)
@@ -417,6 +432,9 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     if x.ndim == 0:
         x = layout.reshape(x, (1,))
     index = canonical_axis(axis, x.ndim)
+    if (not get_abstract_mesh().empty and x.aval.mesh_spec is not None
+            and x.aval.mesh_spec[1].partitions[index] is not None):
+        raise ValueError("Please pass sharding to `jnp.repeat` via `out_sharding` parameter.")
     length = x.shape[index]
     if total_repeat_length is None:
         known = np.asarray(concrete(

@@ -578,7 +578,8 @@ def test_live_arrays():
 def test_environment_info():
     ours = maxjax.print_environment_info(return_string=True)
     theirs = jax.print_environment_info(return_string=True)
-    for name in ("numpy:", "python:", "device info:", "process_count:", "platform:"):
+    for name in ("jaxlib: 0.10.2", f"numpy:  {np.__version__}", "python:", "device info:",
+                 "process_count:", "platform:"):
         assert name in ours and name in theirs
 
 

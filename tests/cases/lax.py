@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import ml_dtypes
 import numpy as np
 
@@ -27,6 +29,11 @@ def selected(j, x):
         return x
     program = maxjax.make_jaxpr(lambda x: [x])(x)
     return j.lax.select_and_scatter_p.bind(x, decomposition=program)[0]
+
+
+def alike(j, x, y):
+    module = importlib.import_module(f"{j.__name__}.experimental.shard_alike")
+    return module.shard_alike({"a": x}, {"a": y})
 
 
 def token(j, x):
@@ -55,6 +62,7 @@ CASES = [
     Case("select_and_scatter", selected, (GRID,), linear=True, tolerance="exact"),
     Case("optimization_barrier", lambda j, x, y: j.lax.optimization_barrier((x, {"y": y})),
          (GRID, A), linear=True, tolerance="exact"),
+    Case("shard_alike", alike, (GRID, GRID + 1), linear=True, tolerance="exact"),
     Case("tokens", token, (GRID,), vmappable=False),
     Case("reduce-generic", lambda j, x: j.lax.reduce(
         x, np.float32(0), lambda a, b: a + b + a * b, (0,)), (GRID,), differentiable=False,

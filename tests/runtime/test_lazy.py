@@ -488,6 +488,17 @@ def test_pickle_and_copy(value):
     assert pickle.loads(pickle.dumps(weak)).weak_type == weak.weak_type
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda x: x.copy(), jnp.array])
+@pytest.mark.parametrize("make", [array, lambda: array() * 2, lambda: maxjax.random.key(1),
+                                  lambda: maxjax.device_put(array(), maxjax.devices()[0])])
+def test_a_copy_is_there_when_the_array_is_deleted(make, copied):
+    x = make()
+    again, expected = copied(x), repr(make())
+    assert again is not x and again.sharding == x.sharding and again.committed == x.committed
+    x.delete()
+    assert not again.is_deleted() and repr(again) == expected
+
+
 def test_pickle_of_a_pending_array_and_a_view():
     x = pickle.loads(pickle.dumps((array() + 1)[::2]))
     np.testing.assert_array_equal(np.asarray(x), (X + 1)[::2])

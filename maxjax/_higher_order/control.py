@@ -181,12 +181,12 @@ def check_carry(what: str, name: str, in_tree: PyTreeSpec, in_avals: Sequence[Sh
             f"but they differ:\n\n{_listed(lines)}\n\n"
             "Revise the function so that the carry output has the same pytree structure as the "
             "carry input.")
-    if all(map(match_up_to_weak_type, in_avals, out_avals)):
+    if all(map(_alike, in_avals, out_avals)):
         return
     paths = pytree.flatten_with_path(pytree.numbered(in_tree))[0]
     lines, casts = [], []
     for path, mine, other in zip(paths, in_avals, out_avals, strict=True):
-        if match_up_to_weak_type(mine, other):
+        if _alike(mine, other):
             continue
         lines.append(
             f"{component(path)} has type {mine.str_short()} but the corresponding output carry "
@@ -199,6 +199,17 @@ def check_carry(what: str, name: str, in_tree: PyTreeSpec, in_avals: Sequence[Sh
         f"{what} function carry input and carry output must have equal types, but they differ:\n\n"
         f"{_listed(lines)}\n\n{_casts(casts, ',')}"
         "Revise the function so that all output types match the corresponding input types.")
+
+
+def _alike(mine: ShapedArray, other: ShapedArray) -> bool:
+    """Whether a carry keeps its type, with how it is split over Explicit axes."""
+    return match_up_to_weak_type(mine, other) and _split(mine) == _split(other)
+
+
+def _split(aval: ShapedArray) -> tuple[Any, ...]:
+    """What splits each dimension; nothing where nothing does."""
+    entries = () if aval.mesh_spec is None else aval.mesh_spec[1].partitions
+    return entries if any(entries) else ()
 
 
 def check_branches(what: str, first: tuple[str, Callable[..., PyTree], Traced],
@@ -271,6 +282,7 @@ def _casts(places: Sequence[tuple[frozenset[AxisName], str]], comma: str) -> str
 def _mismatch(left: ShapedArray, right: ShapedArray) -> str:
     what = [name for name, differ in (
         ("dtypes", left.dtype != right.dtype), ("shapes", left.shape != right.shape),
+        ("shardings", _split(left) != _split(right)),
         ("manual axis types", left.manual_axis_type != right.manual_axis_type)) if differ]
     return ", and ".join(f"the {name} do not match" for name in what)
 

@@ -127,3 +127,7 @@ def _named(function: Callable[..., Any], name: str) -> WrappedFun:
 
     called.__name__ = name
     return wrap_init(called)
+
+
+# Users know it as ``jax.core.Trace``.
+CustomTrace.__name__ = CustomTrace.__qualname__ = "Trace"

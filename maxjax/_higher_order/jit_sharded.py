@@ -101,6 +101,11 @@ class Shardings:
         self._out_shardings = out_shardings
         self._chosen: dict[Any, Chosen] = {}
 
+    @property
+    def moves_arguments(self) -> bool:
+        """Whether arguments are put where the function runs, wherever they are."""
+        return self._device is not None
+
     def operands(self, jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]
                  ) -> tuple[list[Any], Any, Static | None]:
         """A call's leaves with the shardings asked for, their tree, and the static arguments."""

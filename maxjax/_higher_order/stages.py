@@ -330,6 +330,10 @@ class Compiled(Stage):
             raise TypeError(self._type_message(avals))
 
     def _placed(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        shardings = self._jitted._shardings
+        if shardings is not None and shardings.moves_arguments:
+            return [installed.runtime.put(leaf, place)
+                    for leaf, place in zip(leaves, self._places, strict=True)]
         wrong = [number for number, (leaf, place) in enumerate(zip(
             leaves, self._places, strict=True)) if _is_committed(leaf)
             and not leaf.sharding.is_equivalent_to(place, leaf.ndim)]

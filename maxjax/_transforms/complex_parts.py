@@ -429,7 +429,16 @@ def _cos(eqn: JaxprEqn, x: Complex) -> Parts:
             _chosen(_is(a, 0), neg(mul(sin_p.bind(a), sinh_p.bind(b))), a))
 
 
-def _dot(eqn: JaxprEqn, x: Any, y: Any) -> Parts:
+def _dot(eqn: JaxprEqn, x: Any, y: Any) -> Any:
+    parts = _dot_of_parts(eqn, x, y)
+    dtype = eqn.outvars[0].aval.dtype
+    if dtypes.is_complex(dtype):
+        return parts
+    # preferred_element_type is real
+    return convert_element_type_p.bind(parts[0], new_dtype=dtype, weak_type=False)
+
+
+def _dot_of_parts(eqn: JaxprEqn, x: Any, y: Any) -> Parts:
     params = {**eqn.params, "preferred_element_type": _PART}
 
     def dot(a: Any, b: Any) -> Any:

@@ -141,7 +141,7 @@ def check_not_narrower(own: Any, preferred: Any) -> None:
 
     if width(preferred) < width(own):
         raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
-                        f"{preferred} for {own}.")
+                        f"preferred_element_type of {preferred} for result type of {own}.")
 
 
 def _check(lhs: Array, rhs: Array, numbers: Any) -> None:

@@ -95,7 +95,7 @@ def diagflat(v: Any, k: int = 0) -> Array:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    return diag(shapes.ravel(v), k)
+    return diag(reductions.strong(shapes.ravel(as_array(v, "diagflat"))), k)
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,

@@ -142,6 +142,13 @@ def test_arguments_and_results():
         np.complex64] * 3 + [np.float32, np.complex64]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("operands", [(Z, Z), (Z, Z.real), (Z.real, Z)])
+def test_the_real_part_of_a_product(operands, dtype):
+    check(lambda x, y: lax.dot_general(
+        x, y, (((1,), (1,)), ((), ())), preferred_element_type=dtype), *operands)
+
+
 def test_what_has_no_rules_stays_whole():
     """A program that the host would compute in most steps."""
     item = check(lambda z: jnp.arctanh(jnp.tan(z)) * 2, Z, host=True)

@@ -8,7 +8,7 @@ from maxjax._base.missing import explain_missing_names
 from maxjax._ir.refs import AbstractRef as AbstractRef
 from maxjax._ir.refs import Ref as Ref
 from maxjax._ir.refs import make_ref, read
-from maxjax._ir.staging import StagingTrace, is_staging
+from maxjax._ir.staging import StagingTrace, enclosing_traces, is_staging
 from maxjax._ir.trace import Array, context
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax.numpy import zeros
@@ -32,6 +32,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     Raises:
       NotImplementedError: a ``memory_space`` is given outside ``jit``.
       TypeError: ``init_val`` is neither an array nor a number.
+      ValueError: in a ``shard_map`` outside ``jit``.
 
     >>> total = jax.new_ref(0.)
     >>> @jax.jit
@@ -50,6 +51,10 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
             f"type {type(init_val)} and was passed to new_ref at position 0.\n") from None
     if memory_space is not None and not is_staging():
         raise NotImplementedError("array ref with memory space only works inside of a `jit`.")
+    tracing = next((trace for trace in enclosing_traces() if isinstance(trace, StagingTrace)), None)
+    if getattr(tracing, "sees_values", False):
+        raise ValueError("Eager shard_map cannot return a `jax.Ref`. Please wrap your shard_map in "
+                         "`jax.jit`.")
     return make_ref(value, memory_space, kind)
 
 

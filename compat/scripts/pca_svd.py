@@ -1,5 +1,5 @@
-"""Principal components by the singular value decomposition, and by power iteration."""
 # absolute: 1.1e-5 (numbers that are printed with five digits may round either way)
+"""Principal components by the singular value decomposition, and by power iteration."""
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -6,6 +6,7 @@ again as a function that also takes their values, and gives the new ones.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,7 +27,9 @@ from maxjax._ir.refs import (
     read_all,
     write,
 )
-from maxjax._ir.trace import Array, context
+from maxjax._ir.runtime import installed
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.convert import convert_element_type
@@ -164,6 +167,20 @@ class Elements(Lent):
         own = dict(self._own)
         return [_like(value, own[n][1].aval)
                 for value, n in zip(super().finals(), self.written, strict=True)]
+
+
+def refuse_both_ways(function: Callable[..., PyTree], kind: str,
+                     arguments: tuple[PyTree, ...]) -> None:
+    """Raises ValueError where a loop's body takes a reference that it also closes over.
+
+    Args:
+      arguments: values, types of values, and references.
+    """
+    call, given = with_arguments(function, kind, arguments)
+    with contextlib.suppress(RefsTouched):
+        trace_to_jaxpr(lambda *values: [call(*values), ()][1],
+                       [x if isinstance(x, ShapedArray) else aval_of(installed.runtime.operand(x))
+                        for x in given], function_location(function), kind)
 
 
 def refuse_carry(function: Callable[..., PyTree], kind: str, carry: PyTree, prefix: str,

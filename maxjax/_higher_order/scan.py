@@ -382,6 +382,9 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
     leaves, tree = pytree.flatten(init)
     if refs.has_refs(leaves):
         in_fori = key == "fori_loop"
+        slices = [x.aval.without_dim(0) for x in xs_values]
+        refs.refuse_both_ways(owner or f, "fori_loop" if in_fori else "scan", tuple(init)
+                              if in_fori else (init, pytree.unflatten(xs_tree, slices)))
         refs.refuse_carry(owner or f, "fori_loop" if in_fori else "scan",
                           init[1] if in_fori else init, "[0][1]" if in_fori else "[0]",
                           _carry_name(owner or f, in_fori))

@@ -14,6 +14,7 @@ from maxjax._base.layouts import Format, row_major
 from maxjax._base.shardings import NamedSharding, Sharding, refuse_unreduced
 from maxjax._ir.trace import Array
 from maxjax._primitives import layout
+from maxjax._primitives.arithmetic import complex_p
 from maxjax._primitives.convert import bitcast_convert_type_p
 from maxjax._runtime.array import ArrayImpl, read_only
 from maxjax._runtime.devices import Device
@@ -177,7 +178,7 @@ def _byteswap(self: Any) -> Any:
         return self
     if dtype.kind == "c":
         parts = [part.byteswap() for part in (self.real, self.imag)]
-        return parts[0] + 1j * parts[1]
+        return complex_p.bind(*parts)
     pieces = bitcast_convert_type_p.bind(self, new_dtype=np.dtype(np.uint8))
     pieces = layout.rev_p.bind(pieces, dimensions=(pieces.ndim - 1,))
     return bitcast_convert_type_p.bind(pieces, new_dtype=dtype)

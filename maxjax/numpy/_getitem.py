@@ -12,7 +12,7 @@ import numpy as np
 
 from maxjax._base import config, dtypes
 from maxjax._ir.dimensions import slice_range
-from maxjax._ir.trace import Array, context
+from maxjax._ir.trace import Array, Tracer, context
 from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.creation import full, iota
@@ -61,7 +61,8 @@ def getitem(x: Array, index: Any) -> Array:
     """
     key = static_key(index)
     if key is not DYNAMIC:
-        if x.aval.mesh_spec is not None:
+        # Under a transformation fixed slices are slices, which have a rule of their own.
+        if x.aval.mesh_spec is not None and not isinstance(x, Tracer):
             refuse_taking(x, parse(x.aval.shape, index))
         plan = plans.get((x.aval.shape, key))
         if plan is None:

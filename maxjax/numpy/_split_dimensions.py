@@ -24,6 +24,8 @@ def refuse_taking(x: Array, entries: Sequence[Entry]) -> None:
     Index arrays are the gather's, which has a rule of its own.
     """
     chosen = _chosen(x, entries)
+    if any(entry.kind == "slice" and not count_of(entry.value) for entry in chosen):
+        return      # nothing is taken
     if any(entry.kind in ("int", "slice") and _is_split(x, entry) for entry in chosen):
         raise ShardingTypeError("Use `.at[...].get(" + _RESOLVE.format(
             what="gather indexing", x=x.aval, indices=_indices(chosen)))

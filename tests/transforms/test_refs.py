@@ -45,6 +45,15 @@ PROGRAMS = {
         r = jax.new_ref(jnp.arange(3.))
         r[jnp.array([8, 1, -1])] = jnp.array([5., 6., 7.])
         out = r[jnp.array([8, -1, -9])], r[1:9], r[-5], r""",
+    "in a shard_map under jit": """
+        mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        def f(x):
+            r = jax.new_ref(x)
+            r[...] += 1
+            return jax.freeze(r)
+        settings = dict(mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P("x"))
+        out = (jax.jit(jax.shard_map(f, **settings))(jnp.ones(2)),
+               jax.shard_map(jax.jit(f), **settings)(jnp.ones(2)))""",
     "computed places": """
         r = jax.new_ref(jnp.arange(8.))
         @jax.jit
@@ -466,6 +475,16 @@ ERRORS = {
     "with_refs: dtype": """
         _, f_vjp = jax.vjp(lambda a: a * 2., 1.)
         f_vjp.with_refs(jax.new_ref(jnp.float16(1)))(1.)""",
+    "scan: closed over and carried": """
+        r = jax.new_ref(0.)
+        jax.lax.scan(lambda y_ref, _: (r[...] + y_ref[...], None), r, None, length=1)""",
+    "fori_loop: closed over and carried": """
+        r = jax.new_ref(0.)
+        jax.lax.fori_loop(0, 2, lambda i, y_ref: r[...] + y_ref[...], r)""",
+    "in a shard_map": """
+        mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        jax.shard_map(lambda x: jax.freeze(jax.new_ref(x)), mesh=mesh, in_specs=jax.P("x"),
+                      out_specs=jax.P("x"))(jnp.ones(2))""",
     "vjp: called": """
         r = jax.new_ref(2.)
         jax.vjp(lambda x, r: x * r[...], 3., r)[1](1.)""",

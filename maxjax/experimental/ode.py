@@ -14,6 +14,7 @@ from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_gradient import closure_convert
 from maxjax._higher_order.custom_vjp import custom_vjp
 from maxjax._transforms.autodiff import vjp
+from maxjax._transforms.vmap import vmap
 from maxjax.flatten_util import ravel_pytree
 from maxjax.numpy._promotion import promote_inexact
 
@@ -187,8 +188,7 @@ def _odeint(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Any, ts
         return ravel_pytree(func(unravel(y), t, *args))[0]
 
     values = _integrate(slope, rtol, atol, mxstep, hmax, flat, ts, *args)
-    return tree_util.tree_map(lambda *rows: jnp.stack(rows),
-                              *[unravel(values[i]) for i in range(values.shape[0])])
+    return vmap(unravel)(values)
 
 
 def _forward(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Any, ts: Any,
@@ -209,28 +209,26 @@ def _backward(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, residuals
         negative = tree_util.tree_map(lambda x: -x, dy)
         return negative, by_y, by_t, tuple(by_args)
 
-    def at(tree: Any, i: int) -> Any:
+    def at(tree: Any, i: Any) -> Any:
         return tree_util.tree_map(lambda x: x[i], tree)
 
-    count = ts.shape[0]
-    adjoint = at(cotangent, count - 1)
-    t_bar = jnp.zeros((), ts.dtype)
-    args_bar = tree_util.tree_map(jnp.zeros_like, args)
-    by_times = []
-    for i in range(count - 1, 0, -1):
-        slope = func(at(ys, i), ts[i], *args)
-        parts = tree_util.tree_map(lambda a, b: jnp.sum(a * b), slope, at(cotangent, i))
+    def back(carry: Any, observed: Any) -> Any:
+        adjoint, t_bar, args_bar = carry
+        y, t, moved, earlier, earlier_moved = observed
+        parts = tree_util.tree_map(lambda a, b: jnp.sum(a * b), func(y, t, *args), moved)
         # Times are real, and so is what they move, though the parts of the sum may be complex.
-        by_time = jnp.real(sum(tree_util.tree_leaves(parts)))
-        t_bar = t_bar - by_time
-        state = (at(ys, i), adjoint, t_bar, args_bar)
-        times = jnp.stack([-ts[i], -ts[i - 1]])
-        solved = _odeint(augmented, rtol, atol, mxstep, hmax, state, times, *args)
+        by_time = jnp.real(sum(tree_util.tree_leaves(parts))).astype(ts.dtype)
+        state = (y, adjoint, t_bar - by_time, args_bar)
+        solved = _odeint(augmented, rtol, atol, mxstep, hmax, state, jnp.stack([-t, -earlier]), *args)
         _, adjoint, t_bar, args_bar = at(solved, 1)
-        adjoint = tree_util.tree_map(lambda a, b: a + b, adjoint, at(cotangent, i - 1))
-        by_times.append(by_time)
-    by_ts = jnp.stack([t_bar, *by_times[::-1]]).astype(ts.dtype)
-    return (adjoint, by_ts, *args_bar)
+        adjoint = tree_util.tree_map(lambda a, b: a + b, adjoint, earlier_moved)
+        return (adjoint, t_bar, args_bar), by_time
+
+    later, earlier = slice(1, None), slice(None, -1)
+    carry = (at(cotangent, -1), jnp.zeros((), ts.dtype), tree_util.tree_map(jnp.zeros_like, args))
+    observed = (at(ys, later), ts[later], at(cotangent, later), ts[earlier], at(cotangent, earlier))
+    (adjoint, t_bar, args_bar), by_times = lax.scan(back, carry, observed, reverse=True)
+    return (adjoint, jnp.concatenate([t_bar[None], by_times]), *args_bar)
 
 
 _odeint.defvjp(_forward, _backward)

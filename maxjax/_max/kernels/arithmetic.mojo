@@ -6,13 +6,14 @@ Registered as `maxjax_<name>`, equal to the `jax.lax` operation of the name: NaN
 import extensibility
 from extensibility import ElementwiseBinaryOp, ElementwiseUnaryOp
 from std.bit import count_leading_zeros, pop_count
-from std.math import copysign
+from std.math import copysign, floor
 from std.sys.info import bit_width_of
 from std.sys.intrinsics import llvm_intrinsic
 from std.utils.numerics import isnan
 
 from . import special, trigonometric
 from .elementary import F64
+from .halves import rounded_to
 
 
 @always_inline
@@ -51,9 +52,9 @@ def extremum[
     comptime if dtype == DType.bool:
         return x | y if largest else x & y
     elif dtype.is_half_float():
-        return extremum[largest=largest](
-            x.cast[DType.float32](), y.cast[DType.float32]()
-        ).cast[dtype]()
+        return rounded_to[dtype](
+            extremum[largest=largest](x.cast[DType.float32](), y.cast[DType.float32]())
+        )
     elif dtype.is_floating_point():
         comptime name = "llvm.maximum" if largest else "llvm.minimum"
         return llvm_intrinsic[name, SIMD[dtype, width], has_side_effect=False](x, y)
@@ -90,11 +91,22 @@ def integer_quotient[
     comptime V = SIMD[dtype, width]
     var by_zero = y.eq(0)
     var quotient: V
-    comptime if bit_width_of[dtype]() <= 32:
-        # Quotients of 32-bit integers are farther from the next integer than float64 rounds; the
-        # one that does not fit, 2^31, wraps on its way through int64.
+    comptime bits = bit_width_of[dtype]()
+    comptime if bits < 32:
+        # Quotients of 16-bit integers are farther from the next integer than float32 rounds.
+        comptime F = DType.float32
+        var divisor = by_zero.select(V(1), y).cast[F]()
+        quotient = (x.cast[F]() / divisor).cast[DType.int32]().cast[dtype]()
+    elif dtype == DType.int32:
+        # And of 32-bit ones than float64 does. The one that does not fit, -2^31 by -1, wraps.
+        var negated = y.eq(-1)
+        var divisor = (by_zero | negated).select(V(1), y).cast[F64]()
+        quotient = negated.select(-x, (x.cast[F64]() / divisor).cast[dtype]())
+    elif bits == 32:
         var divisor = by_zero.select(V(1), y).cast[F64]()
-        quotient = (x.cast[F64]() / divisor).cast[DType.int64]().cast[dtype]()
+        var ratio = floor(x.cast[F64]() / divisor)
+        # The last bits of 2^52 and more are those of the integer.
+        quotient = (ratio + 4503599627370496.0).to_bits[DType.uint64]().cast[dtype]()
     else:
         comptime unsigned = unsigned_of[dtype]()
         comptime U = SIMD[unsigned, width]
@@ -117,7 +129,7 @@ struct Div(ElementwiseBinaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return (x.cast[DType.float32]() / y.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](x.cast[DType.float32]() / y.cast[DType.float32]())
         elif dtype.is_floating_point():
             return x / y
         else:
@@ -132,7 +144,7 @@ struct Rem(ElementwiseBinaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_floating_point():
-            return special.remainder(x.cast[F64](), y.cast[F64]()).cast[dtype]()
+            return rounded_to[dtype](special.remainder(x.cast[F64](), y.cast[F64]()))
         else:
             # With x / 0 = -1 this gives x % 0 = x + 0 * 1, as it should be.
             return x - integer_quotient(x, y) * y
@@ -146,7 +158,7 @@ struct Pow(ElementwiseBinaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime wide = F64 if dtype == F64 else DType.float32
-        return special.power(x.cast[wide](), y.cast[wide]()).cast[dtype]()
+        return rounded_to[dtype](special.power(x.cast[wide](), y.cast[wide]()))
 
 
 @extensibility.register("maxjax_atan2")
@@ -156,7 +168,7 @@ struct Atan2(ElementwiseBinaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](y: SIMD[dtype, width], x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return trigonometric.atan2(y.cast[F64](), x.cast[F64]()).cast[dtype]()
+        return rounded_to[dtype](trigonometric.atan2(y.cast[F64](), x.cast[F64]()))
 
 
 @extensibility.register("maxjax_nextafter")

@@ -5,6 +5,7 @@ from std.utils.numerics import isnan
 
 from .arithmetic import unsigned_of
 from .elementary import INFINITY
+from .halves import rounded_to
 
 
 @extensibility.register("maxjax_is_finite")
@@ -61,7 +62,7 @@ struct Convert(ElementwiseUnaryMixedOp):
         elif dtype.is_floating_point() and out_dtype.is_integral():
             return saturate[dtype, out_dtype, width](x)
         else:
-            return x.cast[out_dtype]()
+            return rounded_to[out_dtype](x)
 
 
 @extensibility.register("maxjax_bitcast")

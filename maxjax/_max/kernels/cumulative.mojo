@@ -12,6 +12,7 @@ from std.utils.numerics import isnan
 
 from .elementary import exp, log1p
 from .crew import Tasks, spread
+from .halves import rounded_to
 from .reduction import (
     Array,
     Held,
@@ -67,12 +68,12 @@ def accumulate_columns[
     comptime kind = running[dtype]()
     # Starting from the first element, not from the identity, keeps a negative zero.
     var total = x.unsafe_load[width=width](0).cast[kind]()
-    result.unsafe_store(0, total.cast[dtype]())
+    result.unsafe_store(0, rounded_to[dtype](total))
     for row in range(1, count):
         total = Op.combine[kind, width](
             total, x.unsafe_load[width=width](row * stride).cast[kind]()
         )
-        result.unsafe_store(row * stride, total.cast[dtype]())
+        result.unsafe_store(row * stride, rounded_to[dtype](total))
 
 
 @fieldwise_init

@@ -14,6 +14,7 @@ from std.utils.numerics import inf, isnan
 
 from .arithmetic import extremum
 from .crew import Tasks, spread
+from .halves import rounded_to
 
 comptime Array[dtype: DType] = Pointer[Scalar[dtype], MutAnyOrigin]
 
@@ -216,7 +217,7 @@ def reduce_columns[
             )
             row += 1
         totals = Op.combine[kind, width * vectors](totals, partial)
-    result.unsafe_store(0, totals.cast[dtype]())
+    result.unsafe_store(0, rounded_to[dtype](totals))
 
 
 @always_inline
@@ -268,7 +269,7 @@ def reduce_middle[
         def lines(task: Int) {var x, var result, var tasks, var outer, var count}:
             for i in range(chunk_begin(task, tasks, outer), chunk_begin(task + 1, tasks, outer)):
                 var value = reduce_line[Op, dtype](x.unsafe_offset(i * count), count)
-                result.unsafe_store(i, value.cast[dtype]())
+                result.unsafe_store(i, rounded_to[dtype](value))
 
         if tasks == 1:  # waking the pool costs more than 10 us
             lines(0)
@@ -296,7 +297,7 @@ def reduce_middle[
             var total = Op.identity[kind]()
             for task in range(tasks):
                 total = Op.combine[kind, 1](total, partial[task])
-            result.unsafe_store(i, total.cast[dtype]())
+            result.unsafe_store(i, rounded_to[dtype](total))
     else:
         # Tiles of columns, each of whole cache lines where there are enough columns.
         comptime width = simd_width_of[kind]()

@@ -10,6 +10,7 @@ from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
 
 from .crew import Tasks, spread
+from .halves import rounded_to
 from .reduction import (
     Array,
     Held,
@@ -51,7 +52,7 @@ def update[
     comptime kind = accumulated[dtype]()
     var old = target.unsafe_load[width=width](column).cast[kind]()
     var new = source.unsafe_load[width=width](column).cast[kind]()
-    target.unsafe_store(column, R.combine[kind, width](old, new).cast[dtype]())
+    target.unsafe_store(column, rounded_to[dtype](R.combine[kind, width](old, new)))
 
 
 @fieldwise_init

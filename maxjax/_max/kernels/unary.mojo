@@ -10,6 +10,7 @@ from std.utils.numerics import isnan
 
 from . import bessel, elementary, special, special_single, trigonometric
 from .elementary import F64
+from .halves import rounded_to
 
 
 @extensibility.register("maxjax_exp")
@@ -20,7 +21,7 @@ struct Exp(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.exp(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.exp(x.cast[DType.float32]()))
         else:
             return elementary.exp(x)
 
@@ -33,7 +34,7 @@ struct Exp2(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.exp2(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.exp2(x.cast[DType.float32]()))
         else:
             return elementary.exp2(x)
 
@@ -46,7 +47,7 @@ struct Expm1(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.expm1(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.expm1(x.cast[DType.float32]()))
         else:
             return elementary.expm1(x)
 
@@ -59,7 +60,7 @@ struct Log(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.log(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.log(x.cast[DType.float32]()))
         else:
             return elementary.log(x)
 
@@ -72,7 +73,7 @@ struct Log1p(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.log1p(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.log1p(x.cast[DType.float32]()))
         else:
             return elementary.log1p(x)
 
@@ -85,7 +86,7 @@ struct Tanh(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.tanh(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.tanh(x.cast[DType.float32]()))
         else:
             return elementary.tanh(x)
 
@@ -98,7 +99,7 @@ struct Logistic(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.logistic(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.logistic(x.cast[DType.float32]()))
         else:
             return elementary.logistic(x)
 
@@ -111,7 +112,7 @@ struct Sinh(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.sinh(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.sinh(x.cast[DType.float32]()))
         else:
             return elementary.sinh(x)
 
@@ -124,7 +125,7 @@ struct Cosh(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.cosh(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.cosh(x.cast[DType.float32]()))
         else:
             return elementary.cosh(x)
 
@@ -137,7 +138,7 @@ struct Asinh(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.asinh(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.asinh(x.cast[DType.float32]()))
         else:
             return elementary.asinh(x)
 
@@ -150,7 +151,7 @@ struct Acosh(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.acosh(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.acosh(x.cast[DType.float32]()))
         else:
             return elementary.acosh(x)
 
@@ -163,7 +164,7 @@ struct Atanh(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.atanh(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.atanh(x.cast[DType.float32]()))
         else:
             return elementary.atanh(x)
 
@@ -176,7 +177,7 @@ struct Sqrt(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.square_root(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.square_root(x.cast[DType.float32]()))
         else:
             return elementary.square_root(x)
 
@@ -189,7 +190,7 @@ struct Rsqrt(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return (1 / elementary.square_root(x.cast[DType.float32]())).cast[dtype]()
+            return rounded_to[dtype](1 / elementary.square_root(x.cast[DType.float32]()))
         else:
             return 1 / elementary.square_root(x)
 
@@ -201,7 +202,7 @@ struct Cbrt(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return elementary.cbrt(x.cast[F64]()).cast[dtype]()
+        return rounded_to[dtype](elementary.cbrt(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_sin")
@@ -211,7 +212,7 @@ struct Sin(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return trigonometric.sin(x.cast[F64]()).cast[dtype]()
+        return rounded_to[dtype](trigonometric.sin(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_cos")
@@ -221,7 +222,7 @@ struct Cos(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return trigonometric.cos(x.cast[F64]()).cast[dtype]()
+        return rounded_to[dtype](trigonometric.cos(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_tan")
@@ -231,7 +232,7 @@ struct Tan(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return trigonometric.tan(x.cast[F64]()).cast[dtype]()
+        return rounded_to[dtype](trigonometric.tan(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_asin")
@@ -241,7 +242,7 @@ struct Asin(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return trigonometric.asin(x.cast[F64]()).cast[dtype]()
+        return rounded_to[dtype](trigonometric.asin(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_acos")
@@ -251,7 +252,7 @@ struct Acos(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return trigonometric.acos(x.cast[F64]()).cast[dtype]()
+        return rounded_to[dtype](trigonometric.acos(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_atan")
@@ -261,7 +262,7 @@ struct Atan(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return trigonometric.atan(x.cast[F64]()).cast[dtype]()
+        return rounded_to[dtype](trigonometric.atan(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_erf")
@@ -272,9 +273,9 @@ struct Erf(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype == F64:
-            return special.erf(x.cast[F64]()).cast[dtype]()
+            return rounded_to[dtype](special.erf(x.cast[F64]()))
         else:
-            return special_single.erf(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](special_single.erf(x.cast[DType.float32]()))
 
 
 @extensibility.register("maxjax_erfc")
@@ -285,9 +286,9 @@ struct Erfc(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype == F64:
-            return special.erfc(x.cast[F64]()).cast[dtype]()
+            return rounded_to[dtype](special.erfc(x.cast[F64]()))
         else:
-            return special_single.erfc(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](special_single.erfc(x.cast[DType.float32]()))
 
 
 @extensibility.register("maxjax_erfcx")
@@ -297,7 +298,7 @@ struct Erfcx(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return special.erfcx(x.cast[F64]()).cast[dtype]()
+        return rounded_to[dtype](special.erfcx(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_lgamma")
@@ -307,7 +308,7 @@ struct Lgamma(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return special.lgamma(x.cast[F64]()).cast[dtype]()
+        return rounded_to[dtype](special.lgamma(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_digamma")
@@ -317,7 +318,7 @@ struct Digamma(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return special.digamma(x.cast[F64]()).cast[dtype]()
+        return rounded_to[dtype](special.digamma(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_erf_inv")
@@ -328,9 +329,9 @@ struct ErfInv(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype == F64:
-            return special.erf_inv(x.cast[F64]()).cast[dtype]()
+            return rounded_to[dtype](special.erf_inv(x.cast[F64]()))
         else:
-            return special_single.erf_inv(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](special_single.erf_inv(x.cast[DType.float32]()))
 
 
 @extensibility.register("maxjax_bessel_i0e")
@@ -341,7 +342,7 @@ struct BesselI0e(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return bessel.i0e(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](bessel.i0e(x.cast[DType.float32]()))
         else:
             return bessel.i0e(x)
 
@@ -354,7 +355,7 @@ struct BesselI1e(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return bessel.i1e(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](bessel.i1e(x.cast[DType.float32]()))
         else:
             return bessel.i1e(x)
 
@@ -367,7 +368,7 @@ struct Floor(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return floor(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](floor(x.cast[DType.float32]()))
         else:
             return floor(x)
 
@@ -380,7 +381,7 @@ struct Ceil(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return ceil(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](ceil(x.cast[DType.float32]()))
         else:
             return ceil(x)
 
@@ -393,7 +394,7 @@ struct RoundHalfEven(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return elementary.round_even(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](elementary.round_even(x.cast[DType.float32]()))
         else:
             return elementary.round_even(x)
 
@@ -406,7 +407,7 @@ struct RoundHalfAway(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_half_float():
-            return round_away(x.cast[DType.float32]()).cast[dtype]()
+            return rounded_to[dtype](round_away(x.cast[DType.float32]()))
         else:
             return round_away(x)
 

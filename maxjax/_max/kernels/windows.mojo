@@ -13,6 +13,7 @@ from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
 
 from .crew import Tasks, spread
+from .halves import rounded_to
 from .reduction import (
     Array,
     Held,
@@ -334,13 +335,13 @@ def window_row[
                     fold_line[Op, kind, lanes, 2](some, step, geometry.wide) if along
                     == 2 else fold_line[Op, kind, lanes, 1](some, step, geometry.wide)
                 )
-                out_line.unsafe_store(i, total.cast[dtype]())
+                out_line.unsafe_store(i, rounded_to[dtype](total))
                 i += lanes
         while i < count:
             var total = fold_line[Op, kind, 1, 1](
                 begin.unsafe_offset(i * along), step, geometry.wide
             )
-            out_line.unsafe_store(i, total.cast[dtype]())
+            out_line.unsafe_store(i, rounded_to[dtype](total))
             i += 1
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.layout import KernelLayout
@@ -33,6 +34,8 @@ from maxjax._primitives.kernels import struct_name
 REDUCERS = {"sum": "Summing", "prod": "Multiplying", "max": "Maximizing", "min": "Minimizing",
              "and": "Anding", "or": "Oring", "xor": "Xoring"}
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+# What no processor here does in bfloat16: in float32, rounded (kernels/halves.mojo).
+_ROUNDED = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 BOOL = np.dtype(bool)
 _COLUMNS = 100
 
@@ -42,6 +45,7 @@ from kernels.arithmetic import *
 from kernels.calling import *
 from kernels.comparison import *
 from kernels.conversion import *
+from kernels.halves import rounded_to
 from kernels.loops import *
 from kernels.reduction import Anding, Maximizing, Minimizing, Multiplying, Oring, Summing, Xoring
 from kernels.unary import *
@@ -385,6 +389,9 @@ def expression(value: Value, xs: list[str], w: str) -> str:
     if value.source is not None:
         own = own_name(name.removeprefix("custom "), value.source)
         return f"{own}[{kind_name(kinds[0])}, {w}]({', '.join(xs)})"
+    if kinds[0] == dtypes.bfloat16 and name in _ROUNDED:
+        a, b = (f"{x}.cast[DType.float32]()" for x in xs)
+        return f"rounded_to[DType.bfloat16]({a} {_ROUNDED[name]} {b})"
     if name in _INFIX:
         return f"{xs[0]} {_INFIX[name]} {xs[1]}"
     if name == "select":

@@ -17,6 +17,7 @@ from std.sys.intrinsics import PrefetchOptions, prefetch
 
 from kernels.calling import Args, Slots, integer, operand
 from kernels.crew import Tasks, spread
+from kernels.halves import rounded_to
 from kernels.reduction import Held, chunk_begin, held
 from kernels.windows import Geometry, Sizes, unfold_rows
 
@@ -632,7 +633,7 @@ def part_of_product[
         product[S, T](a, b, wide, n, m, n, k)
         for i in range(m):
             for j in range(n):
-                c.unsafe_store(i * c_row + j, wide.unsafe_offset(i * n + j)[].cast[S]())
+                c.unsafe_store(i * c_row + j, rounded_to[S](wide.unsafe_offset(i * n + j)[]))
         sums^.free()
 
 

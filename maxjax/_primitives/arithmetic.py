@@ -9,6 +9,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
+from maxjax._ir.jaxpr import Literal
 from maxjax._ir.linearity import FIRST, PRODUCT, SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
@@ -127,12 +128,50 @@ def _div_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
     return specialized(np.divide, complex_values.divide)(in_avals, params, out_avals)
 
 
+def _known_exponent(ctx: Any) -> int:
+    """n where the divisor is written down as the integer 2**n, n > 0; otherwise 0."""
+    divisor = ctx.eqn.invars[1] if ctx.eqn is not None else None
+    if not isinstance(divisor, Literal) or not dtypes.is_integer(divisor.aval.dtype):
+        return 0
+    value = int(divisor.val)
+    return value.bit_length() - 1 if value > 1 and value & (value - 1) == 0 else 0
+
+
+def _lifted(ctx: Any, x: Any, exponent: int) -> Any:
+    """x, and 2**exponent - 1 more where it is negative: then bits may be cut off, which rounds
+    down, where division rounds towards zero."""
+    dtype = ctx.in_avals[0].dtype
+    if dtype.kind == "u":
+        return x
+    signs = ctx.kernel("shift_right_arithmetic", x, ctx.scalar(8 * dtype.itemsize - 1, x))
+    return ctx.native("add", x, ctx.kernel("and", signs, ctx.scalar((1 << exponent) - 1, x)))
+
+
+def _lower_div(ctx: Any, x: Any, y: Any) -> Any:
+    if ctx.is_float(x):
+        return ctx.native("div", x, y)
+    exponent = _known_exponent(ctx)
+    if not exponent:
+        return ctx.kernel("div", x, y)
+    shift = "logical" if ctx.in_avals[0].dtype.kind == "u" else "arithmetic"
+    return ctx.kernel(f"shift_right_{shift}", _lifted(ctx, x, exponent), ctx.scalar(exponent, x))
+
+
+def _lower_rem(ctx: Any, x: Any, y: Any) -> Any:
+    exponent = 0 if ctx.is_float(x) else _known_exponent(ctx)
+    if not exponent:
+        return ctx.kernel("rem", x, y)
+    rest = (1 << exponent) - 1
+    if ctx.in_avals[0].dtype.kind == "u":
+        return ctx.kernel("and", x, ctx.scalar(rest, x))
+    return ctx.native("sub", x, ctx.kernel("and", _lifted(ctx, x, exponent),
+                                           ctx.scalar(~rest, x)))
+
+
 div_p = elementwise(
     "div", linearity=FIRST, accepts=NUMBERS,
     evaluate=widened(_divide), specialize=_div_specialize,
-    kernels=(Kernel("div", kernels.NUMBERS, 2),),
-    lower=lambda ctx, x, y: (ctx.native("div", x, y) if ctx.is_float(x)
-                             else ctx.kernel("div", x, y)),
+    kernels=(Kernel("div", kernels.NUMBERS, 2),), lower=_lower_div,
     jvp=(lambda t, x, y, out: div(t, y),
          lambda t, x, y, out: mul(neg(t), mul(x, integer_pow(y, -2)))),
     transpose=lambda cotangent, x, y: [div(cotangent, y), None],
@@ -161,7 +200,7 @@ def _truncate(x: Value) -> Array:
 rem_p = elementwise(
     "rem", accepts=REALS,
     evaluate=widened(_remainder),
-    kernels=(Kernel("rem", kernels.NUMBERS, 2),),
+    kernels=(Kernel("rem", kernels.NUMBERS, 2),), lower=_lower_rem,
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: mul(neg(t), _truncate(div(x, y)))),
     may_give_nan=True,

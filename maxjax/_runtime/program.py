@@ -79,7 +79,7 @@ class Program:
         self.prepared: Prepared | None = None
         self.backend = ""                   # chosen when the program is prepared for tier 1
         self.looked = False
-        self.look_heat = 0                  # from which on it is looked for again
+        self.look_heat = 0                  # from which on it is looked for
 
     def _simplify(self, closed: ClosedJaxpr) -> None:
         self.closed = simplify(closed)
@@ -137,6 +137,7 @@ class Program:
         if self.state == "new":
             self.state = "cold"
             self.cost, self.size = tiering.estimate(self._expanded.jaxpr)
+            self.look_heat = tiering.LEAST_LOOKUP_NANOSECONDS
             tiering.first_call(self)
         compiled = self.compiled        # another thread may give it up meanwhile
         if compiled is not None:
@@ -160,7 +161,7 @@ class Program:
             self.best_interpreted = elapsed     # of the last few: machines are not equally busy
         if self.rejected is not None and self.interpreted_calls >= self.retry_at:
             tiering.retry(self)
-        if self.heat > tiering.LOOKUP_NANOSECONDS and not self.looked \
+        if self.heat > self.look_heat and not self.looked \
                 and self.state in ("cold", "queued"):
             tiering.warm(self)
         # What ran only once, however long it took, may never run again.
@@ -174,7 +175,7 @@ class Tiering:
     """Decides when a program is compiled; this default never does."""
 
     HOT_NANOSECONDS = 1 << 62
-    LOOKUP_NANOSECONDS = 1 << 62
+    LEAST_LOOKUP_NANOSECONDS = 1 << 62
     HOT_CALLS = 1
 
     def estimate(self, jaxpr: Jaxpr) -> tuple[float, float]:

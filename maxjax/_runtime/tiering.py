@@ -54,6 +54,10 @@ class Tiering(program_module.Tiering):
     # After so much time in tier 0 for each thousand of equations, which is what planning takes, it
     # is worth planning a program, to see whether all it needs has been compiled before.
     LOOKUP_NANOSECONDS = 30_000_000
+    # Once a program has brought in the backend, small programs are planned as soon as they have
+    # cost what that takes: so much, and so much for each equation.
+    LEAST_LOOKUP_NANOSECONDS = 3_000_000
+    EQUATION_LOOKUP_NANOSECONDS = 200_000
     # A program that is estimated to take this long looks for its artifact at its first call.
     EAGER_LOOKUP_SECONDS = 3e-4
 
@@ -66,6 +70,7 @@ class Tiering(program_module.Tiering):
         # The programs that are with a compiler or compiled, which a fork may take from them.
         self._submitted: weakref.WeakSet[Program] = weakref.WeakSet()
         self.long_calls = LongCalls(self._charge)
+        self._has_run_native = False
         threads.after_fork(self._after_fork_in_child)
 
     def _after_fork_in_child(self) -> None:
@@ -91,16 +96,26 @@ class Tiering(program_module.Tiering):
         """Loads a substantial program that was compiled before, or whose kernels are known."""
         if config.compile_mode.value != "auto":
             return
-        planning = self.LOOKUP_NANOSECONDS * max(1.0, program.size)
+        planning = self._lookup_heat(program)
         if program.heat > planning or program.cost > self.EAGER_LOOKUP_SECONDS and (
                 program.size <= 1.0 or program.cost * 1e9 > planning):
             self.look(program)
 
     def warm(self, program: Program) -> None:
         """Loads a program on which tier 0 has spent as much as planning it takes."""
-        if config.compile_mode.value == "auto" and program.heat > max(
-                self.LOOKUP_NANOSECONDS * program.size, program.look_heat):
+        if config.compile_mode.value != "auto":
+            return
+        program.look_heat = max(program.look_heat, self._lookup_heat(program))
+        if program.heat > program.look_heat:
             self.look(program)
+
+    def _lookup_heat(self, program: Program) -> int:
+        """How much a program costs tier 0 before it is planned."""
+        planning = int(self.LOOKUP_NANOSECONDS * max(1.0, program.size))
+        if not self._has_run_native:
+            return planning
+        return min(planning, self.LEAST_LOOKUP_NANOSECONDS
+                   + int(self.EQUATION_LOOKUP_NANOSECONDS * 1000 * program.size))
 
     def look(self, program: Program, uncompiled: bool = True) -> None:
         """Loads a program if nothing is left to compile.
@@ -121,6 +136,7 @@ class Tiering(program_module.Tiering):
             self.fail(program, str(error))
             return
         if runs is not None:
+            self._has_run_native = True
             self.adopt(program, runs, None)
         elif uncompiled:
             self._run_uncompiled(program)
@@ -139,6 +155,7 @@ class Tiering(program_module.Tiering):
                 self._request_pack()
             return
         self._submitted.add(program)
+        self._has_run_native = True
         program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)
         program.uncompiled = True
         if program.state != "queued":       # else its kernels are on their way

@@ -219,7 +219,8 @@ def _backward(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, residuals
         # Times are real, and so is what they move, though the parts of the sum may be complex.
         by_time = jnp.real(sum(tree_util.tree_leaves(parts))).astype(ts.dtype)
         state = (y, adjoint, t_bar - by_time, args_bar)
-        solved = _odeint(augmented, rtol, atol, mxstep, hmax, state, jnp.stack([-t, -earlier]), *args)
+        times = jnp.stack([-t, -earlier])
+        solved = _odeint(augmented, rtol, atol, mxstep, hmax, state, times, *args)
         _, adjoint, t_bar, args_bar = at(solved, 1)
         adjoint = tree_util.tree_map(lambda a, b: a + b, adjoint, earlier_moved)
         return (adjoint, t_bar, args_bar), by_time

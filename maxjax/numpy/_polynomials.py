@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.jit_function import make_jit
+from maxjax._higher_order.scan import scan
 from maxjax._ir.trace import Array
 from maxjax._primitives import creation as primitives
 from maxjax.numpy import _creation as creation
@@ -43,7 +46,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
 
     Args:
       p: shape ``(n, ...)``; further dimensions broadcast with ``x``.
-      unroll: ignored.
+      unroll: how many coefficients an iteration takes, where there are more.
 
     >>> jnp.polyval(jnp.array([1, 2, 3]), jnp.array([0, 10]))
     Array([  3, 123], dtype=int32)
@@ -52,9 +55,16 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     shape = shapes.broadcast_shapes(p.shape[1:], x.shape)
     result = as_array(primitives.full(shape, 0, p.dtype)) if shape else as_array(
         cast(0, p.dtype))
+    if p.shape[0] > unroll:
+        return _horner(p, x, result, unroll)
     for i in range(p.shape[0]):
         result = result * x + p[i]
     return result
+
+
+@functools.partial(make_jit, static_argnums=3)
+def _horner(p: Array, x: Array, result: Array, unroll: int) -> Any:
+    return scan(lambda y, a: (y * x + a, None), result, p, unroll=unroll)[0]
 
 
 def _operands(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:
@@ -151,6 +161,11 @@ def poly(seq_of_zeros: Any) -> Array:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if not z.size:
         return creation.ones((), z.dtype)
+    return _polynomial_with_zeros(z)
+
+
+@make_jit
+def _polynomial_with_zeros(z: Array) -> Array:
     result = creation.ones((1,), z.dtype)
     for i in range(z.shape[0]):
         result = convolve(result, joining.stack([creation.ones((), z.dtype), -z[i]]))

@@ -11,6 +11,7 @@ from typing import Any
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
+from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 
 explain_missing_names(__name__)
@@ -70,6 +71,11 @@ def map_coordinates(input: Any, coordinates: Sequence[Any], order: int, mode: st
     if order not in (0, 1):
         raise NotImplementedError(
             "jax.scipy.ndimage.map_coordinates currently requires order<=1")
+    return _interpolated(x, places, fill, order, mode)
+
+
+@functools.partial(make_jit, static_argnums=(3, 4))
+def _interpolated(x: Any, places: Sequence[Any], fill: Any, order: int, mode: str) -> Any:
     corners = []       # the neighbours along each axis: index, whether it is inside, weight
     for place, size in zip(places, x.shape):
         if order == 0:

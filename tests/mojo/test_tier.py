@@ -256,6 +256,7 @@ def test_a_hot_program_is_compiled_in_the_background(warm):
         from tests.mojo.test_tier import wide, f32
         tiering.HOT_NANOSECONDS = 0
         tiering.LOOKUP_NANOSECONDS = tiering.EAGER_LOOKUP_SECONDS = 1 << 62
+        tiering.LEAST_LOOKUP_NANOSECONDS = 1 << 62
         f, args = maxjax.jit(wide), [f32(400, 1000)] * 2
         expected = f(*args)
         for _ in range(200):

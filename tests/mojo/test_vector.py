@@ -560,6 +560,7 @@ def test_a_program_that_waits_for_the_pack_runs_native_once_it_is_there(tiering,
     tiering.mojo.pack = pack = LatePack()
     monkeypatch.setattr(Tiering, "HOT_NANOSECONDS", 0)
     monkeypatch.setattr(Tiering, "LOOKUP_NANOSECONDS", 0)
+    monkeypatch.setattr(Tiering, "LEAST_LOOKUP_NANOSECONDS", 0)
     monkeypatch.setattr(tiering.mojo, "DISPATCH_NANOSECONDS", 0)
     jitted, x = maxjax.jit(lambda x: jnp.tanh(x * 7.5) - jnp.cos(x)), f32(1000, 30)
     for _ in range(3):

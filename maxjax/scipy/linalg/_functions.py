@@ -11,8 +11,10 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
+from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax._transforms.autodiff import jvp
+from maxjax._transforms.vmap import vmap
 from maxjax.numpy._promotion import promote_inexact
 from maxjax.scipy.linalg._decompositions import rsf2csf, schur, solve_triangular
 
@@ -70,14 +72,18 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     A = jnp.asarray(A)
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ValueError(f"Expected A to be a (batched) square matrix, got {A.shape=}.")
-    if A.ndim > 2:
-        flat = A.reshape(-1, *A.shape[-2:])
-        parts = [expm(part, upper_triangular=upper_triangular, max_squarings=max_squarings)
-                 for part in flat]
-        return jnp.stack(parts).reshape(A.shape) if parts else A
-    return _expm(A, upper_triangular, max_squarings)
+
+    def one(A: Any) -> Any:
+        return _expm(A, upper_triangular, max_squarings)
+
+    if not A.size:
+        return A
+    for _ in range(A.ndim - 2):
+        one = vmap(one)
+    return one(A)
 
 
+@functools.partial(make_jit, static_argnums=(1, 2))
 def _expm(A: Any, upper_triangular: bool, max_squarings: int) -> Any:
     real = dtypes.real_dtype(A.dtype)
     bounds = _BOUNDS.get(np.dtype(real), _BOUNDS[np.dtype(np.float32)])
@@ -125,14 +131,20 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     return (value, slope) if compute_expm else slope
 
 
-def _triangular_function(T: Any, diagonal: Any, step: Callable[[int, int, Any], Any]) -> Any:
-    """Fills the upper triangle of a function of ``T``, one superdiagonal at a time."""
-    F = jnp.diag(diagonal)
-    n = T.shape[0]
-    for p in range(1, n):
-        for i in range(n - p):
-            F = F.at[i, i + p].set(step(i, i + p, F))
-    return F
+def _fill_triangle(diagonal: Any, element: Callable[[Any, Any, Any], Any]) -> Any:
+    """The upper triangle of a function of a triangular matrix, one superdiagonal at a time.
+
+    Args:
+      diagonal: its diagonal, ``(N,)``.
+      element: gives the element at (i, j) from the matrix as far as it is known, zero elsewhere.
+    """
+    size = diagonal.shape[0]
+
+    def superdiagonal(p: Any, F: Any) -> Any:
+        return lax.fori_loop(
+            0, size - p, lambda i, F: F.at[i, i + p].set(element(i, i + p, F)), F)
+
+    return lax.fori_loop(1, size, superdiagonal, jnp.diag(diagonal))
 
 
 def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
@@ -151,19 +163,7 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
         raise ValueError("expected square array_like input")
     T, Z = schur(A)
     T, Z = rsf2csf(T, Z)
-    n = A.shape[0]
-    F = jnp.diag(func(jnp.diag(T)))
-    smallest = jnp.abs(T[0, 0]) if n else jnp.zeros(())
-    for p in range(1, n):
-        for i in range(n - p):
-            j = i + p
-            total = T[i, j] * (F[j, j] - F[i, i])
-            inner = slice(i + 1, j)
-            total = total + (F[inner, j] @ T[i, inner] - T[inner, j] @ F[i, inner])
-            gap = T[j, j] - T[i, i]
-            value = jnp.where(gap != 0, total / jnp.where(gap != 0, gap, 1), total)
-            F = F.at[i, j].set(value)
-            smallest = jnp.minimum(smallest, jnp.abs(gap))
+    F, smallest = _function_of_triangular(T, func(jnp.diag(T)))
     F = Z @ F @ jnp.conj(Z.T)
     if disp:
         return F
@@ -173,6 +173,24 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
     error = jnp.minimum(1, jnp.maximum(tolerance, (tolerance / smallest) * above))
     bad = ~jnp.all(jnp.isfinite(F)) | jnp.isnan(error)
     return F, jnp.where(bad, np.inf, error)
+
+
+@make_jit
+def _function_of_triangular(T: Any, diagonal: Any) -> tuple[Any, Any]:
+    """The function with this diagonal, and the least distance of two eigenvalues."""
+    places = jnp.arange(T.shape[0])
+
+    def element(i: Any, j: Any, F: Any) -> Any:
+        inner = (places > i) & (places < j)
+        above, right = jnp.where(inner, T[i], 0), jnp.where(inner, T[:, j], 0)
+        total = T[i, j] * (F[j, j] - F[i, i]) + (above @ F[:, j] - F[i] @ right)
+        gap = T[j, j] - T[i, i]
+        return jnp.where(gap != 0, total / jnp.where(gap != 0, gap, 1), total)
+
+    F = _fill_triangle(diagonal, element)
+    values = jnp.diag(T)
+    gaps = jnp.where(places[:, None] < places, jnp.abs(values[None] - values[:, None]), jnp.inf)
+    return F, jnp.minimum(jnp.min(gaps, initial=jnp.inf), jnp.abs(T[0, 0]) if T.size else 0)
 
 
 def sqrtm(A: Any, blocksize: int = 1) -> Array:
@@ -190,17 +208,21 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
         raise ValueError("expected square array_like input")
     if blocksize > 1:
         raise NotImplementedError("Blocked version is not implemented yet.")
+    return _square_root(A)
+
+
+@make_jit
+def _square_root(A: Any) -> Any:
     T, Z = schur(A, output="complex")
     roots = jnp.sqrt(jnp.diag(T))
 
-    def step(i: int, j: int, F: Any) -> Any:
-        inner = slice(i + 1, j)
-        rest = T[i, j] - F[i, inner] @ F[inner, j]
+    def element(i: Any, j: Any, F: Any) -> Any:
+        # Of the elements outside i < k < j one factor is zero still.
+        rest = T[i, j] - F[i] @ F[:, j].at[j].set(0)
         below = roots[i] + roots[j]
         return jnp.where(below != 0, rest / jnp.where(below != 0, below, 1), 0)
 
-    F = _triangular_function(T, roots, step)
-    return Z @ F @ jnp.conj(Z.T)
+    return Z @ _fill_triangle(roots, element) @ jnp.conj(Z.T)
 
 
 def _sylvester_by_schur(A: Array, B: Array, C: Array) -> tuple[Array, Array]:
@@ -210,8 +232,13 @@ def _sylvester_by_schur(A: Array, B: Array, C: Array) -> tuple[Array, Array]:
     F = jnp.conj(U.T) @ C.astype(U.dtype) @ V
     Y = jnp.zeros_like(F)
     identity = jnp.eye(len(A), dtype=R.dtype)
-    for k in range(len(B)):
-        Y = Y.at[:, k].set(solve_triangular(R + S[k, k] * identity, F[:, k] - Y[:, :k] @ S[:k, k]))
+    places = jnp.arange(len(B))
+
+    def column(k: Any, Y: Any) -> Any:
+        known = jnp.where(places < k, S[:, k], 0)
+        return Y.at[:, k].set(solve_triangular(R + S[k, k] * identity, F[:, k] - Y @ known))
+
+    Y = lax.fori_loop(0, len(B), column, Y)
     return U @ Y @ jnp.conj(V.T), jnp.diag(R)[:, None] + jnp.diag(S)[None, :]
 
 
@@ -226,6 +253,7 @@ def _sylvester_by_eig(A: Array, B: Array, C: Array) -> tuple[Array, Array]:
 _SYLVESTER = {"schur": _sylvester_by_schur, "eigen": _sylvester_by_eig}
 
 
+@functools.partial(make_jit, static_argnums=(0, 1))
 def _solve_one_sylvester(solver: Callable[..., Any], tol: float, A: Array, B: Array, C: Array
                          ) -> Array:
     X, sums = solver(A, B, C)

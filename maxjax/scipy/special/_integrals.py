@@ -14,6 +14,7 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax._primitives.special_functions import (
     bessel_jv_p,
@@ -238,22 +239,34 @@ hyp2f1.defjvps(
 
 # --- Legendre functions ---------------------------------------------------------------------------
 
-def _legendre(degree: int, z: Any) -> list[list[Any]]:
-    """P[m][l] of all orders m and degrees l up to ``degree``, with the Condon-Shortley phase.
+def _legendre(degree: int, z: Any, normalized: bool = False) -> Array:
+    """P[m, l] of all orders m and degrees l up to ``degree``, with the Condon-Shortley phase;
+    ``normalized`` as for spherical harmonics, where P(m, m) alone would overflow.
 
-    P(m, m) = -(2m - 1) s P(m - 1, m - 1) with s = sqrt(1 - z**2), and
-    (l - m) P(m, l) = (2l - 1) z P(m, l - 1) - (l + m - 1) P(m, l - 2).
+    P(m, m) = -d(m) s P(m - 1, m - 1) with s = sqrt(1 - z**2), and
+    P(m, l) = a(m, l) z P(m, l - 1) - b(m, l) P(m, l - 2).
     """
     z = jnp.asarray(z)
-    zero = jnp.zeros_like(z)
-    table = [[zero] * (degree + 1) for _ in range(degree + 1)]
     root = jnp.sqrt(1 - z * z)
-    for m in range(degree + 1):
-        table[m][m] = jnp.ones_like(z) if m == 0 else -(2 * m - 1) * root * table[m - 1][m - 1]
-        for l in range(m + 1, degree + 1):
-            table[m][l] = ((2 * l - 1) * z * table[m][l - 1]
-                           - (l + m - 1) * table[m][l - 2]) / (l - m)
-    return table
+    orders = np.arange(degree + 1)
+    first = 1 / math.sqrt(4 * math.pi) if normalized else 1.0
+    diagonal = jnp.full_like(z, first)
+    rows = [jnp.zeros((degree + 1, *z.shape), z.dtype).at[0].set(diagonal)]
+    for l in range(1, degree + 1):
+        m = orders[:l]
+        if normalized:
+            a = np.sqrt((4 * l * l - 1) / (l * l - m * m))
+            b = a * np.sqrt(np.maximum((l - 1) ** 2 - m * m, 0) / (4 * (l - 1) ** 2 - 1))
+            d = math.sqrt((2 * l + 1) / (2 * l))
+        else:
+            a, b, d = (2 * l - 1) / (l - m), (l + m - 1) / (l - m), 2 * l - 1
+        row = a.astype(z.dtype)[:, None] * z * rows[-1][:l]
+        if l > 1:
+            row = row - b.astype(z.dtype)[:, None] * rows[-2][:l]
+        diagonal = -d * root * diagonal
+        rest = jnp.zeros((degree - l, *z.shape), z.dtype)
+        rows.append(jnp.concatenate([row, diagonal[None], rest]))
+    return jnp.stack(rows, axis=1)
 
 
 def _check_orders(m: int, n: int, z: Any) -> None:
@@ -263,10 +276,6 @@ def _check_orders(m: int, n: int, z: Any) -> None:
         raise ValueError("z must be a 1D array.")
     if m != n:
         raise NotImplementedError("Computations for m!=n are not yet supported.")
-
-
-def _stacked(table: list[list[Any]]) -> Array:
-    return jnp.stack([jnp.stack(row) for row in table])
 
 
 def lpmn(m: int, n: int, z: Any) -> tuple[Array, Array]:
@@ -284,14 +293,18 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Array, Array]:
            [0.5]], dtype=float32)
     """
     _check_orders(m, n, z)
-    table = _legendre(n, z)
+    return _legendre_and_slopes(n, z)
+
+
+@functools.partial(make_jit, static_argnums=0)
+def _legendre_and_slopes(degree: int, z: Any) -> tuple[Array, Array]:
+    table = _legendre(degree, z)
     # (z**2 - 1) dP(m, l)/dz = l z P(m, l) - (l + m) P(m, l - 1)
-    zero = jnp.zeros_like(z)
-    below = z * z - 1
-    slopes = [[zero if l < order else
-               (l * z * row[l] - (l + order) * (row[l - 1] if l else zero)) / below
-               for l in range(n + 1)] for order, row in enumerate(table)]
-    return _stacked(table), _stacked(slopes)
+    m, l = np.ogrid[:degree + 1, :degree + 1]
+    before = jnp.concatenate([jnp.zeros_like(table[:, :1]), table[:, :-1]], axis=1)
+    slopes = (l.astype(z.dtype)[..., None] * z * table
+              - (l + m).astype(z.dtype)[..., None] * before) / (z * z - 1)
+    return table, jnp.where((l < m)[..., None], 0, slopes)
 
 
 def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Array:
@@ -305,16 +318,10 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Array:
            [0.5]], dtype=float32)
     """
     _check_orders(m, n, z)
-    table = _legendre(n, z)
-    if is_normalized:
-        table = [[row[l] * _norm(order, l) if l >= order else row[l] for l in range(n + 1)]
-                 for order, row in enumerate(table)]
-    return _stacked(table)
+    return _legendre_values(n, z, bool(is_normalized))
 
 
-def _norm(m: int, l: int) -> float:
-    return math.sqrt((2 * l + 1) / (4 * math.pi)
-                     * math.exp(math.lgamma(l - m + 1) - math.lgamma(l + m + 1)))
+_legendre_values = make_jit(_legendre, static_argnums=(0, 2))
 
 
 def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
+from maxjax._transforms.vmap import vmap
 from maxjax.numpy._promotion import canonical_axis, check_arraylike, promote_inexact
 
 
@@ -68,9 +70,8 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate",
 def _most_frequent(x: Array) -> tuple[Array, Array]:
     """Of each column, the most frequent element and how often it occurs."""
     columns = jnp.sort(x, axis=0)
-    left, right = (jnp.stack([
-        jnp.searchsorted(columns[:, i], columns[:, i], side=side)
-        for i in range(columns.shape[1])], axis=1) for side in ("left", "right"))
+    left, right = (vmap(functools.partial(jnp.searchsorted, side=side), 1, 1)(columns, columns)
+                   for side in ("left", "right"))
     counts = right - left
     best = jnp.argmax(counts, axis=0)[None]
     return (jnp.take_along_axis(columns, best, axis=0),

@@ -491,8 +491,12 @@ def gcd(x1: Any, x2: Any) -> Array:
     >>> jnp.gcd(jnp.array([12, 7]), 18)
     Array([6, 1], dtype=int32)
     """
-    x, y = _integers("gcd", x1, x2)
+    return _gcd(*_integers("gcd", x1, x2))
 
+
+@make_jit
+def _gcd(x: Array, y: Array) -> Array:
+    """Euclid's algorithm."""
     def unfinished(pair: Any) -> Array:
         return reductions.any(pair[1] != 0)
 
@@ -512,7 +516,7 @@ def lcm(x1: Any, x2: Any) -> Array:
     Array([12, 42], dtype=int32)
     """
     x, y = _integers("lcm", x1, x2)
-    divisor = gcd(x, y)
+    divisor = _gcd(x, y)
     safe = where(divisor == 0, 1, divisor)
     return where(divisor == 0, 0, div_p.bind(x, safe) * y)
 

@@ -223,6 +223,14 @@ for _label, _shapes in {"rows": ((2, 3), (1, 3)), "columns": ((2, 1), (1, 3)),
                               j.lax.lt, j.lax.rem)],
         [np.asarray(_left), np.asarray(_right)], tolerance="loose")
 
+# Divisors that are written down, of which powers of two become shifts.
+for _dtype in (np.int8, np.int32, np.uint8, np.uint32):
+    _ends = np.iinfo(_dtype)
+    add(f"divide-by-number-{np.dtype(_dtype).name}", lambda j, x: [
+            f(x, x.dtype.type(y)) for f in (j.lax.div, j.lax.rem) for y in (1, 2, 3, 16, 64)],
+        [np.array([_ends.min, _ends.min + 1, *range(max(_ends.min, -17), 18), _ends.max - 1,
+                   _ends.max], _dtype)], tolerance="exact")
+
 # --- clamp and select -----------------------------------------------------------------------------
 
 LOW, HIGH = np.float32(-1), np.float32(1.5)
@@ -276,11 +284,13 @@ for _target in (np.bool_, np.int8, np.int16, np.int32, np.uint8, np.uint16, np.u
         lambda j, *xs, t=_target: [j.lax.convert_element_type(x, t) for x in xs], _sources,
         smooth=False, tolerance="exact",
         differentiable=np.issubdtype(_target, np.floating) or _target == np.int32)
-for _target in (np.int64, np.uint64, np.float32, np.float64, np.int32):
+for _target in (np.int64, np.uint64, np.float32, np.float64, np.int32, bfloat16):
     _target = np.dtype(_target)
     add(f"convert64-{_target.name}",
         lambda j, *xs, t=_target: [j.lax.convert_element_type(x, t) for x in xs],
         [special(np.float64), np.float64([2.0**63, -2.0**63, 2.0**64, 2.0**63 - 1024, 1e300]),
+         # Rounded twice to bfloat16, by way of float32.
+         np.float64([1 + 2**-8 + 2**-40, 1 + 2**-8 - 2**-40, -1 - 3 * 2**-8 - 2**-40]),
          whole(np.int64), whole(np.uint64)],
         smooth=False, tolerance="exact", x64=True)
 add("convert-smooth", lambda j, x: j.lax.convert_element_type(

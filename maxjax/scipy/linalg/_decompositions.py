@@ -11,6 +11,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
+from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax.lax import linalg as lax_linalg
 from maxjax.numpy._promotion import promote_inexact
@@ -423,6 +424,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
     return jnp.vectorize(_complex_schur_form, signature="(n,n),(n,n)->(n,n),(n,n)")(T, Z)
 
 
+@make_jit
 def _complex_schur_form(T: Array, Z: Array) -> tuple[Array, Array]:
     dtype = dtypes.complex_dtype(jnp.result_type(T, Z))
     eps = float(np.finfo(dtypes.real_dtype(dtype)).eps)

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
+from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax._transforms.vmap import vmap
 from maxjax.numpy._promotion import canonical_axis, check_arraylike, promote_inexact
@@ -67,6 +68,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate",
     return ModeResult(value, count)
 
 
+@make_jit
 def _most_frequent(x: Array) -> tuple[Array, Array]:
     """Of each column, the most frequent element and how often it occurs."""
     columns = jnp.sort(x, axis=0)

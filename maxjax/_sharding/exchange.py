@@ -347,6 +347,18 @@ exchange_p = Primitive(
     effects=lambda **params: frozenset({communication_effect}),
 )
 
+# With an order: of the operands the last, and of the results, is a token (``tokens.py``).
+ordered_exchange_p = Primitive(
+    "ordered_exchange",
+    abstract=lambda x, token, *, exchange: (_exchange_abstract(x, exchange=exchange), token),
+    evaluate=lambda x, token, *, exchange: [exchanged(x, exchange), token],
+    host_reason=HOST_REASON,
+    no_derivative="derivatives are taken before programs are divided over processes",
+    multiple_results=True,
+    effects=lambda **params: frozenset({communication_effect}),
+    ordered_by_operands=True,
+)
+
 
 def _collective_batch(mapped: AxisName, size: int, operands: Sequence[Array],
                       axes: Sequence[int | None], *, exchange: Exchange) -> tuple[Any, int | None]:

@@ -1,0 +1,132 @@
+"""Loops with collectives between processes are compiled, with their exchanges in order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import maxjax as jax
+from maxjax import lax
+from maxjax._base.dtypes import float32
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import every_equation
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.types import ShapedArray
+from maxjax._sharding.exchange import Exchange, Kind, exchange_p, ordered_exchange_p
+from maxjax._sharding.tokens import with_tokens
+from maxjax._transforms.partition import host_reason
+from maxjax._transforms.simplify import simplify_once
+from tests.distributed.running import START, lines, run
+
+
+def total(x):
+    """The sum over two devices of this process, on both."""
+    return x * 0 + exchange_p.bind(x, exchange=Exchange(Kind.SUM, ((0, 1),), (0, 0), "test"))
+
+
+def scan(x):
+    return lax.scan(lambda c, n: (c * 0.5 + total(c), total(c * n)), x, np.arange(3.))
+
+
+def unread(x):
+    def body(carry):
+        total(carry)
+        return carry + 1
+    return [lax.fori_loop(0, 3, lambda _, carry: body(carry), x)]
+
+
+def predicate(x):
+    return [lax.while_loop(lambda c: total(c)[0, 0] < 100, lambda c: c + total(c), x)]
+
+
+def choice(x):
+    return [lax.cond(x[0, 0] > 0, lambda x: total(total(x)), lambda x: total(x) * 2, x)]
+
+
+def nested(x):
+    step = jax.jit(lambda c: lax.fori_loop(0, 2, lambda _, c: c + total(c), c))
+    return [total(lax.scan(lambda c, _: (step(c), None), x, None, length=2)[0])]
+
+
+@pytest.mark.parametrize("function", [scan, unread, predicate, choice, nested])
+def test_exchanges_are_ordered_by_a_token(function):
+    closed = trace_to_jaxpr(lambda x: list(jax.tree.leaves(function(x))),
+                            [ShapedArray((2, 3), float32)])
+    ordered = with_tokens(closed)
+    assert ordered is not None and ordered.effects == closed.effects
+    program = simplify_once(ordered)
+    kinds = [eqn.primitive for eqn in every_equation(program)]
+    assert kinds.count(ordered_exchange_p) >= sum(
+        eqn.primitive is exchange_p for eqn in every_equation(closed))
+    assert exchange_p not in kinds
+    assert not [reason for eqn in program.jaxpr.eqns if eqn.primitive is not ordered_exchange_p
+                and (reason := host_reason(eqn, control_flow=True))]
+    x = np.arange(6, dtype=np.float32).reshape(2, 3) + 1
+    expected = interpreter(closed)(x)
+    *results, token = interpreter(program)(x)
+    assert np.shape(token) == ()
+    for result, value in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(result, value)
+
+
+def test_other_effects_keep_their_order():
+    def printing(x):
+        jax.debug.print("{}", total(x))
+        return [total(x + 1)]
+
+    assert with_tokens(trace_to_jaxpr(printing, [ShapedArray((2, 3), float32)])) is None
+    assert with_tokens(trace_to_jaxpr(lambda x: [x], [ShapedArray((2, 3), float32)])) is None
+
+
+_LOOP = START + """
+import os
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
+from maxjax.debug import statistics
+mesh = jax.make_mesh((4,), ("x",))
+
+def until_large(x):
+    step = lambda c: c * 0.5 + lax.psum(c, "x")
+    for_ten = lambda c: lax.scan(lambda c, _: (step(c), lax.pmax(c, "x")), c, None, length=10)[0]
+    return lax.while_loop(lambda c: lax.psum(c.sum(), "x") < 1e6, for_ten, x)
+
+run = jax.jit(jax.shard_map(
+    until_large, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False))
+x = jax.make_array_from_callback((8,), NamedSharding(mesh, P("x")),
+                                 lambda index: np.arange(8, dtype="float32")[index])
+expected = np.arange(8, dtype="float32").reshape(4, 2)
+while expected.sum() < 1e6:
+    for _ in range(10):
+        expected = expected * np.float32(0.5) + expected.sum(0)
+result = np.concatenate([part.data for part in run(x).addressable_shards])
+i = jax.process_index()
+np.testing.assert_allclose(result, expected.reshape(2, 4)[i], 1e-6)
+sys.stdout.write(f"* {i} {statistics(run).state} {statistics(run).compiled_calls}\\n")
+sys.stdout.flush()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["gloo", pytest.param("mpi", marks=pytest.mark.extended)])
+def test_loops_are_compiled(engine):
+    script = _LOOP + "jax.distributed.shutdown()\n"
+    assert lines(run(engine, script, MAXJAX_COMPILE="always")) == [
+        "* 0 compiled 1", "* 1 compiled 1"]
+
+
+@pytest.mark.slow
+def test_a_process_that_ends_ends_compiled_loops():
+    script = _LOOP + """
+if i == 1:
+    os._exit(3)
+try:
+    run(x)
+except jax.errors.JaxRuntimeError as error:
+    assert "psum over x in until_large" in str(error) and "process 1" in str(error), error
+    sys.stdout.write("* named\\n")
+    sys.stdout.flush()
+    os._exit(0)
+"""
+    first, second = run("gloo", script, MAXJAX_COMPILE="always")
+    assert second.returncode == 3
+    assert "* named" in first.stdout, first.stderr

@@ -47,20 +47,27 @@ class Group:
         return len(self.processes)
 
     # --- collectives: ``what`` says what a collective is for, and must be the same everywhere ---
-    def all_gather(self, value: Array, what: str) -> Array:
+    def all_gather(self, value: Array, what: str, result: Array | None = None) -> Array:
         """The values of all processes, stacked along a new first dimension.
+
+        Args:
+          result: where to put it.
 
         Raises:
           JaxRuntimeError: another process is missing, or does something else.
         """
         value = np.asarray(value, order="C")
-        return self._run("all_gather", value, what, lambda stacked: stacked,
-                         self._engine.all_gather)
+        return self._run("all_gather", value, what, lambda stacked: _put(stacked, result),
+                         lambda whole, tag: self._engine.all_gather(whole, tag, result))
 
-    def all_reduce(self, value: Array, function: np.ufunc, what: str) -> Array:
+    def all_reduce(self, value: Array, function: np.ufunc, what: str,
+                   result: Array | None = None) -> Array:
         """The sum (np.add), maximum (np.maximum) and so on over the processes, elementwise.
 
         Small values, and all but common sums, are combined in the order of the processes.
+
+        Args:
+          result: where to put it.
 
         Raises:
           JaxRuntimeError: another process is missing, or does something else.
@@ -68,11 +75,11 @@ class Group:
         value = np.asarray(value, order="C")
 
         def combine(stacked: Array) -> Array:
-            return combined(stacked, function)
+            return _put(combined(stacked, function), result)
 
         native = function is np.add and value.dtype.name in self._engine.summed
         return self._run(f"all_reduce {function.__name__}", value, what, combine,
-                         self._engine.all_reduce if native
+                         (lambda whole, tag: self._engine.all_reduce(whole, tag, result)) if native
                          else lambda whole, tag: combine(self._engine.all_gather(whole, tag)))
 
     def reduce_scatter(self, blocks: Array, what: str) -> Array:
@@ -238,6 +245,13 @@ class Group:
         raise JaxRuntimeError(
             f"UNAVAILABLE: process {self.processes[self.position]} waited in {text} for {others}, "
             f"which has ended, hangs or is elsewhere in its program: {error}") from error
+
+
+def _put(value: Array, result: Array | None) -> Array:
+    if result is None:
+        return value
+    result[...] = value
+    return result
 
 
 def combined(stacked: Array, function: np.ufunc) -> Array:

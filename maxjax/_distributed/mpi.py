@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.lazy import mpi as MPI
-from maxjax._distributed.communicator import Array, Communicator, Unanswered
+from maxjax._distributed.communicator import Array, Communicator, Unanswered, own_address
 
 # Exchanges with so many processes go from each to each, so that a missing one can be named.
 _FEW = 16
+# An address that is nowhere: what leads there, leads to other machines.
+_ELSEWHERE = "192.0.2.1"
 # Before a process that has failed ends the others: time for these to say what they know.
 _GRACE_SECONDS = 1.0
 
@@ -31,6 +33,13 @@ class MPICommunicator(Communicator):
         self._comm = MPI.COMM_WORLD.Dup() if comm is None else comm
         self._timeout = timeout
         self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
+
+    @property
+    def address(self) -> str:       # type: ignore[override]
+        try:
+            return own_address(_ELSEWHERE)
+        except OSError:     # there is no network
+            return "127.0.0.1"
 
     def _wait(self, requests: Sequence[Any], peers: Sequence[int] | None = None) -> None:
         """Waits for requests that do not block, giving way to other processes.
@@ -67,13 +76,14 @@ class MPICommunicator(Communicator):
         self._wait([*receives, *sends], [*peers, *peers])
         return result
 
-    def all_reduce(self, value: Array, tag: int) -> Array:
-        result = np.empty_like(value)
+    def all_reduce(self, value: Array, tag: int, result: Array | None = None) -> Array:
+        result = np.empty_like(value) if result is None else result
         self._wait([self._comm.Iallreduce(value, result, MPI.SUM)])
         return result
 
-    def all_gather(self, value: Array, tag: int) -> Array:
-        result = np.empty((self.size, *value.shape), value.dtype)
+    def all_gather(self, value: Array, tag: int, result: Array | None = None) -> Array:
+        if result is None:
+            result = np.empty((self.size, *value.shape), value.dtype)
         self._wait([self._comm.Iallgather(_bytes(value), _bytes(result))])
         return result
 

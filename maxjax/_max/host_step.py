@@ -1,4 +1,5 @@
-"""Equations that the host computes in a compiled program: between its pieces, or within one."""
+"""Equations that the host computes in a compiled program: between its pieces, or within one; and
+Python functions that a lowering has called there, on the memory of operands and results."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ _CALLED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _Word = ctypes.c_int64
 
 Place = tuple[int, int]     # slot, byte offset
+Kind = tuple[tuple[int, ...], np.dtype]
 
 
 class HostStep:
@@ -53,6 +55,12 @@ class HostStep:
             f"a host step of {self._jaxpr}"
         return results
 
+    def _into(self, values: list[np.ndarray], places: list[np.ndarray]) -> None:
+        """Computes results into their memory."""
+        # A rule writes to no operand, and callbacks copy them: this is all a user sees.
+        for place, result in zip(places, self._computed(values), strict=True):
+            place[...] = result
+
     def __str__(self) -> str:
         return "; ".join(self.reasons)
 
@@ -69,13 +77,29 @@ class HostStep:
 
         def call(slots: int, _: int) -> None:
             try:
-                # A rule writes to no operand, and callbacks copy them: this is all a user sees.
-                results = self._computed([memory.at(slots) for memory in reads])
-                for memory, result in zip(writes, results, strict=True):
-                    memory.at(slots)[...] = result
+                self._into([memory.at(slots) for memory in reads],
+                           [memory.at(slots) for memory in writes])
             except BaseException as error:
                 failures.add(slots, error)
         return _CALLED(call)
+
+
+class CalledStep(HostStep):
+    """A function that is called with the arrays of operands and, to write to, of results."""
+
+    def __init__(self, function: Callable[..., None], inputs: Sequence[Kind],
+                 outputs: Sequence[Kind], reason: str):
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.reasons = [reason]
+        self._function = function
+
+    def __call__(self, values: Sequence[Any]) -> list[np.ndarray]:
+        results = [np.empty(*kind) for kind in self.outputs]
+        self._function(*values, *results)
+        return results
+
+    def _into(self, values: list[np.ndarray], places: list[np.ndarray]) -> None:
+        self._function(*values, *places)
 
 
 class Failures:

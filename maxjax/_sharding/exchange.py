@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -113,7 +114,8 @@ class Batch:
       processes: those that have members, in order.
       groups: each as rows of (process, which of its members) in the order of the group.
       rows: for each group the rows, among this process's devices, of its members here.
-      count: how many members of a group each process has; None where that differs.
+      most, even: how many members of a group each process has at most; whether all have as many.
+      is_here: whether this process alone has members.
     """
 
     def __init__(self, processes: tuple[int, ...], groups: Sequence[Sequence[int]],
@@ -139,6 +141,8 @@ class Batch:
         self.most = max(counts)
         self.even = len(counts) == 1
         self.is_here = processes == (me,)
+        # Whether what the processes have, one after another, is the one group.
+        self.is_in_order = self.sources == [[(number, 0) for number in range(len(processes))]]
 
     @property
     def group(self) -> Group:
@@ -196,6 +200,27 @@ def exchanged(x: np.ndarray, exchange: Exchange) -> np.ndarray:
 
 
 Results = dict[int, np.ndarray]
+
+
+def exchange_into(x: np.ndarray, token: np.ndarray, result: np.ndarray, after: np.ndarray, *,
+                  exchange: Exchange) -> None:
+    """``exchanged`` into an array, without a copy where one exchange gives just that."""
+    after[...] = token
+    plan = plan_of(exchange.groups, exchange.owners, job.index)
+    batch = plan.batches[0]
+    if len(plan.own) == 1 and not batch.is_here and (
+            exchange.reduced or len(batch.rows[0]) == 1):
+        first = 0 if exchange.reduced else batch.rows[0][0]
+        mine = np.asarray(x[first:first + 1], order="C")
+        if exchange.kind in REDUCTIONS:
+            batch.group.all_reduce(mine, REDUCTIONS[exchange.kind], exchange.what, result[None])
+            return
+        if exchange.kind is Kind.GATHER and batch.is_in_order:
+            mine = mine[None]       # as other tiers send it: of one group, one member
+            batch.group.all_gather(mine, exchange.what, result.reshape(
+                len(batch.processes), *mine.shape))
+            return
+    result[...] = exchanged(x, exchange)
 
 
 def _hand_out(batch: Batch, values: Sequence[np.ndarray], results: Results) -> None:
@@ -347,11 +372,20 @@ exchange_p = Primitive(
     effects=lambda **params: frozenset({communication_effect}),
 )
 
+def _lower_exchange(ctx: Any, x: Any, token: Any, *, exchange: Exchange) -> list[Any]:
+    shape = exchange.shape(x.shape[1:])
+    result = (shape if exchange.gives_one else (x.shape[0], *shape)), x.dtype
+    return ctx.called_on_host(functools.partial(exchange_into, exchange=exchange), [x, token],
+                              [result, (token.shape, token.dtype)],
+                              f"{ordered_exchange_p.name}: {HOST_REASON}")
+
+
 # With an order: of the operands the last, and of the results, is a token (``tokens.py``).
 ordered_exchange_p = Primitive(
     "ordered_exchange",
     abstract=lambda x, token, *, exchange: (_exchange_abstract(x, exchange=exchange), token),
     evaluate=lambda x, token, *, exchange: [exchanged(x, exchange), token],
+    lower=_lower_exchange,
     host_reason=HOST_REASON,
     no_derivative="derivatives are taken before programs are divided over processes",
     multiple_results=True,

@@ -130,3 +130,42 @@ except jax.errors.JaxRuntimeError as error:
     first, second = run("gloo", script, MAXJAX_COMPILE="always")
     assert second.returncode == 3
     assert "* named" in first.stdout, first.stderr
+
+
+_MIXED = START + """
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
+from maxjax._base.config import compile_mode
+count = jax.device_count()
+mesh = jax.make_mesh((count,), ("x",))
+whole = np.sin(np.arange(count * count * 600, dtype="float32")).reshape(count * count, 600)
+x = jax.make_array_from_callback(whole.shape, NamedSharding(mesh, P("x")),
+                                 lambda index: whole[index])
+bodies = {
+    "psum": lambda x: lax.psum(x, "x"), "pmax": lambda x: lax.pmax(x, "x"),
+    "all_gather": lambda x: lax.all_gather(x, "x", tiled=True).sum(0),
+    "psum_scatter": lambda x: lax.psum_scatter(x, "x", tiled=True),
+    "ppermute": lambda x: lax.ppermute(x, "x", [(n, (n + 1) % count) for n in range(count)]),
+    "all_to_all": lambda x: lax.all_to_all(x, "x", 0, 1, tiled=True)}
+i = jax.process_index()
+for name, body in bodies.items():
+    results = []
+    # One process interprets, the other does not; then both alike.
+    for mode in ("never" if i else "always", "never"):
+        jax.clear_caches()
+        run = jax.jit(jax.shard_map(lambda x: body(x), mesh=mesh, in_specs=P("x"),
+                                    out_specs=P("x"), check_vma=False))
+        with compile_mode(mode):
+            results.append([np.asarray(part.data) for part in run(x).addressable_shards])
+    for part, other in zip(*results):
+        np.testing.assert_allclose(part, other, 1e-5, 1e-6)
+sys.stdout.write(f"* {i}\\n")
+sys.stdout.flush()
+jax.distributed.shutdown()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [1, 2])
+def test_processes_may_be_in_different_tiers(devices):
+    assert lines(run("gloo", _MIXED, devices=devices)) == ["* 0", "* 1"]

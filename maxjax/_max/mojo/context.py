@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Role, Structure
+from maxjax._max.host_step import CalledStep, HostStep
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._max.mojo.nodes import (
+    ON_HOST,
     Alias,
     Apply,
     Assemble,
@@ -635,6 +637,22 @@ class MojoContext(Lowering):
         return self.call(f"poisson_counts_{rates.dtype}", [keys, rates],
                          (keys.size, rates.size // keys.size, THREADS),
                          [(rates.shape, np.int32), (rates.shape, rates.dtype)])
+
+    # --- steps of the host ---
+    def host_step(self, step: HostStep, operands: Sequence[Node]) -> list[Node]:
+        """The results of a step of the host."""
+        nbytes = tuple(math.prod(shape) * dtype.itemsize for shape, dtype in step.outputs)
+        call = self.shared(Call((), np.dtype(np.int8), tuple(map(self.memory, operands)), ON_HOST,
+                                result_bytes=nbytes, host=step))
+        return [self.shared(Result(sizes(shape), memory_dtype(dtype), (call,), number))
+                for number, (shape, dtype) in enumerate(step.outputs)]
+
+    def called_on_host(self, function: Callable[..., None], operands: Sequence[Node],
+                       results: Sequence[tuple[tuple[int, ...], np.dtype]], reason: str
+                       ) -> list[Node]:
+        """What a Python function writes to the results, arrays that follow those of operands."""
+        return self.host_step(CalledStep(
+            function, [(x.shape, x.dtype) for x in operands], results, reason), operands)
 
     # --- control flow ---
     def control_flow(self, name: str, flow: Structure, operands: Sequence[Node]) -> list[Node]:

@@ -82,6 +82,11 @@ class _Connection:
         self._hook = sys.excepthook
         sys.excepthook = self._on_exception
 
+    @property
+    def is_mpi(self) -> bool:
+        """Whether MPI carries the data."""
+        return isinstance(self._engine, MPICommunicator)
+
     def among(self, processes: tuple[int, ...]) -> Group:
         """The group of some processes, of which this is one.
 
@@ -114,6 +119,8 @@ class _Connection:
         if self.group is None or self._engine is None:
             return
         group, engine = self.group, self._engine
+        for each in (group, *self._groups.values()):
+            each.retire()
         keeper, self._keeper = self._keeper, None
         self.group = self._engine = self.client = None
         self._groups.clear()
@@ -130,6 +137,10 @@ class _Connection:
 
     def _mark_failed(self) -> None:
         self.failed = True
+        for each in self._groups.values():
+            each.retire()
+        if self.group is not None:
+            self.group.retire()
 
     def _on_exception(self, kind: type[BaseException], error: BaseException,
                       trace: TracebackType | None) -> Any:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._distributed.native import ATTEND, IN_PYTHON
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._transforms.partition import Piece
@@ -31,6 +32,9 @@ class HostStep:
       inputs, outputs: the shapes and dtypes that memory has.
       reasons: why the host computes them.
     """
+
+    # Of the pack's function that is called instead.
+    native_name: str | None = None
 
     def __init__(self, piece: Piece):
         jaxpr = piece.jaxpr
@@ -55,6 +59,10 @@ class HostStep:
             f"a host step of {self._jaxpr}"
         return results
 
+    def _arrays(self, places: Sequence[Place]) -> list[_Memory]:
+        return [_Memory(place, *kind) for place, kind in zip(
+            places, (*self.inputs, *self.outputs), strict=True)]
+
     def _into(self, values: list[np.ndarray], places: list[np.ndarray]) -> None:
         """Computes results into their memory."""
         # A rule writes to no operand, and callbacks copy them: this is all a user sees.
@@ -71,8 +79,7 @@ class HostStep:
         Args:
           places: of the operands, then of the results.
         """
-        arrays = [_Memory(place, *kind) for place, kind in zip(
-            places, (*self.inputs, *self.outputs), strict=True)]
+        arrays = self._arrays(places)
         reads, writes = arrays[:len(self.inputs)], arrays[len(self.inputs):]
 
         def call(slots: int, _: int) -> None:
@@ -84,22 +91,71 @@ class HostStep:
         return _CALLED(call)
 
 
-class CalledStep(HostStep):
-    """A function that is called with the arrays of operands and, to write to, of results."""
+class Called(Protocol):
+    """What a lowering has called on the host: a function that writes to arrays of results.
 
-    def __init__(self, function: Callable[..., None], inputs: Sequence[Kind],
-                 outputs: Sequence[Kind], reason: str):
+    Attributes:
+      native_name: of the pack's function that is called instead; None: none is.
+    """
+
+    native_name: str | None
+
+    def __call__(self, *arrays: np.ndarray, native: Any = None) -> None:
+        """Computes.
+
+        Args:
+          arrays: of operands, then of results.
+          native: of ``native``; it may be made ready, so that the next call is not here.
+        """
+        ...
+
+    def native(self) -> Any:
+        """For one place where the pack's function is called: an object with ``words``, an array of
+        int64 whose address it is given after the operands' and results' places, and ``attend``, a
+        function of Python. The positions of both functions' addresses are those of
+        ``maxjax._distributed.native``."""
+        ...
+
+
+class CalledStep(HostStep):
+    """A step of the host that is a ``Called``."""
+
+    def __init__(self, called: Called, inputs: Sequence[Kind], outputs: Sequence[Kind],
+                 reason: str):
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.reasons = [reason]
-        self._function = function
+        self._called = called
+        self.native_name = called.native_name
 
     def __call__(self, values: Sequence[Any]) -> list[np.ndarray]:
         results = [np.empty(*kind) for kind in self.outputs]
-        self._function(*values, *results)
+        self._called(*values, *results)
         return results
 
     def _into(self, values: list[np.ndarray], places: list[np.ndarray]) -> None:
-        self._function(*values, *places)
+        self._called(*values, *places)
+
+    def by_pack(self, places: Sequence[Place], failures: Failures) -> tuple[int, list[Any]]:
+        """The address of the words for the pack's function, and what has to live as long."""
+        native = self._called.native()
+        arrays = self._arrays(places)
+
+        def in_python(slots: int, _: int) -> None:
+            try:
+                self._called(*[memory.at(slots) for memory in arrays], native=native)
+            except BaseException as error:
+                failures.add(slots, error)
+
+        def attend(slots: int, _: int) -> None:
+            try:
+                native.attend()
+            except BaseException as error:
+                failures.add(slots, error)
+
+        functions = [_CALLED(in_python), _CALLED(attend)]
+        native.words[[IN_PYTHON, ATTEND]] = [
+            ctypes.cast(function, ctypes.c_void_p).value for function in functions]
+        return native.words.ctypes.data, [native, *functions]
 
 
 class Failures:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from maxjax._base import caches, dtypes
 from maxjax._base.meshes import AxisName
 from maxjax._base.processes import job
 from maxjax._distributed.group import Group, combined
+from maxjax._distributed.native import NativeCollective
 from maxjax._distributed.start import connection
 from maxjax._ir.effects import Effect
 from maxjax._ir.primitive import Primitive
@@ -202,25 +202,52 @@ def exchanged(x: np.ndarray, exchange: Exchange) -> np.ndarray:
 Results = dict[int, np.ndarray]
 
 
-def exchange_into(x: np.ndarray, token: np.ndarray, result: np.ndarray, after: np.ndarray, *,
-                  exchange: Exchange) -> None:
-    """``exchanged`` into an array, without a copy where one exchange gives just that."""
-    after[...] = token
-    plan = plan_of(exchange.groups, exchange.owners, job.index)
-    batch = plan.batches[0]
-    if len(plan.own) == 1 and not batch.is_here and (
-            exchange.reduced or len(batch.rows[0]) == 1):
-        first = 0 if exchange.reduced else batch.rows[0][0]
-        mine = np.asarray(x[first:first + 1], order="C")
-        if exchange.kind in REDUCTIONS:
-            batch.group.all_reduce(mine, REDUCTIONS[exchange.kind], exchange.what, result[None])
-            return
-        if exchange.kind is Kind.GATHER and batch.is_in_order:
+class ExchangeStep:
+    """``ordered_exchange_p`` in a native program: its arrays are (value, token, result, token).
+
+    Attributes:
+      native_name: of the pack's function that has MPI do it, without Python.
+    """
+
+    def __init__(self, exchange: Exchange):
+        self._exchange = exchange
+        self.native_name = "mpi_collective" if connection.is_mpi else None
+
+    def native(self) -> NativeCollective:
+        return NativeCollective()
+
+    def __call__(self, *arrays: np.ndarray, native: NativeCollective | None = None) -> None:
+        x, token, result, after = arrays
+        after[...] = token
+        exchange = self._exchange
+        batch = plan_of(exchange.groups, exchange.owners, job.index).batches[0]
+        mine = self._alone(x)
+        if mine is None:
+            result[...] = exchanged(x, exchange)
+        elif exchange.kind in REDUCTIONS:
+            function = REDUCTIONS[exchange.kind]
+            batch.group.all_reduce(mine, function, exchange.what, result[None])
+            if native is not None and len(x) == 1:
+                batch.group.prepare(native, mine, function, exchange.what)
+        else:
             mine = mine[None]       # as other tiers send it: of one group, one member
             batch.group.all_gather(mine, exchange.what, result.reshape(
                 len(batch.processes), *mine.shape))
-            return
-    result[...] = exchanged(x, exchange)
+            if native is not None and len(x) == 1:
+                batch.group.prepare(native, mine, None, exchange.what)
+
+    def _alone(self, x: np.ndarray) -> np.ndarray | None:
+        """What goes to other processes, if one exchange gives the result just as it is to be."""
+        exchange = self._exchange
+        plan = plan_of(exchange.groups, exchange.owners, job.index)
+        batch = plan.batches[0]
+        if len(plan.own) > 1 or batch.is_here or not (
+                exchange.reduced or len(batch.rows[0]) == 1) or not (
+                exchange.kind in REDUCTIONS
+                or exchange.kind is Kind.GATHER and batch.is_in_order):
+            return None
+        first = 0 if exchange.reduced else batch.rows[0][0]
+        return np.asarray(x[first:first + 1], order="C")
 
 
 def _hand_out(batch: Batch, values: Sequence[np.ndarray], results: Results) -> None:
@@ -375,7 +402,7 @@ exchange_p = Primitive(
 def _lower_exchange(ctx: Any, x: Any, token: Any, *, exchange: Exchange) -> list[Any]:
     shape = exchange.shape(x.shape[1:])
     result = (shape if exchange.gives_one else (x.shape[0], *shape)), x.dtype
-    return ctx.called_on_host(functools.partial(exchange_into, exchange=exchange), [x, token],
+    return ctx.called_on_host(ExchangeStep(exchange), [x, token],
                               [result, (token.shape, token.dtype)],
                               f"{ordered_exchange_p.name}: {HOST_REASON}")
 

@@ -16,7 +16,7 @@ from maxjax._sharding.exchange import Exchange, Kind, exchange_p, ordered_exchan
 from maxjax._sharding.tokens import with_tokens
 from maxjax._transforms.partition import host_reason
 from maxjax._transforms.simplify import simplify_once
-from tests.distributed.running import START, lines, run
+from tests.distributed.running import ENGINES, START, lines, run
 
 
 def total(x):
@@ -107,7 +107,7 @@ sys.stdout.flush()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["gloo", pytest.param("mpi", marks=pytest.mark.extended)])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_loops_are_compiled(engine):
     script = _LOOP + "jax.distributed.shutdown()\n"
     assert lines(run(engine, script, MAXJAX_COMPILE="always")) == [
@@ -166,6 +166,93 @@ jax.distributed.shutdown()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("devices", [1, 2])
-def test_processes_may_be_in_different_tiers(devices):
-    assert lines(run("gloo", _MIXED, devices=devices)) == ["* 0", "* 1"]
+@pytest.mark.parametrize("engine, devices", [("gloo", 1), ("gloo", 2), ("mpi", 1)])
+def test_processes_may_be_in_different_tiers(engine, devices):
+    assert lines(run(engine, _MIXED, devices=devices)) == ["* 0", "* 1"]
+
+
+_NATIVE = START + """
+import os, time
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((2,), ("x",))
+i = jax.process_index()
+
+def over(size):
+    whole = np.arange(2 * size, dtype="float32") % 7
+    return jax.make_array_from_callback(whole.shape, NamedSharding(mesh, P("x")),
+                                        lambda index: whole[index]), whole.reshape(2, -1)
+
+def step(x):
+    total = lax.psum(x, "x")
+    return total * 0.5 + lax.all_gather(x, "x").sum(0) * 0.25, total
+
+def loop(x, count):
+    return lax.fori_loop(0, count, lambda _, c: step(c)[0], x)
+
+run = jax.jit(jax.shard_map(loop, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"),
+                            check_vma=False))
+for size in (4, 100, 3000):      # the first two fit into a message
+    x, expected = over(size)
+    for _ in range(4):
+        expected = expected.sum(0) * np.float32(0.75) + 0 * expected
+    found, = run(x, 4).addressable_shards
+    np.testing.assert_allclose(found.data, expected[i], 1e-6)
+def say(text):
+    sys.stdout.write(f"* {i} {text}\\n")
+    sys.stdout.flush()
+"""
+
+
+@pytest.mark.slow
+def test_mpi_is_called_by_address(tmp_path):
+    script = _NATIVE + """
+from maxjax._distributed import group
+calls = []
+whole = group.Group._run
+group.Group._run = lambda self, name, *args: (calls.append(name), whole(self, name, *args))[1]
+run(x, 5)
+say(f"in Python: {calls}")
+from maxjax import profiler
+with profiler.trace(sys.argv[1] if len(sys.argv) > 1 else os.environ["TRACE"]):
+    run(x, 5)
+say(f"while a profile is recorded: {calls.count('all_gather')}")
+group.Group._run = whole
+jax.distributed.shutdown()
+"""
+    assert lines(run("mpi", script, devices=1, MAXJAX_COMPILE="always", TRACE=str(tmp_path))) == [
+        f"* {i} {line}" for i in range(2)
+        for line in ("in Python: []", "while a profile is recorded: 5")]
+
+
+@pytest.mark.slow
+def test_a_process_that_hangs_is_named_by_native_loops():
+    script = _NATIVE + """
+if i == 1:
+    time.sleep(60)
+try:
+    run(x, 5)
+except jax.errors.JaxRuntimeError as error:
+    assert "process 0 waited in all_" in str(error) and "for process 1" in str(error), error
+    say("named")
+os._exit(0)
+"""
+    results = run("mpi", script, devices=1, MAXJAX_COMPILE="always",
+                  MAXJAX_COLLECTIVE_TIMEOUT="2")
+    assert "* 0 named" in results[0].stdout, results
+
+
+@pytest.mark.slow
+def test_a_process_in_another_program_is_found_by_native_loops():
+    script = _NATIVE + """
+try:
+    run(x, 5) if i == 0 else jax.jit(jax.shard_map(
+        lambda x: lax.pmax(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P()))(x)
+    jax.block_until_ready(run(x, 5))
+except jax.errors.JaxRuntimeError as error:
+    assert "do not run the same program" in str(error), error
+    say("found")
+os._exit(0)
+"""
+    results = run("mpi", script, devices=1, MAXJAX_COMPILE="always")
+    assert "found" in results[0].stdout, results

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Role, Structure
-from maxjax._max.host_step import CalledStep, HostStep
+from maxjax._max.host_step import Called, CalledStep, HostStep
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._max.mojo.nodes import (
     ON_HOST,
@@ -647,12 +647,12 @@ class MojoContext(Lowering):
         return [self.shared(Result(sizes(shape), memory_dtype(dtype), (call,), number))
                 for number, (shape, dtype) in enumerate(step.outputs)]
 
-    def called_on_host(self, function: Callable[..., None], operands: Sequence[Node],
+    def called_on_host(self, called: Called, operands: Sequence[Node],
                        results: Sequence[tuple[tuple[int, ...], np.dtype]], reason: str
                        ) -> list[Node]:
-        """What a Python function writes to the results, arrays that follow those of operands."""
+        """What the host, or the pack in its place, writes to results."""
         return self.host_step(CalledStep(
-            function, [(x.shape, x.dtype) for x in operands], results, reason), operands)
+            called, [(x.shape, x.dtype) for x in operands], results, reason), operands)
 
     # --- control flow ---
     def control_flow(self, name: str, flow: Structure, operands: Sequence[Node]) -> list[Node]:

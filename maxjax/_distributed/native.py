@@ -82,7 +82,7 @@ class NativeCollective:
             words[DTYPE] = DTYPES.index(value.dtype.name)
         library = ctypes.CDLL(MPI.__file__)
         words[ISEND:TESTALL + 1] = [
-            ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in _FUNCTIONS]
+            ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS]
         words[SIZE], words[RANK] = engine.size, engine.rank
         words[NBYTES], words[COUNT] = value.nbytes, value.size
         words[IS_SUM], words[IS_SMALL] = is_sum, is_small

@@ -221,33 +221,29 @@ class ExchangeStep:
         after[...] = token
         exchange = self._exchange
         batch = plan_of(exchange.groups, exchange.owners, job.index).batches[0]
-        mine = self._alone(x)
-        if mine is None:
+        if not self._is_one_exchange(len(x)):
             result[...] = exchanged(x, exchange)
-        elif exchange.kind in REDUCTIONS:
-            function = REDUCTIONS[exchange.kind]
-            batch.group.all_reduce(mine, function, exchange.what, result[None])
-            if native is not None and len(x) == 1:
-                batch.group.prepare(native, mine, function, exchange.what)
+            return
+        function = REDUCTIONS.get(exchange.kind)
+        if function is not None:
+            batch.group.all_reduce(x, function, exchange.what, result.reshape(x.shape))
         else:
-            mine = mine[None]       # as other tiers send it: of one group, one member
-            batch.group.all_gather(mine, exchange.what, result.reshape(
-                len(batch.processes), *mine.shape))
-            if native is not None and len(x) == 1:
-                batch.group.prepare(native, mine, None, exchange.what)
+            x = x[None]       # as other tiers send it: of one group, one member
+            batch.group.all_gather(x, exchange.what, result.reshape(
+                len(batch.processes), *x.shape))
+        if native is not None:
+            batch.group.prepare(native, x, function, exchange.what)
 
-    def _alone(self, x: np.ndarray) -> np.ndarray | None:
-        """What goes to other processes, if one exchange gives the result just as it is to be."""
+    def _is_one_exchange(self, count: int) -> bool:
+        """Whether other processes are sent just the operand, of so many rows, and what comes of it
+        is the result."""
         exchange = self._exchange
-        plan = plan_of(exchange.groups, exchange.owners, job.index)
-        batch = plan.batches[0]
-        if len(plan.own) > 1 or batch.is_here or not (
-                exchange.reduced or len(batch.rows[0]) == 1) or not (
-                exchange.kind in REDUCTIONS
-                or exchange.kind is Kind.GATHER and batch.is_in_order):
-            return None
-        first = 0 if exchange.reduced else batch.rows[0][0]
-        return np.asarray(x[first:first + 1], order="C")
+        batch, *others = plan_of(exchange.groups, exchange.owners, job.index).batches
+        if others or batch.is_here:
+            return False
+        if not exchange.reduced and batch.rows != [[row] for row in range(count)]:
+            return False
+        return exchange.kind in REDUCTIONS or exchange.kind is Kind.GATHER and batch.is_in_order
 
 
 def _hand_out(batch: Batch, values: Sequence[np.ndarray], results: Results) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # The words by their positions.
 (READY, BLOCKED, CALLS, IN_PYTHON, ATTEND, EVENT, NANOSECONDS, COMM, BYTE_TYPE, ELEMENT_TYPE, SUM,
  ISEND, IRECV, IALLREDUCE, IALLGATHER, TESTALL, SIZE, RANK, MESSAGE, MESSAGES, REQUESTS,
- REQUEST_BYTES, STATUSES, FLAG, NBYTES, COUNT, IS_SUM, DTYPE, IS_SMALL) = range(29)
+ REQUEST_BYTES, STATUSES, FLAG, NBYTES, COUNT, IS_SUM, DTYPE, IS_SMALL, DONE) = range(30)
 _FUNCTIONS = ("MPI_Isend", "MPI_Irecv", "MPI_Iallreduce", "MPI_Iallgather", "MPI_Testall")
 _WAITS, _DIFFERS = 1, 2
 # What small values of are added up; the number of each is its position.
@@ -49,7 +49,7 @@ class NativeCollective:
     """
 
     def __init__(self) -> None:
-        self.words = np.zeros(29, np.int64)
+        self.words = np.zeros(30, np.int64)
         self.words[BLOCKED] = _blocked.ctypes.data
         self._memory: list[np.ndarray] = []
         self._group: Group | None = None

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._distributed.native import ATTEND, IN_PYTHON
+from maxjax._distributed.native import ATTEND, DONE, IN_PYTHON
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._transforms.partition import Piece
@@ -145,12 +145,15 @@ class CalledStep(HostStep):
                 self._called(*[memory.at(slots) for memory in arrays], native=native)
             except BaseException as error:
                 failures.add(slots, error)
+            native.words[DONE] = 1
 
         def attend(slots: int, _: int) -> None:
+            # An interrupt may come before the first line: then nothing says that this is done.
             try:
                 native.attend()
             except BaseException as error:
                 failures.add(slots, error)
+            native.words[DONE] = 1
 
         functions = [_CALLED(in_python), _CALLED(attend)]
         native.words[[IN_PYTHON, ATTEND]] = [
@@ -170,7 +173,10 @@ class Failures:
 
     def take(self, slots: int) -> BaseException | None:
         """The error that ended the call with these slots, if one did."""
-        return self._errors.pop(slots, None)
+        error = self._errors.pop(slots, None)
+        if error is None and _Word.from_address(slots - 8).value:
+            return KeyboardInterrupt()      # it was raised where nothing could keep it
+        return error
 
 
 class _Memory:

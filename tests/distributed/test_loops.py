@@ -264,3 +264,21 @@ os._exit(0)
 """
     results = run("mpi", script, devices=1, MAXJAX_COMPILE="always")
     assert "found" in results[0].stdout, results
+
+
+@pytest.mark.slow
+def test_threads_run_and_ctrl_c_ends_while_native_code_waits():
+    script = _NATIVE + """
+import signal, threading
+if i == 1:
+    time.sleep(60)
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+begin = time.monotonic()
+try:
+    run(x, 5)
+except KeyboardInterrupt:
+    say(f"interrupted {time.monotonic() - begin < 30}")
+os._exit(0)
+"""
+    results = run("mpi", script, devices=1, MAXJAX_COMPILE="always")
+    assert "* 0 interrupted True" in results[0].stdout, results

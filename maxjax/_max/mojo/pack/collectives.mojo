@@ -48,6 +48,7 @@ comptime COUNT = 25
 comptime IS_SUM = 26
 comptime DTYPE = 27
 comptime IS_SMALL = 28
+comptime DONE = 29
 
 # What Python is told.
 comptime WAITS = 1
@@ -68,9 +69,17 @@ def pointer(words: Args, i: Int) -> Bytes:
     return words.unsafe_offset(i).unsafe_bitcast[Bytes]()[]
 
 
+def call(slots: Slots, args: Args, words: Args, function: Int):
+    """Calls Python, and stops the program where an interrupt has kept that from its end."""
+    words.unsafe_offset(DONE)[] = 0
+    words.unsafe_offset(function).unsafe_bitcast[Function]()[](slots, args)
+    if integer(words, DONE) == 0:
+        slots.unsafe_bitcast[Int64]().unsafe_offset(-1)[] = 1
+
+
 def tell(slots: Slots, words: Args, event: Int):
     words.unsafe_offset(EVENT)[] = Int64(event)
-    words.unsafe_offset(ATTEND).unsafe_bitcast[Function]()[](slots, words)
+    call(slots, words, words, ATTEND)
 
 
 @always_inline
@@ -195,7 +204,7 @@ def mpi_collective(slots: Slots, args: Args) abi("C"):
     """
     var words = args.unsafe_offset(8).unsafe_bitcast[Args]()[]
     if integer(words, READY) == 0 or pointer(words, BLOCKED).unsafe_bitcast[Int64]()[] != 0:
-        words.unsafe_offset(IN_PYTHON).unsafe_bitcast[Function]()[](slots, args)
+        call(slots, args, words, IN_PYTHON)
         return
     var value, result = address(slots, args, 0), address(slots, args, 2)
     if not messages_are_equal(slots, words, value):

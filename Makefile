@@ -117,6 +117,7 @@ $(LIBRARIES_VENV)/.ready: pyproject.toml compat/libraries/requirements.txt
 	$(PYTHON) -m venv $(LIBRARIES_VENV)
 	$(LIBRARIES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --requirement compat/libraries/requirements.txt --editable '.[test]'
+	$(LIBRARIES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'xoscar>=0.7'
 	touch $@
 
 clean:

@@ -20,7 +20,7 @@ from maxjax._ir.effects import DebugEffect as DebugEffect
 from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.picture import dot
-from maxjax._runtime import on_device, on_mesh, source_costs
+from maxjax._runtime import on_device, on_mesh, source_costs, spanning
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.sharding_pictures import inspect_array_sharding as inspect_array_sharding
 from maxjax._runtime.sharding_pictures import visualize_array_sharding as visualize_array_sharding
@@ -70,9 +70,10 @@ def statistics(function: Callable[..., Any]) -> Statistics:
     """
     if not isinstance(function, PjitFunction):
         raise TypeError(f"statistics needs a function made by maxjax.jit, got {function!r}")
-    programs = [closed.cache["program"] for entry in function._entries.values()
-                for closed in (entry.closed, *on_mesh.programs_of(entry.closed))
-                if "program" in closed.cache]
+    programs = [program for entry in function._entries.values() for program in (
+        *[closed.cache["program"] for closed in (entry.closed, *on_mesh.programs_of(entry.closed))
+          if "program" in closed.cache],
+        *spanning.programs_of(entry.closed))]
     if not programs:
         return Statistics(0, 0, "new", None, 0.0)
     busiest = max(programs, key=lambda p: p.interpreted_calls + p.compiled_calls)

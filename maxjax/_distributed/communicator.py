@@ -6,12 +6,20 @@ stands above it, and makes sure that all processes are in the same collective.
 
 from __future__ import annotations
 
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 Array = np.ndarray
+
+
+def own_address(other: str) -> str:
+    """The address of this machine that a process at another address sees."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((other, 1))       # sends nothing
+        return probe.getsockname()[0]
 
 
 class Unanswered(Exception):
@@ -34,6 +42,7 @@ class Communicator(ABC):
       rank: this process's number in the group.
       size: how many processes there are.
       summed: the dtypes that ``all_reduce`` adds.
+      address: of this process, as the others reach it.
       tagged: collectives with different tags, of 32 bits, never exchange anything: each waits for
         the others until its timeout. Without it tags have no effect.
 
@@ -42,6 +51,7 @@ class Communicator(ABC):
 
     tagged = False
 
+    address: str
     rank: int
     size: int
     summed: frozenset[str]
@@ -51,12 +61,13 @@ class Communicator(ABC):
         """The small messages of all processes, stacked; says who is missing where it can."""
 
     @abstractmethod
-    def all_reduce(self, value: Array, tag: int) -> Array:
-        """The sum over the processes."""
+    def all_reduce(self, value: Array, tag: int, result: Array | None = None) -> Array:
+        """The sum over the processes, in ``result`` if there is one."""
 
     @abstractmethod
-    def all_gather(self, value: Array, tag: int) -> Array:
-        """The values of all processes, stacked along a new first dimension."""
+    def all_gather(self, value: Array, tag: int, result: Array | None = None) -> Array:
+        """The values of all processes, stacked along a new first dimension; in ``result`` if there
+        is one."""
 
     @abstractmethod
     def all_to_all(self, blocks: Array, tag: int) -> Array:

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches
-from maxjax._distributed.communicator import Array, Communicator, Unanswered
+from maxjax._distributed.communicator import Array, Communicator, Unanswered, own_address
 
+# Sums of so much in all are gathered.
+_GATHERED_BYTES = 64 << 10
 # Whole seconds after a failure for another process to say what it was doing; for the next ones
 # after one that does not; how many are found missing until no more are asked.
 _FIRST_SECONDS, _LATER_SECONDS, _MOST_MISSING = 2, 1, 5
@@ -46,13 +48,6 @@ def _library() -> Any:
     return module
 
 
-def _own_address(host: str, port: int) -> str:
-    """The address of this machine that the coordinator sees."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, port))
-        return probe.getsockname()[0]
-
-
 def _seconds(count: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=count)
 
@@ -76,6 +71,7 @@ class GlooCommunicator(Communicator):
         self._place, self._store, self._device = place, store, device
         self._timeout = timeout
         self._numbers = numbers
+        self.address = own_address(place[0])
         self.rank, self.size = rank, len(numbers)
 
     @classmethod
@@ -95,7 +91,7 @@ class GlooCommunicator(Communicator):
             address = socket.gethostbyname(host)
             store = library.rendezvous.TCPStore(address, options)
             device = library.transport.tcp.CreateDevice(
-                library.transport.tcp.attr(_own_address(address, port)))
+                library.transport.tcp.attr(own_address(address)))
             return cls._joined((address, port), [], store, device, "all", rank, range(size),
                                timeout, start_timeout)
         except (RuntimeError, OSError) as error:
@@ -129,23 +125,37 @@ class GlooCommunicator(Communicator):
     def exchange(self, message: Array) -> Array:
         return self.all_gather(message, 0)
 
-    def all_reduce(self, value: Array, tag: int) -> Array:
-        # The halving that Gloo calls BCUBE waits half as often as the ring.
+    def all_reduce(self, value: Array, tag: int, result: Array | None = None) -> Array:
+        result = np.empty_like(value) if result is None else result
+        if value.nbytes * (self.size - 1) <= _GATHERED_BYTES:
+            # Gathered with one wait.
+            gathered = self.all_gather(value, tag)
+            result[...] = gathered[0]
+            for rank in range(1, self.size):
+                np.add(result, gathered[rank], out=result)
+            return result
+        # The halving that Gloo calls BCUBE waits less often than the ring where there are more.
         library = _library()
-        halves = self.size & self.size - 1 == 0
-        return self._run("allreduce", value, np.empty_like(value), value.dtype.name,
+        halves = self.size > 2 and self.size & self.size - 1 == 0
+        return self._run("allreduce", value, result, value.dtype.name,
                          library.ReduceOp.SUM, library.AllreduceAlgorithm.BCUBE if halves
                          else library.AllreduceAlgorithm.RING, tag)
 
-    def all_gather(self, value: Array, tag: int) -> Array:
-        result = np.empty((self.size, *value.shape), value.dtype)
+    def all_gather(self, value: Array, tag: int, result: Array | None = None) -> Array:
+        if result is None:
+            result = np.empty((self.size, *value.shape), value.dtype)
         return self._run("allgather", value, result, "uint8", tag)
 
     def all_to_all(self, blocks: Array, tag: int) -> Array:
         return self._run("all_to_all", blocks, np.empty_like(blocks), "uint8", tag)
 
     def reduce_scatter(self, blocks: Array, tag: int) -> Array:
-        return self.all_reduce(blocks, tag)[self.rank].copy()
+        # Half of what an all-reduce sends.
+        received = self.all_to_all(blocks, tag)
+        total = received[0, ...]
+        for rank in range(1, self.size):
+            np.add(total, received[rank], out=total)
+        return total
 
     def broadcast(self, value: Array, root: int, tag: int) -> Array:
         return self._run("broadcast", value, np.array(value), "uint8", root, tag)

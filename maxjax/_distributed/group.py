@@ -18,9 +18,13 @@ import numpy as np
 from maxjax._base import spans
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._distributed.communicator import Array, Communicator, Unanswered
+from maxjax._distributed.mpi import MPICommunicator
+from maxjax._distributed.native import DTYPES, READY, NativeCollective, Natives
 
-# A message: a digest, a description, and what is left for a small value.
-_SIZE, _DIGEST, _TEXT = 1024, 16, 240
+# A message: a digest, the number of the collective, a description, and what is left for a small
+# value.
+_SIZE, _DIGEST, _NUMBER, _TEXT = 1024, 16, 8, 232
+_START = _DIGEST + _NUMBER + _TEXT
 _NOTHING = np.zeros(0, np.uint8)
 
 
@@ -30,6 +34,8 @@ class Group:
     Attributes:
       processes: their numbers in the job.
       position: this process's position among them.
+      calls: how many collectives there were.
+      natives: those of them that native code does.
     """
 
     def __init__(self, engine: Communicator, processes: Sequence[int],
@@ -38,7 +44,9 @@ class Group:
         self.position = engine.rank
         self._engine = engine
         self._on_failure = on_failure
-        self._calls = 0
+        # The number of the collective, for native code as well; what does some there.
+        self.calls = np.zeros(1, np.int64)
+        self.natives = Natives()
         # The collectives that have been compared.
         self._known: set[str] = set()
 
@@ -47,20 +55,27 @@ class Group:
         return len(self.processes)
 
     # --- collectives: ``what`` says what a collective is for, and must be the same everywhere ---
-    def all_gather(self, value: Array, what: str) -> Array:
+    def all_gather(self, value: Array, what: str, result: Array | None = None) -> Array:
         """The values of all processes, stacked along a new first dimension.
+
+        Args:
+          result: where to put it.
 
         Raises:
           JaxRuntimeError: another process is missing, or does something else.
         """
         value = np.asarray(value, order="C")
-        return self._run("all_gather", value, what, lambda stacked: stacked,
-                         self._engine.all_gather)
+        return self._run("all_gather", value, what, lambda stacked: _put(stacked, result),
+                         lambda whole, tag: self._engine.all_gather(whole, tag, result))
 
-    def all_reduce(self, value: Array, function: np.ufunc, what: str) -> Array:
+    def all_reduce(self, value: Array, function: np.ufunc, what: str,
+                   result: Array | None = None) -> Array:
         """The sum (np.add), maximum (np.maximum) and so on over the processes, elementwise.
 
         Small values, and all but common sums, are combined in the order of the processes.
+
+        Args:
+          result: where to put it.
 
         Raises:
           JaxRuntimeError: another process is missing, or does something else.
@@ -68,11 +83,11 @@ class Group:
         value = np.asarray(value, order="C")
 
         def combine(stacked: Array) -> Array:
-            return combined(stacked, function)
+            return _put(combined(stacked, function), result)
 
         native = function is np.add and value.dtype.name in self._engine.summed
         return self._run(f"all_reduce {function.__name__}", value, what, combine,
-                         self._engine.all_reduce if native
+                         (lambda whole, tag: self._engine.all_reduce(whole, tag, result)) if native
                          else lambda whole, tag: combine(self._engine.all_gather(whole, tag)))
 
     def reduce_scatter(self, blocks: Array, what: str) -> Array:
@@ -155,8 +170,8 @@ class Group:
           small: makes the result of the values of all processes, if these fit into a message.
           large: makes it of this process's value and a tag.
         """
-        self._calls += 1
-        text = f"{collective} of {value.dtype.name}{list(value.shape)} ({what})"
+        self.calls += 1
+        text = _text(collective, value, what)
         begun = spans.clock() if spans.state.record is not None else 0
         result = self._met(text, value, small, large)
         if begun:
@@ -166,20 +181,19 @@ class Group:
 
     def _met(self, text: str, value: Array, small: Callable[[Array], Array] | None,
              large: Callable[[Array, int], Any]) -> Any:
-        digest = hashlib.blake2b(f"{self._calls} {self.processes} {text}".encode(),
-                                 digest_size=_DIGEST).digest()
-        tag = int.from_bytes(digest[:4], "little") | 1      # 0 is that of messages
-        start = _DIGEST + _TEXT
-        fits = small is not None and value.nbytes <= _SIZE - start
+        fits = small is not None and value.nbytes <= _SIZE - _START
+        tag = 0
+        if not fits and self._engine.tagged:
+            tag = int.from_bytes(hashlib.blake2b(
+                f"{self.calls[0]} {self.processes} {text}".encode(), digest_size=4
+            ).digest(), "little") | 1      # 0 is that of messages
         try:
             if not fits and text in self._known:
                 return large(value, tag)
-            message = np.zeros(_SIZE, np.uint8)
-            message[:_DIGEST] = np.frombuffer(digest, np.uint8)
-            shown = np.frombuffer(text.encode()[:_TEXT], np.uint8)
-            message[_DIGEST:_DIGEST + len(shown)] = shown
+            message = self._message(text)
+            message[_DIGEST:_DIGEST + _NUMBER] = self.calls.view(np.uint8)
             if fits:
-                message[start:start + value.nbytes] = value.reshape(-1).view(np.uint8)
+                message[_START:_START + value.nbytes] = value.reshape(-1).view(np.uint8)
             messages = self._engine.exchange(message)
             self._compare(messages, text)
             if not fits:
@@ -189,32 +203,60 @@ class Group:
         except Unanswered as error:
             self._fail(text, error)
         assert small is not None
-        stacked = np.ascontiguousarray(messages[:, start:start + value.nbytes])
+        stacked = np.ascontiguousarray(messages[:, _START:_START + value.nbytes])
         return small(stacked.view(value.dtype).reshape(self.size, *value.shape)
                      if value.nbytes else np.zeros((self.size, *value.shape), value.dtype))
 
+    def _message(self, text: str) -> Array:
+        """A message without its number and its value."""
+        message = np.zeros(_SIZE, np.uint8)
+        message[:_DIGEST] = np.frombuffer(hashlib.blake2b(
+            f"{self.processes} {text}".encode(), digest_size=_DIGEST).digest(), np.uint8)
+        shown = np.frombuffer(text.encode()[:_TEXT], np.uint8)
+        message[_DIGEST + _NUMBER:_DIGEST + _NUMBER + len(shown)] = shown
+        return message
+
+    def prepare(self, native: NativeCollective, value: Array, function: np.ufunc | None,
+                what: str) -> None:
+        """Has native code do an ``all_reduce``, or an ``all_gather`` (None), from now on, where it
+        can: by MPI, among few processes."""
+        collective = "all_gather" if function is None else f"all_reduce {function.__name__}"
+        if (isinstance(self._engine, MPICommunicator) and self._engine.names_missing
+                and (function is None or function is np.add and value.dtype.name in DTYPES)):
+            text = _text(collective, value, what)
+            native.prepare(self, self._engine, text, self._message(text), value,
+                           function is not None, value.nbytes <= _SIZE - _START)
+
+    def retire(self) -> None:
+        """Nothing native goes by this group any more."""
+        for native in self.natives:
+            native.words[READY] = 0
+
     def _compare(self, messages: Array, text: str) -> None:
         """Raises JaxRuntimeError where another process is about to do something else."""
-        same = (messages[:, :_DIGEST] == messages[self.position, :_DIGEST]).all(1)
+        compared = messages[:, :_DIGEST + _NUMBER]
+        same = (compared == compared[self.position]).all(1)
         if same.all():
             return
         other = int(same.argmin())
-        theirs = bytes(messages[other][_DIGEST:_DIGEST + _TEXT]).rstrip(b"\0").decode(
+        theirs = bytes(messages[other][_DIGEST + _NUMBER:_START]).rstrip(b"\0").decode(
             errors="replace")
         self._engine.reports(self._place(text))
         self._differ(text, other, theirs)
 
     def _place(self, text: str) -> str:
-        return f"collective {self._calls} of processes {list(self.processes)}, {text}"
+        return f"collective {self.calls[0]} of processes {list(self.processes)}, {text}"
 
     def _differ(self, text: str, other: int, theirs: str) -> NoReturn:
+        self.retire()
         self._on_failure()
         raise JaxRuntimeError(
             "FAILED_PRECONDITION: the processes do not run the same program: process "
-            f"{self.processes[self.position]} is at its collective {self._calls}, {text}, and "
+            f"{self.processes[self.position]} is at its collective {self.calls[0]}, {text}, and "
             f"process {self.processes[other]} at {theirs}")
 
     def _fail(self, text: str, error: Unanswered) -> NoReturn:
+        self.retire()
         self._on_failure()
         place = self._place(text)
         reports = self._engine.reports(place)
@@ -238,6 +280,17 @@ class Group:
         raise JaxRuntimeError(
             f"UNAVAILABLE: process {self.processes[self.position]} waited in {text} for {others}, "
             f"which has ended, hangs or is elsewhere in its program: {error}") from error
+
+
+def _text(collective: str, value: Array, what: str) -> str:
+    return f"{collective} of {value.dtype.name}{list(value.shape)} ({what})"
+
+
+def _put(value: Array, result: Array | None) -> Array:
+    if result is None:
+        return value
+    result[...] = value
+    return result
 
 
 def combined(stacked: Array, function: np.ufunc) -> Array:

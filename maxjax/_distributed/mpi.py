@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.lazy import mpi as MPI
-from maxjax._distributed.communicator import Array, Communicator, Unanswered
+from maxjax._distributed.communicator import Array, Communicator, Unanswered, own_address
 
 # Exchanges with so many processes go from each to each, so that a missing one can be named.
 _FEW = 16
+# An address that is nowhere: what leads there, leads to other machines.
+_ELSEWHERE = "192.0.2.1"
 # Before a process that has failed ends the others: time for these to say what they know.
 _GRACE_SECONDS = 1.0
 
@@ -22,15 +24,29 @@ def _bytes(value: Array) -> Array:
 
 
 class MPICommunicator(Communicator):
-    """All processes, or some: ``comm`` is an intracommunicator of mpi4py."""
+    """All processes, or some.
+
+    Attributes:
+      comm: their intracommunicator, of mpi4py.
+      timeout: seconds within which the others must answer.
+      names_missing: whether messages go from each to each.
+    """
 
     summed = frozenset({"float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
                         "uint32", "uint64", "complex64", "complex128"})
 
     def __init__(self, timeout: float, comm: Any = None):
-        self._comm = MPI.COMM_WORLD.Dup() if comm is None else comm
-        self._timeout = timeout
-        self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
+        self.comm = MPI.COMM_WORLD.Dup() if comm is None else comm
+        self.timeout = timeout
+        self.rank, self.size = self.comm.Get_rank(), self.comm.Get_size()
+        self.names_missing = self.size <= _FEW
+
+    @property
+    def address(self) -> str:       # type: ignore[override]
+        try:
+            return own_address(_ELSEWHERE)
+        except OSError:     # there is no network
+            return "127.0.0.1"
 
     def _wait(self, requests: Sequence[Any], peers: Sequence[int] | None = None) -> None:
         """Waits for requests that do not block, giving way to other processes.
@@ -38,7 +54,7 @@ class MPICommunicator(Communicator):
         Args:
           peers: the process that each request waits for.
         """
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self.timeout
         spins = 0
         try:
             while not MPI.Request.Testall(requests):
@@ -51,56 +67,57 @@ class MPICommunicator(Communicator):
                         missing = next((peer for peer, request in zip(peers, requests, strict=True)
                                         if request != MPI.REQUEST_NULL and not request.Test()),
                                        None)
-                    raise Unanswered(f"no answer within {self._timeout:g} s", missing)
+                    raise Unanswered(f"no answer within {self.timeout:g} s", missing)
                 time.sleep(0 if spins < 5000 else 1e-4)
         except MPI.Exception as error:
             raise Unanswered(str(error)) from error
 
     def exchange(self, message: Array) -> Array:
-        if self.size > _FEW:
+        if not self.names_missing:
             return self.all_gather(message, 0)
         result = np.empty((self.size, *message.shape), message.dtype)
         result[self.rank] = message
         peers = [peer for peer in range(self.size) if peer != self.rank]
-        receives = [self._comm.Irecv(_bytes(result[peer]), peer, 0) for peer in peers]
-        sends = [self._comm.Isend(_bytes(message), peer, 0) for peer in peers]
+        receives = [self.comm.Irecv(_bytes(result[peer]), peer, 0) for peer in peers]
+        sends = [self.comm.Isend(_bytes(message), peer, 0) for peer in peers]
         self._wait([*receives, *sends], [*peers, *peers])
         return result
 
-    def all_reduce(self, value: Array, tag: int) -> Array:
-        result = np.empty_like(value)
-        self._wait([self._comm.Iallreduce(value, result, MPI.SUM)])
+    def all_reduce(self, value: Array, tag: int, result: Array | None = None) -> Array:
+        result = np.empty_like(value) if result is None else result
+        self._wait([self.comm.Iallreduce(value, result, MPI.SUM)])
         return result
 
-    def all_gather(self, value: Array, tag: int) -> Array:
-        result = np.empty((self.size, *value.shape), value.dtype)
-        self._wait([self._comm.Iallgather(_bytes(value), _bytes(result))])
+    def all_gather(self, value: Array, tag: int, result: Array | None = None) -> Array:
+        if result is None:
+            result = np.empty((self.size, *value.shape), value.dtype)
+        self._wait([self.comm.Iallgather(_bytes(value), _bytes(result))])
         return result
 
     def all_to_all(self, blocks: Array, tag: int) -> Array:
         result = np.empty_like(blocks)
-        self._wait([self._comm.Ialltoall(_bytes(blocks), _bytes(result))])
+        self._wait([self.comm.Ialltoall(_bytes(blocks), _bytes(result))])
         return result
 
     def reduce_scatter(self, blocks: Array, tag: int) -> Array:
         result = np.empty(blocks.shape[1:], blocks.dtype)
-        self._wait([self._comm.Ireduce_scatter_block(blocks, result, MPI.SUM)])
+        self._wait([self.comm.Ireduce_scatter_block(blocks, result, MPI.SUM)])
         return result
 
     def broadcast(self, value: Array, root: int, tag: int) -> Array:
         result = np.array(value)
-        self._wait([self._comm.Ibcast(_bytes(result), root)])
+        self._wait([self.comm.Ibcast(_bytes(result), root)])
         return result
 
     def permute(self, sent: Mapping[int, Array], received: Mapping[int, Array],
                 lanes: Sequence[tuple[int, int]], tag: int) -> None:
-        receives = [self._comm.Irecv(_bytes(value), peer, 1) for peer, value in received.items()]
-        sends = [self._comm.Isend(_bytes(value), peer, 1) for peer, value in sent.items()]
+        receives = [self.comm.Irecv(_bytes(value), peer, 1) for peer, value in received.items()]
+        sends = [self.comm.Isend(_bytes(value), peer, 1) for peer, value in sent.items()]
         self._wait([*receives, *sends], [*received, *sent])
 
     def subgroup(self, members: Sequence[int], name: str) -> Communicator:
-        group = self._comm.Get_group().Incl(list(members))
-        return MPICommunicator(self._timeout, self._comm.Create_group(group))
+        group = self.comm.Get_group().Incl(list(members))
+        return MPICommunicator(self.timeout, self.comm.Create_group(group))
 
     def close(self, failed: bool) -> None:
         if failed:

@@ -17,6 +17,7 @@ from maxjax._distributed.communicator import Communicator, Unanswered
 from maxjax._distributed.gloo import GlooCommunicator
 from maxjax._distributed.group import Group
 from maxjax._distributed.mpi import MPICommunicator
+from maxjax._distributed.store import KEY_BYTES, Client, Keeper, Place
 
 # Each with the variable that tells how many processes a launcher has started.
 _LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_NTASKS")
@@ -30,12 +31,27 @@ def launched(environment: Mapping[str, str] = os.environ) -> int | None:
     return None
 
 
+# What a process tells the others at the start.
+_TOLD = np.dtype([("devices", np.int64), ("port", np.int64), ("address", "S48"),
+                  ("key", np.uint8, KEY_BYTES)])
+
+
+def _told(devices: int, place: Place) -> np.ndarray:
+    address, port, key = place
+    return np.array((devices, port, address.encode(), np.frombuffer(key, np.uint8)), _TOLD)
+
+
+def _place(told: Any) -> Place:
+    return told["address"].decode(), int(told["port"]), told["key"].tobytes()
+
+
 class _Connection:
     """The connection to the other processes.
 
     Attributes:
       group: all processes; None where there is one.
       failed: a collective has not ended: nothing can be exchanged any more.
+      client: asks for values by name; None where there is one process.
     """
 
     def __init__(self) -> None:
@@ -43,6 +59,8 @@ class _Connection:
         self.failed = False
         self._engine: Communicator | None = None
         self._groups: dict[tuple[int, ...], Group] = {}
+        self._keeper: Keeper | None = None
+        self.client: Client | None = None
 
     def join(self, engine: Communicator, devices: int) -> None:
         """Makes an engine that of the job.
@@ -53,11 +71,21 @@ class _Connection:
         self._engine = engine
         self.failed = False
         self.group = Group(engine, range(engine.size), self._mark_failed)
-        counts = self.group.all_gather(np.array(devices, np.int64), "number of local devices")
-        job.index, job.device_counts = engine.rank, tuple(counts.tolist())
+        place: Place = "", 0, bytes(KEY_BYTES)
+        if engine.rank == 0:
+            self._keeper = Keeper(engine.address, engine.size)
+            place = self._keeper.place
+        told = self.group.all_gather(_told(devices, place), "number of local devices")
+        self.client = Client(_place(told[0]), engine.rank)
+        job.index, job.device_counts = engine.rank, tuple(told["devices"].tolist())
         atexit.register(self._at_exit)
         self._hook = sys.excepthook
         sys.excepthook = self._on_exception
+
+    @property
+    def is_mpi(self) -> bool:
+        """Whether MPI carries the data."""
+        return isinstance(self._engine, MPICommunicator)
 
     def among(self, processes: tuple[int, ...]) -> Group:
         """The group of some processes, of which this is one.
@@ -91,7 +119,10 @@ class _Connection:
         if self.group is None or self._engine is None:
             return
         group, engine = self.group, self._engine
-        self.group = self._engine = None
+        for each in (group, *self._groups.values()):
+            each.retire()
+        keeper, self._keeper = self._keeper, None
+        self.group = self._engine = self.client = None
         self._groups.clear()
         atexit.unregister(self._at_exit)
         sys.excepthook = self._hook
@@ -101,9 +132,15 @@ class _Connection:
         finally:
             job.index, job.device_counts = 0, ()
             engine.close(self.failed)
+            if keeper is not None:
+                keeper.close()
 
     def _mark_failed(self) -> None:
         self.failed = True
+        for each in self._groups.values():
+            each.retire()
+        if self.group is not None:
+            self.group.retire()
 
     def _on_exception(self, kind: type[BaseException], error: BaseException,
                       trace: TracebackType | None) -> Any:

@@ -94,6 +94,9 @@ their signatures for type checkers):
 ``effects(**params)``
     The ``Effect``s of an application. A primitive with this rule, whatever it gives, is never
     dropped, merged with another or moved past one.
+``ordered_by_operands``
+    True where each application takes a result of the one before it, and its last is a result of the
+    program: passes need not know of its effects.
 ``placement(**params)``
     The sharding that the result of an application outside programs has, or one for each result; a
     device, or None, where nothing is said.
@@ -194,6 +197,7 @@ class Primitive:
                  shard_params: rules.ShardParams | None = None,
                  on_shard: OnShard | None = None,
                  effects: rules.Effects | None = None,
+                 ordered_by_operands: bool = False,
                  placement: rules.Placement | None = None,
                  eager: rules.Eager | None = None,
                  program: rules.Program | None = None,
@@ -248,6 +252,7 @@ class Primitive:
         self.shard_params = shard_params
         self.on_shard = on_shard
         self.effects = effects
+        self.ordered_by_operands = ordered_by_operands
         self.placement = placement
         self.eager = eager
         self.program = program

@@ -1,15 +1,17 @@
-"""Equations that the host computes in a compiled program: between its pieces, or within one."""
+"""Equations that the host computes in a compiled program: between its pieces, or within one; and
+Python functions that a lowering has called there, on the memory of operands and results."""
 
 from __future__ import annotations
 
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._distributed.native import ATTEND, DONE, IN_PYTHON
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._transforms.partition import Piece
@@ -20,6 +22,7 @@ _CALLED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _Word = ctypes.c_int64
 
 Place = tuple[int, int]     # slot, byte offset
+Kind = tuple[tuple[int, ...], np.dtype]
 
 
 class HostStep:
@@ -29,6 +32,9 @@ class HostStep:
       inputs, outputs: the shapes and dtypes that memory has.
       reasons: why the host computes them.
     """
+
+    # Of the pack's function that is called instead.
+    native_name: str | None = None
 
     def __init__(self, piece: Piece):
         jaxpr = piece.jaxpr
@@ -53,6 +59,16 @@ class HostStep:
             f"a host step of {self._jaxpr}"
         return results
 
+    def _arrays(self, places: Sequence[Place]) -> list[_Memory]:
+        return [_Memory(place, *kind) for place, kind in zip(
+            places, (*self.inputs, *self.outputs), strict=True)]
+
+    def _into(self, values: list[np.ndarray], places: list[np.ndarray]) -> None:
+        """Computes results into their memory."""
+        # A rule writes to no operand, and callbacks copy them: this is all a user sees.
+        for place, result in zip(places, self._computed(values), strict=True):
+            place[...] = result
+
     def __str__(self) -> str:
         return "; ".join(self.reasons)
 
@@ -63,19 +79,86 @@ class HostStep:
         Args:
           places: of the operands, then of the results.
         """
-        arrays = [_Memory(place, *kind) for place, kind in zip(
-            places, (*self.inputs, *self.outputs), strict=True)]
+        arrays = self._arrays(places)
         reads, writes = arrays[:len(self.inputs)], arrays[len(self.inputs):]
 
         def call(slots: int, _: int) -> None:
             try:
-                # A rule writes to no operand, and callbacks copy them: this is all a user sees.
-                results = self._computed([memory.at(slots) for memory in reads])
-                for memory, result in zip(writes, results, strict=True):
-                    memory.at(slots)[...] = result
+                self._into([memory.at(slots) for memory in reads],
+                           [memory.at(slots) for memory in writes])
             except BaseException as error:
                 failures.add(slots, error)
         return _CALLED(call)
+
+
+class Called(Protocol):
+    """What a lowering has called on the host: a function that writes to arrays of results.
+
+    Attributes:
+      native_name: of the pack's function that is called instead; None: none is.
+    """
+
+    native_name: str | None
+
+    def __call__(self, *arrays: np.ndarray, native: Any = None) -> None:
+        """Computes.
+
+        Args:
+          arrays: of operands, then of results.
+          native: of ``native``; it may be made ready, so that the next call is not here.
+        """
+        ...
+
+    def native(self) -> Any:
+        """For one place where the pack's function is called: an object with ``words``, an array of
+        int64 whose address it is given after the operands' and results' places, and ``attend``, a
+        function of Python. The positions of both functions' addresses are those of
+        ``maxjax._distributed.native``."""
+        ...
+
+
+class CalledStep(HostStep):
+    """A step of the host that is a ``Called``."""
+
+    def __init__(self, called: Called, inputs: Sequence[Kind], outputs: Sequence[Kind],
+                 reason: str):
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.reasons = [reason]
+        self._called = called
+        self.native_name = called.native_name
+
+    def __call__(self, values: Sequence[Any]) -> list[np.ndarray]:
+        results = [np.empty(*kind) for kind in self.outputs]
+        self._called(*values, *results)
+        return results
+
+    def _into(self, values: list[np.ndarray], places: list[np.ndarray]) -> None:
+        self._called(*values, *places)
+
+    def by_pack(self, places: Sequence[Place], failures: Failures) -> tuple[int, list[Any]]:
+        """The address of the words for the pack's function, and what has to live as long."""
+        native = self._called.native()
+        arrays = self._arrays(places)
+
+        def in_python(slots: int, _: int) -> None:
+            try:
+                self._called(*[memory.at(slots) for memory in arrays], native=native)
+            except BaseException as error:
+                failures.add(slots, error)
+            native.words[DONE] = 1
+
+        def attend(slots: int, _: int) -> None:
+            # An interrupt may come before the first line: then nothing says that this is done.
+            try:
+                native.attend()
+            except BaseException as error:
+                failures.add(slots, error)
+            native.words[DONE] = 1
+
+        functions = [_CALLED(in_python), _CALLED(attend)]
+        native.words[[IN_PYTHON, ATTEND]] = [
+            ctypes.cast(function, ctypes.c_void_p).value for function in functions]
+        return native.words.ctypes.data, [native, *functions]
 
 
 class Failures:
@@ -90,7 +173,10 @@ class Failures:
 
     def take(self, slots: int) -> BaseException | None:
         """The error that ended the call with these slots, if one did."""
-        return self._errors.pop(slots, None)
+        error = self._errors.pop(slots, None)
+        if error is None and _Word.from_address(slots - 8).value:
+            return KeyboardInterrupt()      # it was raised where nothing could keep it
+        return error
 
 
 class _Memory:

@@ -159,9 +159,15 @@ class ProcessProgram:
         else:
             outputs = self.program.run([
                 self.parts_of(leaf, dims)
-                for leaf, dims in zip(leaves, self.in_dims, strict=True)])
+                for leaf, dims in zip(leaves, self.in_dims, strict=True)])[:len(avals)]
         return [SpanningArray(type_on(aval, sharding), sharding, np.asarray(output))
                 for aval, sharding, output in zip(avals, self.out_shardings, outputs, strict=True)]
+
+
+def programs_of(closed: ClosedJaxpr) -> list[Program]:
+    """This process's programs of a jaxpr over the devices of several."""
+    return [made.program for made in closed.cache.values()
+            if isinstance(made, ProcessProgram) and made.program is not None]
 
 
 def call(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Placed | None,

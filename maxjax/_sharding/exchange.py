@@ -19,6 +19,7 @@ from maxjax._base import caches, dtypes
 from maxjax._base.meshes import AxisName
 from maxjax._base.processes import job
 from maxjax._distributed.group import Group, combined
+from maxjax._distributed.native import NativeCollective
 from maxjax._distributed.start import connection
 from maxjax._ir.effects import Effect
 from maxjax._ir.primitive import Primitive
@@ -113,7 +114,8 @@ class Batch:
       processes: those that have members, in order.
       groups: each as rows of (process, which of its members) in the order of the group.
       rows: for each group the rows, among this process's devices, of its members here.
-      count: how many members of a group each process has; None where that differs.
+      most, even: how many members of a group each process has at most; whether all have as many.
+      is_here: whether this process alone has members.
     """
 
     def __init__(self, processes: tuple[int, ...], groups: Sequence[Sequence[int]],
@@ -139,6 +141,8 @@ class Batch:
         self.most = max(counts)
         self.even = len(counts) == 1
         self.is_here = processes == (me,)
+        # Whether what the processes have, one after another, is the one group.
+        self.is_in_order = self.sources == [[(number, 0) for number in range(len(processes))]]
 
     @property
     def group(self) -> Group:
@@ -196,6 +200,50 @@ def exchanged(x: np.ndarray, exchange: Exchange) -> np.ndarray:
 
 
 Results = dict[int, np.ndarray]
+
+
+class ExchangeStep:
+    """``ordered_exchange_p`` in a native program: its arrays are (value, token, result, token).
+
+    Attributes:
+      native_name: of the pack's function that has MPI do it, without Python.
+    """
+
+    def __init__(self, exchange: Exchange):
+        self._exchange = exchange
+        self.native_name = "mpi_collective" if connection.is_mpi else None
+
+    def native(self) -> NativeCollective:
+        return NativeCollective()
+
+    def __call__(self, *arrays: np.ndarray, native: NativeCollective | None = None) -> None:
+        x, token, result, after = arrays
+        after[...] = token
+        exchange = self._exchange
+        batch = plan_of(exchange.groups, exchange.owners, job.index).batches[0]
+        if not self._is_one_exchange(len(x)):
+            result[...] = exchanged(x, exchange)
+            return
+        function = REDUCTIONS.get(exchange.kind)
+        if function is not None:
+            batch.group.all_reduce(x, function, exchange.what, result.reshape(x.shape))
+        else:
+            x = x[None]       # as other tiers send it: of one group, one member
+            batch.group.all_gather(x, exchange.what, result.reshape(
+                len(batch.processes), *x.shape))
+        if native is not None:
+            batch.group.prepare(native, x, function, exchange.what)
+
+    def _is_one_exchange(self, count: int) -> bool:
+        """Whether other processes are sent just the operand, of so many rows, and what comes of it
+        is the result."""
+        exchange = self._exchange
+        batch, *others = plan_of(exchange.groups, exchange.owners, job.index).batches
+        if others or batch.is_here:
+            return False
+        if not exchange.reduced and batch.rows != [[row] for row in range(count)]:
+            return False
+        return exchange.kind in REDUCTIONS or exchange.kind is Kind.GATHER and batch.is_in_order
 
 
 def _hand_out(batch: Batch, values: Sequence[np.ndarray], results: Results) -> None:
@@ -345,6 +393,27 @@ exchange_p = Primitive(
     host_reason=HOST_REASON,
     no_derivative="derivatives are taken before programs are divided over processes",
     effects=lambda **params: frozenset({communication_effect}),
+)
+
+def _lower_exchange(ctx: Any, x: Any, token: Any, *, exchange: Exchange) -> list[Any]:
+    shape = exchange.shape(x.shape[1:])
+    result = (shape if exchange.gives_one else (x.shape[0], *shape)), x.dtype
+    return ctx.called_on_host(ExchangeStep(exchange), [x, token],
+                              [result, (token.shape, token.dtype)],
+                              f"{ordered_exchange_p.name}: {HOST_REASON}")
+
+
+# With an order: of the operands the last, and of the results, is a token (``tokens.py``).
+ordered_exchange_p = Primitive(
+    "ordered_exchange",
+    abstract=lambda x, token, *, exchange: (_exchange_abstract(x, exchange=exchange), token),
+    evaluate=lambda x, token, *, exchange: [exchanged(x, exchange), token],
+    lower=_lower_exchange,
+    host_reason=HOST_REASON,
+    no_derivative="derivatives are taken before programs are divided over processes",
+    multiple_results=True,
+    effects=lambda **params: frozenset({communication_effect}),
+    ordered_by_operands=True,
 )
 
 

@@ -58,6 +58,7 @@ from maxjax._sharding.exchange import (
 from maxjax._sharding.joined import with_joined_reductions
 from maxjax._sharding.shard_body import IDENTITIES, runnable
 from maxjax._sharding.specs import Dims
+from maxjax._sharding.tokens import with_tokens
 from maxjax._transforms.batching import batch_flat, to_axis
 
 Sizes = tuple[tuple[AxisName, int], ...]
@@ -270,6 +271,9 @@ def process_program(local: ClosedJaxpr, sizes: Mapping[Any, int], mesh: Mesh, na
       name: of the program, for messages.
       stacked_ins, stacked_outs: which inputs and outputs differ between the devices: these have as
         many rows as there are devices, the others one.
+
+    Returns:
+      it; a result after those may be there for the order of exchanges.
     """
     owners = owners_of(mesh)
     count = owners.count(job.index)
@@ -298,7 +302,8 @@ def process_program(local: ClosedJaxpr, sizes: Mapping[Any, int], mesh: Mesh, na
     avals = [aval.update(shape=(count if stacked else 1, *aval.shape), vma=frozenset())
              for aval, stacked in zip(shard.in_avals, stacked_ins, strict=True)]
     with inherited_source_lines():
-        return trace_to_jaxpr(run, avals, local.jaxpr.debug_info)
+        made = trace_to_jaxpr(run, avals, local.jaxpr.debug_info)
+    return with_tokens(made) or made
 
 
 def block_positions(dims: Dims, sizes: Mapping[Any, int], count: int) -> list[tuple[int, ...]]:

@@ -114,6 +114,15 @@ def collectives() -> Programs:
         "while": (lambda x: lax.while_loop(
             lambda c: lax.psum((c * c).sum(), "x") < 1000,
             lambda c: lax.ppermute(c, "x", RING) * 2, x), v, P("x")),
+        "loops in loops": (lambda x: lax.fori_loop(0, 3, lambda n, c: lax.scan(
+            lambda c, k: (jnp.sin(c + lax.pmean(c, "x")) * k, None), c,
+            jnp.arange(1., 3.), reverse=True)[0] + lax.ppermute(c, "x", RING) * n, x), v, P("x")),
+        "choices in loops": (lambda x: lax.scan(lambda c, n: (lax.cond(
+            n % 2 == 0, lambda c: c + lax.psum(c, "x"), lambda c: c * 0.5, c), lax.psum(n, "x")),
+            x, jnp.arange(4))[0], v, P("x")),
+        "unread in loops": (lambda x: lax.fori_loop(
+            0, 3, lambda n, c: (lax.psum(c[1], "x"), c[1] + n), (lax.psum(x, "x"), x))[1],
+            v, P("x")),
         "cond": (lambda x: lax.cond(
             lax.psum(x.sum(), "x") > -1e6, lambda x: x * lax.axis_index("x"),
             lambda x: x, x), v, P("x")),

@@ -48,7 +48,8 @@ def test_programs_over_four_processes():
 def test_programs_compiled():
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "results.npz")
-        names = ("gradient jit", "plane gradient jit", "among other operations")
+        names = ("gradient jit", "plane gradient jit", "among other operations", "while jit",
+                 "choices in loops jit")
         lines(run("gloo", _SCRIPT, RESULTS=path, MAXJAX_COMPILE="always", PROGRAMS=",".join(names)))
         _compare(dict(np.load(path)), {
             name: value for name, value in results("gloo").items()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Literal
 from maxjax._max.host_step import HostStep
-from maxjax._max.mojo.context import MojoContext, sizes
-from maxjax._max.mojo.nodes import ON_HOST, Call, Node, Result, memory_dtype
+from maxjax._max.mojo.context import MojoContext
+from maxjax._max.mojo.nodes import Node
 from maxjax._transforms.partition import host_reason_within, partition
 from maxjax._transforms.simplify import expand
 
@@ -27,17 +26,8 @@ def lower_body(context: MojoContext, closed: ClosedJaxpr, xs: Sequence[Node]) ->
                                         strict=True))
     for piece in pieces:
         operands = [values[var] for var in piece.inputs]
-        results = host_step(context, HostStep(piece), operands) if piece.on_host \
+        results = context.host_step(HostStep(piece), operands) if piece.on_host \
             else context.lower_jaxpr(piece.jaxpr, [], operands)
         values.update(zip(piece.outputs, results, strict=True))
     return [context.constant(np.asarray(atom.val)) if isinstance(atom, Literal) else values[atom]
             for atom in jaxpr.outvars]
-
-
-def host_step(context: MojoContext, step: HostStep, operands: Sequence[Node]) -> list[Node]:
-    """The results of a step of the host."""
-    nbytes = tuple(math.prod(shape) * dtype.itemsize for shape, dtype in step.outputs)
-    call = context.shared(Call((), np.dtype(np.int8), tuple(map(context.memory, operands)), ON_HOST,
-                               result_bytes=nbytes, host=step))
-    return [context.shared(Result(sizes(shape), memory_dtype(dtype), (call,), number))
-            for number, (shape, dtype) in enumerate(step.outputs)]

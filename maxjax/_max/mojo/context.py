@@ -11,8 +11,10 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Role, Structure
+from maxjax._max.host_step import Called, CalledStep, HostStep
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._max.mojo.nodes import (
+    ON_HOST,
     Alias,
     Apply,
     Assemble,
@@ -635,6 +637,22 @@ class MojoContext(Lowering):
         return self.call(f"poisson_counts_{rates.dtype}", [keys, rates],
                          (keys.size, rates.size // keys.size, THREADS),
                          [(rates.shape, np.int32), (rates.shape, rates.dtype)])
+
+    # --- steps of the host ---
+    def host_step(self, step: HostStep, operands: Sequence[Node]) -> list[Node]:
+        """The results of a step of the host."""
+        nbytes = tuple(math.prod(shape) * dtype.itemsize for shape, dtype in step.outputs)
+        call = self.shared(Call((), np.dtype(np.int8), tuple(map(self.memory, operands)), ON_HOST,
+                                result_bytes=nbytes, host=step))
+        return [self.shared(Result(sizes(shape), memory_dtype(dtype), (call,), number))
+                for number, (shape, dtype) in enumerate(step.outputs)]
+
+    def called_on_host(self, called: Called, operands: Sequence[Node],
+                       results: Sequence[tuple[tuple[int, ...], np.dtype]], reason: str
+                       ) -> list[Node]:
+        """What the host, or the pack in its place, writes to results."""
+        return self.host_step(CalledStep(
+            called, [(x.shape, x.dtype) for x in operands], results, reason), operands)
 
     # --- control flow ---
     def control_flow(self, name: str, flow: Structure, operands: Sequence[Node]) -> list[Node]:

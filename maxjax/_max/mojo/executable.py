@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._max.host_step import Failures, HostStep
+from maxjax._max.host_step import CalledStep, Failures, HostStep
 from maxjax._max.mojo import scalar_code
 from maxjax._max.mojo.bytecode import MACHINE, Code, GroupCode
 from maxjax._max.mojo.emit import Form
@@ -97,8 +97,15 @@ class Executable:
                     step.integers[-1], LoopCode) else MACHINE
                 missing.append((len(flat), step.kernel))
             host = step.integers[-1] if step.integers else None
-            address = self._link_host(host, integers) if isinstance(
-                host, HostStep) else addresses[function]
+            if not isinstance(host, HostStep):
+                address = addresses[function]
+            elif isinstance(host, CalledStep) and host.native_name is not None:
+                address = addresses[host.native_name]
+                words, kept = host.by_pack(_places(integers), self._failures)
+                self._host_steps += kept
+                integers.append(words)
+            else:
+                address = self._link_host(host, integers)
             flat += (address, len(integers), *integers)
         linked = np.array(flat or [0], np.int64)
         self._tapes.append(linked)
@@ -122,7 +129,7 @@ class Executable:
         return self._keep(code.words(addresses, self._keep))
 
     def _link_host(self, step: HostStep, integers: Sequence[int]) -> int:
-        function = step.native([*zip(integers[::2], integers[1::2], strict=True)], self._failures)
+        function = step.native(_places(integers), self._failures)
         self._host_steps.append(function)
         address = ctypes.cast(function, ctypes.c_void_p).value
         assert address is not None
@@ -204,6 +211,10 @@ class Frame:
     def set_arena(self, arena: np.ndarray) -> None:
         self.arena = arena
         self._numbers[-1] = id(arena)
+
+
+def _places(integers: Sequence[int]) -> list[tuple[int, int]]:
+    return [*zip(integers[::2], integers[1::2], strict=True)]
 
 
 def _is_plain(array: np.ndarray) -> bool:

@@ -499,6 +499,8 @@ class Part:
                 self.call(unit.function, integers, note)
             else:
                 self.plan.host_steps.append(unit.host)
+                if unit.host.native_name is not None:
+                    self.plan.functions.setdefault(unit.host.native_name)
                 self.tape.steps.append(Step(unit.function, None, [*integers, unit.host],
                                             f"{note}: {unit.host}"))
 

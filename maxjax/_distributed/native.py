@@ -1,0 +1,122 @@
+"""Collectives that native code does by itself: a table of what MPI's functions are called with.
+
+``maxjax/_max/mojo/pack/collectives.mojo`` reads the words, whose names are there. It does what
+``Group`` does, message for message, so that each process may do it either way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maxjax._base import spans
+from maxjax._base.lazy import mpi as MPI
+from maxjax._distributed.communicator import Unanswered
+
+if TYPE_CHECKING:
+    from maxjax._distributed.group import Group
+    from maxjax._distributed.mpi import MPICommunicator
+
+# The words by their positions.
+(READY, BLOCKED, CALLS, IN_PYTHON, ATTEND, EVENT, NANOSECONDS, COMM, BYTE_TYPE, ELEMENT_TYPE, SUM,
+ ISEND, IRECV, IALLREDUCE, IALLGATHER, TESTALL, SIZE, RANK, MESSAGE, MESSAGES, REQUESTS,
+ REQUEST_BYTES, STATUSES, FLAG, NBYTES, COUNT, IS_SUM, DTYPE, IS_SMALL, DONE) = range(30)
+_FUNCTIONS = ("MPI_Isend", "MPI_Irecv", "MPI_Iallreduce", "MPI_Iallgather", "MPI_Testall")
+_WAITS, _DIFFERS = 1, 2
+# What small values of are added up; the number of each is its position.
+DTYPES = ("float32", "float64", "int32", "int64", "uint32", "uint64")
+# Not less than that of MPI's statuses, in bytes.
+_STATUS_BYTES = 64
+
+# A word that is not 0 while a profile is recorded, in which Python has to be.
+_blocked = np.zeros(1, np.int64)
+
+
+@spans.on_change.append
+def _block() -> None:
+    _blocked[0] = spans.state.record is not None
+
+
+class NativeCollective:
+    """The words of one sum or gathering.
+
+    Attributes:
+      words: native code may go by them once they are ready.
+    """
+
+    def __init__(self) -> None:
+        self.words = np.zeros(30, np.int64)
+        self.words[BLOCKED] = _blocked.ctypes.data
+        self._memory: list[np.ndarray] = []
+        self._group: Group | None = None
+        self._text = ""
+
+    def prepare(self, group: Group, engine: MPICommunicator, text: str, message: np.ndarray,
+                value: np.ndarray, is_sum: bool, is_small: bool) -> None:
+        """Makes the words ready.
+
+        Args:
+          text: what the group says that it does.
+          message: its message, without the number of the call.
+        """
+        comm, words = engine.comm, self.words
+        count = 2 * engine.size
+        self._group, self._text, self._engine = group, text, engine
+        self._messages = np.zeros((engine.size, message.size), np.uint8)
+        self._requests = np.zeros(count * MPI._sizeof(MPI.REQUEST_NULL), np.uint8)
+        self._memory = [message, self._messages, self._requests,
+                        np.zeros(count * _STATUS_BYTES, np.uint8), np.zeros(1, np.int64)]
+        assert MPI._sizeof(MPI.Status) <= _STATUS_BYTES
+        words[MESSAGE], words[MESSAGES], words[REQUESTS], words[STATUSES], words[FLAG] = [
+            array.ctypes.data for array in self._memory]
+        words[REQUEST_BYTES] = MPI._sizeof(MPI.REQUEST_NULL)
+        words[CALLS] = group.calls.ctypes.data
+        words[COMM] = _handle(comm)
+        words[BYTE_TYPE], words[SUM] = _handle(MPI.BYTE), _handle(MPI.SUM)
+        if is_sum:
+            words[ELEMENT_TYPE] = _handle(MPI._typedict[value.dtype.char])
+            words[DTYPE] = DTYPES.index(value.dtype.name)
+        library = ctypes.CDLL(MPI.__file__)
+        words[ISEND:TESTALL + 1] = [
+            ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS]
+        words[SIZE], words[RANK] = engine.size, engine.rank
+        words[NBYTES], words[COUNT] = value.nbytes, value.size
+        words[IS_SUM], words[IS_SMALL] = is_sum, is_small
+        group.natives.add(self)
+        words[READY] = 1
+
+    def attend(self) -> None:
+        """Does what native code cannot: other threads and signals have their turn while it waits.
+
+        Raises:
+          JaxRuntimeError: another process does something else, or none does within the timeout.
+        """
+        group, event = self._group, self.words[EVENT]
+        assert group is not None
+        if event == _DIFFERS:
+            group._compare(self._messages, self._text)
+        elif event == _WAITS:
+            time.sleep(0)
+            if self.words[NANOSECONDS] > self._engine.timeout * 1e9:
+                group._fail(self._text, Unanswered(
+                    f"no answer within {self._engine.timeout:g} s", self._missing()))
+        else:
+            group._fail(self._text, Unanswered("MPI has failed"))
+
+    def _missing(self) -> int | None:
+        """The rank of a process whose message has not come."""
+        numbers = np.ascontiguousarray(self._messages[:, 16:24]).view(np.int64)[:, 0]
+        return next(map(int, np.flatnonzero(numbers == 0)), None)
+
+
+def _handle(value: Any) -> int:
+    """A handle as an integer of 64 bits with its bits."""
+    handle = MPI._handleof(value)
+    return handle - (1 << 64) if handle >= 1 << 63 else handle
+
+
+Natives = weakref.WeakSet[NativeCollective]

@@ -1,0 +1,230 @@
+"""Collectives between processes by MPI, whose functions are called by their addresses.
+
+What a call does is in a table of int64 words, which `maxjax/_distributed/native.py` fills and
+describes. As in `maxjax/_distributed/group.py` it begins with a message from each process to each,
+which says what it is about to do and holds a small value. Python is called where it is not to be
+done here, where processes differ, and now and then while it waits.
+"""
+from std.ffi import external_call
+from std.memory import unsafe_memcpy
+from std.time import perf_counter_ns
+
+from kernels.calling import Args, Slots, address, integer
+
+comptime Bytes = Pointer[UInt8, MutAnyOrigin]
+comptime Function = def (Slots, Args) abi("C") thin -> None
+comptime Send = def (Bytes, Int, Int, Int, Int, Int, Bytes) abi("C") thin -> Int32
+comptime Reduce = def (Bytes, Bytes, Int, Int, Int, Int, Bytes) abi("C") thin -> Int32
+comptime Gather = def (Bytes, Int, Int, Bytes, Int, Int, Int, Bytes) abi("C") thin -> Int32
+comptime Test = def (Int, Bytes, Bytes, Bytes) abi("C") thin -> Int32
+
+# The words.
+comptime READY = 0
+comptime BLOCKED = 1
+comptime CALLS = 2
+comptime IN_PYTHON = 3
+comptime ATTEND = 4
+comptime EVENT = 5
+comptime NANOSECONDS = 6
+comptime COMM = 7
+comptime BYTE_TYPE = 8
+comptime ELEMENT_TYPE = 9
+comptime SUM = 10
+comptime ISEND = 11
+comptime IRECV = 12
+comptime IALLREDUCE = 13
+comptime IALLGATHER = 14
+comptime TESTALL = 15
+comptime SIZE = 16
+comptime RANK = 17
+comptime MESSAGE = 18
+comptime MESSAGES = 19
+comptime REQUESTS = 20
+comptime REQUEST_BYTES = 21
+comptime STATUSES = 22
+comptime FLAG = 23
+comptime NBYTES = 24
+comptime COUNT = 25
+comptime IS_SUM = 26
+comptime DTYPE = 27
+comptime IS_SMALL = 28
+comptime DONE = 29
+
+# What Python is told.
+comptime WAITS = 1
+comptime DIFFERS = 2
+comptime FAILS = 3
+
+comptime MESSAGE_BYTES = 1024
+comptime COMPARED_BYTES = 24
+comptime CALLS_AT = 16
+comptime VALUE_AT = 256
+comptime SPINS = 100
+comptime YIELDS = 5000
+comptime LOOK = 50_000_000  # nanoseconds until Python may look
+
+
+@always_inline
+def pointer(words: Args, i: Int) -> Bytes:
+    return words.unsafe_offset(i).unsafe_bitcast[Bytes]()[]
+
+
+def call(slots: Slots, args: Args, words: Args, function: Int):
+    """Calls Python, and stops the program where an interrupt has kept that from its end."""
+    words.unsafe_offset(DONE)[] = 0
+    words.unsafe_offset(function).unsafe_bitcast[Function]()[](slots, args)
+    if integer(words, DONE) == 0:
+        slots.unsafe_bitcast[Int64]().unsafe_offset(-1)[] = 1
+
+
+def tell(slots: Slots, words: Args, event: Int):
+    words.unsafe_offset(EVENT)[] = Int64(event)
+    call(slots, words, words, ATTEND)
+
+
+@always_inline
+def is_stopped(slots: Slots) -> Bool:
+    return integer(slots.unsafe_bitcast[Int64](), -1) != 0
+
+
+def has_ended(slots: Slots, words: Args, count: Int) -> Bool:
+    """Waits for the first requests; whether they have ended."""
+    var test = words.unsafe_offset(TESTALL).unsafe_bitcast[Test]()[]
+    var flag = pointer(words, FLAG)
+    var spins = 0
+    var begin = perf_counter_ns()
+    var looked = begin
+    while True:
+        if test(count, pointer(words, REQUESTS), flag, pointer(words, STATUSES)) != 0:
+            tell(slots, words, FAILS)
+            return False
+        if flag.unsafe_bitcast[Int32]()[] != 0:
+            return True
+        spins += 1
+        if spins < SPINS:
+            continue
+        if spins < YIELDS:
+            _ = external_call["sched_yield", Int32]()
+        else:
+            _ = external_call["usleep", Int32](UInt32(100))
+        var now = perf_counter_ns()
+        if now - looked > LOOK:
+            looked = now
+            words.unsafe_offset(NANOSECONDS)[] = Int64(now - begin)
+            tell(slots, words, WAITS)
+            if is_stopped(slots):
+                return False
+
+
+def add_up[dtype: DType](words: Args, result: Bytes):
+    var total = result.unsafe_bitcast[Scalar[dtype]]()
+    var messages = pointer(words, MESSAGES)
+    for i in range(integer(words, COUNT)):
+        var first = messages.unsafe_offset(VALUE_AT).unsafe_bitcast[Scalar[dtype]]()
+        var value = first.unsafe_offset(i)[]
+        for process in range(1, integer(words, SIZE)):
+            var there = messages.unsafe_offset(process * MESSAGE_BYTES + VALUE_AT)
+            value += there.unsafe_bitcast[Scalar[dtype]]().unsafe_offset(i)[]
+        total.unsafe_offset(i)[] = value
+
+
+def combine(words: Args, result: Bytes):
+    """The result of small values, which the messages hold."""
+    if integer(words, IS_SUM) == 0:
+        var nbytes = integer(words, NBYTES)
+        for process in range(integer(words, SIZE)):
+            unsafe_memcpy(
+                dest=result.unsafe_offset(process * nbytes),
+                src=pointer(words, MESSAGES).unsafe_offset(process * MESSAGE_BYTES + VALUE_AT),
+                count=nbytes,
+            )
+        return
+    var dtype = integer(words, DTYPE)
+    if dtype == 0:
+        add_up[DType.float32](words, result)
+    elif dtype == 1:
+        add_up[DType.float64](words, result)
+    elif dtype == 2:
+        add_up[DType.int32](words, result)
+    elif dtype == 3:
+        add_up[DType.int64](words, result)
+    elif dtype == 4:
+        add_up[DType.uint32](words, result)
+    else:
+        add_up[DType.uint64](words, result)
+
+
+def messages_are_equal(slots: Slots, words: Args, value: Bytes) -> Bool:
+    """Exchanges the messages; whether all processes are at the same."""
+    var own, messages = pointer(words, MESSAGE), pointer(words, MESSAGES)
+    var calls = pointer(words, CALLS).unsafe_bitcast[Int64]()
+    calls[] += 1
+    own.unsafe_offset(CALLS_AT).unsafe_bitcast[Int64]()[] = calls[]
+    if integer(words, IS_SMALL) != 0:
+        unsafe_memcpy(dest=own.unsafe_offset(VALUE_AT), src=value, count=integer(words, NBYTES))
+    var rank = integer(words, RANK)
+    unsafe_memcpy(dest=messages.unsafe_offset(rank * MESSAGE_BYTES), src=own, count=MESSAGE_BYTES)
+    var send = words.unsafe_offset(ISEND).unsafe_bitcast[Send]()[]
+    var receive = words.unsafe_offset(IRECV).unsafe_bitcast[Send]()[]
+    var comm, kind = integer(words, COMM), integer(words, BYTE_TYPE)
+    var size, each = integer(words, SIZE), integer(words, REQUEST_BYTES)
+    var request = pointer(words, REQUESTS)
+    var failed = Int32(0)
+    for peer in range(size):
+        if peer != rank:
+            # No message has the number 0: those that do not come are known by it.
+            var number = messages.unsafe_offset(peer * MESSAGE_BYTES + CALLS_AT)
+            number.unsafe_bitcast[Int64]()[] = 0
+            failed |= receive(
+                messages.unsafe_offset(peer * MESSAGE_BYTES), MESSAGE_BYTES, kind, peer, 0, comm,
+                request,
+            )
+            request = request.unsafe_offset(each)
+    for peer in range(size):
+        if peer != rank:
+            failed |= send(own, MESSAGE_BYTES, kind, peer, 0, comm, request)
+            request = request.unsafe_offset(each)
+    if failed != 0:
+        tell(slots, words, FAILS)
+        return False
+    if not has_ended(slots, words, 2 * (size - 1)):
+        return False
+    for peer in range(size):
+        for i in range(COMPARED_BYTES):
+            if messages.unsafe_offset(peer * MESSAGE_BYTES + i)[] != own.unsafe_offset(i)[]:
+                tell(slots, words, DIFFERS)
+                return False
+    return True
+
+
+@export("mpi_collective")
+def mpi_collective(slots: Slots, args: Args) abi("C"):
+    """A sum or a gathering over processes. Operands: value, token, result, token. Integers: the
+    address of the words.
+    """
+    var words = args.unsafe_offset(8).unsafe_bitcast[Args]()[]
+    if integer(words, READY) == 0 or pointer(words, BLOCKED).unsafe_bitcast[Int64]()[] != 0:
+        call(slots, args, words, IN_PYTHON)
+        return
+    var value, result = address(slots, args, 0), address(slots, args, 2)
+    if not messages_are_equal(slots, words, value):
+        return
+    if integer(words, IS_SMALL) != 0:
+        combine(words, result)
+        return
+    var comm, requests = integer(words, COMM), pointer(words, REQUESTS)
+    var failed: Int32
+    if integer(words, IS_SUM) != 0:
+        failed = words.unsafe_offset(IALLREDUCE).unsafe_bitcast[Reduce]()[](
+            value, result, integer(words, COUNT), integer(words, ELEMENT_TYPE),
+            integer(words, SUM), comm, requests,
+        )
+    else:
+        var nbytes, kind = integer(words, NBYTES), integer(words, BYTE_TYPE)
+        failed = words.unsafe_offset(IALLGATHER).unsafe_bitcast[Gather]()[](
+            value, nbytes, kind, result, nbytes, kind, comm, requests,
+        )
+    if failed != 0:
+        tell(slots, words, FAILS)
+        return
+    _ = has_ended(slots, words, 1)

@@ -161,6 +161,9 @@ def typeof(x: object) -> Any:
         if x.manual_axis_type is not None:
             aval = aval.update(vma=x.manual_axis_type.varying)
         return AbstractRef(aval) if x.is_ref else aval
+    known = installed.runtime.signature((x,))       # makes no array
+    if known is not None:
+        return known[0]
     try:
         return installed.runtime.argument(x).aval
     except TypeError:

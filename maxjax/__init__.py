@@ -151,7 +151,23 @@ transfer_guard_host_to_device = _option("jax_transfer_guard_host_to_device")
 
 @contextlib.contextmanager
 def transfer_guard(new_val: str) -> Iterator[None]:
-    """Accepted with a warning, without effect: arrays are in host memory. Checks the level."""
+    """Transfers in all directions, and what becomes of them, for a block of code in one thread.
+
+    Args:
+      new_val: "allow"; "log" or "disallow" those that are not asked for (a NumPy array as an
+        argument, an operand on another device); "log_explicit" or "disallow_explicit" all of them,
+        also by ``device_put``.
+
+    Raises:
+      ValueError: it is none of these.
+
+    >>> x = jnp.arange(3)
+    >>> with jax.transfer_guard("disallow"):
+    ...     jax.jit(jnp.sin)(x), jax.device_put(np.ones(3))     # no error
+    ...     x + np.ones(3)
+    Traceback (most recent call last):
+    jax.errors.JaxRuntimeError: INVALID_ARGUMENT: Disallowed host-to-device transfer: ...
+    """
     with contextlib.ExitStack() as stack:
         for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
             stack.enter_context(_options.config.option(f"jax_transfer_guard{name}")(new_val))

@@ -10,6 +10,8 @@ import numpy as _np
 
 from maxjax._base.missing import Moved, explain_missing_names
 from maxjax._higher_order.custom_trace import CustomTrace as Trace  # noqa: F401
+from maxjax._ir.dimensions import larger as _larger
+from maxjax._ir.dimensions import smaller as _smaller
 from maxjax._ir.evaluate import eval_jaxpr as _eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr as ClosedJaxpr
 from maxjax._ir.jaxpr import Jaxpr as Jaxpr
@@ -45,12 +47,12 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 def max_dim(d1: int, d2: int) -> int:
     """The larger of two sizes of dimensions."""
-    return max(d1, d2)
+    return _larger(d1, d2)
 
 
 def min_dim(d1: int, d2: int) -> int:
     """The smaller of two sizes of dimensions."""
-    return min(d1, d2)
+    return _smaller(d1, d2)
 
 
 Value = Any

@@ -14,16 +14,19 @@ from maxjax._runtime.placement import device_put
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of anything with ``__dlpack__``, on a device; the data are copied.
+    """An array of anything with ``__dlpack__``, on a device; the data are copied, but for those of
+    arrays of maxjax's, which do not change.
 
     Raises:
       TypeError: it has no such methods.
-      ValueError: ``copy`` is False.
+      ValueError: ``copy`` is False, and it is no array of maxjax's.
     """
     if not (hasattr(external_array, "__dlpack__") and hasattr(external_array, "__dlpack_device__")):
         raise TypeError("The array passed to from_dlpack must have __dlpack__ and "
                         "__dlpack_device__ methods.")
     if copy is False:
+        if isinstance(external_array, Array):
+            return device_put(external_array, device)
         raise ValueError("from_dlpack copies: maxjax's arrays do not share memory with others")
     return device_put(np.from_dlpack(external_array), device or default_device())
 

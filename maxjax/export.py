@@ -128,6 +128,8 @@ def symbolic_args_specs(args: Any, shapes_specs: Any, constraints: Sequence[str]
     if scope is None:
         scope = SymbolicScope(constraints)
     leaves, tree = pytree.flatten(args)
+    if isinstance(args, tuple) and isinstance(shapes_specs, list):
+        shapes_specs = tuple(shapes_specs)
 
     def is_spec(value: Any) -> bool:
         return value is None or isinstance(value, str)

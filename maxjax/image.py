@@ -13,6 +13,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.jit_function import make_jit
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
 from maxjax.lax import Precision
 from maxjax.numpy._promotion import canonical_axis, canonical_shape
@@ -212,8 +213,10 @@ def scale_and_translate(image: Any, shape: Sequence[int], spatial_dims: Sequence
 def _nearest(image: Array, shape: tuple[int, ...]) -> Array:
     for axis, (before, after) in enumerate(zip(image.shape, shape)):
         if before != after:
-            source = np.floor((np.arange(after, dtype=np.float32) + np.float32(0.5))
-                              * np.float32(before) / np.float32(after)).astype(np.int32)
+            numbers: Any = jnp if is_dimension(before) or is_dimension(after) else np
+            source = numbers.floor((numbers.arange(after, dtype=np.float32) + np.float32(0.5))
+                                   * numbers.float32(before) / numbers.float32(after)).astype(
+                                       np.int32)
             image = jnp.take(image, source, axis=axis)
     return image
 
@@ -256,9 +259,11 @@ def _resize_traced(image: Any, shape: tuple[int, ...], method: ResizeMethod, ant
     for axis, (before, after) in enumerate(zip(image.shape, shape)):
         if before == after:
             continue
-        scale = np.array(after / before, np.promote_types(np.float32, dtype)
-                         if dtype.itemsize >= 4 else np.float32)
-        matrices[axis] = _weights(before, after, lax.full((), scale), 0.0, method, antialias,
+        wide = np.promote_types(np.float32, dtype) if dtype.itemsize >= 4 else np.float32
+        ratio = after / before      # an array where a size is symbolic
+        scale = ratio.astype(wide) if isinstance(ratio, jnp.ndarray) else lax.full(
+            (), np.array(ratio, wide))
+        matrices[axis] = _weights(before, after, scale, 0.0, method, antialias,
                                   dtype)
     return _resample(image, matrices, precision)
 

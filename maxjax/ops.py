@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import as_array, check_arraylike, concrete
 
@@ -44,7 +44,7 @@ def _segments(name: str, update: str, reduce: Callable[..., Array], initial: Cal
     if num_segments is None:
         top = jnp.max(segment_ids) + 1
         num_segments = int(concrete(top, f"{name}() `num_segments` argument."))
-    num_segments = operator.index(num_segments)
+    num_segments = size_index(num_segments)
     if num_segments < 0:
         raise ValueError("num_segments must be non-negative.")
     rest = data.shape[1:]

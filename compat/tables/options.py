@@ -68,6 +68,14 @@ for name in (
     TABLE[f"jax.{name}"] = check(
         "with f('allow'):\n    y = jnp.ones(2) + 1\ny", "with f('log'):\n    y = jnp.arange(3)\ny"
     ) + refused("with f('x'):\n    y = 1\ny")
+TABLE["jax.transfer_guard"] += check(
+    "with f('disallow'):\n    y = jax.jit(jnp.cos)(jax.device_put(np.ones(3)))\ny",
+    "x = jnp.arange(3)\nwith f('disallow'):\n    y = x[1]\ny",
+) + refused(
+    "with f('disallow'):\n    y = jnp.arange(3) + 1\ny",
+    "with f('disallow'):\n    y = jax.jit(jnp.cos)(np.ones(3))\ny",
+    "with f('disallow_explicit'):\n    y = jax.device_put(np.ones(3))\ny",
+)
 for name in (
     "check_tracer_leaks",
     "enable_checks",

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from maxjax._base.config import config
 from maxjax._base.option_kinds import ANYTHING, BOOLEAN, INTEGER, OPTIONAL_STRING, Kind, one_of
 
-_GUARD = one_of((None, "allow", "log", "disallow", "log_explicit", "disallow_explicit"))
 _LEVEL = one_of(("UNKNOWN", "O0", "O1", "O2", "O3"))
 _ERRORS = one_of(("ignore", "raise"))
 
@@ -103,11 +102,7 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_thread_guard": _Accepted(False, suffices=(True,))},
     "arrays lie in the host's memory, and nothing is transferred": {
         "jax_array_garbage_collection_guard": _Accepted(
-            None, one_of((None, "allow", "log", "fatal")), ("allow",)),
-        "jax_transfer_guard_host_to_device": _Accepted(None, _GUARD, ("allow",)),
-        "jax_transfer_guard_device_to_device": _Accepted(None, _GUARD, ("allow",)),
-        "jax_transfer_guard_device_to_host": _Accepted(None, _GUARD, ("allow",)),
-        "jax_transfer_guard": _Accepted(None, _GUARD, ("allow",))},
+            None, one_of((None, "allow", "log", "fatal")), ("allow",))},
     "devices are chosen by maxjax": {
         "jax_backend_target": _Flag("", ANYTHING),
         # Programs run while they are called: what False asks for.
@@ -165,13 +160,3 @@ for _reason, _options in _ACCEPTED.items():
                           suffices=_accepted.suffices)
 
 config.option("jax_pjrt_client_create_options").add_check(_refuse_all_but_text)
-
-
-def _set_each_direction() -> None:
-    """``jax_transfer_guard`` for the process is the level of each direction."""
-    level = config.option("jax_transfer_guard").process_value
-    for direction in ("host_to_device", "device_to_device", "device_to_host"):
-        config.option(f"jax_transfer_guard_{direction}").process_value = level
-
-
-config.option("jax_transfer_guard").on_change.append(_set_each_direction)

@@ -328,6 +328,29 @@ traceback_filtering = config.define(
     "(remove_frames), or are taken out with a note (quiet_remove_frames). auto: tracebackhide in "
     "IPython, elsewhere quiet_remove_frames.",
     one_of(("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")))
+_GUARD = one_of((None, "allow", "log", "disallow", "log_explicit", "disallow_explicit"))
+_TRANSFERS = ("What becomes of transfers {}: they are allowed, logged or refused; those that are "
+              "asked for by device_put only by log_explicit and disallow_explicit.")
+transfer_guard = config.define(
+    "jax_transfer_guard", None, _TRANSFERS.format("in any direction"), _GUARD)
+transfer_guard_host_to_device = config.define(
+    "jax_transfer_guard_host_to_device", None, _TRANSFERS.format("to a device"), _GUARD)
+transfer_guard_device_to_device = config.define(
+    "jax_transfer_guard_device_to_device", None, _TRANSFERS.format("between devices"), _GUARD)
+transfer_guard_device_to_host = config.define(
+    "jax_transfer_guard_device_to_host", None,
+    "Accepted: arrays are read where they are.", _GUARD)
+
+
+def _set_each_direction() -> None:
+    """``jax_transfer_guard`` for the process is the level of each direction."""
+    level = transfer_guard.process_value
+    for direction in (transfer_guard_host_to_device, transfer_guard_device_to_device,
+                      transfer_guard_device_to_host):
+        direction.process_value = level
+
+
+transfer_guard.on_change.append(_set_each_direction)
 disable_jit = config.define("jax_disable_jit", False, "Run functions under jit op by op.")
 debug_nans = config.define("jax_debug_nans", False, "Raise when a computation gives a NaN.")
 debug_infs = config.define("jax_debug_infs", False, "Raise when a computation gives an infinity.")
@@ -441,6 +464,7 @@ class _Status:
       runs_compiled: whether compiled programs run without further question.
       checks_keys: whether random keys are used once at most.
       checks_values: whether anybody wants values looked at.
+      guards_transfers: whether a transfer guard may be set.
       started: whether the platforms that are asked for are there.
       watched: whether there is anything to see to before an operation or a program runs, values
         included; True until the first has run.
@@ -448,6 +472,7 @@ class _Status:
     """
 
     __slots__ = ("accelerated", "accelerators", "checks_keys", "checks_values", "generation",
+                 "guards_transfers",
                  "runs_compiled", "started", "watched")
 
     def __init__(self) -> None:
@@ -456,6 +481,7 @@ class _Status:
         self.runs_compiled = False
         self.checks_keys = False
         self.checks_values = False
+        self.guards_transfers = False
         self.started = False
         self.watched = True
         self.generation = 0
@@ -485,10 +511,13 @@ def _decide_checks_values() -> None:
     status.checks_values = any(option.overrides or option.process_value
                                 for option in (debug_nans, debug_infs))
     status.checks_keys = bool(debug_key_reuse.overrides or debug_key_reuse.process_value)
+    status.guards_transfers = any(
+        option.overrides or option.process_value not in (None, "allow")
+        for option in (transfer_guard_host_to_device, transfer_guard_device_to_device))
     status.watched = bool(
         not status.started or status.checks_keys or status.checks_values or status.accelerated
         or xla_backend.value not in _OF_HOST or platform_name.value not in _OF_HOST
-        or no_execution.overrides or no_execution.process_value
+        or status.guards_transfers or no_execution.overrides or no_execution.process_value
         or default_device.overrides or default_device.process_value is not None)
 
 
@@ -504,7 +533,8 @@ def set_started() -> None:
     _decide_checks_values()
 
 
-for _option in (debug_key_reuse, debug_nans, debug_infs, no_execution, default_device, xla_backend,
+for _option in (transfer_guard, transfer_guard_host_to_device, transfer_guard_device_to_device,
+                debug_key_reuse, debug_nans, debug_infs, no_execution, default_device, xla_backend,
                 platform_name):
     _option.on_change.append(_decide_checks_values)
 _decide_checks_values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -16,8 +17,8 @@ from maxjax._base.shardings import NamedSharding, Sharding, check_shape
 from maxjax._higher_order.unreduced_out_sharding import check_unreduced_out_sharding
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import is_staging
-from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.staging import is_staging, trace_to_jaxpr
+from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.typing import Value
 from maxjax._primitives.sharding import freed, reshard_p, sharding_constraint_p
 
@@ -210,22 +211,45 @@ def with_out_sharding(function: Callable[..., PyTree], out_sharding: Any, *args:
     unreduced = getattr(getattr(out_sharding, "spec", None), "unreduced", None)
     if unreduced:
         check_unreduced_out_sharding(function, unreduced, args, kwargs)
+        if context.trace is installed.runtime:
+            return _as_program(functools.partial(with_out_sharding, function, out_sharding),
+                               args, kwargs)
     args, kwargs = pytree.map(freed, (args, kwargs))
     return resharded(function(*args, **kwargs), out_sharding)
+
+
+def _as_program(function: Callable[..., PyTree], args: PyTree, kwargs: PyTree) -> Any:
+    """The result of a function whose operations run as one program: each device then keeps its
+    own summand, where one operation after the other would give all devices the sum."""
+    leaves, tree = pytree.flatten((args, kwargs))
+    places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, Array)]
+    result_tree: Any = None
+
+    def flat(*tracers: Any) -> list[Any]:
+        nonlocal result_tree
+        inputs = dict(zip(places, tracers, strict=True))
+        own_args, own_kwargs = pytree.unflatten(
+            tree, [inputs.get(n, leaf) for n, leaf in enumerate(leaves)])
+        results, result_tree = pytree.flatten(function(*own_args, **own_kwargs))
+        return results
+
+    arrays = [leaves[n] for n in places]
+    closed = trace_to_jaxpr(flat, [array.aval for array in arrays])
+    return pytree.unflatten(result_tree, installed.runtime.call(closed, arrays))
 
 
 def _check_out_sharding(operation: str, sharding: NamedSharding) -> None:
     """Raises ValueError where an ``out_sharding`` is over another mesh than the one that is set, or
     names axes that are not Explicit."""
-    context = meshes.get_abstract_mesh()
+    around = meshes.get_abstract_mesh()
     mesh = sharding.mesh.abstract_mesh
-    if context.empty:
-        context = mesh
-    kinds = dict(zip(context.axis_names, context.axis_types, strict=True))
-    if not context.manual_axes and (context.shape_tuple != mesh.shape_tuple or
-            context.axis_types != mesh.axis_types and meshes.around().concrete.abstract_mesh
+    if around.empty:
+        around = mesh
+    kinds = dict(zip(around.axis_names, around.axis_types, strict=True))
+    if not around.manual_axes and (around.shape_tuple != mesh.shape_tuple or
+            around.axis_types != mesh.axis_types and meshes.around().concrete.abstract_mesh
             != mesh):
-        raise ValueError(f"Context mesh {context} should match the mesh of sharding {mesh} passed "
+        raise ValueError(f"Context mesh {around} should match the mesh of sharding {mesh} passed "
                          f"to {operation}.")
     for axis in spec_axes(sharding.spec):
         if kinds[axis] is not AxisType.Explicit:

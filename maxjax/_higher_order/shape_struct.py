@@ -161,6 +161,9 @@ def typeof(x: object) -> Any:
         if x.manual_axis_type is not None:
             aval = aval.update(vma=x.manual_axis_type.varying)
         return AbstractRef(aval) if x.is_ref else aval
+    # Of a number only the type is needed; as an array it would be a transfer to the device.
+    if x.__class__ in dtypes.PYTHON_SCALARS:
+        return ShapedArray((), *dtypes.python_scalar(x.__class__))
     try:
         return installed.runtime.argument(x).aval
     except TypeError:

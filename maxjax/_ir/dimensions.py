@@ -1,10 +1,11 @@
 """Symbolic sizes: what ``shape`` holds while a function is traced for every size at once.
 
 A ``Dimension`` is a polynomial with integer coefficients of symbols, such as ``2*batch + 1``, and
-of floor divisions that have no simpler form. It computes like an integer. A comparison whose
-outcome depends on the symbols is answered for the sizes at hand and recorded as a ``Guard``: the
-trace serves the sizes for which all guards have the same outcome. Where Python needs the number
-itself (a ``range``, an index, ``float``), no trace can serve all sizes: an error names the line.
+of floor divisions, maxima and minima that have no simpler form. It computes like an integer. A
+comparison whose outcome depends on the symbols is answered for the sizes at hand and recorded as a
+``Guard``: the trace serves the sizes for which all guards have the same outcome. Where Python needs
+the number itself (a ``range``, an index, ``float``), no trace can serve all sizes: an error names
+the line.
 """
 
 from __future__ import annotations
@@ -92,6 +93,14 @@ def _compare(value: int, relation: str) -> bool:
     return value == 0 if relation == "==" else value < 0 if relation == "<" else value <= 0
 
 
+class Extreme(NamedTuple):
+    """``max(left, right)`` or ``min(left, right)``, where neither is known to be the greater."""
+
+    operation: str
+    left: Dimension
+    right: Dimension
+
+
 class Scope:
     """One trace: the sizes at hand, the guards, and the first use that no trace can serve."""
 
@@ -100,6 +109,7 @@ class Scope:
         self.guards: dict[tuple[Dimension, str], Guard] = {}
         self.failure: DynamicSizeError | None = None
         self.quotients: dict[str, tuple[Dimension, Dimension]] = {}
+        self.extremes: dict[str, Extreme] = {}
         # The scope's equalities: ``factor * monomial`` is written as other terms.
         self.rules: dict[Monomial, tuple[int, Terms]] = {}
         self.closed = False
@@ -119,6 +129,15 @@ class Scope:
                 return -math.inf
             total += coefficient * least
         return total
+
+    def operands(self, atom: str) -> tuple[Dimension, Dimension] | None:
+        """What an atom is made of; None for a symbol."""
+        extreme = self.extremes.get(atom)
+        return self.quotients.get(atom) if extreme is None else (extreme.left, extreme.right)
+
+    def extreme(self, operation: str, left: Size, right: Size) -> Any:
+        """The maximum or minimum of two sizes, by a comparison."""
+        return max(left, right) if operation == "max" else min(left, right)
 
     # ``(difference, relation, asked)`` -> the outcome for all sizes, in scopes without sizes at
     # hand; ``asked`` is the comparison as it was written: two operands and the operator.
@@ -155,6 +174,33 @@ def _array(dimension: Dimension) -> Any:
 
 def is_dimension(value: object) -> TypeIs[Dimension]:
     return value.__class__ is Dimension
+
+
+def larger(left: Any, right: Any) -> Any:
+    """The greater of two sizes; ``max(n, 3)`` where symbols decide and none are at hand."""
+    return _extreme("max", left, right)
+
+
+def smaller(left: Any, right: Any) -> Any:
+    """The lesser of two sizes; ``min(n, 3)`` where symbols decide and none are at hand."""
+    return _extreme("min", left, right)
+
+
+def _extreme(operation: str, left: Any, right: Any) -> Any:
+    for size in (left, right):
+        if is_dimension(size):
+            return size.scope.extreme(operation, left, right)
+    return max(left, right) if operation == "max" else min(left, right)
+
+
+def is_open(size: object) -> bool:
+    """Whether a size has symbols, and no number is at hand for them."""
+    return is_dimension(size) and size.scope.decide is not None
+
+
+def least(size: Any) -> float:
+    """The number that a size is, or that a symbolic one never falls below."""
+    return size.lower() if is_dimension(size) else size
 
 
 def constant_size(value: SupportsIndex | Dimension) -> Any:
@@ -216,11 +262,11 @@ def slice_range(entry: slice, size: Size) -> range | SizeRange:
     def place(bound: Any, default: Any) -> Any:
         if bound is None:
             return default
-        return max(bound + size, low) if bound < 0 else min(bound, high)
+        return larger(low, bound + size) if bound < 0 else smaller(high, bound)
 
     first, last = place(start, low if step > 0 else high), place(stop, high if step > 0 else low)
     difference = last - first if step > 0 else first - last
-    return SizeRange(first, step, max(-(-difference // abs(step)), 0))
+    return SizeRange(first, step, larger(0, (difference + abs(step) - 1) // abs(step)))
 
 
 def count_of(numbers: range | SizeRange) -> Any:
@@ -256,6 +302,10 @@ class Dimension:
         size = sizes.get(name)
         if size is not None:
             return size
+        extreme = self.scope.extremes.get(name)
+        if extreme is not None:
+            choose = larger if extreme.operation == "max" else smaller
+            return choose(extreme.left.value(sizes), extreme.right.value(sizes))
         above, below = self.scope.quotients[name]
         return above.value(sizes) // below.value(sizes)
 
@@ -293,7 +343,8 @@ class Dimension:
     def _with_remainders(self) -> Terms:
         """The terms, ``times * (a - b*floordiv(a, b))`` being ``times * mod(a, b)``."""
         terms: Terms = self.terms
-        for name in {atom for monomial in terms for atom, _ in monomial if "(" in atom}:
+        for name in {atom for monomial in terms for atom, _ in monomial
+                     if atom in self.scope.quotients}:
             above, below = self.scope.quotients[name]
             multiple = {_times(monomial, ((name, 1),)): value
                         for monomial, value in below.terms.items()}

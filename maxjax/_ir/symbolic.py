@@ -8,12 +8,22 @@ an error; but an equality that does not always hold is false.
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from maxjax._base.errors import InconclusiveDimensionOperation
-from maxjax._ir.dimensions import Dimension, Scope, Terms, combined, is_dimension
+from maxjax._ir.dimensions import (
+    Dimension,
+    Extreme,
+    Scope,
+    Terms,
+    combined,
+    is_dimension,
+    larger,
+    smaller,
+)
 
 if TYPE_CHECKING:
     from maxjax._ir.dimensions import Size
@@ -23,6 +33,8 @@ _SITE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
 _DEPTH = 3
 # Sizes are compared with no numbers this large except the limits of integers.
 _LARGE = 1 << 28
+# Where an object that is no number is a TypeError of Python's.
+_WHERE_PYTHON_ASKS = ("an integer", "float()", "complex()", "a NumPy array")
 
 
 class Constraint(NamedTuple):
@@ -73,13 +85,13 @@ class SymbolicScope(Scope):
         return f"{id(self)}" + (f" with constraints:{texts}" if texts else "")
 
     def _add(self, text: str) -> None:
-        operator = next((op for op in ("==", ">=", "<=") if op in text), None)
-        if operator is None:
+        relation = next((op for op in ("==", ">=", "<=") if op in text), None)
+        if relation is None:
             raise ValueError(
                 "Constraint parsing error: must contain one of '==' or '>=' or '<='")
-        left, right = (parse_dimension(part, self) for part in text.split(operator, 1))
-        difference = right - left if operator == "<=" else left - right
-        constraint = Constraint(difference, operator == "==", text)
+        left, right = (parse_dimension(part, self) for part in text.split(relation, 1))
+        difference = right - left if relation == "<=" else left - right
+        constraint = Constraint(difference, relation == "==", text)
         if not is_dimension(difference):
             if not constraint.holds(difference):
                 raise ValueError(f"Unsatisfiable explicit constraint: {text}")
@@ -124,7 +136,8 @@ class SymbolicScope(Scope):
         if len(variable.terms) != 1:
             return
         (monomial, factor), = variable.terms.items()
-        if len(monomial) != 1 or monomial[0][1] != 1 or monomial[0][0] in self.quotients:
+        if len(monomial) != 1 or monomial[0][1] != 1 or (
+                self.operands(monomial[0][0]) is not None):
             return
         name = monomial[0][0]
         low, high = self.bounds.get(name, (1, math.inf))
@@ -152,7 +165,31 @@ class SymbolicScope(Scope):
                     rest = combined(dimension, known, -(own // coefficient))
                     best = max(best, self._lower(rest, depth - 1))
                     break
+        for name in self._extremes_in(dimension):
+            # It is one of the two.
+            best = max(best, min(self._lower(_replaced(dimension, name, value), depth - 1)
+                                 for value in self.extremes[name][1:]))
         return best
+
+    def _extremes_in(self, dimension: Dimension) -> set[str]:
+        return {atom for monomial in dimension.terms for atom, _ in monomial
+                if atom in self.extremes}
+
+    def extreme(self, operation: str, left: Size, right: Size) -> Any:
+        """The greater size if one is for all sizes of the symbols, else a maximum of the two; or
+        the minimum."""
+        difference: Any = left - right
+        if operation == "min":
+            difference = -difference
+        if self.lower(difference) >= 0:
+            return left
+        if self.lower(-difference) >= 0:
+            return right
+        name = f"{operation}({left}, {right})"
+        self.extremes[name] = Extreme(operation, *(
+            size if is_dimension(size) else Dimension(self, {(): size})
+            for size in (left, right)))
+        return Dimension(self, {((name, 1),): 1})
 
     def _known(self) -> Iterator[Dimension]:
         """What is never below 0: the constraints, and the remainders of divisions."""
@@ -161,6 +198,12 @@ class SymbolicScope(Scope):
             if constraint.is_equality:
                 yield Dimension(self, {
                     monomial: -value for monomial, value in constraint.difference.terms.items()})
+        for name, (operation, *pair) in list(self.extremes.items()):
+            atom = Dimension(self, {((name, 1),): 1})
+            for size in pair:
+                above_size = atom - size if operation == "max" else size - atom
+                if is_dimension(above_size):
+                    yield above_size
         for name, (above, below) in list(self.quotients.items()):
             _, divisor = below.split_constant()
             if len(below.terms) == 1 and divisor > 0:
@@ -182,6 +225,10 @@ class SymbolicScope(Scope):
         return low, high
 
     def _atom_interval(self, name: str) -> tuple[float, float]:
+        extreme = self.extremes.get(name)
+        if extreme is not None:
+            choose = max if extreme.operation == "max" else min
+            return tuple(map(choose, *map(self._interval, extreme[1:])))
         quotient = self.quotients.get(name)
         if quotient is None:
             return self.bounds.get(name, (1, math.inf))
@@ -213,14 +260,28 @@ class SymbolicScope(Scope):
 
     # --- errors ---
     def needed(self, dimension: Dimension, what: str, where: str) -> Exception:
-        return _inconclusive(f"Symbolic dimension '{dimension}' used in a context that requires a "
-                             f"constant: {what}{where}")
+        text = f"Symbolic dimension '{dimension}' used in a context that requires a constant"
+        if what in _WHERE_PYTHON_ASKS:
+            return TypeError(f"{text}: {what}{where}")
+        return _inconclusive(text, f"It was used for {what}{where}.\n")
 
     def mixed(self, left: Dimension, right: Dimension) -> Exception:
         return ValueError(
             f"Invalid mixing of symbolic scopes: '{left}' is of the scope {left.scope} and "
             f"'{right}' of the scope {right.scope}. Make both by one call of symbolic_shape, or "
             f"give it the scope.\nSee {_SITE}#user-specified-symbolic-constraints.")
+
+
+def _replaced(dimension: Dimension, name: str, value: Dimension) -> Size:
+    """A dimension with a value for an atom."""
+    total: Any = 0
+    for monomial, coefficient in dimension.terms.items():
+        term: Any = coefficient
+        for atom, power in monomial:
+            factor = value if atom == name else Dimension(dimension.scope, {((atom, 1),): 1})
+            term = term * factor ** power
+        total = total + term
+    return total
 
 
 def _product(left: tuple[float, float], right: tuple[float, float]) -> tuple[float, float]:
@@ -234,9 +295,9 @@ def _floor_quotient(above: float, below: float) -> float:
     return above if math.isinf(above) else above // below
 
 
-def _inconclusive(message: str) -> InconclusiveDimensionOperation:
+def _inconclusive(message: str, why: str = "") -> InconclusiveDimensionOperation:
     return InconclusiveDimensionOperation(
-        f"{message}\nThis error arises for comparison operations with shapes that\n"
+        f"{message}\n{why}This error arises for comparison operations with shapes that\n"
         "are non-constant, and the result of the operation cannot be represented as\n"
         "a boolean value for all values of the symbolic dimensions involved.\n\n"
         f"Please see {_SITE}#comparison-of-symbolic-dimensions-is-partially-supported\n"
@@ -246,6 +307,10 @@ def _inconclusive(message: str) -> InconclusiveDimensionOperation:
 # --- reading --------------------------------------------------------------------------------------
 
 _TOKEN = re.compile(r"\s*(\.\.\.|\d+(?:\.\d*)?|[^\W\d]\w*|[-+*^(),]|\S)")
+
+
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "floordiv": operator.floordiv, "mod": operator.mod, "max": larger, "min": smaller}
 
 
 class _Parser:
@@ -348,17 +413,15 @@ class _Parser:
             return int(self.take())
         if not token.isidentifier():
             self.fail(f"expecting a name or a number but found {token or 'the end'!r}")
-        if token in ("max", "min"):
-            self.fail(f"maxjax has no {token} of symbolic sizes")
         self.take()
-        if token not in ("floordiv", "mod") or self.token != "(":
+        if token not in _OPERATIONS or self.token != "(":
             return self.scope.symbol(token)
         self.take("(")
-        above = self.expression()
+        left = self.expression()
         self.take(",")
-        below = self.expression()
+        right = self.expression()
         self.take(")")
-        return above // below if token == "floordiv" else above % below
+        return _OPERATIONS[token](left, right)
 
 
 def parse_dimension(text: str, scope: SymbolicScope) -> Any:
@@ -377,8 +440,8 @@ def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (),
 
     Args:
       shape_spec: sizes separated by commas: numbers, names of symbols, and sums, products, powers
-        (``a^2``), ``floordiv`` and ``mod`` of these. ``_`` is a size of ``like``, ``...`` at the
-        end the rest of them; None is ``"..."``.
+        (``a^2``), ``floordiv``, ``mod``, ``max`` and ``min`` of these. ``_`` is a size of
+        ``like``, ``...`` at the end the rest of them; None is ``"..."``.
       constraints: what holds for the symbols, such as ``"a >= 3"``; they are at least 1 anyway.
       scope: that of the symbols, if they are to be used together with others; then the constraints
         are its own.
@@ -415,9 +478,9 @@ def symbols_of(size: Size) -> set[str]:
     found: set[str] = set()
     for monomial in size.terms:
         for atom, _ in monomial:
-            quotient = size.scope.quotients.get(atom)
-            found |= {atom} if quotient is None else symbols_of(quotient[0]) | symbols_of(
-                quotient[1])
+            operands = size.scope.operands(atom)
+            found |= {atom} if operands is None else symbols_of(operands[0]) | symbols_of(
+                operands[1])
     return found
 
 

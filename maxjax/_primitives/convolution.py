@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import larger
 from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
@@ -60,7 +61,7 @@ def output_spatial(spatial: Sequence[int], window: Sequence[int], strides: Seque
                    rhs_dilation: Sequence[int]) -> tuple[int, ...]:
     """The spatial sizes of a convolution's result."""
     return tuple(
-        max(0, (dilated(size, ld) + low + high - dilated(width, rd)) // stride + 1)
+        larger(0, (dilated(size, ld) + low + high - dilated(width, rd)) // stride + 1)
         for size, width, stride, (low, high), ld, rd in zip(
             spatial, window, strides, padding, lhs_dilation, rhs_dilation, strict=True))
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import smaller
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import abs_, add, complex_p, conj, div, imag_p, mul, real_p, sub
@@ -294,7 +295,7 @@ tridiagonal_p = linalg_primitive(
 def _svd_abstract(a: ShapedArray, *, full_matrices: bool, compute_uv: bool, **params: object
                   ) -> tuple[ShapedArray, ...]:
     *batch, m, n = a.shape
-    k = min(m, n)
+    k = smaller(m, n)
     values = like(a, (*batch, k), dtypes.real_dtype(a.dtype))
     if not compute_uv:
         return (values,)

@@ -60,7 +60,7 @@ def aval_of(operand: Array | Linear) -> ShapedArray:
 def scalar_like(value: Any, dtype: np.dtype | type) -> Any:
     """``value`` as a NumPy scalar of ``dtype``: an operand that joins any shape."""
     if is_dimension(value):
-        return dimensions.as_scalar(value, dtype, False)
+        return dimensions.as_scalar(value, np.dtype(dtype), False)
     return np.asarray(value, dtype)[()]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import larger
 from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 def _pad_abstract(x: ShapedArray, value: ShapedArray, *,
                   padding_config: tuple[tuple[int, ...], ...]) -> ShapedArray:
     shape = tuple(
-        low + high + size + (max(size - 1, 0) * interior if interior else 0)
+        low + high + size + (larger(0, size - 1) * interior if interior else 0)
         for size, (low, high, interior) in zip(x.shape, padding_config, strict=True))
     return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
 
@@ -129,7 +130,7 @@ pad_p = Primitive(
 def _slice_shape(start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
                  strides: tuple[int, ...] | None) -> tuple[int, ...]:
     strides = strides or (1,) * len(start_indices)
-    return tuple(max(-(-(limit - start) // stride), 0)
+    return tuple(larger(0, (limit - start + stride - 1) // stride)
                  for start, limit, stride in zip(
                      start_indices, limit_indices, strides, strict=True))
 
@@ -147,8 +148,8 @@ def _slice_transpose(cotangent: Array, operand: Linear, *, start_indices: tuple[
     config = []
     for start, stride, size, width in zip(
             start_indices, strides, operand.shape, cotangent.shape, strict=True):
-        covered = start + (width - 1) * stride + 1 if width else start
-        config.append((start, size - covered, stride - 1))
+        spread = width + (larger(0, width - 1) * (stride - 1) if stride > 1 else 0)
+        config.append((start, size - start - spread, stride - 1))
     return [pad(cotangent, 0, tuple(config))]
 
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.config import status
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import Index, NamedSharding, Sharding
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import type_on
+from maxjax._runtime import transfer_guard
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.pending import plain, put
 from maxjax._runtime.placement import device_put, for_leaves
@@ -62,7 +64,10 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
         raise ValueError(
             "If `dtype` is provided to `jax.make_array_from_callback`, it must match the dtype of "
             f"the addressable shards. Got dtype={np.dtype(dtype)} and shard dtype={found}`.")
-    return _assembled(shape, sharding, parts, ShapedArray(shape, found))
+    aval = ShapedArray(shape, found)
+    if status.guards_transfers:
+        transfer_guard.from_host(None, aval, is_passed=True)
+    return _assembled(shape, sharding, parts, aval)
 
 
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Sharding,

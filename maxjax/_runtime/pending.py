@@ -30,7 +30,7 @@ from maxjax._ir.trace import Array, Tracer, Value, aval_of, is_scalar, leaked_tr
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatJvp, FlatVjp
 from maxjax._primitives.sharding import placements, type_on
-from maxjax._runtime import invalid, keys, on_device, on_mesh, spanning
+from maxjax._runtime import invalid, keys, on_device, on_mesh, spanning, transfer_guard
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.cells import Cell, pending
@@ -139,6 +139,9 @@ class LazyTrace(Runtime):
         if status.watched:
             made = results if primitive.multiple_results else [result]
             allow_execution(primitive.name)
+            if status.guards_transfers:
+                transfer_guard.check_operands(args, Array)
+                transfer_guard.between_devices(args, made)
             if status.checks_keys:
                 keys.used(program_module.single(spec), args, primitive.name)(made)
             put_on_default_device(made)
@@ -255,6 +258,8 @@ class LazyTrace(Runtime):
 
     def _on_default_device(self, made: ArrayImpl) -> ArrayImpl:
         if status.watched:
+            if status.guards_transfers:
+                transfer_guard.from_host(None, made.aval)
             put_on_default_device([made])
         return made
 
@@ -330,6 +335,8 @@ class LazyTrace(Runtime):
         kept = note_keys = None
         if status.watched:
             allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
+            if status.guards_transfers:
+                transfer_guard.check_operands(leaves, Array)
             if status.checks_keys:
                 note_keys = keys.used(closed, leaves, name or "jit-compiled function")
             kept = self._kept_operands(closed, leaves, values) if status.checks_values else None
@@ -367,6 +374,8 @@ class LazyTrace(Runtime):
                 leaf.delete()
         if status.watched:
             put_on_default_device(results)
+            if status.guards_transfers:
+                transfer_guard.between_devices(leaves, results)
             if note_keys is not None:
                 note_keys(results)
         return results

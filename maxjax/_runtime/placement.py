@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import meshes, pytree
+from maxjax._base.config import status
 from maxjax._base.dtypes import is_key
 from maxjax._base.layouts import Format, sharding_of
 from maxjax._base.meshes import PartitionSpec
@@ -28,6 +29,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, type_on
+from maxjax._runtime import transfer_guard
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
@@ -72,7 +74,10 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
     aliases = for_leaves(may_alias, x, len(leaves), "device_put may_alias")
     if any(gives and alias for gives, alias in zip(donations, aliases, strict=True)):
         raise ValueError("may_alias and donate cannot be True at the same time.")
-    values = [installed.runtime.operand(leaf) for leaf in leaves]
+    values = []
+    for leaf, place in zip(leaves, placements, strict=True):
+        with transfer_guard.explicit(place):
+            values.append(installed.runtime.operand(leaf))
     placements = [_checked(value, placement)
                   for value, placement in zip(values, placements, strict=True)]
     is_traced = context.manual is not None and any(place is not None for place in placements)
@@ -91,6 +96,10 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
                     _check_same(leaf, placement)
         results = [value if placement is None else installed.runtime.put(value, placement)
                    for value, placement in zip(values, placements, strict=True)]
+        if status.guards_transfers:
+            with transfer_guard.explicit():
+                for value, result in zip(values, results, strict=True):
+                    transfer_guard.between_devices([value], [result])
         results = [_copied(result) if alias is False and result is leaf else result
                    for result, leaf, alias in zip(results, leaves, aliases, strict=True)]
     return pytree.unflatten(spec, results)

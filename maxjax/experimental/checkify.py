@@ -16,6 +16,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes, pytree
 from maxjax._base.source import function_location
 from maxjax._higher_order.outputs import check_outputs
+from maxjax._higher_order.refs import values_for, write_all
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array
 from maxjax.experimental._checkify_errors import (
@@ -114,7 +115,8 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
         operation produced a NaN; ``div_checks``: a division by zero; ``index_checks``: an index out
         of bounds. They combine with ``|``: ``float_checks``, ``automatic_checks``, ``all_checks``.
 
-    The result may be jitted, mapped and differentiated.
+    The result may be jitted, mapped and differentiated. Array references keep what ``f`` writes,
+    also where a check has failed.
 
     >>> def f(x, i):
     ...     return jnp.sin(x)[i]
@@ -139,8 +141,12 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
             leaves, tree = pytree.flatten(outputs)
             return check_outputs(leaves, location, "checkify", outputs)
 
-        closed = trace_to_jaxpr(flat, [], location, "checkify")
-        error, outs = interpret(closed.jaxpr, closed.consts, frozenset(errors), init_error)
-        return error, pytree.unflatten(tree, outs)
+        closed = trace_to_jaxpr(flat, [], location, "checkify", with_refs=True)
+        error, outs = interpret(closed.jaxpr, closed.consts, frozenset(errors), init_error,
+                                *values_for(closed.refs))
+        written = [use for use in closed.refs if use.operation]
+        count = len(outs) - len(written)
+        write_all(written, outs[count:])
+        return error, pytree.unflatten(tree, outs[:count])
 
     return checked

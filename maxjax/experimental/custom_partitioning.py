@@ -65,8 +65,9 @@ class custom_partitioning:
                       decode_shardings: bool = True, sharding_rule: Any = None, *,
                       reduction_factors: Sequence[str] = (),
                       need_replication_factors: Sequence[str] = (),
-                      permutation_factors: Sequence[str] = (), **factor_sizes: int) -> None:
-        """Sets the rules.
+                      permutation_factors: Sequence[str] = (), **factor_sizes: int
+                      ) -> Callable[..., Any] | None:
+        """Sets the rules, and gives ``partition``.
 
         Args:
           partition: ``(*static arguments, mesh, arguments, results)`` -> the mesh, the function of
@@ -94,6 +95,7 @@ class custom_partitioning:
                 need_replication_factors=need_replication_factors,
                 permutation_factors=permutation_factors, **factor_sizes)
         self.sharding_rule = sharding_rule
+        return partition
 
     @boundary
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._higher_order.constraints import constrained, resharded
-from maxjax._ir.dimensions import is_dimension
+from maxjax._ir.dimensions import is_dimension, size_index
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, Tracer
@@ -185,7 +184,7 @@ def _shape_argument(shape: Any) -> tuple[int, ...]:
         return (int(shape),)
     entries = tuple(shape)
     try:
-        sizes = tuple([operator.index(size) for size in entries])
+        sizes = tuple([size_index(size) for size in entries])
     except TypeError:
         raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
                         f"{entries!r}.") from None

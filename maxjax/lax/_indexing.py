@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import size_index
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer
@@ -143,7 +144,7 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], 
     operand = _operand(operand)
     shape = operand.shape
     starts = _starts("dynamic_slice", shape, start_indices, allow_negative_indices)
-    sizes = tuple([operator.index(size) for size in slice_sizes])
+    sizes = tuple([size_index(size) for size in slice_sizes])
     if len(sizes) != len(shape):
         raise ValueError("slice_sizes must have one entry for each dimension of the operand, got "
                          f"{sizes} for operand shape {shape}")
@@ -189,7 +190,7 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     """
     operand = _operand(operand)
     axis = _canonical_axis(axis, operand.ndim)
-    starts, sizes = _along(operand, axis, start_index, operator.index(slice_size))
+    starts, sizes = _along(operand, axis, start_index, size_index(slice_size))
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
@@ -271,8 +272,8 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     operand = _operand(operand)
     axis = _canonical_axis(axis, operand.ndim)
     size = operand.shape[axis]
-    start = 0 if start_index is None else operator.index(start_index)
-    stop = size if limit_index is None else operator.index(limit_index)
+    start = 0 if start_index is None else size_index(start_index)
+    stop = size if limit_index is None else size_index(limit_index)
     start += size if start < 0 else 0
     stop += size if stop < 0 else 0
     stride = operator.index(stride)
@@ -395,7 +396,7 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
     numbers = GatherDimensionNumbers(*[tuple(map(int, dims)) for dims in dimension_numbers])
     return gather_p.bind(
         operand, indices, dimension_numbers=numbers,
-        slice_sizes=tuple([operator.index(size) for size in slice_sizes]), mode=parsed,
+        slice_sizes=tuple([size_index(size) for size in slice_sizes]), mode=parsed,
         fill_value=fill_parameter(fill_value, operand.dtype) if fills else None,
         unique_indices=bool(unique_indices), indices_are_sorted=bool(indices_are_sorted))
 

@@ -10,7 +10,7 @@ from typing import Any
 from maxjax._base import dtypes
 from maxjax._higher_order.constraints import refuse_unreduced, resharded, with_out_sharding
 from maxjax._ir import dimensions
-from maxjax._ir.dimensions import size_index
+from maxjax._ir.dimensions import larger, size_index
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import broadcasting, joining, layout
@@ -532,7 +532,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     if any(interior < 0 for _, _, interior in config):
         raise ValueError("interior padding in padding_config must be nonnegative, got "
                          f"padding_config {config}")
-    shape = tuple(low + high + size + max(0, size - 1) * interior
+    shape = tuple(low + high + size + larger(0, size - 1) * interior
                   for size, (low, high, interior) in zip(x.shape, config, strict=True))
     if any(size < 0 for size in shape):
         raise ValueError("Dimension size after padding is not at least 0, got result shape "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, overload
 
 from maxjax._base import dtypes
 from maxjax._higher_order.composed import approx_top_k_p, bind_composed
+from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import neg
 from maxjax._primitives.sorting import sort_p, top_k_p
@@ -84,7 +84,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     [Array([3, 2], dtype=int32), Array([1, 2], dtype=int32)]
     """
     x = as_operand(operand, "top_k")
-    k = operator.index(k)
+    k = size_index(k)
     axis = canonical_axis(axis, x.ndim)
     if dtypes.is_complex(x.dtype):
         raise ValueError("top_k is not compatible with complex inputs.")
@@ -108,7 +108,7 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: 
         raise IndexError(f"reduction_dimension {reduction_dimension} is out of bounds for array of "
                          f"dimension {x.ndim}")
     axis = canonical_axis(reduction_dimension, x.ndim)
-    k = operator.index(k)
+    k = size_index(k)
     if k <= 0:
         raise ValueError(f"k must be positive, got {k}")
     if x.shape[axis] < k:

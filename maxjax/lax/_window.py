@@ -16,6 +16,7 @@ from maxjax._higher_order.composed import (
     select_and_scatter_p,
 )
 from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._ir.dimensions import constant_size, larger
 from maxjax._ir.trace import Array
 from maxjax._primitives import arithmetic
 from maxjax._primitives.broadcasting import broadcast_in_dim
@@ -95,10 +96,10 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any,
     pads = []
     for size, width, stride in zip(in_shape, window_shape, window_strides, strict=True):
         count = -(-size // stride)
-        total = max(0, (count - 1) * stride + width - size)
+        total = larger(0, (count - 1) * stride + width - size)
         small, large = total // 2, total - total // 2
         pads.append((small, large) if name == "SAME" else (large, small))
-    return [(int(low), int(high)) for low, high in pads]
+    return [(constant_size(low), constant_size(high)) for low, high in pads]
 
 
 # --- convolutions ---------------------------------------------------------------------------------
@@ -270,7 +271,7 @@ def conv_general_dilated(
         pads = tuple(padtype_to_pads(spatial, effective, strides, padding))
     else:
         try:
-            pads = tuple([(int(low), int(high)) for low, high in padding])
+            pads = tuple([(constant_size(low), constant_size(high)) for low, high in padding])
         except TypeError:
             raise ValueError(f"padding argument to {name} should be a string or a sequence of "
                              f"(low, high) pairs, got {padding}") from None
@@ -548,7 +549,7 @@ def reduce_window_shape_tuple(operand_shape: Sequence[int], window_dimensions: S
     (5, 4)
     """
     ones = (1,) * len(operand_shape)
-    return tuple(int(size) for size in output_spatial(
+    return tuple(constant_size(size) for size in output_spatial(
         operand_shape, window_dimensions, window_strides, padding,
         ones if base_dilation is None else base_dilation,
         ones if window_dilation is None else window_dilation))

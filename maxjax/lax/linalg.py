@@ -399,7 +399,7 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
     Array([2., 1.], dtype=float32)
     """
     x, = _lapack_operands(svd_p, x)
-    if subset_by_index not in (None, (0, min(x.shape[-2:]))):
+    if subset_by_index is not None and subset_by_index != (0, min(x.shape[-2:])):
         if full_matrices and compute_uv:
             raise ValueError("svd: full_matrices and subset_by_index cannot both be set")
         raise NotImplementedError("svd: subset_by_index is not supported on CPUs")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +15,7 @@ from maxjax import numpy as jnp
 from maxjax._base import config, dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import make_jit
+from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import stop_gradient_p
@@ -225,7 +225,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     if not jnp.issubdtype(x.dtype, jnp.integer):
         warnings.warn(f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}",
                       DeprecationWarning, stacklevel=2)
-    number = operator.index(concrete(
+    number = size_index(concrete(
         num_classes, "The error arose in jax.nn.one_hot argument `num_classes`."))
     kind = dtypes.canonical(dtypes.float64) if dtype is None else jnp.dtype(dtype)
     position = canonical_axis(axis, np.ndim(x) + 1)

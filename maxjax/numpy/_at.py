@@ -55,7 +55,7 @@ from maxjax.numpy._index_parsing import (
     split_off,
     with_flags,
 )
-from maxjax.numpy._index_plan import clamp, is_outside, wrapped
+from maxjax.numpy._index_plan import clamp, is_outside, may_be_outside, wrapped
 from maxjax.numpy._promotion import cast, concrete, element, type_of
 from maxjax.numpy._split_dimensions import refuse_updating
 
@@ -256,6 +256,7 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
         refuse_updating(x, entries, values)
     if all(entry.kind != "scalar" and entry.kind != "array" and (
             not is_outside(entry, x.aval.shape, wrap_negative)) and (
+            not may_be_outside(entry, x.aval.shape, wrap_negative)) and (
             entry.kind != "slice" or abs(entry.value.step) == 1 or count_of(entry.value) < 2)
            for entry in entries):
         result = _update_region(x, entries, values, kind, wrap_negative)

@@ -381,9 +381,18 @@ def solve(a: Any, b: Any) -> Array:
     check_arraylike("jnp.linalg.solve", a, b)
     a, b = (as_array(x) for x in promote_inexact("jnp.linalg.solve", a, b))
     signature = "(m,m),(m)->(m)" if b.ndim == 1 else "(m,m),(m,n)->(m,n)"
-    if a.ndim < 2 or not b.ndim:
-        raise ValueError(f"jnp.linalg.solve: a must be matrices and b vectors or matrices, got "
-                         f"shapes {a.shape} and {b.shape}")
+    if a.ndim < 2:
+        raise ValueError(
+            f"left hand array must be at least two dimensional; got a.shape={a.shape}")
+    if a.ndim == b.ndim + 1 and b.ndim > 1 and b.shape[-1] == a.shape[-1] != b.shape[-2]:
+        raise ValueError(
+            f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would have "
+            "been treated as a batched 1-dimensional solve. To recover this behavior, use "
+            "solve(a, b[..., None]).squeeze(-1).")
+    if not b.ndim:
+        raise ValueError(
+            "input with shape () does not have enough dimensions for all core dimensions ('m', "
+            f"'n') on vectorized function with excluded=frozenset() and signature='{signature}'")
     for size in (a.shape[-1], b.shape[-1 if b.ndim == 1 else -2]):
         if size != a.shape[-2]:
             raise ValueError(

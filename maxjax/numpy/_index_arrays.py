@@ -28,9 +28,11 @@ from maxjax.numpy._promotion import cast
 _HOST_SIZE = 1 << 14
 
 
-def int32_place(entry: Entry, size: int, wrap_negative: bool) -> np.int32:
+def int32_place(entry: Entry, size: int, wrap_negative: bool) -> Any:
     """An integer as an operand; saturates."""
-    return np.int32(np.clip(wrapped(entry.value, size, wrap_negative), -2**31, 2**31 - 1))
+    place = wrapped(entry.value, size, wrap_negative)
+    return scalar_like(place if is_dimension(place) else np.clip(place, -2**31, 2**31 - 1),
+                       np.int32)
 
 
 def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = False) -> Any:

@@ -201,7 +201,7 @@ def positions(numbers: range | SizeRange) -> Any:
     if not isinstance(numbers, SizeRange):
         return np.asarray(numbers, np.int32)
     line = iota(dtypes.int32, (numbers.count,), 0) * numbers.step
-    return line + scalar_like(numbers.start, np.int32)
+    return line + scalar_like(numbers.start, np.dtype(np.int32))
 
 
 def with_flags(x: Array, index: Any) -> tuple[Array, Any]:

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches
-from maxjax._ir.dimensions import count_of, is_dimension, reversed_range
+from maxjax._ir.dimensions import (
+    count_of,
+    is_dimension,
+    is_open,
+    larger,
+    least,
+    reversed_range,
+    smaller,
+)
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
 from maxjax._primitives.broadcasting import broadcast_in_dim_p
@@ -69,7 +77,7 @@ def wrapped(value: int, size: int, wrap_negative: bool = True) -> int:
 
 
 def clamp(value: int, size: int) -> int:
-    return min(max(value, 0), size - 1)
+    return smaller(larger(value, 0), size - 1)
 
 
 def is_outside(entry: Entry, shape: tuple[int, ...], wrap_negative: bool = True) -> bool:
@@ -78,6 +86,15 @@ def is_outside(entry: Entry, shape: tuple[int, ...], wrap_negative: bool = True)
     if entry.kind != "int" or is_dimension(shape[entry.dim]):
         return False
     return not 0 <= wrapped(entry.value, shape[entry.dim], wrap_negative) < shape[entry.dim]
+
+
+def may_be_outside(entry: Entry, shape: tuple[int, ...], wrap_negative: bool = True) -> bool:
+    """Whether an integer is out of bounds for some sizes of the symbols in the shape."""
+    size: Any = shape[entry.dim] if entry.kind == "int" else 0
+    if not is_open(size):
+        return False
+    place = wrapped(entry.value, size, wrap_negative)
+    return any(least(bound) < 0 for bound in (place, size - 1 - place))
 
 
 def region(shape: tuple[int, ...], entries: Sequence[Entry],

@@ -15,7 +15,7 @@ from maxjax._base.errors import (
     TracerBoolConversionError,
     origin_message,
 )
-from maxjax._ir.dimensions import broadcast_shapes
+from maxjax._ir.dimensions import broadcast_shapes, size_index
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add, maximum, minimum, mul
@@ -322,7 +322,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         found = np.nonzero(concrete(a, ""))
         dtype = dtypes.canonical(dtypes.int64)
         return tuple(_wrap(line.astype(dtype)) for line in found)
-    size = operator.index(concrete(
+    size = size_index(concrete(
         size, "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero "
         "within JAX transformations."))
     if size < 0:

@@ -135,7 +135,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
              else canonical_dtype(dtype, "tri"))
     (rows,) = canonical_shape((N,))
     (columns,) = (rows,) if M is None else canonical_shape((M,))
-    if min(rows, columns) < 0:
+    if rows < 0 or columns < 0:
         raise TypeError("iota shape must have every element be nonnegative, got "
                         f"{(rows, columns)}.")
     return convert_element_type(_lower(rows, columns, k), dtype)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import constant_size, is_dimension
 from maxjax._ir.trace import Array
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
@@ -77,10 +78,16 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
 
 def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     pad_width = _known(pad_width)
-    widths = np.asarray(pad_width)
-    if widths.size and widths.dtype.kind not in "iu":
+    widths = pad_width if _has_dimension(pad_width) else np.asarray(pad_width)
+    if isinstance(widths, np.ndarray) and widths.size and widths.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
-    return [(int(low), int(high)) for low, high in _for_each_axis(widths, rank, "pad_width")]
+    return [(constant_size(low), constant_size(high))
+            for low, high in _for_each_axis(widths, rank, "pad_width")]
+
+
+def _has_dimension(width: Any) -> bool:
+    return any(map(_has_dimension, width)) if isinstance(width, (list, tuple)) else is_dimension(
+        width)
 
 
 def _known(width: Any) -> Any:
@@ -93,7 +100,8 @@ def _for_each_axis(value: Any, rank: int, name: str) -> list[Any]:
     """A pair for each axis, of a number, a pair, or one or several pairs."""
     shape = _nested_shape(value)
     if shape in ((), (1,)):
-        number = np.reshape(value, ())[()] if not isinstance(value, (list, tuple)) else value[0]
+        number = (value if is_dimension(value) else value[0] if isinstance(value, (list, tuple))
+                  else np.reshape(value, ())[()])
         return [(number, number)] * rank
     if shape == (2,):
         return [(value[0], value[1])] * rank
@@ -110,7 +118,7 @@ def _for_each_axis(value: Any, rank: int, name: str) -> list[Any]:
 def _nested_shape(value: Any) -> tuple[int, ...]:
     """The shape of nested lists of numbers, which may be traced; uneven lists have no size."""
     if not isinstance(value, (list, tuple)):
-        return np.shape(value)
+        return () if is_dimension(value) else np.shape(value)
     parts = {_nested_shape(part) for part in value}
     return (len(value), *(parts.pop() if len(parts) == 1 else (-1,) if parts else ()))
 

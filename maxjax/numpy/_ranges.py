@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, size_index
+from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, larger, size_index
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import joining, layout
@@ -101,7 +101,12 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         raise ZeroDivisionError("division by zero")
     first_, last_, by_ = map(_number, (first, last, by))
     if any(map(is_dimension, (first, last, by))):
-        size = max(0, -((first_ - last_) // by_))
+        if not all(isinstance(value, (int, Dimension)) for value in (first_, last_, by_)):
+            raise ValueError(
+                "In arange with non-constant arguments all of start, stop, and step must be either "
+                f"dimension expressions or integers: start={first}, stop={last}, step={by}")
+        distance, stride = (last_ - first_, by_) if by_ > 0 else (first_ - last_, -by_)
+        size = larger(0, (distance + stride - 1) // stride)
     else:
         size = max(0, math.ceil((last_ - first_) / by_))
     line = iota(dtype, size)

@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from maxjax._base import config, dtypes
-from maxjax._ir.dimensions import broadcast_shapes, is_dimension
+from maxjax._ir.dimensions import broadcast_shapes, is_dimension, least
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
 from maxjax._ir.typing import ArrayLike
@@ -428,7 +428,7 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
     x = cast(x, compute)
     size = _number_of_elements(x.shape, axes)
     if axes and mask is None and center is None and isinstance(ddof, (int, float)) and (
-            size > ddof and not dtypes.is_complex(compute)):
+            least(size) > ddof and not dtypes.is_complex(compute)):
         # The common case, with no more than its operations.
         x = strong(x)
         total = reduce_sum_p.bind(x, axes=axes)
@@ -448,7 +448,7 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
     else:
         squared = square_p.bind(centered)
     count = _count(x, axes, mask, keepdims, compute)
-    if mask is None and isinstance(ddof, (int, float)):
+    if mask is None and isinstance(ddof, (int, float)) and not isinstance(count, Array):
         count = constant(_less(count, ddof), compute)
     else:
         count = count - cast(ddof, compute)

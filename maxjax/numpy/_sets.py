@@ -9,7 +9,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import ConcretizationTypeError
-from maxjax._ir.dimensions import broadcast_shapes
+from maxjax._ir.dimensions import broadcast_shapes, is_dimension, is_open
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import creation as primitives
 from maxjax._primitives import layout, slicing
@@ -241,7 +241,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     if not flat.size:
         result = as_array(primitives.full(x.shape, False, dtypes.bool_)) if x.shape else as_array(
             np.False_)
-    elif x.size * flat.size <= _COMPARISONS:
+    elif is_open(x.size * flat.size) or x.size * flat.size <= _COMPARISONS:
         result = reductions.any(shapes.expand_dims(x, -1) == flat[(None,) * x.ndim], -1)
     else:
         line = sorting.sort(flat)
@@ -484,7 +484,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     except ValueError:
         raise ValueError(f"insert: values of shape {new.shape} do not broadcast to "
                          f"{tuple(sizes)}") from None
-    if is_concrete(where_to):
+    if is_concrete(where_to) and not is_dimension(size):
         source = as_array(_inserted(np.asarray(concrete(where_to, "")), size, count))
     else:
         source = _inserted_traced(where_to, size, count)

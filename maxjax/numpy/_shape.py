@@ -403,6 +403,13 @@ def tile(A: Any, reps: Any) -> Array:
     return layout.reshape(wide, tuple(a * b for a, b in zip(counts, sizes, strict=True)))
 
 
+def _spread(x: Array, count: Any, axis: int) -> Array:
+    """Each element along an axis ``count`` times."""
+    wide = (*x.shape[:axis + 1], count, *x.shape[axis + 1:])
+    spread = broadcast_in_dim(x, wide, tuple(dim + (dim > axis) for dim in range(x.ndim)))
+    return layout.reshape(spread, (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1:]))
+
+
 def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None,
            out_sharding: Any = None) -> Array:
     """Each element repeated, ``repeats`` times (one number, or one for each element).
@@ -437,10 +444,13 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         raise ValueError("Please pass sharding to `jnp.repeat` via `out_sharding` parameter.")
     length = x.shape[index]
     if total_repeat_length is None:
-        known = np.asarray(concrete(
+        known = concrete(
             repeats, "When jit-compiling jnp.repeat, the total number of repeats must be static. "
             "To fix this, either specify a static value for `repeats`, or pass a static value to "
-            "`total_repeat_length`."))
+            "`total_repeat_length`.")
+        if dimensions.is_dimension(known):
+            return _spread(x, known, index)
+        known = np.asarray(known)
         if known.dtype.kind not in "iub":
             raise TypeError("repeats must be integers, got an array of dtype "
                             f"{known.dtype}: {known}")
@@ -450,19 +460,14 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
             count = int(known.reshape(()))
             if count < 0:
                 raise TypeError(f"jnp.repeat: repeats must be nonnegative, got {count}")
-            rank = x.ndim
-            wide = (*x.shape[:index + 1], count, *x.shape[index + 1:])
-            spread = broadcast_in_dim(
-                x, wide, tuple(i + (i > index) for i in range(rank)))
-            return layout.reshape(
-                spread, (*x.shape[:index], length * count, *x.shape[index + 1:]))
+            return _spread(x, count, index)
         if known.size != length:
             raise ValueError(
                 f"jnp.repeat: repeats must have length {length} along axis {axis}, got "
                 f"{known.size}")
         positions = np.repeat(np.arange(length), known)
         return take_in_bounds(x, as_array(positions.astype(np.int32)), index)
-    total = operator.index(total_repeat_length)
+    total = dimensions.size_index(total_repeat_length)
     if not length:
         return x
     counts = as_array(repeats, "repeat")

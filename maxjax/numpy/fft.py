@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import least
 from maxjax._ir.trace import Array
 from maxjax._primitives.fft import FftType
 from maxjax.lax import _fft as lax_fft
@@ -74,7 +75,8 @@ def _resized(x: Array, sizes: tuple[int, ...]) -> Array:
     """Crops or pads with zeros the last axes of ``x``."""
     lead = x.ndim - len(sizes)
     wanted = (*x.shape[:lead], *sizes)
-    if any(want < have for want, have in zip(wanted, x.shape, strict=True)):
+    if any(want != have and least(want - have) < 0
+           for want, have in zip(wanted, x.shape, strict=True)):
         x = x[tuple(slice(size) for size in wanted)]
     if x.shape != wanted:
         x = padding.pad(x, [(0, want - have) for want, have in zip(wanted, x.shape, strict=True)])

@@ -188,6 +188,32 @@ def test_alone(name):
     assert pair[1] == pair[0]
 
 
+# --- array references -----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_references_from_outside(jitted):
+    seen = []
+    for J, C in LIBRARIES:
+        ref = J.new_ref(J.numpy.arange(3.0))
+
+        def taken(r, x, J=J, C=C):
+            r[0] = x
+            C.check(r[0] > 0, "{x} is written", x=x)
+            return J.numpy.log(r[...] - 1)
+
+        def closed(x, J=J, C=C, ref=ref):
+            ref[1] = x
+            return ref[...].sum()
+
+        transform = J.jit if jitted else lambda f: f
+        for x in map(J.numpy.float32, (4, -5)):
+            error, result = transform(C.checkify(taken, C.user_checks | C.nan_checks))(ref, x)
+            seen.append((error.get(), np.asarray(result).tolist(), np.asarray(ref[...]).tolist()))
+            error, result = transform(C.checkify(closed))(x)
+            seen.append((error.get(), float(result), np.asarray(ref[...]).tolist()))
+    assert repr(seen[4:]) == repr(seen[:4])
+
+
 # --- on several devices ---------------------------------------------------------------------------
 
 ON_DEVICES = """

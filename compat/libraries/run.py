@@ -18,6 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 from compat import processes
@@ -68,9 +69,17 @@ def run_suite(suite: Suite, library: str, options: argparse.Namespace) -> None:
 
 
 def run_by_file(suite: Suite, options: argparse.Namespace) -> None:
-    """Runs a suite file by file; on JAX only what does not pass on maxjax."""
+    """Runs a suite file by file; on JAX only what does not pass on maxjax.
+
+    Raises:
+      ValueError: no file has the name that ``--file`` asks for.
+    """
     source = options.sources.get(suite.name) or source_of(suite)
-    if not by_file.run(suite, source, files_of(suite, source),
+    files = [file for file in files_of(suite, source)
+             if any(fnmatch(file, pattern) for pattern in options.file)]
+    if not files:
+        raise ValueError(f"no file of {suite.name} is named {' or '.join(options.file)}")
+    if not by_file.run(suite, source, files,
                        environment_of(suite, source, options), command_of, options):
         print(f"{suite.name}: stopped after {options.suite_seconds:g} s; "
               "--keep goes on with what is left", flush=True)
@@ -98,6 +107,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--report", action="store_true", help="judge what is kept, run nothing")
     made.add_argument("--by-file", action="store_true",
                       help="run a suite file by file, and on JAX only what does not pass on maxjax")
+    made.add_argument("--file", nargs="+", metavar="PATTERN", default=["*"],
+                      help="of a suite that is run by file: only files of these names")
     made.add_argument("--results", type=Path, metavar="FOLDER", default=compare.RESULTS,
                       help="where results are kept; .compat/libraries")
     made.add_argument("--known", type=Path, default=compare.KNOWN, help="the known failures")

@@ -1,8 +1,9 @@
-"""jax.experimental.hijax: high-level types and primitives, which can be declared but not used.
+"""jax.experimental.hijax: primitives defined by a class, on arrays; types above arrays can be
+declared but not used.
 
-Libraries declare theirs when they are imported (Flax NNX its variables, which it uses only on
-request), and that works. maxjax only has the types of arrays and references: binding a declared
-primitive raises an error that says so, and a value of a declared type cannot be an argument of a
+Libraries declare such types when they are imported (Flax NNX its variables, which it uses only on
+request), and that works. maxjax only has the types of arrays and references: applying a primitive
+to a declared type raises an error that says so, and a value of one cannot be an argument of a
 transformation.
 """
 
@@ -13,16 +14,12 @@ from typing import Any, NoReturn
 
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_primitive import Zero as Zero
+from maxjax._higher_order.hi_primitive import VJPHiPrimitive as VJPHiPrimitive
+from maxjax._higher_order.hi_primitive import refuse_hitypes
 from maxjax._ir.refs import AbstractRef as AbstractRef
 from maxjax._ir.types import ShapedArray as ShapedArray
 from maxjax.interpreters.ad import instantiate_zeros as instantiate_zeros
 from maxjax.interpreters.ad import is_undefined_primal as is_undefined_primal
-
-
-def _refuse(what: str) -> NoReturn:
-    raise NotImplementedError(
-        f"{what}: maxjax has no types above arrays (jax.experimental.hijax). Register a class of "
-        "several arrays as a pytree, and keep what is mutable in jax.new_ref")
 
 
 class AbstractValue:
@@ -65,19 +62,7 @@ class HiPrimitive:
 
     def bind(self, *args: Any, **params: Any) -> NoReturn:
         """Raises NotImplementedError."""
-        _refuse(self.name)
-
-
-class VJPHiPrimitive:
-    """A primitive with its own derivative rule; use ``custom_vjp`` instead.
-
-    >>> jax.experimental.hijax.VJPHiPrimitive()(1.0)
-    Traceback (most recent call last):
-    NotImplementedError: VJPHiPrimitive: maxjax has no types above arrays
-    """
-
-    def __call__(self, *args: Any) -> NoReturn:
-        _refuse(type(self).__name__)
+        refuse_hitypes(self.name)
 
 
 class _Declared:

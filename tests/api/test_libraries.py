@@ -363,3 +363,48 @@ def test_tracebacks_without_a_librarys_frames(tmp_path):
         env=dict(os.environ, PYTHONPATH=os.getcwd()), timeout=120).stdout
         for runner in ([], ["-m", "maxjax"])]
     assert printed[0] == printed[1] != ""
+
+
+def test_functions_that_compute_on_the_host():
+    """``compute_on2`` says for each result in which memory it lies."""
+    def run(j):
+        compute_on2 = importlib.import_module(f"{j.__name__}.experimental.compute_on").compute_on2
+        device, host = j.memory.Space.Device, j.memory.Space.Host
+        x = np.float32([1.0, 2.0])
+
+        @compute_on2(compute_type="device_host", out_memory_spaces=(device, host))
+        def both(x, y):
+            return x + y, {"a": 2 * x}
+
+        results = []
+        first, second = both(x, 3.0)
+        results.append([first.sharding.memory_kind, second["a"].sharding.memory_kind])
+        results.extend([first, second, *j.jit(both)(x, 3.0)])
+        on_device = compute_on2(lambda x, y: x * y, compute_type="device_host",
+                                out_memory_spaces=device)
+        grad = j.grad(lambda x: on_device(x, 3.0).sum())(x)
+        return results, grad, j.vmap(on_device, (0, None))(x, 1.0)
+
+    agree(run)
+
+
+@pytest.mark.parametrize("run", [
+    lambda j, f, device: f(lambda x: x, compute_type="elsewhere", out_memory_spaces=device),
+    lambda j, f, device: f(lambda x: [x, x], compute_type="device",
+                           out_memory_spaces=(device, device))(1.0),
+], ids=["compute type", "prefix"])
+def test_errors_of_functions_that_compute_on_the_host(run):
+    def called(j):
+        module = importlib.import_module(f"{j.__name__}.experimental.compute_on")
+        return run(j, module.compute_on2, j.memory.Space.Device)
+
+    assert_same_error(called)
+
+
+def test_variables_and_literals_of_jaxprs_print_as_in_jax():
+    def run(j):
+        closed = j.make_jaxpr(lambda x: x * 2.0)(np.float32([1, 2]))
+        eqn, = closed.eqns
+        return [str(x).replace(str(id(x)), "number") for x in (*eqn.invars, *eqn.outvars)]
+
+    agree(run)

@@ -113,8 +113,8 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
             "Effects not supported in partial-eval of `checkpoint`/`remat`: "
             f"{sorted(map(str, effects))}")
     nonzero = tuple(tangent is not None for tangent in tangents)
-    split = _split(jaxpr, nonzero, policy)
     with inherited_source_lines():
+        split = _split(jaxpr, nonzero, policy)
         results = eval_jaxpr(split.known.jaxpr, split.known.consts, *primals)
     count = len(jaxpr.out_avals)
     outs, saved = results[:count], results[count:]

@@ -509,8 +509,19 @@ def residual_cases(j):
         w = j.checkpoint(lambda z: jnp.sin(jnp.sin(z)))(z)
         return w * jnp.array([1., 2.]) + jnp.exp(w)
 
+    def inner(x):
+        return jnp.sin(
+            jnp.sin(x))
+
+    def calls(x):
+        return j.checkpoint(inner)(
+            j.checkpoint(inner)(x))
+
     return {
         "mixed": mixed, "checkpoint": j.checkpoint(mixed), "library": jnp.sin,
+        "lines of checkpointed functions": calls,
+        "lines of what a policy saves": lambda x: j.checkpoint(
+            inner, policy=j.checkpoint_policies.everything_saveable)(x),
         "passed on": j.jit(lambda x: x * x),
         "inside": lambda x: j.jit(lambda z: z * x)(jnp.sin(x)),
         "several lines": lambda x: jnp.log(

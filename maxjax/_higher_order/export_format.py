@@ -62,6 +62,7 @@ def _encode(exported: Exported) -> dict[str, Any]:
         "disabled_checks": [repr(check) for check in exported.disabled_safety_checks],
         "calling_convention": exported.calling_convention_version,
         "devices": exported.nr_devices,
+        "mesh": [list(axis) for axis in exported.mesh_axes],
         "in_specs": [_encode_spec(spec) for spec in exported.in_specs],
         "out_specs": [_encode_spec(spec) for spec in exported.out_specs],
         "constraints": [constraint.text for constraint in scope.constraints] if scope else [],
@@ -170,6 +171,7 @@ def _decode(data: dict[str, Any]) -> dict[str, Any]:
         "program": program,
         "calling_convention_version": data["calling_convention"],
         "nr_devices": data.get("devices", 1),
+        "mesh_axes": tuple(map(tuple, data.get("mesh", ()))),
         "in_specs": tuple(map(_decode_spec, data.get("in_specs", ()))),
         "out_specs": tuple(map(_decode_spec, data.get("out_specs", ()))),
     }

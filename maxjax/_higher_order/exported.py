@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes, meshes, pytree
-from maxjax._base.meshes import Mesh, PartitionSpec
+from maxjax._base.meshes import AxisType, Mesh, PartitionSpec, entry_axes
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.signatures import leaf_names
@@ -78,6 +78,8 @@ class Exported:
     # Of each argument and result the spec along the mesh's axes; None: left open.
     in_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
     out_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
+    # The names and sizes of those axes, and whether they are Explicit.
+    mesh_axes: tuple[tuple[str, int, bool], ...] = dataclasses.field(default=(), repr=False)
     _programs: dict[Any, ClosedJaxpr] = dataclasses.field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
@@ -207,8 +209,12 @@ class Exported:
         runtime = installed.runtime
         at_base = context.trace is runtime
         if at_base and not config.disable_jit.value:
-            inputs, outs = self._placed(inputs)
+            mesh = self._mesh_around(inputs)
+            logical = self._logical_mesh(mesh)
+            inputs, outs = self._placed(inputs, logical)
             results = runtime.call(closed, inputs, out_shardings=outs)
+            if logical is not mesh:
+                results = [_renamed(x, logical, mesh) for x in results]
         else:
             results = _differentiable(self, closed, avals)(*inputs)
         out_avals = iter(closed.out_avals)
@@ -220,14 +226,14 @@ class Exported:
             else next(given)
             for aval, shape in zip(self.out_avals, shapes, strict=True)])
 
-    def _placed(self, inputs: Sequence[Array]) -> tuple[list[Any], Sequence[Any] | None]:
-        """The arrays with the shardings that the function requires, and those of the results.
+    def _mesh_around(self, inputs: Sequence[Array]) -> Any:
+        """The mesh of the arrays or around the call; None for a function of one device.
 
         Raises:
-          ValueError: the number of devices of the arrays and the mesh around is another.
+          ValueError: it has another number of devices.
         """
         if self.nr_devices == 1:
-            return list(inputs), None
+            return None
         mesh: Any = next(
             (x.sharding.mesh for x in inputs if isinstance(x.sharding, NamedSharding)),
             meshes.around().concrete)
@@ -235,6 +241,23 @@ class Exported:
             raise ValueError(
                 f"Function {self.fun_name} was exported for {self.nr_devices} devices and is "
                 f"called in a context with {max(mesh.size, 1)} devices, which is not allowed.")
+        return mesh
+
+    def _logical_mesh(self, mesh: Any) -> Any:
+        """The devices of a mesh, in its order, under the axes that the function was exported for.
+        """
+        names, sizes, explicit = zip(*self.mesh_axes, strict=True) if self.mesh_axes else ((),) * 3
+        if mesh is None or not names or tuple(mesh.shape.items()) == tuple(
+                zip(names, sizes, strict=True)):
+            return mesh
+        return Mesh(mesh.devices.reshape(sizes), names, axis_types=tuple(
+            AxisType.Explicit if flag else AxisType.Auto for flag in explicit))
+
+    def _placed(self, inputs: Sequence[Array], mesh: Any
+                ) -> tuple[list[Any], Sequence[Any] | None]:
+        """The arrays with the shardings that the function requires, and those of the results."""
+        if mesh is None:
+            return list(inputs), None
         places = [place for place, aval in zip(
             self.in_shardings_jax(mesh), self.in_avals, strict=True)
             if aval.dtype != dtypes.float0]
@@ -316,6 +339,32 @@ def _shardings(mesh: Mesh, specs: Sequence[PartitionSpec | None],
     if not specs:
         return (None,) * count
     return tuple([None if spec is None else NamedSharding(mesh, spec) for spec in specs])
+
+
+def _renamed(x: Array, logical: Mesh, mesh: Mesh) -> Array:
+    """An array over a logical mesh, over another of the same devices if its axes can say it.
+
+    Explicit axes are part of its type, and stay.
+    """
+    place = getattr(x, "sharding", None)
+    if not isinstance(place, NamedSharding) or place.mesh != logical or (
+            AxisType.Explicit in logical.axis_types):
+        return x
+    axes = iter((name, size) for name, size in mesh.shape.items() if size > 1)
+    groups: dict[Any, list[str]] = {}
+    for name, size in logical.shape.items():
+        covered, group = 1, groups.setdefault(name, [])
+        while covered < size:
+            part, width = next(axes)
+            group.append(part)
+            covered *= width
+        if covered != size:
+            return x
+    spec = PartitionSpec(*[
+        (parts[0] if len(parts) == 1 else tuple(parts)) if (parts := [
+            part for name in entry_axes(entry) for part in groups[name]]) else None
+        for entry in place.spec])
+    return installed.runtime.put(x, NamedSharding(mesh, spec))
 
 
 def _check_argument(name: str, want: ShapedArray, got: ShapedArray) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.meshes import AbstractMesh, Mesh, PartitionSpec
+from maxjax._base.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._base.treedef import PyTreeDef
@@ -42,7 +42,9 @@ def export_function(jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict
                 _mesh_in(closed))
     if mesh is not None and mesh.size > 1:
         exported = dataclasses.replace(
-            exported, nr_devices=mesh.size, in_specs=_specs(ins), out_specs=_specs(outs))
+            exported, nr_devices=mesh.size, in_specs=_specs(ins), out_specs=_specs(outs),
+            mesh_axes=tuple([(name, size, kind is AxisType.Explicit) for (name, size), kind in zip(
+                mesh.shape.items(), mesh.axis_types, strict=True)]))
     solve(argument_names(exported.in_tree), [aval.shape for aval in exported.in_avals])
     return exported
 
@@ -171,5 +173,5 @@ def _vjp_of(exported: Exported, closed: ClosedJaxpr) -> Exported:
                      in_avals, PyTreeDef(pytree.structure(flat(len(out_avals)))), out_avals,
                      entry.closed, exported.platforms, exported.disabled_safety_checks)
     return dataclasses.replace(
-        made, nr_devices=exported.nr_devices, in_specs=(*exported.in_specs, *exported.out_specs),
-        out_specs=exported.in_specs)
+        made, nr_devices=exported.nr_devices, mesh_axes=exported.mesh_axes,
+        in_specs=(*exported.in_specs, *exported.out_specs), out_specs=exported.in_specs)

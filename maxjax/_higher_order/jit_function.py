@@ -71,6 +71,10 @@ class PjitFunction:
                  inline: bool, keep_unused: bool, dynamic: DynamicDims | None,
                  target: Target | None, shardings: Shardings | None):
         functools.update_wrapper(self, function)
+        # A callable object's attributes do not stand in front of this class' own methods.
+        for own in PjitFunction.__dict__.keys() & self.__dict__.keys():
+            if own.startswith("_") and not own.startswith("__"):
+                del self.__dict__[own]
         name = fun_name(function)
         self.__name__ = name
         if "__qualname__" not in self.__dict__:

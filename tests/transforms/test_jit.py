@@ -14,7 +14,7 @@ import pytest
 
 import maxjax
 from maxjax._base import config
-from tests.support.against_jax import agree, assert_same_error
+from tests.support.against_jax import agree, assert_same_error, errors_of
 
 X = np.array([0.5, -1.25, 2.0], np.float32)
 
@@ -439,3 +439,29 @@ def test_addresses_of_empty_and_deleted_arrays():
     assert y.unsafe_buffer_pointer() == address
     empty = maxjax.numpy.zeros((0, 3))
     assert empty.unsafe_buffer_pointer() == empty.unsafe_buffer_pointer()
+
+
+def test_attributes_of_a_callable_object():
+    """They are the jitted function's too, and stand in no method's place."""
+    def run(j):
+        class Adder:
+            def __init__(self):
+                self.note, self._entry, self._trace, self._entries = "note", 1, 2, 3
+
+            def __call__(self, x):
+                return x + 1
+
+        f = j.jit(Adder())
+        return f.note, f(1), f.lower(1).compile()(2), j.jit(f)(3)
+
+    agree(run)
+
+
+def test_a_compiled_function_is_not_traced():
+    def run(j):
+        compiled = j.jit(lambda x: x + 1).lower(1.0).compile()
+        return j.jit(compiled)(1.0)
+
+    actual, expected = errors_of(run)
+    assert type(actual) is type(expected)
+    assert str(actual).split(" Detected")[0] == str(expected).split(" Detected")[0]

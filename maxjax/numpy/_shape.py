@@ -128,11 +128,13 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
-            out_sharding: Any = None) -> Array:
+            out_sharding: Any = None) -> Any:
     """The elements in another shape; one size may be -1, to be inferred.
 
+    An array of NumPy's is reshaped by NumPy, and stays one, as in JAX.
+
     Raises:
-      TypeError: the number of elements does not match.
+      TypeError: the number of elements does not match (of NumPy's arrays: ValueError).
 
     >>> jnp.reshape(jnp.arange(6), (2, -1))
     Array([[0, 1, 2],
@@ -141,6 +143,9 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
     if out_sharding is not None:
         refuse_unreduced("reshape", out_sharding)
         return with_out_sharding(reshape, out_sharding, a, shape, order, copy=copy)
+    if isinstance(a, (np.ndarray, np.generic)) and not any(map(dimensions.is_dimension, (
+            shape if isinstance(shape, (tuple, list)) else (shape,)))):
+        return a.reshape(shape, order=order)      # type: ignore[arg-type]
     x = as_array(a, "reshape")
     sizes = resolved_shape(x.shape, shape)
     if order == "F":

@@ -17,6 +17,7 @@ from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import (
     factor_rule,
     linear_primitive,
+    of_numbers,
     reduced_shape,
     reduction_batch,
     reduction_factors,
@@ -133,7 +134,7 @@ def _reduce_sum_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
 reduce_sum_p = linear_primitive(
     "reduce_sum", flops=reduction_flops, linearity=SUM, passes_unreduced=slice(None),
     shown=lambda params: {**params, "out_sharding": None},
-    abstract=_reduce_sum_abstract,
+    abstract=of_numbers("reduce_sum", _reduce_sum_abstract),
     evaluate=_reduce_sum_evaluate,
     specialize=_reduce_sum_specialize,
     lower=lambda ctx, x, *, axes: ctx.reduce("sum", x, axes),

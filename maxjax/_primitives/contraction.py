@@ -17,7 +17,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.layout import transpose
-from maxjax._primitives.rules import aval_of, factor_rule, is_linear
+from maxjax._primitives.rules import aval_of, factor_rule, is_linear, of_numbers
 from maxjax._primitives.widths import BIT_WIDTHS, bit_width
 
 if TYPE_CHECKING:
@@ -402,7 +402,7 @@ def _shown(params: Params) -> Any:
 dot_general_p = Primitive(
     "dot_general", linearity=PRODUCT,
     shown=_shown,
-    abstract=_abstract,
+    abstract=of_numbers("dot_general", _abstract),
     evaluate=_evaluate,
     specialize=_specialize,
     lower=_lower,

@@ -83,6 +83,12 @@ def _convert_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
     return None
 
 
+def _convert_abstract(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> ShapedArray:
+    if dtypes.is_key(x.dtype) != dtypes.is_key(new_dtype):
+        raise ValueError(f"Cannot convert_element_type from {x.dtype} to {new_dtype}")
+    return ShapedArray(x.shape, new_dtype, weak_type)
+
+
 def _convert_expression(avals: Sequence[ShapedArray], operands: Sequence[str]) -> str | None:
     if avals[0].dtype == avals[1].dtype:
         return operands[0]
@@ -95,7 +101,7 @@ convert_element_type_p = elementwise(
     "convert_element_type", expression=_convert_expression,
     flops=no_flops,
     linearity=Linearity(unreduced=_keeps_precision), passes_unreduced=slice(None),
-    abstract=lambda x, *, new_dtype, weak_type: ShapedArray(x.shape, new_dtype, weak_type),
+    abstract=_convert_abstract,
     evaluate=lambda x, *, new_dtype, weak_type: convert(x, new_dtype),
     specialize=_convert_specialize,
     lower=lambda ctx, x, *, new_dtype, weak_type: ctx.convert(x, new_dtype), cheap=True,

@@ -32,7 +32,7 @@ from maxjax._primitives.comparison import eq, select
 from maxjax._primitives.creation import full
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import rev_p
-from maxjax._primitives.rules import axis_factors, linear_primitive, scalar_like
+from maxjax._primitives.rules import axis_factors, linear_primitive, of_numbers, scalar_like
 from maxjax._primitives.slicing import pad, slice_in_dim
 from maxjax._primitives.transcendental import exp_p, log1p_p, log_p
 
@@ -214,7 +214,7 @@ def _cumulative(name: str, kind: str, ufunc: np.ufunc, combine: Callable[..., An
                 wide: bool = True, lower: Callable[..., Any] | None = None) -> Primitive:
     primitive = Primitive(
         name,
-        abstract=lambda x, *, axis, reverse: x,
+        abstract=of_numbers(name, lambda x, *, axis, reverse: x),
         evaluate=_accumulate(kind, ufunc, wide),
         lower=lower or (lambda ctx, x, *, axis, reverse: ctx.cumulative(kind, x, axis, reverse)),
         jvp=lambda primals, tangents, **params: _scan_jvp(combine)(
@@ -228,7 +228,8 @@ def _cumulative(name: str, kind: str, ufunc: np.ufunc, combine: Callable[..., An
 
 cumsum_p = linear_primitive(
     "cumsum", linearity=SUM,
-    abstract=lambda x, *, axis, reverse: ShapedArray(x.shape, x.dtype, x.weak_type),
+    abstract=of_numbers("cumsum", lambda x, *, axis, reverse: ShapedArray(
+        x.shape, x.dtype, x.weak_type)),
     evaluate=_accumulate("sum", np.add, True),
     lower=lambda ctx, x, *, axis, reverse: ctx.cumulative("sum", x, axis, reverse),
     transpose=lambda cotangent, operand, *, axis, reverse: [

@@ -22,6 +22,7 @@ from maxjax._primitives.creation import full
 from maxjax._primitives.layout import reshape, transpose
 from maxjax._primitives.rules import (
     factor_rule,
+    of_numbers,
     reduced_shape,
     reduction_batch,
     reduction_factors,
@@ -81,8 +82,8 @@ def _reduction(name: str, kind: str, ufunc: np.ufunc, identity: Callable[..., An
 
     primitive = Primitive(
         name,
-        abstract=lambda x, *, axes: ShapedArray(
-            reduced_shape(x.shape, axes), x.dtype, x.weak_type),
+        abstract=of_numbers(name, lambda x, *, axes: ShapedArray(
+            reduced_shape(x.shape, axes), x.dtype, x.weak_type)),
         evaluate=evaluate,
         specialize=specialize,
         lower=lambda ctx, x, *, axes: ctx.reduce(kind, x, axes),
@@ -200,8 +201,8 @@ def _position(name: str, kind: str, function: Callable[..., np.ndarray]) -> Prim
 
     primitive = Primitive(
         name,
-        abstract=lambda x, *, axes, index_dtype: ShapedArray(
-            reduced_shape(x.shape, axes), index_dtype),
+        abstract=of_numbers(name, lambda x, *, axes, index_dtype: ShapedArray(
+            reduced_shape(x.shape, axes), index_dtype)),
         evaluate=evaluate,
         lower=lambda ctx, x, *, axes, index_dtype: ctx.argreduce(kind, x, axes[0], index_dtype),
         jvp=lambda primals, tangents, **params: (primitive.bind(*primals, **params), None),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from maxjax._base import dtypes
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.dimensions import state as dimensions
 from maxjax._ir.jaxpr import JaxprEqn
@@ -55,6 +56,21 @@ def aval_of(operand: Array | Linear) -> ShapedArray:
     if isinstance(operand, (Array, Linear)):
         return operand.aval
     return ShapedArray(operand.shape, operand.dtype)
+
+
+def of_numbers(name: str, abstract: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule of types of an operation on numbers, which refuses the keys of random generators.
+
+    Raises:
+      TypeError: an operand is of keys.
+    """
+    def checked(*avals: ShapedArray, **params: object) -> Any:
+        for aval in avals:
+            if dtypes.is_key(aval.dtype):
+                raise TypeError(f"{name} does not accept dtype {aval.dtype}.")
+        return abstract(*avals, **params)
+
+    return checked
 
 
 def scalar_like(value: Any, dtype: np.dtype | type) -> Any:

@@ -22,7 +22,7 @@ from maxjax._primitives.creation import full, iota
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.layout import move_axis, reshape
-from maxjax._primitives.rules import axis_factors, factor_rule
+from maxjax._primitives.rules import axis_factors, factor_rule, of_numbers
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering
@@ -192,9 +192,15 @@ def _sort_lower(ctx: Lowering, *operands: object, dimension: int, is_stable: boo
     return [_lowered_back(ctx, x, shape, dimension, size) for x in sorted_rows]
 
 
+def _sort_abstract(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int
+                   ) -> list[ShapedArray]:
+    of_numbers("sort", lambda *keys: None)(*avals[:num_keys])
+    return list(avals)
+
+
 sort_p = Primitive(
     "sort",
-    abstract=lambda *avals, dimension, is_stable, num_keys: list(avals),
+    abstract=_sort_abstract,
     evaluate=_sort_evaluate,
     lower=_sort_lower,
     jvp=_sort_jvp,
@@ -289,9 +295,9 @@ def _top_k_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedAr
 
 top_k_p = Primitive(
     "top_k",
-    abstract=lambda x, *, k, axis: [
+    abstract=of_numbers("top_k", lambda x, *, k, axis: [
         ShapedArray(_top_k_shape(x.shape, k, axis), x.dtype, x.weak_type),
-        ShapedArray(_top_k_shape(x.shape, k, axis), dtypes.int32, x.weak_type)],
+        ShapedArray(_top_k_shape(x.shape, k, axis), dtypes.int32, x.weak_type)]),
     evaluate=_top_k_evaluate,
     lower=_top_k_lower,
     jvp=_top_k_jvp,

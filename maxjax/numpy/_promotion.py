@@ -168,6 +168,8 @@ def inexact_dtype(dtype: Any) -> Any:
     """``dtype``, or the float that replaces an integer or boolean: float64 only for 64 bits."""
     if dtypes.is_inexact(dtype):
         return dtype
+    if dtypes.is_key(dtype):
+        raise TypeError(f"Cannot interpret '{dtype}' as a data type")
     return dtypes.float32 if dtype.itemsize < 8 else dtypes.canonical(dtypes.float64)
 
 

@@ -145,7 +145,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
         return with_out_sharding(reshape, out_sharding, a, shape, order, copy=copy)
     if isinstance(a, (np.ndarray, np.generic)) and not any(map(dimensions.is_dimension, (
             shape if isinstance(shape, (tuple, list)) else (shape,)))):
-        return a.reshape(shape, order=order)      # type: ignore[arg-type]
+        return a.reshape(shape, order=order)      # type: ignore[call-overload]
     x = as_array(a, "reshape")
     sizes = resolved_shape(x.shape, shape)
     if order == "F":

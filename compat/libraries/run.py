@@ -3,7 +3,8 @@
     python -m compat.libraries [SUITE ...]     all suites where none is named
     python -m compat.libraries --report        what is kept, without a run
     python -m compat.libraries --by-file SUITE ...
-                                               file by file, on JAX only what does not pass here
+                                               file by file, on JAX only what does not pass here;
+                                               --file 'test_a*' names some of its files
 
 Tests come with the source distributions of the installed versions. The run fails where a test
 fails that passes on JAX and that compat/libraries.toml does not list, and where one passes that it

@@ -173,6 +173,17 @@ def test_file_by_file(made_up, tmp_path, capsys):
     assert run.main([*words, "--keep"]) == 0 and on_jax.stat().st_mtime_ns == kept
 
 
+def test_some_files_of_a_suite(made_up, tmp_path, capsys):
+    _, words = made_up
+    words = [*words, "--by-file", "--results", str(tmp_path), "--file"]
+    assert run.main([*words, "*/test_two.py"]) in (0, 1)
+    files = ["tests/test_one.py", "tests/test_two.py"]
+    assert by_file.ran(tmp_path, "made-up", files) == files[1:]
+    with pytest.raises(SystemExit):
+        run.main([*words, "no-such-file"])
+    assert "no file of made-up is named no-such-file" in capsys.readouterr().err
+
+
 def test_rows_of_other_suites_stay(made_up, tmp_path):
     folder, _ = made_up
     page = tmp_path / "libraries.md"

@@ -413,6 +413,7 @@ hi_vjp_p = Primitive(
     multiple_results=True,
     cacheable=False,
     shown=lambda params: {"_prim": params["_prim"]},
+    registered=False,      # as users' primitives: no stored program names it
 )
 
 # Those of one with rules for linearization, and perhaps for reverse mode.
@@ -422,6 +423,7 @@ hi_linearized_p = call_primitive(
         jit_p.bind(*operands, jaxpr=jaxpr, name="linearized")),
     transpose=_pull_back,
     shown=lambda params: {"_prim": params["_prim"]},
+    registered=False,      # as users' primitives: no stored program names it
 )
 
 

@@ -12,6 +12,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import linecache
 import os
 import runpy
 import subprocess
@@ -71,6 +72,9 @@ class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self) -> None:
         self._specs: dict[str, Any] = {}
+
+    def __repr__(self) -> str:      # <module 'jax' (maxjax)>
+        return "maxjax"
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None,
                   target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
@@ -249,6 +253,9 @@ def main(arguments: Sequence[str]) -> None:
     elif option == "-c":
         sys.argv = ["-c", *rest[1:]]
         sys.path[0] = ""
+        if sys.version_info >= (3, 13):      # whose tracebacks show the lines of such code
+            linecache.cache["<string>"] = (
+                len(rest[0]), None, rest[0].splitlines(keepends=True), "<string>")
         _run_code(compile(rest[0], "<string>", "exec", dont_inherit=True), _new_main(None))
     else:
         sys.argv = [option, *rest]

@@ -48,6 +48,11 @@ class ProfileOptions:
     start_timestamp_ns: int = 0
 
 
+# Spans of one thread have to nest, or Perfetto drops them: those of several programs that are
+# compiled at a time do not, and are pairs of events of their own.
+_OVERLAPPING = {"compile"}
+
+
 class _Recording:
     """The spans of the profile that is being recorded."""
 
@@ -64,10 +69,17 @@ class _Recording:
         self.threads[thread.native_id or 0] = thread.name
         event: dict[str, Any] = {
             "ph": "X", "name": name, "cat": category, "pid": os.getpid(), "tid": thread.native_id,
-            "ts": max(0, start - self.start) / 1e3, "dur": (end - max(start, self.start)) / 1e3}
+            "ts": max(0, start - self.start) / 1e3}
         if arguments:
             event["args"] = {key: str(value) for key, value in arguments.items()}
-        self.events.append(event)      # atomic: programs run in several threads
+        # extend and append are atomic: programs run in several threads.
+        if category in _OVERLAPPING:
+            event |= {"ph": "b", "id": f"{thread.native_id}.{start}"}
+            last = {key: event[key] for key in ("name", "cat", "pid", "tid", "id")}
+            self.events.extend([event, last | {"ph": "e", "ts": (end - self.start) / 1e3}])
+        else:
+            event["dur"] = (end - max(start, self.start)) / 1e3
+            self.events.append(event)
 
     def write(self) -> Path:
         now = datetime.datetime.now().strftime("%Y_%m_%d_%H_%M_%S")

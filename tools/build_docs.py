@@ -44,6 +44,7 @@ TITLES = {"overview.md": "Overview", "contributing.md": "Contributing", "changel
           "matrix.md": "The matrix", "known_differences.md": "Known differences",
           "variables.md": "Options and environment variables"}
 _LINK = re.compile(r"\[([^\[\]]*)\]\(([^)#\s]+)((?:#[^)\s]*)?)\)")
+_EXAMPLE = re.compile(r"(examples/(?!test_)\w+)\.py")
 _FENCED = re.compile(r"^(```.*?^```)", re.DOTALL | re.MULTILINE)
 CSS = """\
 .md-typeset table:not([class]) { font-size: .68rem; }
@@ -105,6 +106,8 @@ def with_links(source: Path, target: Path, text: str) -> str:
         page = ELSEWHERE.get(name)
         if page is None and name.startswith("docs/") and name.endswith(".md"):
             page = name.removeprefix("docs/")
+        if page is None and (example := _EXAMPLE.fullmatch(name)):
+            page = f"{example[1]}.md"
         if page is None:      # a file that the site does not have
             return shown
         if shown.rpartition("/")[2] == path.rpartition("/")[2]:
@@ -179,7 +182,7 @@ def options_and_variables() -> str:
     lines = ["# Options and environment variables", "",
              "Generated from the code. An option is set by its environment variable, by "
              "`jax.config.update(name, value)`, and, where JAX has one, by a context manager. "
-             "[options.md](options.md) says more.", "", "## maxjax's own", "",
+             "[Options](options.md) says more.", "", "## maxjax's own", "",
              "| variable | default | what it does |", "| --- | --- | --- |"]
     for name, (default, what) in variables.DESCRIBED.items():
         lines.append(f"| `{name}` | {default} | {_cell(what)} |")

@@ -72,8 +72,8 @@ class _Scopes(threading.local):
 
     Attributes:
       names: what ``jax.named_scope`` has open.
-      source_line: where a pass rewrites a program, the line of the equation that it is at (None: it
-        has none); elsewhere a text.
+      source_line: where a pass rewrites or transposes a program, the line of the equation that it
+        is at (None: it has none); elsewhere a text.
     """
 
     names: tuple[str, ...] = ()
@@ -84,13 +84,21 @@ scopes = _Scopes()
 
 
 @contextlib.contextmanager
-def inherited_source_lines() -> Iterator[None]:
-    """Equations traced inside take their lines from ``scopes.source_line``, not from the stack."""
-    previous, scopes.source_line = scopes.source_line, None
+def kept_source_lines() -> Iterator[None]:
+    """What is set as ``scopes.source_line`` inside does not stay."""
+    previous = scopes.source_line
     try:
         yield
     finally:
         scopes.source_line = previous
+
+
+@contextlib.contextmanager
+def inherited_source_lines() -> Iterator[None]:
+    """Equations traced inside take their lines from ``scopes.source_line``, not from the stack."""
+    with kept_source_lines():
+        scopes.source_line = None
+        yield
 
 
 class SourceLine:

@@ -20,9 +20,11 @@ class Lowering:
 
     Attributes:
       eqn: the equation that is being lowered, if any.
+      selects_in_windows: whether ``sliding`` has kernels that select an element of each window.
     """
 
     eqn: JaxprEqn | None = None
+    selects_in_windows = True
 
     @property
     def in_avals(self) -> Sequence[ShapedArray]:

@@ -360,7 +360,8 @@ def _scatter_lower(ctx: Lowering, source: np.ndarray, operand: object, *, select
     chosen = _along(window_dimensions, window_strides, padding, ones)
     if not chosen:
         return source
-    if len(chosen) <= 2 and _neighbours(shape, chosen) and ctx.dtype(source) == ctx.dtype(operand):
+    if (ctx.selects_in_windows and len(chosen) <= 2 and _neighbours(shape, chosen)
+            and ctx.dtype(source) == ctx.dtype(operand)):
         return _slide(ctx, f"select_scatter_{select_prim.name}", [operand, source], shape, chosen,
                       window_dimensions, window_strides, padding, ones, ones)
 

@@ -152,7 +152,7 @@ def _compiler() -> Iterator[Finding]:
 
 
 _COMPILER_REMEDIES = {
-    "missing": "programs run without compiled kernels; install a C compiler (cc, gcc or clang) "
+    "missing": "programs run without compiled kernels; install a C compiler (the command cc) "
                "and MAX with its Mojo compiler (pip install max)",
     "disk": "make room in the folder for temporary files, or name another by TMPDIR",
     "timeout": "the machine is too busy, or the compiler hangs: try again",

@@ -15,6 +15,7 @@ from maxjax._base.source import current_line
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.primitive import Primitive, result_types
+from maxjax._ir.runtime import Runtime
 from maxjax._ir.staging import StagingTrace
 from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
@@ -36,11 +37,15 @@ class LinearTracer(Tracer):
 class LinearTrace(Trace):
     """Records operations on tangents and passes all others to the parent."""
 
-    __slots__ = ("consts", "constvars", "eqns", "parent")
+    __slots__ = ("consts", "constvars", "eqns", "names_lines", "parent")
 
     def __init__(self, parent: Trace):
         super().__init__()
         self.parent = parent
+        # Only what is looked for may cost: a derivative that is computed at once, and not checked,
+        # names no line.
+        self.names_lines = (not isinstance(parent, Runtime) or config.debug_nans.value
+                            or config.debug_infs.value)
         self.eqns: list[JaxprEqn] = []
         # The residuals, which stay alive here, and the variable of each, by its id.
         self.consts: list[Any] = []
@@ -78,8 +83,7 @@ class LinearTrace(Trace):
             atoms.append(atom)
             avals.append(atom.aval)
         types = result_types(primitive, tuple(avals), params)
-        # Only what is looked for may cost: a derivative that is not checked names no line.
-        source = current_line() if config.debug_nans.value or config.debug_infs.value else None
+        source = current_line() if self.names_lines else None
         if not primitive.multiple_results:
             var = Var(types[0])
             self.eqns.append(JaxprEqn(primitive, atoms, params, (var,), source))

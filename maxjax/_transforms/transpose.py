@@ -8,6 +8,7 @@ from typing import Any
 from maxjax._base.errors import JaxStackTraceBeforeTransformation, ShardingTypeError
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.source import kept_source_lines, scopes
 from maxjax._ir.evaluate import apply_equation, literal_operand
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.liveness import dependent_equations, variables
@@ -47,9 +48,24 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Ar
     for var, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         if cotangent is not None:
             accumulated[var] = add_tangents(accumulated.get(var), cotangent)
-    for eqn in reversed(jaxpr.eqns):
+    with kept_source_lines():
+        _transpose_equations(jaxpr.eqns, known, accumulated, zero, asked)
+    # A caller takes None for what no result uses.
+    return [accumulated[var] if var in accumulated
+            else instantiate(None, var.aval.cotangent()) if var in zero else None
+            for var in jaxpr.invars]
+
+
+def _transpose_equations(eqns: Sequence[JaxprEqn], known: dict[Atom, Any],
+                         accumulated: dict[Atom, Any], zero: set[Atom], asked: set[Var] | None
+                         ) -> None:
+    """Adds to the cotangents of the equations' operands, from the last equation to the first."""
+    outer = scopes.source_line
+    for eqn in reversed(eqns):
         if asked is not None and asked.isdisjoint(eqn.outvars):
             continue
+        # What is traced here comes of the line that the equation does.
+        scopes.source_line = outer if eqn.source is None else eqn.source
         given = [accumulated.pop(var, None) for var in eqn.outvars]
         asks = eqn.primitive.zero_is_cotangent
         if all(cotangent is None for cotangent in given):
@@ -78,10 +94,6 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Ar
                 accumulated[atom] = add_tangents(accumulated.get(atom), cotangent)
             elif asks:
                 zero.add(atom)
-    # A caller takes None for what no result uses.
-    return [accumulated[var] if var in accumulated
-            else instantiate(None, var.aval.cotangent()) if var in zero else None
-            for var in jaxpr.invars]
 
 
 def _transpose(eqn: JaxprEqn, cotangent: Cotangents, operands: list[Value | Linear]

@@ -150,6 +150,36 @@ def test_a_host_step_is_moved_to_and_named():
     assert "on the host" in text and "sort: maxjax's sorting kernel" in text and "gpu:0" in text
 
 
+def test_a_training_step_with_convolutions_stays_there():
+    def loss(weights, x):
+        y = jax.lax.conv_general_dilated(x, weights, (1, 1), "SAME",
+                                         dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        y = jax.lax.reduce_window(jax.nn.relu(y), -jnp.inf, jax.lax.max, (1, 2, 2, 1),
+                                  (1, 2, 2, 1), "VALID")
+        y = jax.lax.dynamic_update_slice(y, y[:, :1] * 2, (0, 1, 0, 0))
+        return jnp.mean(jnp.cumsum(y, axis=1) ** 2)
+
+    def step(weights, x):
+        return weights - 0.1 * jax.grad(loss)(weights, x)
+
+    generator = np.random.default_rng(0)
+    start = generator.standard_normal((3, 3, 2, 4)).astype(np.float32)
+    images = generator.standard_normal((2, 8, 8, 2)).astype(np.float32)
+    expected = start
+    for _ in range(3):
+        expected = np.asarray(jax.jit(step)(expected, images))
+    weights, x = jax.device_put((start, images), gpu())
+    there = jax.jit(step, donate_argnums=0)
+    assert "on the host" not in str(jax.debug.explain(there, weights, x))
+    before = moved()
+    for _ in range(3):
+        donated, weights = weights, there(weights, x)
+        assert donated.is_deleted()
+    assert moved() == before
+    np.testing.assert_allclose(weights, expected, rtol=1e-4, atol=1e-6)
+    assert moved() == (before[0], before[1] + 1)
+
+
 def test_control_flow_and_callbacks():
     x = jax.device_put(X, gpu())
 
@@ -202,6 +232,22 @@ def test_a_mesh_of_accelerators():
     assert y.sharding.device_set == set(jax.devices("gpu"))
     assert [shard.device for shard in y.addressable_shards] == jax.devices("gpu")
     np.testing.assert_array_equal(y, np.arange(8.0) * 2)
+
+
+def test_collectives_over_a_mesh_of_accelerators():
+    mesh = jax.make_mesh((2,), ("x",), (jax.sharding.AxisType.Auto,), devices=jax.devices("gpu"))
+    x = jax.device_put(X.T, NamedSharding(mesh, PartitionSpec(None, "x")))
+    total = jax.shard_map(lambda part: jax.lax.psum(part * 2, "x"), mesh=mesh,
+                          in_specs=PartitionSpec(None, "x"), out_specs=PartitionSpec())
+    for y in (total(x), jax.jit(total)(x)):
+        assert y.sharding.device_set == set(jax.devices("gpu"))
+        np.testing.assert_array_equal(y, X.T.sum(axis=1, keepdims=True) * 2)
+    gradient = jax.jit(jax.grad(lambda x: (x @ x.T).sum()))(x)
+    assert gradient.sharding == x.sharding
+    np.testing.assert_allclose(gradient, 2 * X.sum(axis=1) * np.ones((3, 1)), rtol=1e-6)
+    # One device's part, as an array of that device.
+    part = x.addressable_shards[1].data
+    assert part.devices() == {gpu(1)} and jax.jit(jnp.sum)(part).devices() == {gpu(1)}
 
 
 def test_copies_and_pickles():

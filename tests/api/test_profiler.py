@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 import warnings
 
 import numpy as np
@@ -12,7 +13,9 @@ import maxjax.experimental.layout
 import maxjax.experimental.multihost_utils
 import maxjax.numpy as jnp
 from maxjax import distributed, monitoring, profiler
+from maxjax._base import spans
 from maxjax.experimental.compilation_cache import compilation_cache
+from tests.support import trace_processor
 
 
 def events(folder):
@@ -60,6 +63,41 @@ def test_a_profile_has_plans_and_states(tmp_path):
     assert kept.relative_to(tmp_path).parts[:2] == ("plugins", "profile")
     assert {event["ph"] for event in events(tmp_path)} == {"X", "M"}
     assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in spans)
+
+
+def test_perfetto_opens_a_profile(tmp_path):
+    """What Perfetto's trace processor makes of it, by its own SQL."""
+    @jax.jit
+    def program(x):
+        return jnp.sin(x) + 1
+
+    started = spans.clock()
+    with profiler.trace(tmp_path), profiler.StepTraceAnnotation("train", step_num=3):
+        program(jnp.ones(3) + 2).block_until_ready()
+        # One thread hears of both, which were compiled at a time.
+        spans.add("compile first", "compile", started)
+        time.sleep(0.001)
+        spans.add("compile second", "compile", started + 1000)
+    if trace_processor.missing():
+        pytest.skip(trace_processor.missing())
+    path, = tmp_path.rglob("*.trace.json.gz")
+    with trace_processor.opened(path) as profile:
+        assert trace_processor.lost(profile) == {}
+        rows = list(profile.query("select name, category, dur from slice order by ts"))
+        found = {row.name: row.category for row in rows}
+        assert {"trace program": "trace", "program (tier 0)": "tier 0", "add": "operation",
+                "train": "annotation", "compile first": "compile",
+                "compile second": "compile"}.items() <= found.items()
+        inside = profile.query(
+            "select parent.name as outer, slice.name as inner from slice "
+            "join slice parent on slice.parent_id = parent.id")
+        assert ("train", "program (tier 0)") in {(row.outer, row.inner) for row in inside}
+        process, = profile.query("select name from process where name is not null")
+        assert process.name == "/host:CPU"
+        argument, = profile.query(
+            "select display_value as value from args join slice using (arg_set_id) "
+            "where slice.name = 'train' and key = 'args.step_num'")
+        assert argument.value == "3"
 
 
 def test_nothing_is_recorded_outside(tmp_path):

@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from tests.distributed.running import ENGINES, START, environment, lines, run
+from tests.support import trace_processor
 
 pytestmark = pytest.mark.slow
 
@@ -291,3 +292,9 @@ def test_profiles_have_the_collectives_of_each_process(engine, tmp_path):
         spans = [event for event in events if event.get("cat") == "collective"]
         assert [span["name"] for span in spans].count("all_reduce add") == 1
         assert all(span["dur"] > 0 and span["args"]["processes"] == "[0, 1]" for span in spans)
+        if not trace_processor.missing():
+            with trace_processor.opened(path) as profile:
+                assert trace_processor.lost(profile) == {}
+                row, = profile.query("select count(*) as found from slice "
+                                     "where category = 'collective' and dur > 0")
+                assert row.found == len(spans)

@@ -61,6 +61,21 @@ def test_lines_of_a_gradient():
     assert maxjax.make_jaxpr(maxjax.lax.sin)(1.0).eqns[0].pretty_print(source_info=True)
 
 
+def test_a_backward_pass_has_the_lines_of_what_is_differentiated():
+    def wave(j, v):
+        y = j.numpy.sin(v) * v
+        return j.numpy.exp(
+            y)
+
+    def lines(j):
+        text = j.make_jaxpr(j.grad(lambda v: wave(j, v)))(1.0).pretty_print(source_info=True)
+        return re.findall(r"= (\w+).*test_looking.py:(\d+)", text)
+
+    theirs = lines(jax)
+    assert len(theirs) == 9
+    assert [pair for pair in lines(maxjax) if pair[0] != "convert_element_type"] == theirs
+
+
 # --- explain --------------------------------------------------------------------------------------
 
 def mixed(params, x):

@@ -225,7 +225,7 @@ def test_where_there_is_none(cache, compiler, monkeypatch, tmp_path):
         assert not detached.start(ArtifactCache())
         patch.setattr(sys, "executable", str(tmp_path / "no-python"))
         assert not detached.start(cache)
-        patch.setattr(toolchain, "_LINKERS", ("no-such-linker",))
+        patch.setattr(toolchain, "_LINKER", "no-such-linker")
         assert not detached.start(cache) and not detached.works(cache)
     run(cache, QUEUE, MAXJAX_DETACHED_BUILDS="0")
     run(cache, QUEUE, MAXJAX_DETACHED_BUILDS="", CI="true")

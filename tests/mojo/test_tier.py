@@ -27,7 +27,7 @@ from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.store import KernelStore
 from maxjax._runtime.program import Program
 from tests import ROOT
-from tests.support import mojo_programs
+from tests.support import mojo_programs, trace_processor
 
 pytestmark = [
     pytest.mark.slow, pytest.mark.xdist_group("mojo"),
@@ -268,6 +268,34 @@ def test_a_hot_program_is_compiled_in_the_background(warm):
         assert found.state == "compiled" and found.interpreted_calls >= 2, (found, builds)
         assert found.compile_seconds > 0 and not builds and not warned
         """, warm, "auto")
+
+
+def test_perfetto_shows_compiles_that_overlap(warm, tmp_path):
+    run("""
+        from tests.mojo.test_tier import wide, interrupted, f32
+        tiering.HOT_NANOSECONDS = 0
+        tiering.LOOKUP_NANOSECONDS = tiering.EAGER_LOOKUP_SECONDS = 1 << 62
+        calls = [(maxjax.jit(wide), [f32(400, 1000)] * 2),
+                 (maxjax.jit(interrupted), [f32(4, 4), f32(4, 3)])]
+        with maxjax.profiler.trace("FOLDER"):
+            for _ in range(200):
+                for f, args in calls:
+                    f(*args).block_until_ready()
+                if all(debug.statistics(f).compiled_calls for f, _ in calls):
+                    break
+                time.sleep(0.05)
+        """.replace("FOLDER", str(tmp_path)), warm, "auto")
+    if trace_processor.missing():
+        pytest.skip(trace_processor.missing())
+    path, = tmp_path.rglob("*.trace.json.gz")
+    with trace_processor.opened(path) as profile:
+        assert trace_processor.lost(profile) == {}
+        found = {(row.category, row.name) for row in profile.query(
+            "select category, name from slice where dur >= 0")}
+    assert {("compile", "compile wide"), ("compile", "compile interrupted"),
+            ("plan", "plan wide"), ("trace", "trace wide"), ("tier 0", "wide (tier 0)"),
+            ("tier 1", "wide (tier 1)"), ("tier 1", "interrupted (tier 1)"),
+            ("host step", "host step 1"), ("compiled piece", "compiled piece 2")} <= found
 
 
 def test_two_threads_compile_and_call_at_once(pack_only, tmp_path):

@@ -11,9 +11,11 @@ from tools import build_docs, reference
 def test_links_lead_to_pages_of_the_site():
     page = build_docs.PAGES / "quick_start.md"
     text = ("see [options.md](options.md#platforms), [the matrix](../compat/matrix.md)\n"
-            "and [code](../maxjax/core.py):\n- a [site](https://example.org)\n```\n[0](x)\n```\n")
+            "and [code](../maxjax/core.py), [a script](../examples/custom_op.py):\n"
+            "- a [site](https://example.org)\n```\n[0](x)\n```\n")
     assert build_docs.with_links(ROOT / "docs" / "quick_start.md", page, text) == (
-        "see [Options](options.md#platforms), [the matrix](matrix.md)\nand code:\n\n"
+        "see [Options](options.md#platforms), [the matrix](matrix.md)\nand code, "
+        "[a script](examples/custom_op.md):\n\n"
         "- a [site](https://example.org)\n```\n[0](x)\n```\n")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,20 +15,19 @@ from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.versions import cpu_target
 from maxjax._transforms.partition import Piece, host_reason, partition
 
-_CUMULATIVE = "maxjax's cumulative kernels, and MAX's, are for processors"
 _SORTS = "maxjax's sorting kernel, and MAX's, are for processors"
 _SCATTERS = "maxjax's scatter kernel is for processors, and MAX's have no order of updates"
-_WINDOWS = "maxjax's window kernels are for processors"
+_LARGE_WINDOWS = "a selection in windows has operations for each of their places"
+# So many places a window may have for that.
+_MOST_PLACES = 64
 
 # What the CPU's graphs do with a loop of ours that no operations of MAX stand in for.
 HOST_STEPS = {
-    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "true_positions"), _CUMULATIVE),
     **dict.fromkeys(("sort", "top_k"), _SORTS),
     **dict.fromkeys(("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min",
-                     "scatter-max", "scatter_rows", "dynamic_update_slice"), _SCATTERS),
-    **dict.fromkeys(("conv_general_dilated", "reduce_window_sum", "reduce_window_max",
-                     "reduce_window_min", "select_and_scatter_add"), _WINDOWS),
+                     "scatter-max", "scatter_rows", "true_positions"), _SCATTERS),
 }
+_SELECTIONS = ("select_and_gather_add", "select_and_scatter_add")
 
 
 def device_reason(eqn: JaxprEqn) -> str | None:
@@ -35,6 +35,9 @@ def device_reason(eqn: JaxprEqn) -> str | None:
     reason = HOST_STEPS.get(eqn.primitive.name) or host_reason(eqn)
     if reason is not None:
         return reason
+    if (eqn.primitive.name in _SELECTIONS
+            and math.prod(eqn.params["window_dimensions"]) > _MOST_PLACES):
+        return _LARGE_WINDOWS
     for inner in subjaxprs(eqn.params):
         for inner_eqn in inner.eqns:
             reason = device_reason(inner_eqn)

@@ -16,7 +16,8 @@ from max.graph import DeviceRef, TensorValue, ops
 
 from maxjax._base import dtypes
 from maxjax._max.graph.context import GraphContext
-from maxjax._max.lowering import LoweringError
+from maxjax._max.lowering import LoweringError, reduction_identity
+from maxjax._primitives.convolution import window_positions
 from maxjax._primitives.random_bits import PARITY, ROTATIONS
 
 _REDUCTIONS = {"sum": ops.sum, "prod": ops.prod, "max": ops.max, "min": ops.min}
@@ -32,6 +33,8 @@ class DeviceContext(GraphContext):
     Args:
       device: the accelerator; the CPU for a simulated one.
     """
+
+    selects_in_windows = False
 
     def __init__(self, device: DeviceRef):
         self.device = device
@@ -117,15 +120,106 @@ class DeviceContext(GraphContext):
                             whole(step + 1, y))
         return [x, y]
 
-    # --- steps of the host ---
     def cumulative(self, kind: str, x: TensorValue, axis: int, reverse: bool) -> TensorValue:
-        raise LoweringError("a cumulative operation is a step of the host")
+        """After the step of distance d each element combines the 2 d that end with it."""
+        shape, own = self.shape(x), x.dtype
+        if 0 in shape:
+            return x
+        wide = _WIDER[own] if own in (DType.float16, DType.bfloat16) else own
+        x = self.canonical(x if wide == own else ops.cast(x, wide), [axis])
+        size, distance = self.shape(x)[1], 1
+        while distance < size:
+            combined = self._combined(kind, self._part(x, 1, 0, size - distance),
+                                      self._part(x, 1, distance, size))
+            ends = (size - distance, size) if reverse else (0, distance)
+            rest = self._part(x, 1, *ends)
+            x = self.concatenate([combined, rest] if reverse else [rest, combined], 1)
+            distance *= 2
+        result = self.reshape(x, shape)
+        return result if wide == own else ops.cast(result, own)
+
+    def _combined(self, kind: str, x: TensorValue, y: TensorValue) -> TensorValue:
+        operation = {"sum": "add", "prod": "mul"}.get(kind)
+        return self.kernel(kind, x, y) if operation is None else self.native(operation, x, y)
+
+    def _part(self, x: TensorValue, axis: int, start: int, limit: int, step: int = 1
+              ) -> TensorValue:
+        shape = self.shape(x)
+        starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
+        starts[axis], limits[axis], steps[axis] = start, limit, step
+        return self.slice(x, starts, limits, steps)
 
     def sliding(self, kernel: str, operands: Sequence[TensorValue], shape: Sequence[int],
                 window: Sequence[int], strides: Sequence[int], low: Sequence[int],
                 window_dilation: Sequence[int], base_dilation: Sequence[int]) -> TensorValue:
-        raise LoweringError("a window is a step of the host")
+        if 0 in shape or 0 in self.shape(operands[0]):
+            raise LoweringError(f"{kernel} of nothing")
+        x, = operands
+        kind = kernel.removeprefix("window_")
+        filler = 0 if kernel == "unfold" else reduction_identity(kind, self.dtype(x))
+        counts = tuple(shape[1:3])
+        config = [(before, (count - 1) * stride + (width - 1) * step + 1 - before
+                   - (size - 1) * base - 1, base - 1)
+                  for size, width, count, stride, before, step, base in zip(
+                      self.shape(x)[1:3], window, counts, strides, low, window_dilation,
+                      base_dilation, strict=True)]
+        x = self.pad(x, self.scalar(filler, x), [(0, 0, 0), *config, (0, 0, 0)])
+        outer, height, columns, inner = self.shape(x)
+        if kernel == "unfold":
+            places = window_positions((height, columns), window, counts, tuple(strides),
+                                      window_dilation)
+            x = self.reshape(x, (outer, height * columns, inner))
+            x = self.gather_rows(x, places.reshape(-1).astype(np.int32), 1)
+            return self.reshape(x, tuple(shape))
+        for axis in (1, 2):
+            x = self._windows_along(kind, x, axis, window[axis - 1], window_dilation[axis - 1])
+            x = self._part(x, axis, 0, self.shape(x)[axis], strides[axis - 1])
+        return x
 
+    def _windows_along(self, kind: str, x: TensorValue, axis: int, width: int, step: int
+                       ) -> TensorValue:
+        """Combines ``width`` elements ``step`` apart, of windows whose widths are powers of two."""
+        count = self.shape(x)[axis] - (width - 1) * step
+        result: Any = None
+        start, power = 0, 1
+        while True:
+            if width & power:
+                part = self._part(x, axis, start, start + count)
+                result = part if result is None else self._combined(kind, result, part)
+                start += power * step
+            if 2 * power > width:
+                return result
+            size = self.shape(x)[axis]
+            x = self._combined(kind, self._part(x, axis, 0, size - power * step),
+                               self._part(x, axis, power * step, size))
+            power *= 2
+
+    def write_window(self, x: TensorValue, update: TensorValue, starts: Sequence[TensorValue]
+                     ) -> TensorValue:
+        """Each element of x learns whether it is in the window, and what it gets there."""
+        shape, sizes = self.shape(x), self.shape(update)
+        if 0 in sizes:
+            return x
+        inside = None
+        for dim, (size, part, start) in enumerate(zip(shape, sizes, starts, strict=True)):
+            if size == part:
+                continue
+            if start.dtype == DType.uint64:
+                start = self.kernel("min", start, self.scalar(size - part, start))
+            start = self._clipped(self.convert(start, np.dtype(np.int64)), size - part)
+            places = self.native("sub", self.iota(np.int64, (size,), 0), start)
+            nearest = self._clipped(places, part - 1)
+            update = self.gather_rows(update, nearest, dim)
+            here = self.reshape(self.native("eq", places, nearest),
+                                [size if other == dim else 1 for other in range(len(shape))])
+            inside = here if inside is None else ops.logical_and(*self.aligned([inside, here]))
+        return update if inside is None else self.select(inside, [x, update])
+
+    def _clipped(self, x: TensorValue, largest: int) -> TensorValue:
+        return self.kernel("max", self.kernel("min", x, self.scalar(largest, x)),
+                           self.scalar(0, x))
+
+    # --- steps of the host ---
     def scatter_rows(self, kind: str, x: TensorValue, rows: TensorValue,
                      updates: TensorValue) -> TensorValue:
         raise LoweringError("a scatter is a step of the host")

@@ -116,7 +116,7 @@ os._exit(code)
 """
 _NO_COMPILER = 97  # the launcher's exit status
 # Linkers: the Mojo compiler looks for one only after it has compiled everything.
-_LINKERS = ("cc", "gcc", "clang")
+_LINKER = "cc"      # the only name that Mojo looks for
 _NO_LINKER = "unable to find suitable c compiler"
 _ERROR_LINE = re.compile(r"^(?:.*?: )?error: (.*)$", re.MULTILINE)
 
@@ -308,13 +308,13 @@ def _judge(code: int, output: str) -> None:
 
 def check_linker() -> None:
     """Raises a ToolchainError where there is no C compiler to link with."""
-    if not any(map(shutil.which, _LINKERS)):
+    if shutil.which(_LINKER) is None:
         raise _no_linker()
 
 
 def _no_linker(output: str = "") -> ToolchainError:
     return ToolchainError("missing", "no C compiler, which the Mojo compiler links with: PATH has "
-                          f"none of {', '.join(_LINKERS)}", output)
+                          f"no {_LINKER}", output)
 
 
 def compiler_folder() -> str:

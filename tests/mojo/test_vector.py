@@ -511,6 +511,16 @@ def test_waiting_for_the_compiler_does_not_stop_at_the_machine(tiering):
     assert debug.statistics(jitted).state == "compiled"
 
 
+def test_a_small_program_is_planned_once_it_has_cost_what_that_takes(tiering):
+    wide = maxjax.jit(lambda x: jnp.tanh(x * 2.75) - x)
+    wide(f32(1000, 300))        # brings in the backend
+    jitted = maxjax.jit(lambda x: lax.fori_loop(0, 50, lambda i, x: jnp.exp(-x), x))
+    for _ in range(100):        # of some 0.1 ms
+        jitted(np.float32(0.3))
+    found = debug.statistics(jitted)
+    assert found.state != "cold" and found.compiled_calls > 0, found
+
+
 def test_kernels_get_hot_in_all_programs_together(tiering, monkeypatch):
     """None of the programs runs long enough; each is of a size of its own."""
     monkeypatch.setattr(Tiering, "HOT_NANOSECONDS", 100_000_000)

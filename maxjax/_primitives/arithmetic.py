@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -128,10 +129,15 @@ def _div_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
     return specialized(np.divide, complex_values.divide)(in_avals, params, out_avals)
 
 
+# Of fewer elements one division takes less time than several operations.
+_FEWEST_SHIFTED = 256
+
+
 def _known_exponent(ctx: Any) -> int:
-    """n where the divisor is written down as the integer 2**n, n > 0; otherwise 0."""
+    """n where many integers are divided by 2**n, n > 0, which is written down; otherwise 0."""
     divisor = ctx.eqn.invars[1] if ctx.eqn is not None else None
-    if not isinstance(divisor, Literal) or not dtypes.is_integer(divisor.aval.dtype):
+    if not isinstance(divisor, Literal) or not dtypes.is_integer(divisor.aval.dtype) \
+            or math.prod(ctx.out_avals[0].shape) < _FEWEST_SHIFTED:
         return 0
     value = int(divisor.val)
     return value.bit_length() - 1 if value > 1 and value & (value - 1) == 0 else 0

@@ -56,7 +56,7 @@ def test_case(check, case):
 # --- completeness ---------------------------------------------------------------------------------
 
 # Of programs over several processes: tests/distributed/. They come after all transformations.
-OVER_PROCESSES = {"collective", "coordinate", "exchange"}
+OVER_PROCESSES = {"collective", "coordinate", "exchange", "ordered_exchange"}
 
 # What stands for other primitives outside of transformations is tested by test_whole.py.
 @pytest.mark.parametrize("name", sorted(

@@ -411,7 +411,7 @@ def test_an_interrupt_by_signal():
 
 @pytest.mark.parametrize("use", [
     lambda a: jnp.asarray(a), lambda a: jnp.array(a), lambda a: jnp.asarray(a) * 1,
-    lambda a: jnp.add(a, 0), lambda a: jnp.reshape(a, (3, 1)).reshape(3), lambda a: jnp.sin(a) * 0
+    lambda a: jnp.add(a, 0), lambda a: jnp.ravel(jnp.asarray(a)), lambda a: jnp.sin(a) * 0
     + a, lambda a: jnp.asarray(X) * a / X, lambda a: a * jnp.asarray(X) / X,
     lambda a: jnp.where(True, a, 0), lambda a: jnp.concatenate([a, a])[:3],
     lambda a: jnp.zeros(3).at[:].set(a), lambda a: maxjax.jit(lambda x: x)(a),

@@ -49,7 +49,7 @@ NOT_RUN = {
                     "already the program of one shard: tests/sharding/test_shard_map.py"),
     **dict.fromkeys(("reshard", "sharding_constraint"),
                     "says itself how its value lies: tests/recorded/shardings.txt"),
-    **dict.fromkeys(("collective", "coordinate", "exchange"),
+    **dict.fromkeys(("collective", "coordinate", "exchange", "ordered_exchange"),
                     "of a program that has been split over processes: tests/distributed"),
     "dimension_size": "sizes are known when a program is split",
     **dict.fromkeys(("jit", "custom_jvp_call", "custom_vjp_call", "remat2", "custom_vmap_call",

@@ -20,7 +20,7 @@ import numpy as np
 from maxjax._base import collection, config, dtypes, monitoring, spans, threads
 from maxjax._base.blas import blas_threads
 from maxjax._base.errors import CompileError
-from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, iterations
+from maxjax._ir.control_flow import iterations
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, every_equation, subjaxprs
 from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Backend, Prepared, Progress, Runs
@@ -452,6 +452,10 @@ class LongCalls:
         self._watched = False
 
 
+# Of a loop that tells no number: to plan a short one costs little, to interpret a long one much.
+_UNKNOWN_ITERATIONS = 256
+
+
 def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
     """What a call of a program will roughly take: to decide, and to order what is reported."""
     return sum(map(equation_seconds, jaxpr.eqns))
@@ -461,7 +465,7 @@ def equation_seconds(eqn: JaxprEqn) -> float:
     """The same of one equation."""
     total = 1e-6 + sum(var.aval.nbytes for var in eqn.outvars) * 5e-10
     total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(
-        eqn, UNKNOWN_ITERATIONS)
+        eqn, _UNKNOWN_ITERATIONS)
     if eqn.primitive.flops is not None:
         avals = [atom.aval for atom in eqn.invars]
         total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11

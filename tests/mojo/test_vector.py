@@ -521,6 +521,13 @@ def test_a_small_program_is_planned_once_it_has_cost_what_that_takes(tiering):
     assert found.state != "cold" and found.compiled_calls > 0, found
 
 
+def test_a_loop_that_tells_no_number_runs_native_at_its_first_call(tiering):
+    jitted = maxjax.jit(lambda n, x: lax.fori_loop(0, n, lambda i, x: x * 0.75 + 1, x))
+    assert jitted(100, np.float32(0.3)) == 4
+    found = debug.statistics(jitted)
+    assert found.interpreted_calls == 0 and found.compiled_calls == 1, found
+
+
 def test_kernels_get_hot_in_all_programs_together(tiering, monkeypatch):
     """None of the programs runs long enough; each is of a size of its own."""
     monkeypatch.setattr(Tiering, "HOT_NANOSECONDS", 100_000_000)

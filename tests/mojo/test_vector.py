@@ -522,8 +522,12 @@ def test_a_small_program_is_planned_once_it_has_cost_what_that_takes(tiering):
 
 
 def test_a_loop_that_tells_no_number_runs_native_at_its_first_call(tiering):
-    jitted = maxjax.jit(lambda n, x: lax.fori_loop(0, n, lambda i, x: x * 0.75 + 1, x))
-    assert jitted(100, np.float32(0.3)) == 4
+    jitted = maxjax.jit(lambda n, x: lax.fori_loop(0, n, lambda i, x: x * 3 + i, x))
+    expected = np.int32(5)
+    with np.errstate(over="ignore"):
+        for i in range(100):
+            expected = expected * np.int32(3) + np.int32(i)
+    assert jitted(100, np.int32(5)) == expected
     found = debug.statistics(jitted)
     assert found.interpreted_calls == 0 and found.compiled_calls == 1, found
 

@@ -189,7 +189,8 @@ def _function_of_triangular(T: Any, diagonal: Any) -> tuple[Any, Any]:
 
     F = _fill_triangle(diagonal, element)
     values = jnp.diag(T)
-    gaps = jnp.where(places[:, None] < places, jnp.abs(values[None] - values[:, None]), jnp.inf)
+    distances = jnp.abs(values[None] - values[:, None])
+    gaps = jnp.where(places[:, None] < places[None], distances, jnp.inf)
     return F, jnp.minimum(jnp.min(gaps, initial=jnp.inf), jnp.abs(T[0, 0]) if T.size else 0)
 
 

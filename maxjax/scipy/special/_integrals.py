@@ -260,7 +260,7 @@ def _legendre(degree: int, z: Any, normalized: bool = False) -> Array:
             d = math.sqrt((2 * l + 1) / (2 * l))
         else:
             a, b, d = (2 * l - 1) / (l - m), (l + m - 1) / (l - m), 2 * l - 1
-        row = a.astype(z.dtype)[:, None] * z * rows[-1][:l]
+        row = a.astype(z.dtype)[:, None] * z[None] * rows[-1][:l]
         if l > 1:
             row = row - b.astype(z.dtype)[:, None] * rows[-2][:l]
         diagonal = -d * root * diagonal
@@ -302,8 +302,9 @@ def _legendre_and_slopes(degree: int, z: Any) -> tuple[Array, Array]:
     # (z**2 - 1) dP(m, l)/dz = l z P(m, l) - (l + m) P(m, l - 1)
     m, l = np.ogrid[:degree + 1, :degree + 1]
     before = jnp.concatenate([jnp.zeros_like(table[:, :1]), table[:, :-1]], axis=1)
-    slopes = (l.astype(z.dtype)[..., None] * z * table
-              - (l + m).astype(z.dtype)[..., None] * before) / (z * z - 1)
+    points = z[None, None]
+    slopes = (l.astype(z.dtype)[..., None] * points * table
+              - (l + m).astype(z.dtype)[..., None] * before) / (points * points - 1)
     return table, jnp.where((l < m)[..., None], 0, slopes)
 
 

@@ -52,6 +52,7 @@ CSS = """\
 .md-typeset pre > code { font-size: .66rem; }
 .md-typeset svg { max-width: 100%; height: auto; }
 .md-typeset h3 code { word-break: break-word; }
+.md-typeset td:first-child code { word-break: normal; }
 """
 
 
@@ -185,11 +186,11 @@ def options_and_variables() -> str:
              "[Options](options.md) says more.", "", "## maxjax's own", "",
              "| variable | default | what it does |", "| --- | --- | --- |"]
     for name, (default, what) in variables.DESCRIBED.items():
-        lines.append(f"| `{name}` | {default} | {_cell(what)} |")
+        lines.append(f"| {_name(name)} | {default} | {_cell(what)} |")
     own = set(jax.config.own_names)
     for name in sorted(own):
         option = jax.config.option(name)
-        lines.append(f"| `MAXJAX_{name.upper()}` | `{_shown(option.suffices[0])}` "
+        lines.append(f"| {_name(f'MAXJAX_{name.upper()}')} | `{_shown(option.suffices[0])}` "
                      f"| {_cell(option.__doc__ or '')} |")
     acting: list[str] = []
     idle: list[str] = []
@@ -197,11 +198,11 @@ def options_and_variables() -> str:
         option = jax.config.option(name)
         if name in own:
             continue
-        row = f"| `{name}` | `{_shown(option.suffices[0])}` | {_cell(option.__doc__ or '')} |"
+        row = f"| {_name(name)} | `{_shown(option.suffices[0])}` | {_cell(option.__doc__ or '')} |"
         if option.without_effect is None:
             acting.append(row)
         else:
-            idle.append(f"| `{name}` | {_cell(option.without_effect)} |")
+            idle.append(f"| {_name(name)} | {_cell(option.without_effect)} |")
     lines += ["", f"## JAX's that act ({len(acting)})", "",
               "The environment variable is the name in capitals.", "",
               "| option | default | what it does |", "| --- | --- | --- |", *acting, "",
@@ -209,6 +210,11 @@ def options_and_variables() -> str:
               "They are accepted; a value that asks for something is reported once.", "",
               "| option | why |", "| --- | --- |", *idle, ""]
     return "\n".join(lines)
+
+
+def _name(name: str) -> str:
+    """As code that a narrow screen breaks between words."""
+    return f"<code>{name.replace('_', '_<wbr>')}</code>"
 
 
 def _shown(value: object) -> str:

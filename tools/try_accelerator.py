@@ -38,7 +38,7 @@ SHARES = {"cases": 0.4, "training": 0.2, "examples": 0.15, "speed": 0.25}
 # Example scripts, as users start them.
 EXAMPLES = (("digits.py", "--model", "mlp", "--steps", "60"), ("dynamic_batches.py",),
             ("language_model.py", "--steps", "20"))
-# Programs of so many cases are compiled as one: most of a compile does not depend on its size.
+# Up to so many cases are compiled as one program: most of a compile does not depend on its size.
 TOGETHER = 16
 RUNS, STEPS = 20, 20
 
@@ -78,10 +78,13 @@ def cases() -> Iterator[Row]:
 
 
 def _together(chosen: list[Any]) -> Iterator[Row]:
-    for start in range(0, len(chosen), TOGETHER):
-        group = chosen[start:start + TOGETHER]
+    """Few at first, so that a slow machine finds out something."""
+    start, count = 0, 2
+    while start < len(chosen):
+        group = chosen[start:start + count]
         with group[0].precision():
             yield from _compared(group)
+        start, count = start + count, min(2 * count, TOGETHER)
 
 
 def _compared(group: list[Any]) -> Iterator[Row]:

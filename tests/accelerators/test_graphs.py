@@ -12,6 +12,7 @@ from maxjax._max.graph.accelerator import HOST_STEPS, device_reason
 from maxjax._runtime.tiering import tiering
 from maxjax._transforms.partition import Piece, partition
 from tests import ROOT
+from tests.accelerators.compile_for_gpu import COMPOSED
 from tests.support import harness, tier1
 
 FAMILIES = {name: cases for name, cases in harness.families().items()
@@ -56,14 +57,16 @@ def test_every_graph_is_built(family):
 
 
 @pytest.mark.exhaustive       # minutes: MAX takes some 20 s for each
-def test_a_program_of_each_family_compiles_for_a_gpu(tmp_path):
+def test_a_program_of_each_family_and_of_what_is_composed_compiles_for_a_gpu(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.accelerators.compile_for_gpu", str(tmp_path)],
         capture_output=True, text=True, timeout=1800, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     lines = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
-    assert len(lines) == len(FAMILIES) and sum(x.startswith("OK ") for x in lines.values()) >= 15
+    assert set(lines) == {*FAMILIES, *COMPOSED}
     assert all(x.startswith(("OK ", "nothing of it")) for x in lines.values()), done.stdout
+    assert sum(x.startswith("OK ") for x in lines.values()) >= 15 + len(COMPOSED)
+    assert all(name in lines[name] for name in COMPOSED), done.stdout
 
 
 def test_host_steps_are_primitives_of_the_tables():

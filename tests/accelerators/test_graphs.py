@@ -25,6 +25,7 @@ def pieces_of(item: tier1.Compiled) -> list[Piece]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", sorted(FAMILIES))
+@pytest.mark.extended
 def test_every_graph_is_built(family):
     """What ``device_reason`` lets through, the context lowers, for an accelerator's device."""
     from max.graph import DeviceRef, Graph, Module

@@ -174,7 +174,9 @@ jax.distributed.shutdown()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine, devices", [("gloo", 1), ("gloo", 2), ("mpi", 1), ("mpi", 2)])
+@pytest.mark.parametrize("engine, devices", [
+    ("gloo", 1), pytest.param("gloo", 2, marks=pytest.mark.extended), ("mpi", 1),
+    pytest.param("mpi", 2, marks=pytest.mark.extended)])
 def test_processes_may_be_in_different_tiers(engine, devices):
     assert lines(run(engine, _MIXED, devices=devices)) == ["* 0", "* 1"]
 

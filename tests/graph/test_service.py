@@ -393,6 +393,7 @@ def build_kinds(module, program: str, options: dict) -> None:
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("graph")
+@pytest.mark.extended
 def test_max_compiles_and_runs(tmp_path):
     service = CompileService(f"{HERE}:build_kinds", ArtifactCache(tmp_path / "cache"))
     try:

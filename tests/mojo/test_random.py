@@ -38,6 +38,7 @@ def check_all(items: list[mojo_programs.Item]) -> None:
                 f"{mojo_programs.sources_of(item)}") from error
 
 
+@pytest.mark.extended
 def test_random_programs():
     check_all(mojo_random.default(STRUCTURES))
 

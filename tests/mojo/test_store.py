@@ -589,6 +589,7 @@ def test_a_shipped_pack_that_cannot_be_trusted(cache, pack_sources, shipped, dam
     assert pack.address(store.Kernel(SOURCES[0]).symbol) is None and not pack.ready
 
 
+@pytest.mark.extended
 def test_a_portable_library_names_no_folder(tmp_path):
     output = tmp_path / "out.so"
     build_library("from kernels.calling import *\nfrom max.algorithm import parallelize\n\n"

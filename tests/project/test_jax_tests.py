@@ -189,6 +189,7 @@ def test_the_section_replaces_itself(checkout, tmp_path):
 
 # --- docstrings -----------------------------------------------------------------------------------
 
+@pytest.mark.extended
 def test_docstrings_are_run_on_both(tmp_path):
     (tmp_path / "known.toml").write_text("")
     ran = harness(tmp_path, "--docstrings", "jax.numpy.sin", "jax.numpy.ufunc.at")

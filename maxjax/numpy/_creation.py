@@ -157,13 +157,10 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if isinstance(value, (bytes, str)) or leaf_aval(value) is None:
         host = np.asarray(value)
         # NumPy cannot handle random-key arrays and the like
-        if not (host.dtype == np.bool_ or dtypes.is_numeric(host.dtype)):
+        if not _is_valid(host):
             if dtype is not None and host.dtype.kind in "US" and not host.shape:
-                return _array(np.asarray(host.astype(dtype)), dtype, copy)
-            name = "object" if host.dtype == np.dtype(np.object_) else host.dtype
-            raise TypeError(
-                f"Value '{value}' with dtype {name} is not a valid JAX array type. Only arrays "
-                "of numeric types are supported by JAX.")
+                return _array(np.array(value, dtype), dtype, copy)
+            raise _invalid(value, host)
         value = host
     if dtype is None:
         return installed.runtime.operand(value)
@@ -172,6 +169,17 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
             host = np.asarray(value).astype(dtype)
         return installed.runtime.constant(host, ShapedArray(host.shape, dtype))
     return convert_element_type(installed.runtime.operand(value), dtype)
+
+
+def _is_valid(host: np.ndarray) -> bool:
+    return host.dtype == np.bool_ or dtypes.is_numeric(host.dtype)
+
+
+def _invalid(value: object, host: np.ndarray) -> TypeError:
+    """The error of a value that NumPy reads as this array."""
+    dtype = "object" if host.dtype == np.dtype(np.object_) else host.dtype
+    return TypeError(f"Value '{value}' with dtype {dtype} is not a valid JAX array type. Only "
+                     "arrays of numeric types are supported by JAX.")
 
 
 def _python_number(value: Any, dtype: Any) -> np.ndarray:
@@ -200,6 +208,8 @@ def _leaves(value: Sequence[Any], found: list[Any]) -> None:
 def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
     leaves: list[Any] = []
     _leaves(value, leaves)
+    if None.__class__ in set(map(type, leaves)):
+        raise ValueError("None is not a valid value for jnp.array")
     if dtype is None:
         dtype = _common_dtype(leaves)
     if any(isinstance(leaf, Array) for leaf in leaves):
@@ -208,11 +218,8 @@ def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
         host = np.array(value, dtype)       # NumPy raises if an integer does not fit
     else:
         host = np.array(value)
-        if host.dtype == np.object_ or not (
-                host.dtype == np.bool_ or dtypes.is_numeric(host.dtype)):
-            raise TypeError(
-                f"Value '{host.flat[0]}' with dtype {host.dtype} is not a valid JAX array type. "
-                "Only arrays of numeric types are supported by JAX.")
+        if host.dtype == np.object_ or not _is_valid(host):
+            host = np.array(value, dtype)       # NumPy's error, unless it can read the strings
         host = host.astype(dtype)
     return installed.runtime.constant(host, ShapedArray(host.shape, dtype))
 
@@ -223,10 +230,14 @@ def _common_dtype(leaves: list[Any]) -> Any:
     kinds = {leaf.__class__ for leaf in leaves}
     if len(kinds) == 1 and (kind := next(iter(kinds))) in PYTHON_SCALARS:
         return dtypes.python_scalar(kind)[0]
-    if None.__class__ in kinds:
-        raise ValueError("None is not a valid value for jnp.array")
-    types = {type_of(np.asarray(leaf) if not hasattr(leaf, "shape") and not isinstance(
-        leaf, (bool, int, float, complex)) else leaf) for leaf in leaves}
+    types = set()
+    for leaf in leaves:
+        if not hasattr(leaf, "shape") and leaf.__class__ not in PYTHON_SCALARS:
+            host = np.asarray(leaf)
+            if not _is_valid(host):
+                raise _invalid(leaf, host)
+            leaf = host
+        types.add(type_of(leaf))
     return dtypes.promote(tuple(types))[0]
 
 

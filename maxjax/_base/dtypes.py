@@ -149,6 +149,20 @@ def as_dtype(value: DTypeLike) -> Any:
         return np.dtype(named)
 
 
+def as_dtype_argument(value: DTypeLike) -> Any:
+    """``as_dtype`` of what a user gives as a dtype.
+
+    Raises:
+      ValueError, TypeError: it is an array, of JAX's kind or NumPy's.
+    """
+    if hasattr(value, "aval"):
+        raise ValueError("Passing an array as a dtype argument is no longer supported; instead of "
+                         "dtype=arr use dtype=arr.dtype.")
+    if isinstance(value, np.ndarray):
+        raise TypeError("Cannot construct a dtype from an array")
+    return as_dtype(value)
+
+
 # Of NumPy's own dtypes, those that stand for themselves whatever ``jax_enable_x64`` is.
 CANONICAL = frozenset((bool_, int8, int16, int32, uint8, uint16, uint32, float16, float32,
                        complex64))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from maxjax._base import pytree
+from maxjax._base import dtypes, pytree
 from maxjax._base.errors import UnexpectedTracerError
 from maxjax._higher_order.composed import bind_closed, composite_p
 from maxjax._higher_order.constraints import with_sharding_constraint
@@ -61,12 +61,18 @@ def create_token(_: Any = None) -> Array:
 
 
 def after_all(*operands: Any) -> Array:
-    """A token that comes after all of ``operands``, which are tokens.
+    """A token that comes after all of ``operands``.
+
+    Raises:
+      TypeError: an operand is no token.
 
     >>> lax.after_all(lax.create_token(), lax.create_token()).shape
     (0,)
     """
-    return after_all_p.bind(*[as_operand(x, "after_all", i) for i, x in enumerate(operands)])
+    tokens = [as_operand(x, "after_all", i) for i, x in enumerate(operands)]
+    if any(x.shape != (0,) or x.dtype != dtypes.bool_ for x in tokens):
+        raise TypeError("Arguments to after_all must be tokens")
+    return after_all_p.bind(*tokens)
 
 
 def composite(decomposition: Callable[..., Any], name: str,

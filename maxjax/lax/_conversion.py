@@ -65,7 +65,7 @@ def names_its_dtype(x: Any) -> bool:
 
 def dtype_argument(new_dtype: Any, name: str) -> Any:
     """A dtype argument in its canonical form; of 64 bits that are off, see ``dtypes.requested``."""
-    wanted = dtypes.as_dtype(new_dtype)
+    wanted = dtypes.as_dtype_argument(new_dtype)
     if dtypes.is_key(wanted):
         return wanted
     if not (dtypes.is_numeric(wanted) or wanted in (dtypes.bool_, dtypes.float0)):

@@ -193,7 +193,8 @@ def _flat(self: Any) -> Any:
 def _numpy_dtype(self: Any) -> Any:
     """The dtype, for NumPy's dtype protocol, with a warning."""
     warnings.warn("Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr "
-                  "use dtype=arr.dtype.", DeprecationWarning, stacklevel=2)
+                  "use dtype=arr.dtype. In the future this will result in an error.",
+                  DeprecationWarning, stacklevel=2)
     return self.dtype
 
 

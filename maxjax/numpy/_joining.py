@@ -62,7 +62,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
         array = as_array(arrays)
         if axis is None or array.ndim < 2:
             arrays = _arrays("concatenate", arrays)
-        else:    # rows concatenated along their axis: no need to split them
+        elif array.shape[0] != 0:    # rows concatenated along their axis: no need to split them
             return _merged(array if dtype is None else convert_element_type(
                 array, canonical_dtype(dtype, "concatenate")), axis)
     arrays = list(arrays)

@@ -310,7 +310,11 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, int):
         return (int(shape),)
     if isinstance(shape, (Array, np.ndarray)) and not isinstance(shape, Tracer):
-        shape = np.asarray(shape).tolist()
+        host = np.asarray(shape)
+        if host.dtype == np.bool_:
+            raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
+                            f"{host}.")
+        shape = host.tolist()
     if not isinstance(shape, Sequence) and not (
             hasattr(shape, "__iter__") and not isinstance(shape, Tracer)):
         shape = (shape,)
@@ -336,7 +340,7 @@ def canonical_dtype(dtype: Any, name: str) -> Any:
       ValueError: it has 64 bits, which are disabled and refused.
     """
     try:
-        wanted = dtypes.as_dtype(dtype)
+        wanted = dtypes.as_dtype_argument(dtype)
     except TypeError as error:
         raise TypeError(str(error)) from None
     if dtypes.is_key(wanted):

@@ -167,8 +167,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0,
         raise NotImplementedError("overwrite_data argument not implemented.")
     if type not in ("constant", "linear"):
         raise ValueError("Trend type must be 'linear' or 'constant'.")
-    data, = promote_inexact("detrend", data)
-    data = jnp.asarray(data)
+    data, = promote_inexact("detrend", jnp.asarray(data))
     if type == "constant":
         return data - data.mean(axis, keepdims=True)
     size = data.shape[axis]

@@ -41,6 +41,7 @@ from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.layout import move_axis, reshape, squeeze_p
+from maxjax._primitives.ragged import of_collectives, ragged_all_to_all_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.sharding import reshard_p
@@ -312,6 +313,7 @@ RULES: dict[Any, Callable[..., Any]] = {
     reduce_scatter_p: _reduce_scatter,
     unreduced_reduce_scatter_p: _reduce_scatter,
     all_to_all_p: _all_to_all,
+    ragged_all_to_all_p: of_collectives(_all_gather, _all_to_all),
     ppermute_p: _ppermute,
 }
 

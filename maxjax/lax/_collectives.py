@@ -554,7 +554,7 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
     ...     return lax.ragged_all_to_all(
     ...         x, jnp.zeros(4), offset, size, jnp.array([2]), size, axis_name="i")
     >>> mesh = jax.make_mesh((1,), ("i",))
-    >>> jax.shard_map(keep, mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P("i"))(jnp.arange(3.))
+    >>> jax.shard_map(keep, mesh=mesh, in_specs=jax.P(), out_specs=jax.P("i"))(jnp.arange(3.))
     Array([0., 0., 1., 2.], dtype=float32)
     """
     axes, groups = _axes(axis_name), _groups(axis_index_groups)

@@ -15,6 +15,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.meshes import AxisName
+from maxjax._higher_order.buffer_callback import buffer_callback_p
 from maxjax._higher_order.callback import pure_callback_p
 from maxjax._higher_order.debugging import debug_callback_p, debug_print_p
 from maxjax._ir.axes import axis_size, named_axes
@@ -125,7 +126,7 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value], sizes: Si
     return eval_jaxpr(jaxpr, consts, *args, rule=run)
 
 
-_CALLBACKS = (pure_callback_p,)
+_CALLBACKS = (pure_callback_p, buffer_callback_p)
 
 
 def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[AxisName, ...]) -> int:

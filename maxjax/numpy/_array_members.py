@@ -37,11 +37,23 @@ class Shard:
 
     def __init__(self, device: Device, index: tuple[slice, ...], replica_id: int, data: Array,
                  sharding: Sharding | None = None):
-        self.device = device
-        self.replica_id = replica_id
-        self.data = data
+        self._device = device
+        self._replica_id = replica_id
+        self._data = data
         self._index = index
         self._sharding = sharding
+
+    @property
+    def device(self) -> Device:
+        return self._device
+
+    @property
+    def replica_id(self) -> int:
+        return self._replica_id
+
+    @property
+    def data(self) -> Array:
+        return self._data
 
     @property
     def index(self) -> tuple[slice, ...]:

@@ -44,7 +44,8 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
     Raises:
       TypeError: something given is no sharding.
       ValueError: they are no prefix; there is no sharding; a spec names Explicit axes, or an axis
-        that the mesh does not have; the rank of a value is too small, or a dimension is not divisible.
+        that the mesh does not have; the rank of a value is too small, or a dimension is not
+        divisible.
       RuntimeError: a ``PartitionSpec`` is given, and no mesh is set.
       AssertionError: all axes of the mesh that is set are Explicit, and the type says otherwise.
 

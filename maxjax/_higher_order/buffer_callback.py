@@ -40,7 +40,11 @@ Aliases = tuple[tuple[int, int], ...]
 
 
 class ExecutionStage(enum.Enum):
-    """When a callback is called: always ``EXECUTE``."""
+    """When a callback is called: always ``EXECUTE``.
+
+    >>> jax.experimental.buffer_callback.ExecutionStage.EXECUTE
+    ExecutionStage.EXECUTE
+    """
 
     INSTANTIATE = 0
     PREPARE = 1
@@ -66,6 +70,12 @@ class ExecutionContext(_MadeByCalls):
     Attributes:
       stage: an ``ExecutionStage``.
       stream: on a GPU its stream; there is none on the CPU.
+
+    >>> def show(context, out, x):
+    ...     print(context.stage)
+    >>> _ = jax.experimental.buffer_callback.buffer_callback(
+    ...     show, jax.ShapeDtypeStruct((), np.float32))(1.)
+    ExecutionStage.EXECUTE
     """
 
     __module__ = "jax.experimental.buffer_callback"
@@ -86,6 +96,12 @@ class Buffer(_MadeByCalls):
     Attributes:
       shape, dtype, ndim: as of an array.
       writeable: whether it is a result's; the elements of others cannot be written to.
+
+    >>> def show(context, out, x):
+    ...     print(x.shape, x.writeable, out.writeable, np.asarray(x))
+    >>> _ = jax.experimental.buffer_callback.buffer_callback(
+    ...     show, jax.ShapeDtypeStruct((), np.float32))(jnp.arange(3))
+    (3,) False True [0 1 2]
     """
 
     __module__ = "jax.experimental.buffer_callback"

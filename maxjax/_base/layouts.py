@@ -29,13 +29,16 @@ class Layout:
     sub_byte_element_size_in_bits: int = 0
     AUTO: ClassVar[Any] = _Auto()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
+
 
 @dataclasses.dataclass(frozen=True)
 class Format:
     """A layout together with a sharding.
 
     Raises:
-      TypeError: ``layout`` is not a layout.
+      TypeError: ``layout`` is not a layout, or ``sharding`` no sharding.
       ValueError: there is a layout but no sharding.
 
     >>> Format(jax.experimental.layout.Layout.AUTO)
@@ -52,6 +55,11 @@ class Format:
                 "Invalid value received for the layout argument. Expected values are `None`, "
                 f"`Layout.AUTO` or an instance of `Layout`. Got {self.layout} of type "
                 f"{type(self.layout)}")
+        if not (self.sharding is None or isinstance(self.sharding, Sharding)):
+            raise TypeError(
+                "Invalid value received for the sharding argument. Expected values are `None` or "
+                f"an instance of `jax.Sharding`. Got {self.sharding} of type "
+                f"{type(self.sharding)}")
         if isinstance(self.layout, Layout) and self.sharding is None:
             raise ValueError(
                 f"Sharding has to be concrete when layout is of type {Layout}. Please pass a "

@@ -156,32 +156,37 @@ def _map(primitive: Primitive, size: int, operands: Sequence[Array], axes: Seque
     return scan.bind(consts, [], xs, closed, length=size, unroll=size if unrolled else 1)
 
 
-def _pure_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *,
-                vmap_method: str | None, result_avals: Sequence[ShapedArray],
-                **params: object) -> tuple[list[Any], list[int]]:
-    params["vmap_method"] = vmap_method
-    if vmap_method is None:
-        raise NotImplementedError(
-            "vmap is only supported for the pure_callback primitive when vmap_method is one of "
-            "'sequential', 'sequential_unrolled', 'expand_dims', 'broadcast_all', or "
-            f"'legacy_vectorized'. Got {vmap_method=}.")
-    if vmap_method in ("sequential", "sequential_unrolled"):
-        outs = _map(pure_callback_p, size, operands, axes,
-                    {**params, "result_avals": result_avals},
-                    unrolled=vmap_method == "sequential_unrolled")
+def batched_callback(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    """The batching rule of a callback with the parameters ``vmap_method`` and ``result_avals``."""
+
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *,
+              vmap_method: str | None, result_avals: Sequence[ShapedArray], **params: object
+              ) -> tuple[list[Any], list[int]]:
+        params["vmap_method"] = vmap_method
+        if vmap_method is None or vmap_method not in VMAP_METHODS:
+            raise NotImplementedError(
+                f"vmap is only supported for the {primitive().name} primitive when vmap_method is "
+                "one of 'sequential', 'sequential_unrolled', 'expand_dims', 'broadcast_all', or "
+                f"'legacy_vectorized'. Got {vmap_method=}.")
+        if vmap_method in ("sequential", "sequential_unrolled"):
+            outs = _map(primitive(), size, operands, axes,
+                        {**params, "result_avals": result_avals},
+                        unrolled=vmap_method == "sequential_unrolled")
+            return outs, [0] * len(outs)
+        repeats = {"expand_dims": 1, "broadcast_all": size}.get(vmap_method)
+        values = []
+        for x, axis in zip(operands, axes, strict=True):
+            if axis is not None:
+                x = move_axis(x, axis, 0)
+            elif repeats is not None:
+                x = broadcast_leading(x, repeats)
+            values.append(x)
+        outs = primitive().bind(
+            *values, result_avals=tuple(aval.update(shape=(size, *aval.shape))
+                                        for aval in result_avals), **params)
         return outs, [0] * len(outs)
-    repeats = {"expand_dims": 1, "broadcast_all": size}.get(vmap_method)
-    values = []
-    for x, axis in zip(operands, axes, strict=True):
-        if axis is not None:
-            x = move_axis(x, axis, 0)
-        elif repeats is not None:
-            x = broadcast_leading(x, repeats)
-        values.append(x)
-    outs = pure_callback_p.bind(
-        *values, result_avals=tuple(aval.update(shape=(size, *aval.shape))
-                                    for aval in result_avals), **params)
-    return outs, [0] * len(outs)
+
+    return batch
 
 
 def _io_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *, ordered: bool,
@@ -192,7 +197,16 @@ def _io_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], 
     return outs, [0] * len(outs)
 
 
-def _refused(message: str) -> Callable[..., Any]:
+_REPLACED = {"JVP": "custom_jvp", "transpose": "custom_vjp"}
+
+
+def refused_derivative(kind: str, what: str, advice: bool = True) -> Callable[..., Any]:
+    """A rule that raises ValueError, as callbacks have no derivatives."""
+    message = f"{kind} callbacks do not support {what}."
+    if advice:
+        message += (f" Please use `jax.{_REPLACED[what]}` to use callbacks while taking "
+                    "gradients.")
+
     def rule(*args: object, **params: object) -> Any:
         raise ValueError(message)
     return rule
@@ -204,11 +218,9 @@ pure_callback_p = Primitive(
     specialize=_specialize,
     eager=_eager,
     host_reason=HOST_REASON,
-    jvp=_refused("Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks "
-                 "while taking gradients."),
-    transpose=_refused("Pure callbacks do not support transpose. Please use `jax.custom_vjp` to "
-                       "use callbacks while taking gradients."),
-    batch=_pure_batch,
+    jvp=refused_derivative("Pure", "JVP"),
+    transpose=refused_derivative("Pure", "transpose"),
+    batch=batched_callback(lambda: pure_callback_p),
     factors=replicated_factors,
     multiple_results=True,
     cacheable=False,
@@ -221,8 +233,8 @@ io_callback_p = Primitive(
     eager=_eager,
     effects=lambda ordered, **params: frozenset({ordered_io_effect if ordered else io_effect}),
     host_reason=HOST_REASON,
-    jvp=_refused("IO callbacks do not support JVP."),
-    transpose=_refused("IO callbacks do not support transpose."),
+    jvp=refused_derivative("IO", "JVP", advice=False),
+    transpose=refused_derivative("IO", "transpose", advice=False),
     batch=_io_batch,
     factors=replicated_factors,
     multiple_results=True,

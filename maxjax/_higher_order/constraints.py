@@ -42,8 +42,10 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
         are left open.
 
     Raises:
-      ValueError: there is no sharding; a spec names Explicit axes, or an axis that the mesh
-        does not have; the rank of a value is too small, or a dimension is not divisible.
+      TypeError: something given is no sharding.
+      ValueError: they are no prefix; there is no sharding; a spec names Explicit axes, or an axis
+        that the mesh does not have; the rank of a value is too small, or a dimension is not
+        divisible.
       RuntimeError: a ``PartitionSpec`` is given, and no mesh is set.
       AssertionError: all axes of the mesh that is set are Explicit, and the type says otherwise.
 
@@ -53,8 +55,11 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
     P('x',)
     """
     leaves, tree = pytree.flatten(x)
-    chosen = pytree.broadcast_prefix(
-        shardings, x, is_sharding, "with_sharding_constraint shardings")
+    name = "with_sharding_constraint shardings"
+    try:
+        chosen = pytree.broadcast_prefix(shardings, x, is_sharding, name)
+    except ValueError:
+        raise pytree.prefix_error(shardings, x, name, is_sharding) from None
     return pytree.unflatten(tree, [
         constrained(installed.runtime.operand(leaf), _given(sharding, leaf))
         for leaf, sharding in zip(leaves, chosen, strict=True)])
@@ -86,6 +91,9 @@ def constrained(value: Any, sharding: Any) -> Any:
     if sharding is None:
         return value
     sharding = named(sharding, "with_sharding_constraint", "shardings")
+    if not isinstance(sharding, Sharding):
+        raise TypeError("shardings leaf specifications are expected to be PartitionSpec instances "
+                        f"or None, but got {sharding}")
     if isinstance(sharding, NamedSharding):
         mesh, spec = sharding.mesh.abstract_mesh, sharding.spec
         if mesh.are_all_axes_explicit and not meshes.get_abstract_mesh().empty:

@@ -30,7 +30,7 @@ class Cost(NamedTuple):
         """As ``cost_analysis`` gives it: counts of 0 are left out."""
         found = {"flops": self.flops, "transcendentals": self.transcendentals,
                  "bytes accessed": self.bytes}
-        return {name: float(count) for name, count in found.items() if count or name == "flops"}
+        return {name: float(count) for name, count in found.items() if count}
 
 
 # Operations and transcendental ones for each element of the result, where it is not (1, 0).

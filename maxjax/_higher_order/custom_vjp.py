@@ -8,6 +8,7 @@ transposed, by calling ``backward``.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -21,9 +22,11 @@ from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order import refs as references
 from maxjax._higher_order.calls import call_primitive, only_shown
 from maxjax._higher_order.composed import composed
 from maxjax._higher_order.constants import hoist_tracers
+from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.custom_rules import (
     Positional,
     Results,
@@ -37,10 +40,12 @@ from maxjax._higher_order.custom_rules import (
 )
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.axes import ANY_AXIS
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.refs import Ref
+from maxjax._ir.refs import Ref, RefsTouched
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
@@ -220,6 +225,74 @@ def _bind_remat_opt(function: FlatFunction, forward: FlatFunction,
         kept=(*range(count), *free)))
 
 
+# --- array references -----------------------------------------------------------------------------
+# Within a trace a call of a function that uses references takes their values as further arguments,
+# and gives the new values as further results, which are then written. The rule says nothing of
+# them: the new value has the tangent of the old one.
+
+
+def _with_references(call: _FlatCall, operands: list[Any], hooks: dict[str, Any]) -> list[Any]:
+    def traced(function: FlatFunction) -> ClosedJaxpr:
+        return trace_to_jaxpr(function, call.avals, call.name, "custom_vjp", with_refs=True)
+
+    def differentiated(*xs: Value) -> list[Any]:
+        outs, residuals, _ = call.rule(list(xs), (True,) * len(xs))
+        return [*outs, *residuals]
+
+    function = traced(call.function)
+    found = [function.refs]
+    # What is wrong with a rule shows where it is used.
+    with contextlib.suppress(Exception):
+        found.append(traced(differentiated).refs)
+    uses = references.union(*found)
+    if not uses:
+        return context.trace.apply_custom_vjp(call.function, call.rule, operands, **hooks)
+    function = references.extended(function, uses)
+
+    def rule(primals: list[Value], perturbed: tuple[bool, ...]) -> Any:
+        count = 0
+        own: Any = None
+
+        def forward(*xs: Value) -> list[Any]:
+            nonlocal count, own
+            outs, residuals, own = call.rule(list(xs), perturbed[:len(xs)])
+            count = len(outs)
+            return [*outs, *residuals]
+
+        closed = traced(forward)
+        known = {use.ref._storage: use for use in uses}
+        if any(use.ref._storage not in known
+               or use.operation and not known[use.ref._storage].operation for use in closed.refs):
+            raise RefsTouched("a forward rule of custom_vjp", closed.refs)
+        closed = references.extended(closed, uses)
+        results = list(eval_jaxpr(closed.jaxpr, closed.consts, *primals))
+        new = len(results) - len(written)
+
+        def backward(residuals: list[Value], cotangents: list[Any]) -> list[Any]:
+            return [*own(residuals, cotangents[:count]), *(None for _ in uses)]
+
+        return [*results[:count], *results[new:]], results[count:new], backward
+
+    _, written = references.split_uses(uses)
+    values = references.values_for(uses)
+    results = context.trace.apply_custom_vjp(
+        lambda *xs: list(eval_jaxpr(function.jaxpr, function.consts, *xs)), rule,
+        [*operands, *values], **hooks)
+    count = len(results) - len(written)
+    references.write_all([uses[n] for n in written], [
+        _with_tangent_of(values[n], result)
+        for n, result in zip(written, results[count:], strict=True)])
+    return results[:count]
+
+
+@custom_jvp
+def _with_tangent_of(old: Array, new: Array) -> Array:
+    return new
+
+
+_with_tangent_of.defjvp(lambda primals, tangents: (primals[1], tangents[0]), symbolic_zeros=True)
+
+
 # --- the decorator --------------------------------------------------------------------------------
 
 
@@ -336,9 +409,11 @@ class custom_vjp(Generic[Result]):
             self._check_refs(args, name)
         operands = [leaf_operand(leaf) for leaf in leaves if leaf.__class__ is not Ref]
         call = _FlatCall(self, name, len(args), fixed, tree, [x.aval for x in operands], refs)
-        outs = context.trace.apply_custom_vjp(
-            call.function, call.rule, operands,
-            **_hooks(name, name_of(self.fwd), self.bwd, self.symbolic_zeros))
+        hooks = _hooks(name, name_of(self.fwd), self.bwd, self.symbolic_zeros)
+        if refs and context.trace is not installed.runtime:
+            outs = _with_references(call, operands, hooks)
+        else:
+            outs = context.trace.apply_custom_vjp(call.function, call.rule, operands, **hooks)
         return pytree.unflatten(call.out_tree, outs)
 
     def _check_refs(self, args: tuple[PyTree, ...], name: str) -> None:
@@ -384,10 +459,12 @@ class _FlatCall:
         self.out_tree: Any = None
         self.results: Results | None = None
 
-    def arguments(self, leaves: Sequence[object]) -> list[Any]:
-        if self.refs:
+    def arguments(self, leaves: Sequence[object], refs: dict[int, Any] | None = None) -> list[Any]:
+        """``refs``: the references, or what stands for them."""
+        refs = self.refs if refs is None else refs
+        if refs:
             arrays = iter(leaves)
-            leaves = [self.refs[n] if n in self.refs else next(arrays)
+            leaves = [refs[n] if n in refs else next(arrays)
                       for n in range(self.tree.num_leaves)]
         given = iter(pytree.unflatten(self.tree, leaves))
         return [self.fixed[n] if n in self.fixed else next(given) for n in range(self.count)]
@@ -430,9 +507,12 @@ class _FlatCall:
             list[Any], list[Any], Any, Any]:
         """Results and residuals, and the structures of both."""
         assert self.fwd is not None
-        leaves = ([CustomVJPPrimal(x, flag) for x, flag in zip(primals, perturbed, strict=True)]
-                  if self.symbolic_zeros else primals)
-        pair = self.fwd(*self.arguments(leaves))
+        leaves: Any = primals
+        refs: dict[int, Any] = self.refs
+        if self.symbolic_zeros:
+            leaves = [CustomVJPPrimal(x, flag) for x, flag in zip(primals, perturbed, strict=True)]
+            refs = {n: CustomVJPPrimal(ref, False) for n, ref in refs.items()}
+        pair = self.fwd(*self.arguments(leaves, refs))
         rule = name_of(self.fwd)
         start = (f"Custom VJP fwd rule {rule} for function {self.name} must produce a pair (list "
                  "or tuple of length two) where the first element represents the primal output "

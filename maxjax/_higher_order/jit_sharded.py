@@ -10,7 +10,7 @@ import numpy as np
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import DuplicateSpecError
-from maxjax._base.layouts import Format, sharding_of
+from maxjax._base.layouts import Format, Layout, sharding_of
 from maxjax._base.meshes import UNCONSTRAINED, PartitionSpec, around
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
@@ -55,12 +55,17 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
 
     Raises:
       TypeError: something given is not a sharding.
-      ValueError: a dimension is left unconstrained.
+      ValueError: a dimension is left unconstrained, or a layout stands alone.
       NotImplementedError: a layout that is not row-major.
     """
     def of_leaf(name: str, leaf: Any) -> Any:
         if isinstance(leaf, Format):
             return sharding_of(leaf, name)
+        if isinstance(leaf, Layout):
+            raise ValueError(
+                "`jax.jit` does not accept device-local layouts directly. Create a `Format` "
+                "instance wrapping this device-local layout and pass that to `jit` instead. Got "
+                f"{leaf}")
         if isinstance(leaf, NamedSharding) and UNCONSTRAINED in leaf.spec.partitions:
             raise ValueError(f"Unconstrained dims are not allowed when passed to {name}: {leaf}")
         if not _is_leaf(leaf):
@@ -222,6 +227,11 @@ def _check_reference(ref: Ref, sharding: Sharding) -> None:
 
 
 def _placed_elsewhere(asked: Sharding, own: Sharding, aval: object) -> ValueError:
+    if asked.memory_kind != own.memory_kind:
+        return ValueError(
+            "Memory kinds passed to jax.jit does not match memory kind on the respective arg. Got "
+            f"jit memory kind: {asked.memory_kind}, arg memory kind: {own.memory_kind} for arg "
+            f"type: {aval}")
     return ValueError(
         "Sharding passed to jit does not match the sharding on the respective arg. Got "
         f"jit sharding: {asked!r},\narg sharding: {own!r} for arg type: {aval}")
@@ -287,7 +297,7 @@ def _same_devices(shardings: Chosen) -> None:
         devices = sharding._devices()
         if first is None:
             first = devices
-        elif set(first) != set(devices):
+        elif list(first) != list(devices):
             shown = " and ".join(
                 f"explicit output sharding with device ids {[d.id for d in group]} on platform CPU"
                 for group in (first, devices))

@@ -30,6 +30,7 @@ from maxjax._higher_order.shape_struct import ShapeDtypeStruct, shape_structs
 from maxjax._higher_order.static_arguments import Static
 from maxjax._higher_order.target import check_options
 from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.liveness import read_inputs
 from maxjax._ir.refs import AbstractRef, Ref, RefUse, read, write_back
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Tracer
@@ -129,6 +130,11 @@ class Traced(Stage):
     def out_info(self) -> Any:
         """Shapes, dtypes, weak types and known shardings of the results, as a pytree."""
         return self._structs(self._own_results())
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the results, as a pytree."""
+        return pytree.unflatten(self._entry.out_tree, list(self._own_results()))
 
     @property
     def fun_name(self) -> str:
@@ -250,8 +256,15 @@ class Compiled(Stage):
 
     @property
     def input_shardings(self) -> Any:
-        """The sharding of each argument, as a pytree ``(args, kwargs)``."""
-        return pytree.unflatten(self._tree, self._places)
+        """The sharding of each argument, as a pytree ``(args, kwargs)``; None where nothing reads
+        it."""
+        return pytree.unflatten(self._tree, self._read_places())
+
+    def _read_places(self) -> list[Sharding | None]:
+        read = read_inputs(self._entry.closed)[:len(self._places)]
+        if len(read) < len(self._places):      # references are no inputs
+            return list(self._places)
+        return [place if flag else None for place, flag in zip(self._places, read, strict=True)]
 
     @property
     def output_shardings(self) -> Any:
@@ -263,7 +276,7 @@ class Compiled(Stage):
         """The layout and sharding of each argument, as a pytree ``(args, kwargs)``."""
         return pytree.unflatten(self._tree, [
             row_major(len(aval.shape), place)
-            for aval, place in zip(self._argument_avals(), self._places, strict=True)])
+            for aval, place in zip(self._argument_avals(), self._read_places(), strict=True)])
 
     @property
     def output_formats(self) -> Any:
@@ -346,7 +359,9 @@ class Compiled(Stage):
                 "Computation was compiled for input shardings that disagree with the shardings of "
                 f"arguments passed to it. Here are the {len(wrong)} mismatches:\n"
                 + "\n".join(lines))
-        return [installed.runtime.put(leaf, place) if isinstance(place, NamedSharding)
+        default = installed.runtime.devices(None)[0]
+        return [installed.runtime.put(leaf, place) if place is not None
+                and (isinstance(place, NamedSharding) or place._devices()[0] is not default)
                 and not _is_committed(leaf) else leaf
                 for leaf, place in zip(leaves, self._places, strict=True)]
 

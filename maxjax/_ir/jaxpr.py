@@ -99,7 +99,8 @@ class JaxprEqn:
         """What the equation, or a jaxpr inside it, does besides computing its results."""
         rule = self.primitive.effects
         inner = [jaxpr.effects for jaxpr in subjaxprs(self.params)]
-        return frozenset().union(rule(**self.params) if rule is not None else (), *inner)
+        own = None if rule is None else rule(**self.params)
+        return frozenset().union(own or (), *inner)
 
     @property
     def source_info(self) -> SourceLine | None:

@@ -67,7 +67,8 @@ def dependent_outputs(jaxpr: Jaxpr, inputs: Sequence[bool]) -> list[bool]:
 def has_effects(eqn: JaxprEqn) -> bool:
     """Whether an equation, or one of the jaxprs inside it, does more than compute its results, and
     no operands say when."""
-    if eqn.primitive.effects is not None:
+    rule = eqn.primitive.effects
+    if rule is not None and rule(**eqn.params) is not None:
         return not eqn.primitive.ordered_by_operands
     return not eqn.primitive.cacheable and any(
         has_effects(inner) for jaxpr in subjaxprs(eqn.params) for inner in jaxpr.eqns)

@@ -92,8 +92,8 @@ their signatures for type checkers):
 ``flops(in_avals, out_avals, **params)``
     The floating-point operations of an application; absent: one for each element of the results.
 ``effects(**params)``
-    The ``Effect``s of an application. A primitive with this rule, whatever it gives, is never
-    dropped, merged with another or moved past one.
+    The ``Effect``s of an application, which is never dropped, merged with another or moved past
+    one, even where there are none of them; None: it is like one without this rule.
 ``ordered_by_operands``
     True where each application takes a result of the one before it, and its last is a result of the
     program: passes need not know of its effects.

@@ -123,7 +123,7 @@ class UsesOneThread(Protocol):
 
 
 class Effects(Protocol):
-    def __call__(self, *args: Any, **params: Any) -> frozenset[Effect]: ...
+    def __call__(self, *args: Any, **params: Any) -> frozenset[Effect] | None: ...
 
 
 class Placement(Protocol):

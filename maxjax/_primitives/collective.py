@@ -58,7 +58,7 @@ def _tuple_of(axis_name: AxisName | tuple[AxisName, ...]) -> tuple[Any, ...]:
     return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
 
-def _unbound(*values: tuple[int, ...], axis_name: AxisName, **params: object) -> NoReturn:
+def unbound(*values: tuple[int, ...], axis_name: AxisName, **params: object) -> NoReturn:
     raise NameError(f"unbound axis name: {_tuple_of(axis_name)[0]}")
 
 
@@ -94,7 +94,7 @@ def _reduction(name: str, positional: Primitive, **rules: Any) -> Primitive:
     def evaluate(x: np.ndarray, *, axes: tuple[int, ...],
                  axis_index_groups: Sequence[Sequence[int]] | None) -> np.ndarray:
         if named(axes):
-            _unbound(axis_name=named(axes))
+            unbound(axis_name=named(axes))
         return evaluated(x, axes=axes) if axes else x
 
     def batch(size: int, operands: Sequence[Array], batch_axes: Sequence[int], *,
@@ -159,7 +159,7 @@ pmax_p, pmin_p = [
 def _collective(name: str, **rules: Any) -> Primitive:
     """A linear collective over named axes only."""
     return linear_primitive(
-        name, evaluate=_unbound, host_reason=HOST_REASON, axis_names=_names,
+        name, evaluate=unbound, host_reason=HOST_REASON, axis_names=_names,
         factors=replicated_factors, **rules)
 
 
@@ -440,7 +440,7 @@ def _axis_index_abstract(*, axis_name: AxisName) -> Any:
 axis_index_p = Primitive(
     "axis_index",
     abstract=_axis_index_abstract,
-    evaluate=_unbound,
+    evaluate=unbound,
     host_reason=HOST_REASON,
     axis_names=_names,
     batch_named=lambda mapped, size, operands, axes, *, axis_name: (

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_unreduced
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, context, truth_value_message
@@ -64,7 +65,7 @@ class ArrayImpl(Array):
         if value is None:
             stored = getattr(self, "_stored", None)
             if stored is None:
-                raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+                raise self._deleted()
             value = self._value = checked(stored.memory.load(stored), self.aval)
         return value
 
@@ -98,6 +99,9 @@ class ArrayImpl(Array):
         """Waits until the value is there, and returns the array."""
         if self._value is None and self._cell is None and hasattr(self, "_stored"):
             self._stored.memory.wait()      # without a copy to the host
+        elif self.is_deleted():
+            raise JaxRuntimeError("INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or "
+                                  "donated buffer")
         else:
             self.host()
         return self
@@ -142,8 +146,17 @@ class ArrayImpl(Array):
         return self._placement or first_device()
 
     def devices(self) -> set[Device]:
-        """The devices that hold the array."""
+        """The devices that hold the array.
+
+        Raises:
+          RuntimeError: it was deleted.
+        """
+        if self.is_deleted():
+            raise self._deleted()
         return self.sharding.device_set
+
+    def _deleted(self) -> RuntimeError:
+        return RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
 
     def is_deleted(self) -> bool:
         """Whether the array was deleted or donated."""
@@ -215,7 +228,7 @@ class ArrayImpl(Array):
 
     def item(self, *args: int) -> Any:
         """The element (at a flat or full index) as a Python scalar."""
-        if not args and self.aval.size != 1:
+        if not args and self.aval.size != 1 and not self.is_deleted():
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         return np.asarray(self).item(*args)
 

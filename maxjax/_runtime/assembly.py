@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.config import status
+from maxjax._base.errors import UnexpectedTracerError
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import Index, NamedSharding, Sharding
+from maxjax._ir.staging import is_staging
+from maxjax._ir.trace import Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import type_on
 from maxjax._runtime import transfer_guard
@@ -37,7 +40,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
 
     Raises:
       ValueError: a part is of another shape or dtype, or a masked array.
-      TypeError: there are no arrays of its dtype.
+      TypeError: a part is no array or number, or there are no arrays of its dtype.
+      UnexpectedTracerError: it is called while a function is traced.
 
     >>> mesh = jax.make_mesh((1,), ("x",))
     >>> rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
@@ -47,15 +51,25 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
     if not isinstance(sharding, Sharding):
         raise TypeError("sharding should be an instance of `jax.sharding`. Got "
                         f"{sharding} of type {type(sharding)}")
+    if is_staging():
+        raise UnexpectedTracerError(
+            "jax.make_array_from_callback cannot be called within a traced context.")
+    if not isinstance(shape, Iterable):
+        raise TypeError(f"object of type '{type(shape).__name__}' has no len()")
     shape = tuple(shape)
     known: dict[Any, Any] = {}
     parts = []
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = tuple((part.start, part.stop) for part in index)
         if key not in known:
-            known[key] = plain(data_callback(index))
+            value = data_callback(index)
+            if not isinstance(value, (np.ndarray, np.generic, ArrayImpl, int, float, complex)):
+                raise TypeError(f"Argument '{value}' of type {type(value)} is not a valid JAX "
+                                "type.")
+            known[key] = plain(value)
             dtypes.check_storable(known[key].dtype)
         parts.append(known[key])
+    _check_one_dtype(parts)
     if not parts and dtype is None:
         raise ValueError("make_array_from_callback: this process has no device of the sharding; "
                          "it needs `dtype`")
@@ -82,31 +96,56 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
       dtype: the dtype, where there are no parts.
 
     Raises:
-      TypeError: a part is no array.
-      ValueError: there are too few, or one is of another shape.
+      TypeError: a part is no array, or they are in no list or tuple.
+      ValueError: there are too few, they lie on other devices, or one is of another shape or dtype,
+        or traced.
     """
     if not isinstance(sharding, Sharding):
         raise TypeError("sharding should be an instance of `jax.sharding`. Got "
                         f"{sharding} of type {type(sharding)}")
     shape = tuple(shape)
-    arrays = list(arrays)
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError("jax.make_array_from_single_device_arrays `arrays` argument must be a list "
+                        f"or tuple, but got {type(arrays)}.")
+    if any(isinstance(array, Tracer) for array in arrays):
+        raise ValueError("jax.make_array_from_single_device_arrays requires a list of concrete "
+                         f"arrays as input, but got types {set(map(type, arrays))}")
     for array in arrays:
         if not isinstance(array, ArrayImpl):
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(array)}")
+    if arrays and dtype is not None and np.dtype(dtype) != arrays[0].dtype:
+        raise ValueError(
+            "If `dtype` is provided to `jax.make_array_from_single_device_arrays`, it must match "
+            f"the dtype of the addressable shards. Got dtype={np.dtype(dtype)} and shard "
+            f"dtype={arrays[0].dtype}`.")
+    if not arrays and dtype is None:
+        raise ValueError(
+            "If the Array has no addressable shards, `dtype` must be provided via the `dtype` "
+            "argument to `jax.make_array_from_single_device_arrays`.")
     devices = sharding._addressable_device_assignment
     if len(arrays) != len(devices):
         raise ValueError(f"Expected {len(devices)} per-device arrays (this is how many devices are "
                          f"addressable by the sharding), but got {len(arrays)}")
+    for array in arrays:
+        if len(array.devices()) > 1:
+            raise ValueError(
+                "When making an array from single-device arrays the input arrays must have one "
+                f"shard each. An argument array had {len(array.devices())} shard(s).")
     by_device = {array.device: array for array in arrays}
-    if set(by_device) != set(devices):
+    if len(by_device) < len(arrays):
         raise ValueError(
-            f"The devices of the arrays, {sorted(map(str, by_device))}, are not those of the "
-            f"sharding, {sorted(map(str, devices))}.")
+            "When making an array from single-device arrays, the input arrays must be from "
+            f"distinct devices, but got device IDs {[array.device.id for array in arrays]}")
+    wanted, given = {device.id for device in devices}, {device.id for device in by_device}
+    if wanted != given:
+        raise ValueError(
+            "Addressable devices and per-device arrays devices do not match. Sharding contains "
+            f"devices {wanted - given} that are not present in per-device arrays. Per-device "
+            f"arrays contain devices {given - wanted} that are not present in the sharding.")
     parts = [by_device[device].host() for device in devices]
-    if not arrays and dtype is None:
-        raise ValueError("make_array_from_single_device_arrays: without arrays it needs `dtype`")
-    aval = (arrays[0].aval.update(shape=shape) if arrays
-            else ShapedArray(shape, dtypes.canonical(np.dtype(dtype))))
+    _check_one_dtype(arrays)
+    aval = ShapedArray(shape, arrays[0].dtype if arrays else dtypes.canonical(
+        np.dtype(dtype)))      # type: ignore[arg-type]
     return _assembled(shape, sharding, parts, aval)
 
 
@@ -208,6 +247,14 @@ def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.nd
     if summands is not None:
         made._summands = summands
     return made
+
+
+def _check_one_dtype(parts: Sequence[Any]) -> None:
+    for part in parts[1:]:
+        if part.dtype != parts[0].dtype:
+            raise ValueError(
+                f"Input buffers to `Array` must have matching dtypes. Got {part.dtype}, expected "
+                f"{parts[0].dtype} for buffer: {part}")
 
 
 def _check_part(part: np.ndarray, expected: tuple[int, ...], aval: ShapedArray,

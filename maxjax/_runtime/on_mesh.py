@@ -240,7 +240,7 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
                      in_shardings: Sequence[NamedSharding | None],
                      wanted: Sequence[Sharding | None]) -> MeshProgram:
     avals = closed.out_avals
-    _check_elsewhere(closed, mesh, wanted)
+    check_elsewhere(closed, mesh, in_shardings, wanted)
     asked = asked_specs(closed, mesh, wanted)
     program = without_types(closed)
     written = written_results(closed, mesh)
@@ -278,15 +278,39 @@ def _either(wanted: Sequence[Sharding | None], found: Sequence[Sharding]) -> lis
             for sharding, own in zip(wanted, found, strict=True)]
 
 
-def _check_elsewhere(closed: ClosedJaxpr, mesh: Mesh, wanted: Sequence[Sharding | None]) -> None:
-    """Raises ValueError where a program over a mesh names one device, or its caller does."""
+def check_elsewhere(closed: ClosedJaxpr, mesh: Mesh,
+                    in_shardings: Sequence[NamedSharding | None],
+                    wanted: Sequence[Sharding | None]) -> None:
+    """Raises ValueError where a program over a mesh names other devices, or the same in another
+    order, or its caller does."""
     here = list(mesh.devices.flat)
-    for name, sharding in (*[(f"{name} inside jit", sharding) for name, sharding in named_shardings(
-            closed)], *[("explicit output sharding", sharding) for sharding in wanted]):
-        if isinstance(sharding, SingleDeviceSharding) and here != [sharding._device]:
+    named: list[tuple[str, Any]] = [
+        (f"{name} inside jit", sharding._devices()) for name, sharding in named_shardings(closed)
+        if _is_concrete(sharding)]
+    manual = manual_mesh(closed)
+    if manual is not None:
+        named.append(("shard_map inside jit", tuple(manual.devices.flat)))
+    named += [("explicit output sharding", sharding._devices()) for sharding in wanted
+              if sharding is not None and _is_concrete(sharding)]
+    for name, devices in named:
+        if list(devices) != here:
             raise ValueError("Received incompatible devices for jitted computation. Got "
-                             f"{device_ids('its mesh', here)} and "
-                             f"{device_ids(name, [sharding._device])}")
+                             f"{device_ids(_placed_argument(closed, in_shardings), here)} and "
+                             f"{device_ids(name, list(devices))}")
+
+
+def _is_concrete(sharding: Sharding) -> bool:
+    return not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh)
+
+
+def _placed_argument(closed: ClosedJaxpr, in_shardings: Sequence[NamedSharding | None]) -> str:
+    """The first argument that lies over the mesh, in the words of messages."""
+    names, function = closed.cache.get("argument names"), closed.cache.get("qualname")
+    if names and function:
+        for name, aval, sharding in zip(names, closed.in_avals, in_shardings, strict=False):
+            if sharding is not None:
+                return f"argument {name} of {function} with shape {aval.off_mesh()} and"
+    return "its mesh"
 
 
 @derived
@@ -356,9 +380,10 @@ def _check_asked(wanted: Sequence[Sharding | None]) -> None:
 
 def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement, mesh: Mesh,
                    wanted: Sequence[Sharding | None]) -> None:
-    """Raises ValueError where an operand was put on other devices than a program is for."""
+    """Raises ValueError where an operand was put on other devices than a program is for, or on the
+    same in another order."""
     if (not is_read(closed, leaves, placement)
-            or set(devices_of(placement)) == set(mesh.devices.flat)):
+            or list(devices_of(placement)) == list(mesh.devices.flat)):
         return
     named = next((name for name, sharding in named_shardings(closed)
                   if getattr(sharding, "mesh", None) is mesh), "shard_map")
@@ -539,7 +564,7 @@ def of_shard_map(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedS
         _check_mesh_shapes(sharding, values)
     for value in values:
         if value._committed and getattr(value._placement, "mesh", None) is not found.mesh and (
-                set(devices_of(value.device)) != set(found._devices())):
+                list(devices_of(value.device)) != list(found._devices())):
             raise ValueError(incompatible("shard_map", values, value, device_ids(
                 "shard_map inside jit", found._devices()), None))
     return found

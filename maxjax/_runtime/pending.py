@@ -617,7 +617,7 @@ def common_placement(name: str, known: Placed | None, operand: ArrayImpl, operan
     """The placement of a result, and whether it is committed, from the operands that have one.
 
     Raises:
-      ValueError: two are on different devices.
+      ValueError: two are on different devices, or on the same in another order.
     """
     here: Placed = (operand._placement, operand._committed)      # type: ignore[assignment]
     if not here[1] and here[0].__class__ is Device:
@@ -635,7 +635,7 @@ def common_placement(name: str, known: Placed | None, operand: ArrayImpl, operan
         if not on_mesh.is_read(closed, operands, known[0]):
             return here
     devices = [on_mesh.devices_of(placement) for placement, _ in (known, here)]
-    if devices[0] != devices[1] and set(devices[0]) != set(devices[1]):
+    if list(devices[0]) != list(devices[1]):
         first = next(x for x in operands
                      if isinstance(x, ArrayImpl) and x._placement is known[0])
         raise ValueError(on_mesh.incompatible(name, operands, first, operand, closed))

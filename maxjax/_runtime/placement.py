@@ -77,7 +77,7 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
     values = []
     for leaf, place in zip(leaves, placements, strict=True):
         with transfer_guard.explicit(place):
-            values.append(installed.runtime.operand(leaf))
+            values.append(_operand(leaf))
     placements = [_checked(value, placement)
                   for value, placement in zip(values, placements, strict=True)]
     is_traced = context.manual is not None and any(place is not None for place in placements)
@@ -112,6 +112,21 @@ def _copied(x: Array) -> Array:
     copy = ArrayImpl(x.aval, x.host().copy())
     copy._placement, copy._committed = x._placement, x._committed
     return copy
+
+
+def _operand(leaf: Any) -> Any:
+    try:
+        return installed.runtime.operand(leaf)
+    except TypeError:
+        if isinstance(leaf, str):
+            reason = f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type"
+        elif isinstance(leaf, np.ndarray):
+            reason = (f"Dtype {leaf.dtype} is not a valid JAX array type. Only arrays of numeric "
+                      "types are supported by JAX.")
+        else:
+            reason = (f"Cannot interpret value of type {type(leaf)} as an abstract array; it does "
+                      "not have a dtype attribute")
+        raise TypeError(reason) from None
 
 
 def _check_same(leaf: Any, sharding: Sharding) -> None:

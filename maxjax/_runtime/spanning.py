@@ -84,7 +84,7 @@ class ProcessProgram:
     def __init__(self, closed: ClosedJaxpr, mesh: Mesh,
                  in_shardings: Sequence[NamedSharding | None],
                  wanted: Sequence[Sharding | None], name: str):
-        on_mesh._check_elsewhere(closed, mesh, wanted)
+        on_mesh.check_elsewhere(closed, mesh, in_shardings, wanted)
         asked = on_mesh.asked_specs(closed, mesh, wanted)
         plain = on_mesh.without_types(closed)
         made = on_mesh._partitioned(plain, mesh, in_shardings, asked, keeps_shards=True)

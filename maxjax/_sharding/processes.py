@@ -39,6 +39,7 @@ from maxjax._primitives.collective import (
     reduce_scatter_p,
 )
 from maxjax._primitives.layout import move_axis, reshape, squeeze_p
+from maxjax._primitives.ragged import of_collectives, ragged_all_to_all_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.slicing import slice_in_dim
 from maxjax._primitives.unreduced import (
@@ -176,6 +177,7 @@ class Crossing:
                             self._all_gather),
             **dict.fromkeys((reduce_scatter_p, unreduced_reduce_scatter_p), self._reduce_scatter),
             all_to_all_p: self._all_to_all,
+            ragged_all_to_all_p: of_collectives(self._all_gather, self._all_to_all),
             ppermute_p: self._ppermute,
             pbroadcast_p: self._pbroadcast,
             axis_index_p: lambda *, axis_name: coordinate_p.bind(table=self.table(

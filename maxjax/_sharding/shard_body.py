@@ -15,6 +15,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.meshes import AxisName
+from maxjax._higher_order.buffer_callback import buffer_callback_p
 from maxjax._higher_order.callback import pure_callback_p
 from maxjax._higher_order.debugging import debug_callback_p, debug_print_p
 from maxjax._ir.axes import axis_size, named_axes
@@ -41,6 +42,7 @@ from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.layout import move_axis, reshape, squeeze_p
+from maxjax._primitives.ragged import of_collectives, ragged_all_to_all_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.sharding import reshard_p
@@ -124,7 +126,7 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value], sizes: Si
     return eval_jaxpr(jaxpr, consts, *args, rule=run)
 
 
-_CALLBACKS = (pure_callback_p,)
+_CALLBACKS = (pure_callback_p, buffer_callback_p)
 
 
 def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[AxisName, ...]) -> int:
@@ -312,6 +314,7 @@ RULES: dict[Any, Callable[..., Any]] = {
     reduce_scatter_p: _reduce_scatter,
     unreduced_reduce_scatter_p: _reduce_scatter,
     all_to_all_p: _all_to_all,
+    ragged_all_to_all_p: of_collectives(_all_gather, _all_to_all),
     ppermute_p: _ppermute,
 }
 

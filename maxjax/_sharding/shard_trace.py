@@ -27,6 +27,7 @@ from maxjax._base.meshes import (
 )
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding
+from maxjax._higher_order.buffer_callback import buffer_callback_p
 from maxjax._higher_order.callback import io_callback_p, pure_callback_p
 from maxjax._ir.jaxpr import (
     Atom,
@@ -407,7 +408,7 @@ def _any_calls_python(closed: ClosedJaxpr) -> bool:
 
 def _calls_python(eqn: JaxprEqn) -> bool:
     """Whether an equation, or one inside it, calls a Python function for its results."""
-    if eqn.primitive in (pure_callback_p, io_callback_p):
+    if eqn.primitive in (pure_callback_p, io_callback_p, buffer_callback_p):
         return True
     return not eqn.primitive.cacheable and any(
         isinstance(jaxpr, ClosedJaxpr) and _any_calls_python(jaxpr)

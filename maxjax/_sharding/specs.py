@@ -95,16 +95,17 @@ def local_aval(aval: ShapedArray, dims: Dims, mesh: Mesh) -> ShapedArray:
 
 
 def check(spec: Spec, aval: ShapedArray, mesh: Mesh, what: str) -> Spec:
-    """The spec, if it fits the value; shorter ones are filled up with unsplit dimensions.
+    """The spec, if it fits the value; shorter ones are filled up with unsplit dimensions, and those
+    beyond the rank left out.
 
     Raises:
       ValueError: rank, an unknown axis, an axis used twice, or a dimension that does not divide.
     """
-    if len(spec.dims) > aval.ndim:
+    if any(dim.axes for dim in spec.dims[aval.ndim:]):
         raise ValueError(
             f"{what} has rank {aval.ndim} ({aval.str_short()}), but its sharding {spec} names "
             f"{len(spec.dims)} dimensions.")
-    dims = (*spec.dims, *[Dim()] * (aval.ndim - len(spec.dims)))
+    dims = (*spec.dims[:aval.ndim], *[Dim()] * (aval.ndim - len(spec.dims)))
     seen: set[str] = set(spec.replicated)
     for axis in (*spec.replicated, *(axis for dim in dims for axis in dim.axes)):
         if axis not in mesh:

@@ -32,6 +32,7 @@ from maxjax._primitives.collective import (
 )
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.layout import squeeze_p
+from maxjax._primitives.ragged import ragged_all_to_all_p
 from maxjax._primitives.unreduced import (
     all_gather_reduced_p,
     preduced_p,
@@ -46,12 +47,14 @@ from maxjax._primitives.varying import (
     pvary_p,
     states_of,
     vary,
+    vma_of,
 )
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p",
     "axis_size", "pbroadcast", "pcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute",
     "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes",
+    "ragged_all_to_all", "ragged_all_to_all_p",
 ]
 
 Groups = tuple[tuple[int, ...], ...] | None
@@ -514,6 +517,77 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
            [2, 4]], dtype=int32)
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+_SLICES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
+
+
+def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes: Any,
+                      output_offsets: Any, recv_sizes: Any, *, axis_name: Any,
+                      axis_index_groups: Any = None) -> Array:
+    """Sends slices of different sizes, of the leading axis, between the n elements of a named axis.
+
+    Each element has K slices; the first K / n of them go to element 0, and so on. Slices received
+    must not overlap. Under ``shard_map`` and ``pmap``, not under ``vmap``, as in JAX.
+
+    Args:
+      operand: (N, ...), the data to send; linear.
+      output: (M, ...), of the same dtype: the result where nothing is received; linear.
+      input_offsets: (K,) integers, where each slice starts in ``operand``.
+      send_sizes: (K,) integers, their sizes.
+      output_offsets: (K,) integers, where each slice sent starts in its receiver's result.
+      recv_sizes: (K,) integers, the sizes of the slices received: ``all_to_all`` of ``send_sizes``.
+      axis_name, axis_index_groups: see ``all_to_all``.
+
+    Returns:
+      (M, ...), of ``output``'s dtype.
+
+    Raises:
+      NameError: the axis is not bound.
+      RuntimeError: the call is outside a mapped function.
+      TypeError: ``operand`` and ``output`` differ in dtype.
+      ValueError: offsets or sizes are not integers of shape (K,), K does not divide by n, or
+        ``operand`` and ``output`` differ beyond their leading axis.
+
+    >>> def keep(x):
+    ...     offset, size = jnp.array([1]), jnp.array([2])
+    ...     return lax.ragged_all_to_all(
+    ...         x, jnp.zeros(4), offset, size, jnp.array([2]), size, axis_name="i")
+    >>> mesh = jax.make_mesh((1,), ("i",))
+    >>> jax.shard_map(keep, mesh=mesh, in_specs=jax.P(), out_specs=jax.P("i"))(jnp.arange(3.))
+    Array([0., 0., 1., 2.], dtype=float32)
+    """
+    axes, groups = _axes(axis_name), _groups(axis_index_groups)
+    if context.trace is installed.runtime:
+        raise RuntimeError("ragged_all_to_all must be used within a mapped context like vmap or "
+                           "shard_map.")
+    values = [_operand(x) for x in (
+        operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)]
+    for name, value in zip(_SLICES, values[2:], strict=True):
+        if not dtypes.is_integer(value.dtype):
+            raise ValueError(f"ragged_all_to_all {name} must be integer type.")
+        if value.ndim != 1 or value.shape[0] == 0:
+            raise ValueError(f"ragged_all_to_all {name} must be rank 1 with positive dimension "
+                             f"size, but got shape {value.shape}")
+    _check_bound(axes, "ragged_all_to_all")
+    count = _size(axes, groups)
+    lengths = [value.shape[0] for value in values[2:]]
+    if len(set(lengths)) > 1 or lengths[0] % count:
+        raise ValueError(
+            f"ragged_all_to_all needs as many {', '.join(_SLICES)}, a multiple of the {count} "
+            f"elements of axis {axis_name}, but got {', '.join(map(str, lengths))}")
+    sent, kept = values[:2]
+    if sent.dtype != kept.dtype:
+        raise TypeError("ragged_all_to_all needs operand and output of one dtype, but got "
+                        f"{sent.dtype} and {kept.dtype}")
+    if not sent.ndim or not kept.ndim or sent.shape[1:] != kept.shape[1:]:
+        raise ValueError("ragged_all_to_all needs operand and output that differ in their leading "
+                         f"axis alone, but got shapes {sent.shape} and {kept.shape}")
+    varying = frozenset(axes).union(*map(vma_of, values))
+    return ragged_all_to_all_p.bind(
+        *[vary(value, varying) for value in values], axis_name=axes,
+        axis_sizes=(count,) if groups is not None else tuple(size_of(name) for name in axes),
+        axis_index_groups=groups)
 
 
 # --- the axis itself ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._higher_order.constraints import constrained, resharded
 from maxjax._ir.dimensions import is_dimension, size_index
@@ -206,6 +207,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
     Raises:
       TypeError: ``fill_value`` is not a scalar, or the shape does not consist of integers.
+      IndexError: the sharding splits more dimensions than there are.
 
     >>> lax.full((2,), 7, jnp.float32)
     Array([7., 7.], dtype=float32)
@@ -229,6 +231,16 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
 def _placed(filled: Array, sharding: Any) -> Array:
     """A constant array with a sharding: moved to it, or created there by a program."""
+    rank = len(filled.shape)
+    if isinstance(sharding, NamedSharding) and len(sharding.spec) > rank:
+        if is_staging():
+            return filled
+        sharding.shard_shape(filled.shape)      # the entries beyond the rank are None
+        shorter = PartitionSpec(*sharding.spec.partitions[:rank])
+        placed: Any = _placed(filled, NamedSharding(
+            sharding.mesh, shorter, memory_kind=sharding.memory_kind))
+        placed._placement = sharding
+        return placed
     if is_staging():
         if isinstance(sharding, SingleDeviceSharding):
             return filled      # placed with the program

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.errors import ConcretizationTypeError, JaxRuntimeError
 from maxjax._base.layouts import Format, row_major
 from maxjax._base.shardings import NamedSharding, Sharding, refuse_unreduced
 from maxjax._ir.trace import Array
@@ -37,11 +37,23 @@ class Shard:
 
     def __init__(self, device: Device, index: tuple[slice, ...], replica_id: int, data: Array,
                  sharding: Sharding | None = None):
-        self.device = device
-        self.replica_id = replica_id
-        self.data = data
+        self._device = device
+        self._replica_id = replica_id
+        self._data = data
         self._index = index
         self._sharding = sharding
+
+    @property
+    def device(self) -> Device:
+        return self._device
+
+    @property
+    def replica_id(self) -> int:
+        return self._replica_id
+
+    @property
+    def data(self) -> Array:
+        return self._data
 
     @property
     def index(self) -> tuple[slice, ...]:
@@ -105,7 +117,11 @@ def _global_shards(self: ArrayImpl) -> list[Shard]:
 
 
 def _addressable_data(self: ArrayImpl, index: int) -> Array:
-    """The array's part on the device number ``index``."""
+    """The array's part on the device number ``index``; the first one where all are the same."""
+    if self.is_deleted():
+        raise self._deleted()
+    if self.sharding.is_fully_replicated:
+        index = 0
     return _addressable_shards(self)[operator.index(index)].data
 
 
@@ -120,8 +136,19 @@ def _platform(self: ArrayImpl) -> str:
 
 
 def _on_device_size_in_bytes(self: ArrayImpl) -> int:
-    """The memory that the array occupies, in bytes."""
-    return self.aval.nbytes
+    """The memory that the array occupies on this process's devices, in bytes."""
+    _refuse_deleted(self, "GetOnDeviceSizeInBytes()")
+    sharding = self.sharding
+    count = len(sharding.addressable_devices)
+    if count == 1:
+        return self.aval.nbytes
+    return count * self.aval.off_mesh().update(shape=sharding.shard_shape(self.shape)).nbytes
+
+
+def _refuse_deleted(self: ArrayImpl, operation: str) -> None:
+    if self.is_deleted():
+        raise JaxRuntimeError(
+            f"INVALID_ARGUMENT: {operation} called on deleted or donated buffer")
 
 
 # Arrays by the address that they have said. Results may share memory, as nothing writes to it; but
@@ -134,7 +161,14 @@ def _unsafe_buffer_pointer(self: ArrayImpl) -> int:
 
     No other array that a program gave has it. Arrays that were put on a device, or imported, may
     share memory with what they were made from.
+
+    Raises:
+      JaxRuntimeError: it was deleted, or lies on several devices.
     """
+    _refuse_deleted(self, "UnsafeBufferPointer(")
+    if len(self.devices()) > 1:
+        raise JaxRuntimeError("INVALID_ARGUMENT: UnsafeBufferPointer() is supported only for "
+                              "unsharded arrays.")
     address = int(self.row_major().ctypes.data)
     if self.committed or not self.aval.nbytes:
         return address

@@ -374,7 +374,10 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
     shape = canonical_shape(shape)
     if wanted is not None:
         _check_python_number(fill_value, wanted)
-    return on_device(_full(shape, fill_value, wanted), eager(device), out_sharding)
+    filled = _full(shape, fill_value, wanted)
+    if device is not None and filled.aval.weak_type and not is_staging():
+        filled = convert_element_type(filled, filled.dtype)
+    return on_device(filled, eager(device), out_sharding)
 
 
 def _check_python_number(value: Any, dtype: Any) -> None:

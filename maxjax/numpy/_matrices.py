@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
 from maxjax._primitives import creation, layout, slicing
 from maxjax._primitives.convert import convert_element_type
@@ -111,7 +112,18 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
         raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     if dtype is not None:
         dtype = canonical_dtype(dtype, "trace")
+    if x.ndim >= 2 and (is_dimension(x.shape[axis1]) or is_dimension(x.shape[axis2])):
+        return _masked_trace(x, static(offset, "offset"), axis1, axis2, dtype)
     return reductions.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+def _masked_trace(x: Array, offset: Any, axis1: int, axis2: int, dtype: Any) -> Array:
+    """``trace`` where it is not known how long the diagonal is."""
+    x = shapes.moveaxis(x, (axis1, axis2), (-2, -1))
+    shape = x.shape[-2:]
+    row, column = [iota_p.bind(dtype=dtypes.int32, shape=shape, dimension=dim) for dim in (0, 1)]
+    return reductions.sum(where(row + cast(offset, dtypes.int32) == column, x, zeros((), x.dtype)),
+                          axis=(-2, -1), dtype=dtype)
 
 
 def _lower(rows: int, columns: int, k: Any) -> Array:

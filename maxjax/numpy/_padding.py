@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.dimensions import constant_size, is_dimension
+from maxjax._ir.dimensions import constant_size, is_dimension, larger
 from maxjax._ir.trace import Array
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
@@ -21,6 +21,7 @@ from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _statistics as statistics
 from maxjax.numpy._promotion import as_array, cast, check_arraylike, concrete, static
+from maxjax.numpy._where import where
 
 __all__ = ["pad"]
 
@@ -142,16 +143,25 @@ def _constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array:
 
 
 def _positions(size: int, low: int, high: int, mode: str) -> np.ndarray:
-    """The index of the element at each position of the padded line."""
+    """The index of the element at each position of the padded line; of "edge" see there."""
     places = np.arange(-low, size + high)
-    if mode == "edge":
-        return np.clip(places, 0, size - 1)
     if mode == "wrap":
         return places % size
     period = 2 * size if mode == "symmetric" else max(1, 2 * (size - 1))
     places = places % period
     return np.where(places < size, places,
                     (2 * size - 1 if mode == "symmetric" else period) - places)
+
+
+def _open_positions(size: Any, low: Any, high: Any, mode: str) -> Array:
+    """The same, an array of int32, where sizes are not known."""
+    places = ranges.arange(low + size + high, dtype=dtypes.int32) - low
+    if mode == "wrap":
+        return places % size
+    period = 2 * size if mode == "symmetric" else larger(2 * size - 2, 1)
+    places = places % period
+    mirrored = (2 * size - 1 if mode == "symmetric" else period) - places
+    return where(places < size, places, mirrored)
 
 
 def _by_position(x: Array, widths: list[tuple[int, int]], mode: str, reflect_type: str) -> Array:
@@ -166,6 +176,13 @@ def _by_position(x: Array, widths: list[tuple[int, int]], mode: str, reflect_typ
                 f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
         if reflect_type == "odd":
             x = _odd(x, axis, low, high, mode)
+            continue
+        if mode == "edge":
+            x = joining.joined([_run(x, axis, 0, low, 0), x, _run(x, axis, size - 1, high, 0)],
+                               axis)
+            continue
+        if any(map(is_dimension, (size, low, high))):
+            x = shapes.take_in_bounds(x, _open_positions(size, low, high, mode), axis)
             continue
         places = _positions(size, low, high, mode)
         before, after = (_runs(part) for part in (places[:low], places[low + size:]))
@@ -248,15 +265,18 @@ def _line(start: Any, stop: Array, count: int, axis: int) -> Array:
 
 
 def _statistic(x: Array, widths: list[tuple[int, int]], mode: str, stat_length: Any) -> Array:
-    lengths = (None if stat_length is None
-               else _for_each_axis(np.asarray(stat_length), x.ndim, "stat_length"))
+    lengths = None if stat_length is None else _for_each_axis(
+        stat_length if _has_dimension(stat_length) else np.asarray(stat_length), x.ndim,
+        "stat_length")
     for axis, (low, high) in enumerate(widths):
         size = x.shape[axis]
-        before, after = (size, size) if lengths is None else lengths[axis]
+        samples = [x, x]
+        if lengths is not None:
+            before, after = [min(constant_size(length), size) for length in lengths[axis]]
+            samples = [slicing.slice_in_dim(x, 0, before, axis),
+                       slicing.slice_in_dim(x, size - after, size, axis)]
         parts = [x]
-        for width, sample, place in (
-                (low, slicing.slice_in_dim(x, 0, min(int(before), size), axis), 0),
-                (high, slicing.slice_in_dim(x, size - min(int(after), size), size, axis), 2)):
+        for width, sample, place in ((low, samples[0], 0), (high, samples[1], 2)):
             if not width:
                 continue
             value = _STATISTICS[mode](sample, axis=axis, keepdims=True)

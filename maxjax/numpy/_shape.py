@@ -388,9 +388,10 @@ def tile(A: Any, reps: Any) -> Array:
            [1, 2, 1, 2]], dtype=int32)
     """
     x = as_array(A, "tile")
-    counts = canonical_shape(
-        reps if isinstance(reps, Array) else np.asarray(reps).astype(int, casting="unsafe")
-        if np.asarray(reps).dtype.kind == "f" else reps)
+    if not isinstance(reps, Array) and not any(map(dimensions.is_dimension, _sequence(reps))):
+        numbers = np.asarray(reps)
+        reps = numbers.astype(int, casting="unsafe") if numbers.dtype.kind == "f" else reps
+    counts = canonical_shape(reps)
     rank = max(x.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     sizes = (1,) * (rank - x.ndim) + x.shape

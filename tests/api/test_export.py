@@ -358,11 +358,32 @@ SYMBOLIC = {
     "cropped transform": (lambda j, x: j.numpy.abs(j.numpy.fft.fft(x, 4)), ("b",)),
     "ranges": (lambda j, x: (x[0] * j.numpy.arange(1, x.shape[0]),
                              x[0] * j.numpy.arange(x.shape[0], 0, -2)), ("b",)),
+    "filled": (lambda j, x: (
+        j.numpy.resize(x, 7), j.numpy.resize(x, (2, x.shape[0])),
+        j.numpy.resize(x, x.shape[0] + 1)), ("b",)),
+    "tiled": (lambda j, x: (j.numpy.tile(x, x.shape[0]), j.numpy.tile(x, (2, x.shape[0]))),
+              ("b",)),
+    "pads with edges": (lambda j, x: (
+        j.numpy.pad(x, (1, 2), "edge"), j.numpy.pad(x, (x.shape[0], x.shape[0] - 1), "edge"),
+        j.numpy.pad(x[:1], (0, x.shape[0]), "edge")), ("b",)),
+    "pads with statistics": (lambda j, x: [
+        j.numpy.pad(x, pair, mode) for mode in ("maximum", "minimum", "mean", "median")
+        for pair in ((1, 2), (0, x.shape[0]))], ("b + 1",)),
+    "pads with other elements": (lambda j, x: [
+        j.numpy.pad(x, pair, mode) for mode in ("wrap", "reflect", "symmetric")
+        for pair in ((1, 3), (4, 0), (x.shape[0], 2 * x.shape[0]))], ("b + 1",)),
+    "pads of both axes": (lambda j, x: j.numpy.pad(
+        x, ((1, 2), (2, 1)), "symmetric"), ("b, 3",)),
+    "traces": (lambda j, x: (j.numpy.trace(x), j.numpy.trace(x, 1), j.numpy.trace(x, -1, 1, 0)),
+               ("b, 3",)),
+    "counts": (lambda j, x: x[0] * j.numpy.bincount(
+        j.numpy.arange(x.shape[0]) // 2, weights=x, length=x.shape[0]), ("b",)),
     "extremes": (lambda j, x: x * j.core.max_dim(x.shape[0], 3) + j.core.min_dim(3, x.shape[0]),
                  ("b",)),
 }
 # Types with maxima and minima print as JAX prints them.
-PRINTED = ["clipped slices", "slices by sizes", "pads by sizes"]
+PRINTED = ["clipped slices", "slices by sizes", "pads by sizes", "tiled", "pads with edges",
+           "pads with statistics", "traces", "counts"]
 
 
 @pytest.mark.parametrize("name", PRINTED)

@@ -23,6 +23,14 @@ def broadcast(j, x):
     return x * len(jaxpr.eqns)
 
 
+def ragged(j, x):
+    """A jaxpr that holds the collective (which JAX's CPU backend does not run)."""
+    slices = [np.arange(3, dtype=np.int32)] * 4
+    jaxpr = j.make_jaxpr(lambda y: j.lax.ragged_all_to_all(y, y, *slices, axis_name="i"),
+                         axis_env=[("i", 3)])(x)
+    return x * len(jaxpr.eqns)
+
+
 COLLECTIVES = {
     "psum": lambda lax, x: lax.psum(x, "i"),
     "pmax": lambda lax, x: lax.pmax(x, "i"),
@@ -39,6 +47,8 @@ CASES = [
            linear=name not in ("pmax", "pmin"), tolerance="accumulate", primitives=(name,))
       for name, body in COLLECTIVES.items()),
     Case("pbroadcast-bound", broadcast, (X[0],), tolerance="exact", primitives=("pbroadcast",)),
+    Case("ragged_all_to_all-bound", ragged, (X[0],), tolerance="exact",
+         primitives=("ragged_all_to_all",)),
     *(Case(f"{name}-dimensions", lambda j, x, name=name: getattr(j.lax, name)(x, (0, 2)), (X,),
            differentiable=name == "psum", linear=name == "psum", tolerance="accumulate")
       for name in ("psum", "pmax", "pmin")),

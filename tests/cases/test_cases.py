@@ -108,8 +108,9 @@ def exercised() -> set[str]:
 
 
 # Calls of Python functions, which no table's cases could be compiled with: what they do is tested
-# by test_callbacks.py and test_checkify.py.
-CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "debug_print", "check"}
+# by test_callbacks.py, test_buffer_callback.py and test_checkify.py.
+CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "debug_print", "check",
+             "buffer_callback"}
 
 # Calls with rules of the user's: transforms/test_custom_rules.py.
 CUSTOM_CALLS = {"custom_lin", "custom_vjp_call", "custom_vmap_call", "linear_call", "remat2",

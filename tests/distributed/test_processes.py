@@ -49,6 +49,30 @@ def test_values_of_all_processes_as_in_jax(engine):
     assert lines(run(engine, _VALUES)) == lines(run("jax", _VALUES))
 
 
+_RAGGED = START + r"""
+from jax.experimental import multihost_utils as mu
+from tests.sharding.test_ragged_all_to_all import by_definition, setting
+count = jax.device_count()
+mesh = jax.make_mesh((count,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+rows = jax.sharding.NamedSharding(mesh, jax.P("x"))
+values = setting(0, count)
+operands = [jax.make_array_from_callback(x.shape, rows, lambda index, x=x: x[index])
+            for x in values]
+f = jax.shard_map(lambda *xs: jax.lax.ragged_all_to_all(*[x[0] for x in xs], axis_name="x")[None],
+                  mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P("x"))
+for call in (f, jax.jit(f)):
+    got = mu.process_allgather(call(*operands), tiled=True)
+    assert np.array_equal(got, by_definition(*values))
+sys.stdout.write("* fine\n")
+jax.distributed.shutdown()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ragged_all_to_all(engine):
+    assert lines(run(engine, _RAGGED)) == ["* fine"] * 2
+
+
 _REDUCTIONS = START + r"""
 from maxjax._distributed.start import connection
 import ml_dtypes

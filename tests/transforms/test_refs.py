@@ -22,6 +22,28 @@ stash.defvjp(forward, backward)
 r = jax.new_ref(jnp.float32(0))
 """
 
+RULES = """
+@jax.custom_vjp
+def accumulate(r, x):
+    r[...] += x
+    return 2 * x
+accumulate.defvjp(lambda r, x: (accumulate(r, x), None), lambda _, g: (None, g))
+@jax.custom_vjp
+def product(r, x): return r[...] * x
+product.defvjp(lambda r, x: (product(r, x), r[...]), lambda value, g: (None, 10 * value * g))
+@jax.custom_vjp
+def writes(r, x): return 2 * x + 0 * r[...]
+def forward(r, x):
+    r[...] = x
+    return 2 * x, None
+writes.defvjp(forward, lambda _, g: (None, 3 * g))
+@jax.custom_vjp
+def count(r, x):
+    r[...] += 1
+    return x * r[...]
+count.defvjp(lambda r, x: (count(r, x), r[...]), lambda n, g: (None, n * g))
+"""
+
 # Each puts its results in ``out``; references in it are replaced by their values.
 PROGRAMS = {
     "reading": """
@@ -350,6 +372,52 @@ PROGRAMS = {
         mapped = jax.vmap(jax.grad(lambda x, s: jnp.sin(stash(s, x))))(jnp.arange(3.), s)
         out = (jax.grad(f)(1., r), jax.jit(jax.grad(f))(1., r), jax.grad(jax.jit(f))(1., r), r,
                mapped, s)""",
+    **{f"custom_vjp of a reference: {name}": RULES + f"""
+        transform = {transform}
+        r = jax.new_ref(jnp.full(3, 2.))
+        def new(): return jax.new_ref(jnp.full(3, 3.))
+        def later(x):
+            r = jax.new_ref(jnp.sin(x))
+            return (accumulate(r, x) + r[...]).sum()
+        x = jnp.arange(3.)
+        out = [transform(f)(x) for f in (
+            lambda x: product(r, x).sum(), lambda x: accumulate(r, x).sum(),
+            lambda x: writes(r, x).sum(), lambda x: product(jax.new_ref(x), x).sum(), later,
+            lambda x: (lambda r: accumulate(r, accumulate(r, x)).sum() + r[...].sum())(new()),
+            lambda x: (lambda r: jax.lax.scan(lambda c, _: (accumulate(r, c), None), x, None,
+                                              length=3)[0].sum() + r[...].sum())(new()),
+            lambda x: (lambda r: jax.lax.fori_loop(0, 3, lambda i, c: product(r, c),
+                                                   x).sum())(new()),
+            lambda x: (lambda r: jax.lax.cond(x[1] > 0, lambda: accumulate(r, x), lambda: x).sum()
+                       + r[...].sum())(new()),
+            lambda x: (lambda r: jax.jit(accumulate)(r, x).sum() + r[...].sum())(new()),
+            lambda x: jax.vmap(lambda y: product(r, y))(jnp.stack([x, x])).sum(),
+            lambda x: count(jax.new_ref(jnp.int32(0)), x).sum())], r"""
+       for name, transform in {
+           "grad": "jax.grad", "jit": "jax.jit", "jit of grad": "lambda f: jax.jit(jax.grad(f))",
+           "grad of jit": "lambda f: jax.grad(jax.jit(f))",
+           "value and gradient": "lambda f: jax.jit(jax.value_and_grad(f))"}.items()},
+    "custom_vjp of a reference: argument": RULES + """
+        r = jax.new_ref(jnp.full(3, 2.))
+        x = jnp.arange(3.)
+        out = [jax.jit(accumulate)(r, x), jax.jit(lambda r, x: jax.grad(
+            lambda x: product(r, x).sum())(x))(r, x), r]""",
+    "custom_vjp of a reference: residual": """
+        @jax.custom_vjp
+        def f(r, x): return r[...] * x
+        f.defvjp(lambda r, x: (f(r, x), r), lambda r, g: (None, r[...] * g))
+        r = jax.new_ref(jnp.full(3, 2.))
+        out = [transform(lambda x: f(r, x).sum())(jnp.ones(3))
+               for transform in (jax.grad, lambda f: jax.jit(jax.grad(f)))]""",
+    "custom_vjp of a reference: symbolic zeros": """
+        @jax.custom_vjp
+        def f(r, x):
+            r[...] *= 2
+            return r[...] * x
+        f.defvjp(lambda r, x: (f(r.value, x.value), None), lambda _, g: (None, 7 * g),
+                 symbolic_zeros=True)
+        def g(x): return f(jax.new_ref(jnp.ones(3)), x).sum()
+        out = jax.grad(g)(jnp.ones(3)), jax.jit(jax.grad(g))(jnp.ones(3))""",
     "custom_vjp: order and reads": """
         @jax.custom_vjp
         def stash(r, x): return x

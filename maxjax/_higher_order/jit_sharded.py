@@ -101,6 +101,15 @@ class Shardings:
         self._out_shardings = out_shardings
         self._chosen: dict[Any, Chosen] = {}
 
+    def with_new_values_left_open(self) -> Shardings:
+        """Those of a function that gives a pair of the results and something else."""
+        out = self._out_shardings
+        if out is not None and out is not UNSPECIFIED:
+            out = (out, None)
+        made = Shardings(self._in_shardings, out, self._device)
+        made.caller = self.caller
+        return made
+
     @property
     def moves_arguments(self) -> bool:
         """Whether arguments are put where the function runs, wherever they are."""

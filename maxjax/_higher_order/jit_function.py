@@ -396,7 +396,8 @@ class PjitFunction:
     def _trace_shared(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec,
                       static: Static | None) -> Entry:
         """The entry of a trace that another jit of the function may have made."""
-        key = (avals, tree, static, config.trace_state(), context.axis_env, context.manual)
+        key = (avals, tree, static, config.trace_state(), context.axis_env, context.manual,
+               frozenset(context.kept_scalars or ()))
         traces = self._entries.traces
         known = traces.get(key)
         if known is not None:

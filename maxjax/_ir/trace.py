@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,11 @@ class Trace:
         gives results, residuals and ``backward(residuals, cotangents)``."""
         raise NotImplementedError(type(self).__name__)
 
+    @property
+    def main(self) -> Trace:
+        """What the tracers of one transformation have in common; an old name of the trace."""
+        return self
+
     def outwards(self) -> Trace | None:
         """The trace that this one passes operations on to."""
         return getattr(self, "parent", None) or getattr(self, "outer", None)
@@ -96,6 +101,9 @@ class _Context(threading.local):
         self.batch_axis: Any = None
         self.batch_spmd_axis: Any = None
         self.batch_entry: Any = None
+        # Scalar arrays that stay constants of the jaxpr that is being written, by id; all others
+        # become literals.
+        self.kept_scalars: Mapping[int, Any] | None = None
         self.hi_as_it_is = False
         self.hi_traces: weakref.WeakSet[Trace] = weakref.WeakSet()
         self.hi_borrowers: dict[int, Trace] = {}

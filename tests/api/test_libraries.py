@@ -166,6 +166,23 @@ def test_types_above_arrays_can_be_declared():
         hijax.register_hitype(1, None)
 
 
+def test_a_trace_has_the_name_that_equinox_tells_tracers_by():
+    def run(j):
+        ad = importlib.import_module(f"{j.__name__}.interpreters.ad")
+        core = importlib.import_module(f"{j.__name__}.extend.core")
+        find = getattr(core, "find_top_trace", None) or j.core.find_top_trace
+        outside = j.numpy.ones(2)
+
+        def f(x):
+            main = find([x]).main
+            return x, [isinstance(y, ad.JVPTracer) and y._trace.main is main
+                       for y in (x, 2 * x, outside)]
+
+        return j.jvp(f, (1.0,), (2.0,), has_aux=True)
+
+    agree(run)
+
+
 def of_checked_classes(j):
     """A class and a dataclass that refuse numbers as leaves, as those of typed libraries do."""
     @j.tree_util.register_pytree_node_class

@@ -65,7 +65,9 @@ def closed_over_scalars(function: object) -> dict[int, Any]:
         elif isinstance(value, functools.partial):
             left += [value.func, value.args, value.keywords]
         else:
-            left += [getattr(value, "__wrapped__", None), *pytree.leaves(value)]
+            left += pytree.leaves(value)
+            if callable(value):
+                left.append(getattr(value, "__wrapped__", None))
     return found
 
 

@@ -23,7 +23,7 @@ from maxjax._ir.trace import Trace, Tracer, context
 from maxjax._primitives.convert import convert_element_type
 
 # The classes of values, and what tells the type of one.
-_TYPES: dict[type, Callable[[Any], Any]] = {}
+hi_classes: dict[type, Callable[[Any], Any]] = {}
 
 
 def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
@@ -37,18 +37,18 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
     """
     if not isinstance(val_cls, type):
         raise TypeError(f"register_hitype: val_cls must be a class, got {val_cls!r}")
-    _TYPES[val_cls] = typeof_fn
+    hi_classes[val_cls] = typeof_fn
 
 
 def hi_type_of(x: object) -> Any:
     """The type of a value of a registered class; None for all others."""
-    typeof_fn = _TYPES.get(x.__class__)
+    typeof_fn = hi_classes.get(x.__class__)
     return None if typeof_fn is None else typeof_fn(x)
 
 
 def any_hi_value(leaves: Sequence[object]) -> bool:
     """Whether a value of a registered class is among the leaves."""
-    return bool(_TYPES) and any(leaf.__class__ in _TYPES for leaf in leaves)
+    return any(leaf.__class__ in hi_classes for leaf in leaves)
 
 
 def cur_qdd(x: Any) -> Any:
@@ -344,7 +344,7 @@ pytree.register(_Taken, lambda x: (x.arrays, x.type),
 
 
 def _is_whole(x: object) -> bool:
-    return x.__class__ in _TYPES or x.__class__ is _Taken
+    return x.__class__ in hi_classes or x.__class__ is _Taken
 
 
 def _take(x: Any) -> Any:

@@ -22,6 +22,7 @@ from maxjax._higher_order.dynamic import DynamicDims
 from maxjax._higher_order.entries import Entry, EntryCache, float0_as_numpy
 from maxjax._higher_order.hi_types import (
     any_hi_value,
+    hi_classes,
     on_arrays,
     put_together,
     refuse_hitypes,
@@ -190,7 +191,7 @@ class PjitFunction:
     @boundary
     def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The shapes and dtypes of the results."""
-        if any_hi_value(pytree.leaves((args, kwargs))):
+        if hi_classes and any_hi_value(pytree.leaves((args, kwargs))):
             args, kwargs, _ = taken_apart(args, kwargs)
             return self._on_arrays().eval_shape(*args, **kwargs)[0]
         entry = self._trace_abstract(args, kwargs)[0]
@@ -216,7 +217,7 @@ class PjitFunction:
                      args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
-        if any_hi_value(leaves):
+        if hi_classes and any_hi_value(leaves):
             return self._call_on_arrays(args, kwargs)
         runtime = installed.runtime
         operands: list[Any] = []
@@ -286,7 +287,7 @@ class PjitFunction:
         """Calls with the shardings that arguments and results are asked to have."""
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
-        if any_hi_value(pytree.leaves((args, kwargs))):
+        if hi_classes and any_hi_value(pytree.leaves((args, kwargs))):
             return self._call_on_arrays(args, kwargs)
         operands, entry, outs, tree, static = self._prepared(args, kwargs)
         if entry.closed.refs or any(x.__class__ is Ref for x in operands):

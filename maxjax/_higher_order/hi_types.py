@@ -393,9 +393,12 @@ def on_arrays(function: Callable[..., PyTree]) -> Callable[..., Any]:
                 mutable.append(value)
             return value
 
-        args, kwargs = pytree.map(put, (args, kwargs), is_leaf=_is_whole)
-        result = function(*args, **kwargs)
-        return pytree.map(_take, result, is_leaf=_is_whole), [_take(x) for x in mutable]
+        try:
+            args, kwargs = pytree.map(put, (args, kwargs), is_leaf=_is_whole)
+            result = function(*args, **kwargs)
+            return pytree.map(_take, result, is_leaf=_is_whole), [_take(x) for x in mutable]
+        finally:
+            mutable.clear()     # nothing else outlives the trace by it
 
     return flat
 

@@ -202,6 +202,8 @@ class PjitFunction:
         """The entry for arguments of which only the types matter; leaves and tree of the dynamic
         ones, and the static ones."""
         leaves, tree, static = self._flatten(args, kwargs)
+        if hi_classes and any_hi_value(leaves):
+            refuse_hitypes(f"a jaxpr, or ahead of time, of {self!r} for a value of such a type")
         avals = []
         for position, leaf in enumerate(leaves):
             try:

@@ -281,6 +281,46 @@ def test_another_tree_from_outside_is_refused():
         f()
 
 
+@pytest.mark.parametrize("call", [
+    lambda f, cell: maxjax.make_jaxpr(f)(cell), lambda f, cell: maxjax.jit(f).lower(cell),
+    lambda f, cell: maxjax.jit(f).trace(cell)])
+def test_no_jaxpr_has_such_a_type(call):
+    t = Types(maxjax)
+    with pytest.raises(NotImplementedError, match="a jaxpr, or ahead of time"):
+        call(t.get, t.new(np.float32(1)))
+
+
+def test_nothing_leaks():
+    """JAX's own check says that this leaks."""
+    t = Types(maxjax)
+    cell = t.new(np.float32([1, 2]))
+
+    @maxjax.jit
+    def f(cell, x):
+        t.set(cell, t.get(cell) + t.get(t.new(x)))
+        return x
+
+    with maxjax.checking_leaks():
+        f(cell, 1.0)
+        maxjax.jit(lambda: t.set(cell, 2 * t.get(cell)))()
+    assert t.get(cell).tolist() == [4, 6]
+
+
+def test_an_error_leaves_a_value_as_it_was():
+    t = Types(maxjax)
+    cell = t.new(np.float32(1))
+
+    def f(cell):
+        t.set(cell, t.get(cell) + 1)
+        raise KeyError
+
+    for call in (lambda: maxjax.jit(f)(cell), lambda: maxjax.jit(lambda: f(cell))()):
+        with pytest.raises(KeyError):
+            call()
+    assert t.get(cell) == 1
+    assert maxjax.jit(t.get)(cell) == 1
+
+
 def test_a_derivative_of_its_own_is_refused():
     class Twice(maxjax.experimental.hijax.HiPrimitive):
         def to_lojax(self, x):

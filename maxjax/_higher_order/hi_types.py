@@ -51,6 +51,10 @@ def any_hi_value(leaves: Sequence[object]) -> bool:
     return any(leaf.__class__ in hi_classes for leaf in leaves)
 
 
+class HiArguments(Exception):
+    """Values of types above arrays are among arguments that are to be arrays."""
+
+
 def cur_qdd(x: Any) -> Any:
     """What the type of a mutable value does not say, as it is now (quasi-dynamic data).
 

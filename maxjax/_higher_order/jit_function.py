@@ -21,6 +21,7 @@ from maxjax._higher_order.constants import hoist_tracers, warn_of_constants
 from maxjax._higher_order.dynamic import DynamicDims
 from maxjax._higher_order.entries import Entry, EntryCache, float0_as_numpy
 from maxjax._higher_order.hi_types import (
+    HiArguments,
     any_hi_value,
     hi_classes,
     on_arrays,
@@ -289,9 +290,12 @@ class PjitFunction:
         """Calls with the shardings that arguments and results are asked to have."""
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
-        if hi_classes and any_hi_value(pytree.leaves((args, kwargs))):
+        prepared = None
+        with contextlib.suppress(HiArguments):
+            prepared = self._prepared(args, kwargs)
+        if prepared is None:
             return self._call_on_arrays(args, kwargs)
-        operands, entry, outs, tree, static = self._prepared(args, kwargs)
+        operands, entry, outs, tree, static = prepared
         if entry.closed.refs or any(x.__class__ is Ref for x in operands):
             return self._call_with_refs(entry, operands, tree, static, outs)
         if context.trace is installed.runtime and not [

@@ -201,6 +201,9 @@ def changed_in(transform):
             "jit": lambda: [j.jit(step)(2.0)],
             "jit twice": lambda: [g(2.0) for g in [j.jit(step)] * 2],
             "argument": lambda: [f(cell, 1.0), t.get(cell), f(cell, 2.0)],
+            "shardings": lambda: [
+                j.jit(given, in_shardings=None, out_shardings=j.sharding.SingleDeviceSharding(
+                    j.devices()[0]))(cell, x) for x in (1.0, 2.0)],
             "under another": lambda: j.jit(lambda x: f(cell, x) + f(cell, x))(1.0),
             "nested": lambda: j.jit(nested)(cell, 2.0),
             "eval_shape": lambda: j.eval_shape(nested, cell, 2.0).shape,
@@ -219,8 +222,9 @@ def changed_in(transform):
 
 
 @pytest.mark.parametrize("transform", [
-    "eager", "jit", "jit twice", "argument", "under another", "nested", "eval_shape", "scan",
-    "while", "fori in jit", "cond", "cond in jit", "grad", "vmap", "made inside"])
+    "eager", "jit", "jit twice", "argument", "shardings", "under another", "nested",
+    "eval_shape", "scan", "while", "fori in jit", "cond", "cond in jit", "grad", "vmap",
+    "made inside"])
 def test_mutable_values(transform):
     agree(changed_in(transform))
 

@@ -49,10 +49,16 @@ class _JaxModule(ModuleType):
         if name == "_src":
             return importlib.import_module(f"{self.__name__}._src")
         try:
-            value = getattr(importlib.import_module("maxjax"), name)
+            maxjax = importlib.import_module("maxjax")
+            value = getattr(maxjax, name)
             # Also found in sys.modules, where libraries look for what they have used.
-            is_module = isinstance(value, ModuleType) and value.__name__ == f"maxjax.{name}"
-            return importlib.import_module(f"{self.__name__}.{name}") if is_module else value
+            if isinstance(value, ModuleType) and value.__name__ == f"maxjax.{name}":
+                value = importlib.import_module(f"{self.__name__}.{name}")
+            # Libraries read their names from here in each call. What maxjax makes up when it is
+            # asked may be another the next time, or warn again.
+            if name in vars(maxjax):
+                self.__dict__[name] = value
+            return value
         except AttributeError as error:
             text = str(error).replace("module 'maxjax'", f"module {self.__name__!r}")
             raise AttributeError(text, name=name, obj=self) from None

@@ -10,13 +10,14 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 from maxjax._base.meshes import AxisName
 from maxjax._base.pytree import PyTree
 from maxjax._base.tracebacks import boundary
-from maxjax._higher_order.constants import with_constants
+from maxjax._higher_order.constants import closed_over_scalars, with_constants
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
 from maxjax._higher_order.jit_sharded import UNSPECIFIED, Shardings, checked, on_device
 from maxjax._higher_order.target import Target
 from maxjax._ir.axes import named_axes
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.trace import context
 
 
 @boundary
@@ -66,8 +67,13 @@ def make_jaxpr(fun: Callable[..., PyTree], static_argnums: int | Iterable[int] =
     @boundary
     def make_jaxpr_f(*args: PyTree, **kwargs: PyTree) -> Any:
         jitted = make_jit(_callable(fun), static_argnums=numbers or None)
-        with named_axes(axis_env or ()):
-            entry = jitted._trace_abstract(args, kwargs)[0]
+        before = context.kept_scalars
+        context.kept_scalars = {**(before or {}), **closed_over_scalars(fun)}
+        try:
+            with named_axes(axis_env or ()):
+                entry = jitted._trace_abstract(args, kwargs)[0]
+        finally:
+            context.kept_scalars = before
         closed = with_constants(entry.closed, entry.captured)
         return (closed, entry.result_structs()) if return_shape else closed
 

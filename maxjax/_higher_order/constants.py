@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import types
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from maxjax._base import config
+from maxjax._base import config, pytree
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
-from maxjax._ir.trace import Tracer
+from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import Value
 
 
@@ -22,8 +24,9 @@ def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     kept = [(var, value) for var, value in pairs if not isinstance(value, Tracer)]
     hoisted = Jaxpr([var for var, _ in kept], [*(var for var, _ in captured), *jaxpr.invars],
                     jaxpr.outvars, jaxpr.eqns, jaxpr.debug_info)
-    return (ClosedJaxpr(hoisted, [value for _, value in kept], closed.refs),
-            [value for _, value in captured])
+    result = ClosedJaxpr(hoisted, [value for _, value in kept], closed.refs)
+    result.cache["captured"] = [isinstance(value, Tracer) for _, value in pairs]
+    return result, [value for _, value in captured]
 
 
 def with_constants(closed: ClosedJaxpr, values: Sequence[Value]) -> ClosedJaxpr:
@@ -31,9 +34,48 @@ def with_constants(closed: ClosedJaxpr, values: Sequence[Value]) -> ClosedJaxpr:
     if not values:
         return closed
     jaxpr, count = closed.jaxpr, len(values)
+    captured = zip(jaxpr.invars[:count], values, strict=True)
+    kept = zip(jaxpr.constvars, closed.consts, strict=True)
+    order = closed.cache.get("captured", [True] * count + [False] * len(closed.consts))
+    pairs = [next(captured if is_captured else kept) for is_captured in order]
     return ClosedJaxpr(
-        Jaxpr([*jaxpr.invars[:count], *jaxpr.constvars], jaxpr.invars[count:], jaxpr.outvars,
-              jaxpr.eqns, jaxpr.debug_info), [*values, *closed.consts])
+        Jaxpr([var for var, _ in pairs], jaxpr.invars[count:], jaxpr.outvars, jaxpr.eqns,
+              jaxpr.debug_info), [value for _, value in pairs])
+
+
+def closed_over_scalars(function: object) -> dict[int, Any]:
+    """The scalar arrays that a function closes over, by id: in its cells and defaults, in what it
+    is bound to or wraps, and in trees of those."""
+    found: dict[int, Any] = {}
+    seen: dict[int, object] = {}
+    left: list[object] = [function]
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value     # kept alive: nothing else gets its id
+        if isinstance(value, Array):
+            if not isinstance(value, Tracer) and not value.aval.shape:
+                found[id(value)] = value
+        elif isinstance(value, types.FunctionType):
+            left += [*(cell.cell_contents for cell in value.__closure__ or () if _is_full(cell)),
+                     *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        elif isinstance(value, types.MethodType):
+            left += [value.__self__, value.__func__]
+        elif isinstance(value, functools.partial):
+            left += [value.func, value.args, value.keywords]
+        else:
+            left += pytree.leaves(value)
+            if callable(value):
+                left.append(getattr(value, "__wrapped__", None))
+    return found
+
+
+def _is_full(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:      # the variable has no value yet
+        return False
 
 
 def warn_of_constants(constants: Sequence[Value]) -> None:

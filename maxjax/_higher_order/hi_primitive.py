@@ -16,6 +16,7 @@ from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_primitive import CustomPrimitive, Zero
+from maxjax._higher_order.hi_types import refuse_hitypes
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
@@ -231,13 +232,6 @@ class VJPHiPrimitive:
 
     def __hash__(self) -> int:
         return hash(self._key())
-
-
-def refuse_hitypes(what: str) -> NoReturn:
-    """Raises NotImplementedError for what needs types above arrays."""
-    raise NotImplementedError(
-        f"{what}: maxjax has no types above arrays (jax.experimental.hijax). Register a class of "
-        "several arrays as a pytree, and keep what is mutable in jax.new_ref")
 
 
 # --- rules ----------------------------------------------------------------------------------------

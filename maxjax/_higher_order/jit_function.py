@@ -20,6 +20,15 @@ from maxjax._higher_order.cache_misses import explain
 from maxjax._higher_order.constants import hoist_tracers, warn_of_constants
 from maxjax._higher_order.dynamic import DynamicDims
 from maxjax._higher_order.entries import Entry, EntryCache, float0_as_numpy
+from maxjax._higher_order.hi_types import (
+    HiArguments,
+    any_hi_value,
+    hi_classes,
+    on_arrays,
+    put_together,
+    refuse_hitypes,
+    taken_apart,
+)
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.jit_refs import traced_argument, used_refs
 from maxjax._higher_order.jit_sharded import (
@@ -90,6 +99,7 @@ class PjitFunction:
         self._entries = EntryCache(function, None if dynamic is None else dynamic.variants)
         self._simple = not static
         self._plain = self._simple and shardings is None
+        self._of_arrays: PjitFunction | None = None
         # Part of the pickled state under the name that JAX has for it.
         self.function_name = name
 
@@ -182,6 +192,9 @@ class PjitFunction:
     @boundary
     def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The shapes and dtypes of the results."""
+        if hi_classes and any_hi_value(pytree.leaves((args, kwargs))):
+            args, kwargs, _ = taken_apart(args, kwargs)
+            return self._on_arrays().eval_shape(*args, **kwargs)[0]
         entry = self._trace_abstract(args, kwargs)[0]
         return entry.result_structs(self._result_shardings(entry))
 
@@ -190,6 +203,8 @@ class PjitFunction:
         """The entry for arguments of which only the types matter; leaves and tree of the dynamic
         ones, and the static ones."""
         leaves, tree, static = self._flatten(args, kwargs)
+        if hi_classes and any_hi_value(leaves):
+            refuse_hitypes(f"a jaxpr, or ahead of time, of {self!r} for a value of such a type")
         avals = []
         for position, leaf in enumerate(leaves):
             try:
@@ -205,6 +220,8 @@ class PjitFunction:
                      args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
+        if hi_classes and any_hi_value(leaves):
+            return self._call_on_arrays(args, kwargs)
         runtime = installed.runtime
         operands: list[Any] = []
         for position, leaf in enumerate(leaves):
@@ -273,7 +290,12 @@ class PjitFunction:
         """Calls with the shardings that arguments and results are asked to have."""
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
-        operands, entry, outs, tree, static = self._prepared(args, kwargs)
+        prepared = None
+        with contextlib.suppress(HiArguments):
+            prepared = self._prepared(args, kwargs)
+        if prepared is None:
+            return self._call_on_arrays(args, kwargs)
+        operands, entry, outs, tree, static = prepared
         if entry.closed.refs or any(x.__class__ is Ref for x in operands):
             return self._call_with_refs(entry, operands, tree, static, outs)
         if context.trace is installed.runtime and not [
@@ -286,6 +308,22 @@ class PjitFunction:
                 jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed,
                            name=self.function_name), outs)
         return entry.out_tree.unflatten(results)
+
+    # --- values of types above arrays ---
+    def _on_arrays(self) -> PjitFunction:
+        """The function of the arrays in the values among its arguments."""
+        if self._dynamic is not None:
+            refuse_hitypes(f"{self!r} with dynamic_dims, of an argument of such a type")
+        if self._of_arrays is None:
+            self._of_arrays = PjitFunction(
+                on_arrays(self._function), self._static, self._donated, self._inline,
+                self._keep_unused, None, self._target,
+                None if self._shardings is None else self._shardings.with_new_values_left_open())
+        return self._of_arrays
+
+    def _call_on_arrays(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
+        args, kwargs, mutable = taken_apart(args, kwargs)
+        return put_together(self._on_arrays()(*args, **kwargs), mutable)
 
     def _prepared(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             list[Any], Entry, Any, PyTreeSpec, Static | None]:
@@ -365,7 +403,8 @@ class PjitFunction:
     def _trace_shared(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec,
                       static: Static | None) -> Entry:
         """The entry of a trace that another jit of the function may have made."""
-        key = (avals, tree, static, config.trace_state(), context.axis_env, context.manual)
+        key = (avals, tree, static, config.trace_state(), context.axis_env, context.manual,
+               frozenset(context.kept_scalars or ()))
         traces = self._entries.traces
         known = traces.get(key)
         if known is not None:

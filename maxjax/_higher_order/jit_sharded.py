@@ -16,6 +16,7 @@ from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
 from maxjax._higher_order.constraints import constrained, named, resharded
 from maxjax._higher_order.entries import Entry
+from maxjax._higher_order.hi_types import HiArguments, any_hi_value, hi_classes
 from maxjax._higher_order.static_arguments import Static, dynamic_positions
 from maxjax._higher_order.target import refuse_mesh
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -106,6 +107,15 @@ class Shardings:
         self._out_shardings = out_shardings
         self._chosen: dict[Any, Chosen] = {}
 
+    def with_new_values_left_open(self) -> Shardings:
+        """Those of a function that gives a pair of the results and something else."""
+        out = self._out_shardings
+        if out is not None and out is not UNSPECIFIED:
+            out = (out, None)
+        made = Shardings(self._in_shardings, out, self._device)
+        made.caller = self.caller
+        return made
+
     @property
     def moves_arguments(self) -> bool:
         """Whether arguments are put where the function runs, wherever they are."""
@@ -113,12 +123,18 @@ class Shardings:
 
     def operands(self, jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]
                  ) -> tuple[list[Any], Any, Static | None]:
-        """A call's leaves with the shardings asked for, their tree, and the static arguments."""
+        """A call's leaves with the shardings asked for, their tree, and the static arguments.
+
+        Raises:
+          HiArguments: a leaf is of a type above arrays.
+        """
         if kwargs and self._in_shardings not in (UNSPECIFIED, None):
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
         if self._device is not None:
             refuse_mesh()
         leaves, tree, static = jitted._flatten(args, kwargs)
+        if hi_classes and any_hi_value(leaves):
+            raise HiArguments
         at_base = context.trace is installed.runtime
         operands: list[Any] = []
         for position, (leaf, sharding) in enumerate(zip(

@@ -12,6 +12,7 @@ from maxjax._base.dtypes import KeyDType
 from maxjax._base.layouts import Format
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._higher_order.hi_types import hi_type_of
 from maxjax._higher_order.outputs import HasNoValue
 from maxjax._ir.refs import AbstractRef, Ref
 from maxjax._ir.runtime import installed
@@ -147,10 +148,10 @@ def _restore_struct(shape: Sequence[int], dtype: DTypeLike | KeyDType,
 
 
 def typeof(x: object) -> Any:
-    """The type of an array or scalar.
+    """The type of an array or scalar, or of a value of a type above arrays.
 
     Raises:
-      TypeError: ``x`` is neither.
+      TypeError: ``x`` is none of them.
     """
     if isinstance(x, (Array, Ref)):
         return x.aval
@@ -164,6 +165,9 @@ def typeof(x: object) -> Any:
     # Of a number only the type is needed; as an array it would be a transfer to the device.
     if x.__class__ in dtypes.PYTHON_SCALARS:
         return ShapedArray((), *dtypes.python_scalar(x.__class__))
+    above_arrays = hi_type_of(x)
+    if above_arrays is not None:
+        return above_arrays
     try:
         return installed.runtime.argument(x).aval
     except TypeError:

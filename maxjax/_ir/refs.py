@@ -61,6 +61,16 @@ class AbstractRef:
         return AbstractRef(self.inner_aval if inner_aval is None else inner_aval,
                            memory_space or self.memory_space, kind or self.kind)
 
+    # As for arrays: a reference in a value of a type above arrays is itself.
+    def lo_ty(self) -> list[AbstractRef]:
+        return [self]
+
+    def lower_val(self, value: object) -> list[Any]:
+        return [value]
+
+    def raise_val(self, value: object) -> Any:
+        return value
+
     def _key(self) -> Any:
         return self.inner_aval, self.memory_space, self.kind
 
@@ -222,6 +232,9 @@ class RefsTouched(NotImplementedError):
 SET, ADD = "a set/swap", "an addupdate"
 # The kind of references whose writes have no derivatives.
 NO_DERIVATIVES = "no_grad_no_remat"
+# The kind of those that stand for the arrays in a mutable value of a type above arrays. Under vmap
+# they may be given what is the same for all elements.
+IN_VALUE = "in_value"
 
 
 def read(ref: Ref) -> Any:

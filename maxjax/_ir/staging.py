@@ -99,7 +99,9 @@ class StagingTrace(Trace):
             if not value._trace.live:
                 raise leaked_tracer_error(value)
         elif isinstance(value, Array):
-            if not value.aval.shape and (scalar := value.literal()) is not None:
+            kept = context.kept_scalars
+            if not (value.aval.shape or (kept and id(value) in kept)) and (
+                    scalar := value.literal()) is not None:
                 return Literal(scalar, value.aval)
         elif is_scalar(value):
             return Literal(value, ShapedArray((), value.dtype))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,9 @@ else:
 class Trace:
     """One level of interpretation."""
 
-    __slots__ = ("__weakref__", "live")
+    __slots__ = ("__weakref__", "hi_values", "live")
+    # The mutable values of types above arrays that belong to this trace, by id; unset without any.
+    hi_values: dict[int, Any]
 
     def __init__(self) -> None:
         self.live = True      # False once the transformation that made this trace has ended
@@ -61,6 +63,11 @@ class Trace:
         gives results, residuals and ``backward(residuals, cotangents)``."""
         raise NotImplementedError(type(self).__name__)
 
+    @property
+    def main(self) -> Trace:
+        """What the tracers of one transformation have in common; an old name of the trace."""
+        return self
+
     def outwards(self) -> Trace | None:
         """The trace that this one passes operations on to."""
         return getattr(self, "parent", None) or getattr(self, "outer", None)
@@ -81,7 +88,9 @@ class Trace:
 class _Context(threading.local):
     """The current trace of this thread, the named axes around it (``maxjax._ir.axes``), those among
     them whose values have types that say so (``maxjax._primitives.varying``), and of the axis that
-    the running batching rule maps its name and how it lies over a mesh."""
+    the running batching rule maps its name and how it lies over a mesh; and of types above arrays,
+    whether primitives take the objects that they are given as they are, the traces that have
+    mutable values, and those that hold a value of another, by its id."""
 
     # Where a thread begins: at the runtime, once that is installed.
     trace: Trace
@@ -92,6 +101,12 @@ class _Context(threading.local):
         self.batch_axis: Any = None
         self.batch_spmd_axis: Any = None
         self.batch_entry: Any = None
+        # Scalar arrays that stay constants of the jaxpr that is being written, by id; all others
+        # become literals.
+        self.kept_scalars: Mapping[int, Any] | None = None
+        self.hi_as_it_is = False
+        self.hi_traces: weakref.WeakSet[Trace] = weakref.WeakSet()
+        self.hi_borrowers: dict[int, Trace] = {}
 
 
 context = _Context()

@@ -175,6 +175,16 @@ class ShapedArray:
 
     mat = manual_axis_type
 
+    # What types above arrays ask of the types in them (jax.experimental.hijax): an array is itself.
+    def lo_ty(self) -> list[ShapedArray]:
+        return [self]
+
+    def lower_val(self, value: object) -> list[Any]:
+        return [value]
+
+    def raise_val(self, value: object) -> Any:
+        return value
+
     @property
     def nbytes(self) -> int:
         return self.size * dtypes.physical(self.dtype).itemsize

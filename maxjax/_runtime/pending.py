@@ -15,7 +15,6 @@ import numpy as np
 
 from maxjax._base import aligned, dtypes
 from maxjax._base.config import status
-from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh, around
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.processes import job
@@ -42,6 +41,7 @@ from maxjax._runtime.devices import (
     memory_of,
 )
 from maxjax._runtime.devices import devices as all_devices
+from maxjax._runtime.donation import check_donated_once, fitting
 from maxjax._runtime.memory import out_of_memory, sharing
 from maxjax._runtime.on_mesh import Leaf, Placed, Placement
 from maxjax._runtime.program import Program, program_of
@@ -321,7 +321,7 @@ class LazyTrace(Runtime):
             else:
                 values.append(self.operand(leaf).host())
         if donated:
-            _check_donated_once(leaves, donated)
+            check_donated_once(leaves, donated)
         placed: PlacedCall | None = None
         ran = closed
         if are_placed or out_shardings is not None or mesh_use.ever_set:
@@ -368,6 +368,8 @@ class LazyTrace(Runtime):
                 invalid.check(name, results)
             else:
                 invalid.check_program(closed, kept, results, self.apply)
+        if donated and placed is not None:
+            donated = fitting(leaves, donated, results)
         for position in donated:
             leaf = leaves[position]
             if leaf.__class__ is ArrayImpl:
@@ -399,7 +401,7 @@ class LazyTrace(Runtime):
         if memory is None or placed.summands:
             return None
         if donated:
-            _check_donated_once(leaves, donated)
+            check_donated_once(leaves, donated)
         results = on_device.call(closed if placed.closed is None else placed.closed, operands,
                                  placed.results, memory,
                                  name or closed.cache.get("name", closed.jaxpr.debug_info))
@@ -418,7 +420,7 @@ class LazyTrace(Runtime):
                              ) -> list[Any] | None:
         operands = [self.operand(leaf) for leaf in leaves]
         if donated:
-            _check_donated_once(operands, donated)
+            check_donated_once(operands, donated)
         operation = name
         name = name or closed.cache.get("name", "") or closed.jaxpr.debug_info.split(" at ")[0]
         if status.watched:
@@ -546,21 +548,6 @@ def placed_call(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
         for aval, here in zip(closed.out_avals, where, strict=True)], shows_summands(closed))
     closed.cache["placed call"] = made
     return made
-
-
-def _check_donated_once(leaves: Sequence[Leaf], donated: Sequence[int]) -> None:
-    """Raises JaxRuntimeError where an argument is donated and used a second time."""
-    first: dict[int, int] = {}
-    given = {id(leaves[position]) for position in donated}
-    for position, leaf in enumerate(leaves):
-        if id(leaf) in given and isinstance(leaf, ArrayImpl):
-            if id(leaf) in first:
-                raise JaxRuntimeError(
-                    "INVALID_ARGUMENT: Attempt to use a buffer that was previously donated in "
-                    f"the same call to Execute() (flattened argument {position}, replica 0, "
-                    f"partition 0, first use: {first[id(leaf)]}). Toy example for this bug: "
-                    "`f(donate(a), a)`.")
-            first[id(leaf)] = position
 
 
 def python_value(value: object, dtype: np.dtype) -> np.ndarray:

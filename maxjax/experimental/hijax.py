@@ -1,21 +1,21 @@
-"""jax.experimental.hijax: primitives defined by a class, on arrays; types above arrays can be
-declared but not used.
+"""jax.experimental.hijax: types above arrays, and primitives defined by a class.
 
-Libraries declare such types when they are imported (Flax NNX its variables, which it uses only on
-request), and that works. maxjax only has the types of arrays and references: applying a primitive
-to a declared type raises an error that says so, and a value of one cannot be an argument of a
-transformation.
+Values of these types are Python objects that hold arrays (``maxjax._higher_order.hi_types``).
+Jitted functions take them, close over them and change mutable ones, as do loops, branches and
+derivatives that close over mutable ones. They are no operands of ``grad``, ``vmap`` or loops.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_primitive import Zero as Zero
 from maxjax._higher_order.hi_primitive import VJPHiPrimitive as VJPHiPrimitive
-from maxjax._higher_order.hi_primitive import refuse_hitypes
+from maxjax._higher_order.hi_types import HiPrimitive as HiPrimitive
+from maxjax._higher_order.hi_types import register_hitype as register_hitype
 from maxjax._ir.refs import AbstractRef as AbstractRef
 from maxjax._ir.types import ShapedArray as ShapedArray
 from maxjax.interpreters.ad import instantiate_zeros as instantiate_zeros
@@ -30,39 +30,74 @@ class AbstractValue:
     """
 
 
+def _must_override(self: object, *args: object) -> NoReturn:
+    raise AssertionError("must override")
+
+
 class HiType(AbstractValue):
-    """The base of declared types.
+    """The base of types of values that do not change.
+
+    A subclass defines equality and a hash, ``lo_ty()``, the types of the arrays in a value,
+    ``lower_val(value)``, those arrays, and ``raise_val(*arrays)``, a value of them.
 
     >>> class Pair(jax.experimental.hijax.HiType):
     ...     pass
     """
 
+    is_high = True
+    has_qdd = False
+    __hash__ = _must_override       # type: ignore[assignment]
+    __eq__ = _must_override         # type: ignore[assignment]
+    lo_ty: Callable[..., Any] = _must_override
+    lower_val: Callable[..., Any] = _must_override
+    raise_val: Callable[..., Any] = _must_override
 
-class MutableHiType(HiType):
-    """The base of declared types whose values change.
+
+class MutableHiType(AbstractValue):
+    """The base of types of values that change.
+
+    What a type does not say is a value's ``cur_qdd()``. A subclass defines equality and a hash,
+    ``lo_ty_qdd(qdd)``, the types of the arrays in a value, ``read_loval(qdd, value)``, those
+    arrays, ``new_from_loval(qdd, *arrays)``, a value of them, and
+    ``update_from_loval(qdd, value, *arrays)``, which puts them into a value.
 
     >>> class Counter(jax.experimental.hijax.MutableHiType):
     ...     pass
     """
 
+    is_high = True
+    has_qdd = True
+    is_writer = False
+    __hash__ = _must_override       # type: ignore[assignment]
+    __eq__ = _must_override         # type: ignore[assignment]
+    lo_ty_qdd: Callable[..., Any] = _must_override
+    read_loval: Callable[..., Any] = _must_override
+    new_from_loval: Callable[..., Any] = _must_override
+    update_from_loval: Callable[..., Any] = _must_override
 
-class HiPrimitive:
-    """A primitive on values of declared types.
 
-    Args:
-      name: used in errors.
+@dataclasses.dataclass(frozen=True)
+class AvalQDD:
+    """The type of a mutable value, and what it does not say.
 
-    >>> jax.experimental.hijax.HiPrimitive("new_pair").bind(1.0)
-    Traceback (most recent call last):
-    NotImplementedError: new_pair: maxjax has no types above arrays (jax.experimental.hijax)
+    >>> jax.experimental.hijax.AvalQDD("a counter", "three leaves").qdd
+    'three leaves'
     """
 
-    def __init__(self, name: str):
-        self.name = name
+    aval: Any
+    qdd: Any
 
-    def bind(self, *args: Any, **params: Any) -> NoReturn:
-        """Raises NotImplementedError."""
-        refuse_hitypes(self.name)
+
+@dataclasses.dataclass(frozen=True)
+class AvalMutableQDD:
+    """The type of a mutable value, and what it does not say, which a primitive may change.
+
+    >>> jax.experimental.hijax.AvalMutableQDD("a counter", None).aval
+    'a counter'
+    """
+
+    aval: Any
+    mutable_qdd: Any
 
 
 class _Declared:
@@ -104,19 +139,6 @@ class _Effects:
 
 
 control_flow_allowed_effects = _Effects()
-
-
-def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
-    """Declares that values of a class have a declared type.
-
-    Raises:
-      TypeError: ``val_cls`` is not a class.
-
-    >>> class Pair: ...
-    >>> jax.experimental.hijax.register_hitype(Pair, lambda pair: None)
-    """
-    if not isinstance(val_cls, type):
-        raise TypeError(f"register_hitype: val_cls must be a class, got {val_cls!r}")
 
 
 explain_missing_names(__name__)

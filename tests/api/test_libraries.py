@@ -141,7 +141,7 @@ def test_private_names_and_frames_of_a_library(tmp_path):
 
 
 def test_types_above_arrays_can_be_declared():
-    """Flax NNX declares its own types on import; using one says what is missing."""
+    """Flax NNX declares its own types on import (tests/api/test_hi_types.py uses some)."""
     hijax = maxjax.experimental.hijax
 
     class Pair(hijax.HiType):
@@ -158,10 +158,29 @@ def test_types_above_arrays_can_be_declared():
     hijax.control_flow_allowed_effects.add_type(PairEffect)
     hijax.register_hitype(type("Value", (), {}), lambda value: Pair())
     assert str(PairEffect()) == "PairEffect"
-    with pytest.raises(NotImplementedError, match="new_pair: .* no types above arrays"):
+    with pytest.raises(AssertionError, match="must override for new_pair"):
         NewPair("new_pair").bind(1.0)
+    with pytest.raises(AssertionError, match="must override"):
+        Pair().lo_ty()
     with pytest.raises(TypeError, match="val_cls must be a class"):
         hijax.register_hitype(1, None)
+
+
+def test_a_trace_has_the_name_that_equinox_tells_tracers_by():
+    def run(j):
+        ad = importlib.import_module(f"{j.__name__}.interpreters.ad")
+        core = importlib.import_module(f"{j.__name__}.extend.core")
+        find = getattr(core, "find_top_trace", None) or j.core.find_top_trace
+        outside = j.numpy.ones(2)
+
+        def f(x):
+            main = find([x]).main
+            return x, [isinstance(y, ad.JVPTracer) and y._trace.main is main
+                       for y in (x, 2 * x, outside)]
+
+        return j.jvp(f, (1.0,), (2.0,), has_aux=True)
+
+    agree(run)
 
 
 def of_checked_classes(j):
@@ -352,6 +371,13 @@ names("tracebackhide")
 names("remove_frames")
 traceback_util._exclude_paths.remove(library.__file__)
 names("quiet_remove_frames")
+
+def stack(x):
+    print([frame.f_code.co_name for frame, _ in traceback.walk_stack(None)
+           if traceback_util.include_frame(frame)])
+    return x
+
+jax.jit(lambda x: jax.lax.cond(x > 0, jax.grad(stack), stack, x))(1.)
 """
 
 

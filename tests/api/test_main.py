@@ -79,6 +79,22 @@ def test_as_python_does(name, tmp_path):
         plain.returncode, plain.stdout, plain.stderr)
 
 
+def test_names_are_looked_up_once(tmp_path):
+    """Libraries read them in each call: ``jax.tree.map``, ``isinstance(x, jax.Array)``."""
+    script = write(tmp_path, """
+        import jax
+        print("jit" in vars(jax), "profiler" in vars(jax))
+        jax.jit, jax.Array, jax.tree.map, jax.profiler
+        print([name in vars(jax) for name in ("jit", "Array", "tree", "profiler")])
+        print(jax.jit is vars(jax)["jit"], jax.profiler.__name__)
+        jax.jit = 3
+        print(jax.jit)
+        """)
+    result = python("-m", "maxjax", script, cwd=tmp_path)
+    assert result.stdout.splitlines() == [
+        "False False", "[True, True, True, True]", "True maxjax.profiler", "3"], result.stderr
+
+
 def test_dir_lists_what_is_imported_late(tmp_path):
     """In a fresh process: here most has been imported."""
     ours, theirs = (

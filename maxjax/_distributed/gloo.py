@@ -20,8 +20,9 @@ import numpy as np
 from maxjax._base import caches
 from maxjax._distributed.communicator import Array, Communicator, Unanswered, own_address
 
-# Sums of so much in all are gathered.
-_GATHERED_BYTES = 64 << 10
+# Sums of so much in all are gathered: one wait in place of several. Between two processes no more
+# is sent so, and the limit is what is kept for it.
+_GATHERED_BYTES, _GATHERED_BYTES_OF_TWO = 64 << 10, 4 << 20
 # Whole seconds after a failure for another process to say what it was doing; for the next ones
 # after one that does not; how many are found missing until no more are asked.
 _FIRST_SECONDS, _LATER_SECONDS, _MOST_MISSING = 2, 1, 5
@@ -73,6 +74,7 @@ class GlooCommunicator(Communicator):
         self._numbers = numbers
         self.address = own_address(place[0])
         self.rank, self.size = rank, len(numbers)
+        self._rooms: list[Array] = []       # for what is gathered
 
     @classmethod
     def connect(cls, host: str, port: int, size: int, rank: int, timeout: float,
@@ -127,19 +129,29 @@ class GlooCommunicator(Communicator):
 
     def all_reduce(self, value: Array, tag: int, result: Array | None = None) -> Array:
         result = np.empty_like(value) if result is None else result
-        if value.nbytes * (self.size - 1) <= _GATHERED_BYTES:
-            # Gathered with one wait.
-            gathered = self.all_gather(value, tag)
-            result[...] = gathered[0]
-            for rank in range(1, self.size):
-                np.add(result, gathered[rank], out=result)
-            return result
+        if value.nbytes * (self.size - 1) <= (
+                _GATHERED_BYTES_OF_TWO if self.size == 2 else _GATHERED_BYTES):
+            return self._gathered_sum(value, tag, result)
         # The halving that Gloo calls BCUBE waits less often than the ring where there are more.
         library = _library()
         halves = self.size > 2 and self.size & self.size - 1 == 0
         return self._run("allreduce", value, result, value.dtype.name,
                          library.ReduceOp.SUM, library.AllreduceAlgorithm.BCUBE if halves
                          else library.AllreduceAlgorithm.RING, tag)
+
+    def _gathered_sum(self, value: Array, tag: int, result: Array) -> Array:
+        # Fresh memory costs as much as the exchange. Threads that sum at once each take their own.
+        room = self._rooms.pop() if self._rooms else np.empty(0, np.uint8)
+        if room.size < self.size * value.nbytes:
+            room = np.empty(self.size * value.nbytes, np.uint8)
+        gathered = room[:self.size * value.nbytes].view(value.dtype).reshape(
+            self.size, *value.shape)
+        self.all_gather(value, tag, gathered)
+        result[...] = gathered[0]
+        for rank in range(1, self.size):
+            np.add(result, gathered[rank], out=result)
+        self._rooms.append(room)
+        return result
 
     def all_gather(self, value: Array, tag: int, result: Array | None = None) -> Array:
         if result is None:

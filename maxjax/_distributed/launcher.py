@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import random
 import selectors
 import signal
 import socket
@@ -16,7 +18,13 @@ from collections.abc import Sequence
 _GRACE_SECONDS = 3.0
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that is free, and stays so until somebody listens on it: the system
+    gives connections their ports from 32768 on."""
+    for port in random.sample(range(20000, 32768), 64):
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.bind(("localhost", port))
+            return port
     with socket.socket() as listener:
         listener.bind(("localhost", 0))
         return listener.getsockname()[1]
@@ -38,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     if given.n < 1 or not given.script:
         parser.error("needs a positive count and a script")
-    address = f"localhost:{_free_port()}"
+    address = f"localhost:{free_port()}"
     processes = []
     for number in range(given.n):
         environment = {**os.environ, "JAX_COORDINATOR_ADDRESS": address,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from maxjax._distributed.launcher import free_port
 
 ENGINES = ("gloo", "mpi")
 _SECONDS = 120
@@ -35,9 +36,7 @@ def run(engine: str, script: str, count: int = 2, devices: int = 2, **variables:
         mpiexec = str(Path(sys.executable).parent / "mpiexec")
         return finished([[mpiexec, "-n", str(count), sys.executable, "-m", "maxjax", "-c", script]],
                         [env])
-    with socket.socket() as listener:
-        listener.bind(("localhost", 0))
-        address = f"localhost:{listener.getsockname()[1]}"
+    address = f"localhost:{free_port()}"
     command = [sys.executable, *([] if engine == "jax" else ["-m", "maxjax"]), "-c", script]
     return finished([[*command, address, str(count), str(number)] for number in range(count)],
                     [env] * count)

@@ -3,13 +3,13 @@ from a checkpoint, after a process has ended, on another number of processes."""
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from maxjax._distributed.launcher import free_port
 from tests import ROOT
 from tests.distributed.running import environment, finished
 
@@ -31,9 +31,7 @@ def train(way: str, count: int, *arguments: str) -> list[subprocess.CompletedPro
     if way == "launcher":
         return finished([[sys.executable, "-m", "maxjax.distributed", "-n", str(count), _SCRIPT,
                          *arguments]], [env])
-    with socket.socket() as listener:
-        listener.bind(("localhost", 0))
-        port = listener.getsockname()[1]
+    port = free_port()
     return finished([script] * count, [{
         **env, "JAX_COORDINATOR_ADDRESS": f"localhost:{port}", "JAX_NUM_PROCESSES": str(count),
         "JAX_PROCESS_ID": str(number)} for number in range(count)])

@@ -20,7 +20,8 @@ def in_simulation(*arguments: str, **variables: str) -> subprocess.CompletedProc
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", sorted(path.name for path in HERE.glob("simulated_*.py")))
+@pytest.mark.parametrize("file", [
+    "simulated_buffers.py", pytest.param("simulated_cases.py", marks=pytest.mark.extended)])
 def test_file(file):
     done = in_simulation("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0",
                          str(HERE / file))

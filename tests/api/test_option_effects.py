@@ -598,6 +598,7 @@ def test_out_of_memory(use):
 
 @pytest.mark.tier1
 @pytest.mark.xdist_group("mojo")
+@pytest.mark.extended
 def test_out_of_memory_in_a_compiled_program():
     column, row = maxjax.numpy.ones((1 << 20, 1)), maxjax.numpy.ones((1, 1 << 22))
     with option(maxjax, "compile")("always"), pytest.raises(

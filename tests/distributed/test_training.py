@@ -49,7 +49,8 @@ def test_steps_are_those_of_one_process(engine, processes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [
-    "gloo", pytest.param("mpi", marks=pytest.mark.exhaustive)])
+    pytest.param("gloo", marks=pytest.mark.extended),
+    pytest.param("mpi", marks=pytest.mark.exhaustive)])
 def test_steps_are_those_of_jax(engine):
     compare(results(engine, 2, 2), results("jax", 2, 2))
 

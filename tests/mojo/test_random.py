@@ -50,6 +50,7 @@ def test_many_random_programs(batch):
     check_all(mojo_random.programs(structures, range(MANY)))
 
 
+@pytest.mark.extended
 def test_random_programs_on_threads(monkeypatch):
     """Every kernel on as many threads as there are, columns in small blocks."""
     monkeypatch.setattr(plan_module, "threads_for", lambda group, elements, cores: cores)

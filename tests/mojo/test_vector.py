@@ -562,6 +562,7 @@ def test_kernels_get_hot_in_all_programs_together(tiering, monkeypatch):
     assert len(requested) <= 3      # those that ran before the kernel was there
 
 
+@pytest.mark.extended
 def test_a_program_that_waits_for_the_pack_runs_native_once_it_is_there(tiering, monkeypatch):
     class LatePack:
         is_there, asked = False, []

@@ -14,7 +14,7 @@ from compat.jax_tests.run import test_files as files_of
 from tests import ROOT
 
 # What they share is computed once.
-pytestmark = pytest.mark.xdist_group("jax_tests")
+pytestmark = [pytest.mark.extended, pytest.mark.xdist_group("jax_tests")]
 
 TESTS = '''
 import os
@@ -189,7 +189,6 @@ def test_the_section_replaces_itself(checkout, tmp_path):
 
 # --- docstrings -----------------------------------------------------------------------------------
 
-@pytest.mark.extended
 def test_docstrings_are_run_on_both(tmp_path):
     (tmp_path / "known.toml").write_text("")
     ran = harness(tmp_path, "--docstrings", "jax.numpy.sin", "jax.numpy.ufunc.at")

@@ -9,7 +9,7 @@ pytest.importorskip("jax")
 from compat.libraries import by_file, compare, run, section, suites
 
 # What they share is computed once.
-pytestmark = pytest.mark.xdist_group("libraries_tests")
+pytestmark = [pytest.mark.extended, pytest.mark.xdist_group("libraries_tests")]
 
 TESTS = '''
 import os
@@ -111,7 +111,6 @@ def test_known_failures(made_up, capsys):
     assert run.main([*words, "--report"]) == 0
 
 
-@pytest.mark.extended
 def test_only_what_has_no_result_is_run_again(made_up):
     folder, words = made_up
     path = compare.results_path(folder / "results", "maxjax", "made-up")
@@ -152,7 +151,6 @@ def test_suites_name_what_there_is(tmp_path):
             assert f"\n{package}==" in required
 
 
-@pytest.mark.extended
 def test_file_by_file(made_up, tmp_path, capsys):
     folder, words = made_up
     words = [*words, "--by-file", "--results", str(tmp_path)]

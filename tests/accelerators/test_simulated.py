@@ -21,7 +21,8 @@ def in_simulation(*arguments: str, **variables: str) -> subprocess.CompletedProc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", [
-    "simulated_buffers.py", pytest.param("simulated_cases.py", marks=pytest.mark.extended)])
+    pytest.param(path.name, marks=pytest.mark.extended if path.stem == "simulated_cases" else [])
+    for path in sorted(HERE.glob("simulated_*.py"))])
 def test_file(file):
     done = in_simulation("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0",
                          str(HERE / file))

@@ -44,7 +44,7 @@ from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.refs import Ref, RefsTouched
+from maxjax._ir.refs import Ref, RefsTouched, RefUse
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, aval_of, context
@@ -227,8 +227,8 @@ def _bind_remat_opt(function: FlatFunction, forward: FlatFunction,
 
 # --- array references -----------------------------------------------------------------------------
 # Within a trace a call of a function that uses references takes their values as further arguments,
-# and gives the new values as further results, which are then written. The rule says nothing of
-# them: the new value has the tangent of the old one.
+# and gives the new values as further results, which are then written. The new value has the tangent
+# of the old one; what the backward rule gives for a reference among the arguments is added to it.
 
 
 def _with_references(call: _FlatCall, operands: list[Any], hooks: dict[str, Any]) -> list[Any]:
@@ -244,9 +244,8 @@ def _with_references(call: _FlatCall, operands: list[Any], hooks: dict[str, Any]
     # What is wrong with a rule shows where it is used.
     with contextlib.suppress(Exception):
         found.append(traced(differentiated).refs)
-    uses = references.union(*found)
-    if not uses:
-        return context.trace.apply_custom_vjp(call.function, call.rule, operands, **hooks)
+    # The rule may have a derivative for what nothing reads, too.
+    uses = references.union(*found, [RefUse(ref, "") for ref in call.refs.values()])
     function = references.extended(function, uses)
 
     def rule(primals: list[Value], perturbed: tuple[bool, ...]) -> Any:
@@ -269,7 +268,10 @@ def _with_references(call: _FlatCall, operands: list[Any], hooks: dict[str, Any]
         new = len(results) - len(written)
 
         def backward(residuals: list[Value], cotangents: list[Any]) -> list[Any]:
-            return [*own(residuals, cotangents[:count]), *(None for _ in uses)]
+            given = own(residuals, cotangents[:count])
+            of_refs = {ref._storage: cotangent for ref, cotangent in zip(
+                call.refs.values(), given[len(call.avals):], strict=True)}
+            return [*given[:len(call.avals)], *(of_refs.get(use.ref._storage) for use in uses)]
 
         return [*results[:count], *results[new:]], results[count:new], backward
 
@@ -541,7 +543,8 @@ class _FlatCall:
         return outs, residuals, out_tree, res_tree
 
     def backward(self, residuals: PyTree, cotangents: PyTree) -> list[Any]:
-        """A cotangent of each leaf of the arguments; None where it is zero."""
+        """A cotangent of each array of the arguments, and then of each reference's value; None
+        where it is zero."""
         assert self.bwd is not None
         result = self.bwd(*self.fixed.values(), residuals, cotangents)
         marks = pytree.numbered(self.tree)
@@ -561,10 +564,9 @@ class _FlatCall:
                 "produce a tuple of length equal to the number of arguments to the primal "
                 f"function, but got bwd output structure {PyTreeDef(pytree.structure(result))} "
                 f"for primal input structure {PyTreeDef(self.tree)}.") from None
-        if self.refs:
-            found = [x for n, x in enumerate(found) if n not in self.refs]
-        return [self.cotangent(n, aval, x)
-                for n, (aval, x) in enumerate(zip(self.avals, found, strict=True))]
+        avals = [*self.avals, *(ref.aval.inner_aval for ref in self.refs.values())]
+        return [self.cotangent(n, aval, found[place])
+                for n, (aval, place) in enumerate(zip(avals, self.places(), strict=True))]
 
     def cotangent(self, number: int, aval: ShapedArray, value: object) -> Any:
         """A cotangent that the rule gave, or None where it is zero.
@@ -611,5 +613,8 @@ class _FlatCall:
 
     def path(self, number: int) -> str:
         tree = pytree.numbered(self.tree)
-        places = [n for n in range(self.tree.num_leaves) if n not in self.refs]
-        return pytree.path_string(pytree.flatten_with_path(tree)[0][places[number]])
+        return pytree.path_string(pytree.flatten_with_path(tree)[0][self.places()[number]])
+
+    def places(self) -> list[int]:
+        """Those of the arrays among the arguments' leaves, and then of the references."""
+        return [*(n for n in range(self.tree.num_leaves) if n not in self.refs), *self.refs]

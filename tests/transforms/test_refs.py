@@ -397,6 +397,28 @@ PROGRAMS = {
            "grad": "jax.grad", "jit": "jax.jit", "jit of grad": "lambda f: jax.jit(jax.grad(f))",
            "grad of jit": "lambda f: jax.grad(jax.jit(f))",
            "value and gradient": "lambda f: jax.jit(jax.value_and_grad(f))"}.items()},
+    **{f"custom_vjp of a reference: {name}, with a cotangent": f"""
+        def function(r, x): {body}
+        f = jax.custom_vjp(function)
+        f.defvjp(lambda r, x: (function(r, x), x), lambda x, g: ({cotangent}, 7 * g))
+        def once(x): return f(jax.new_ref(jnp.sin(x)), x)
+        def later(x):
+            r = jax.new_ref(jnp.sin(x))
+            return f(r, x) + r[...]
+        def twice(x):
+            r = jax.new_ref(jnp.sin(x))
+            r[...] = r[...] * 2
+            return (f(r, x) + f(r, 2 * x)) * r[...]
+        def loop(x):
+            r = jax.new_ref(jnp.sin(x))
+            return jax.lax.scan(lambda c, _: (c + f(r, x), None), 0., None, length=2)[0]
+        out = [(jax.grad(g)(0.7), jax.jit(jax.grad(g))(0.7), jax.grad(jax.jit(g))(0.7),
+                jax.vmap(jax.grad(g))(jnp.array([0.7, 0.2])), jax.grad(jax.checkpoint(g))(0.7))
+               for g in (once, later, twice, loop)]"""
+       for name, body, cotangent in (
+           ("read", "return r[...] * x", "5 * g"), ("unused", "return 2 * x", "5 * g"),
+           ("none given", "return r[...] * x", "None"),
+           ("written", "r[...] = r[...] * x; return r[...] + x", "5 * g"))},
     "custom_vjp of a reference: argument": RULES + """
         r = jax.new_ref(jnp.full(3, 2.))
         x = jnp.arange(3.)

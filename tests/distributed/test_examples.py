@@ -63,7 +63,8 @@ def test_the_loss_of_one_process(alone, way, count, parameters):
     _close(losses(train(way, count, *_STEPS, "--parameters", parameters)), alone)
 
 
-@pytest.mark.parametrize("way, count", [("alone", 1), ("by hand", 4)])
+@pytest.mark.parametrize("way, count", [
+    ("alone", 1), pytest.param("by hand", 4, marks=pytest.mark.extended)])
 def test_it_goes_on_from_a_checkpoint_on_another_number_of_processes(alone, tmp_path, way, count):
     arguments = (*_STEPS, "--parameters", "sharded", "--checkpoint", str(tmp_path))
     first, second = train("by hand", 2, *arguments, "--fail-at", "24")

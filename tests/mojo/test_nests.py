@@ -76,6 +76,7 @@ def check_all(chosen):
     assert not failures, f"{len(failures)} of {len(chosen)} differ:\n" + "\n".join(failures)
 
 
+@pytest.mark.extended
 def test_nests_and_programs():
     chosen = items(random.Random(5).sample(NESTS, COUNT), range(PROGRAMS))
     assert len(chosen) >= COUNT

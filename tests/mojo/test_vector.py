@@ -532,6 +532,7 @@ def test_a_loop_that_tells_no_number_runs_native_at_its_first_call(tiering):
     assert found.interpreted_calls == 0 and found.compiled_calls == 1, found
 
 
+@pytest.mark.extended
 def test_kernels_get_hot_in_all_programs_together(tiering, monkeypatch):
     """None of the programs runs long enough; each is of a size of its own."""
     monkeypatch.setattr(Tiering, "HOT_NANOSECONDS", 100_000_000)

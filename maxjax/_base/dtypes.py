@@ -155,8 +155,8 @@ def as_dtype_argument(value: DTypeLike) -> Any:
     Raises:
       ValueError, TypeError: it is an array, of JAX's kind or NumPy's.
     """
-    if isinstance(value, np.dtype):     # the most frequent
-        return value
+    if isinstance(value, (np.dtype, type, str)):    # to look for a missing attribute takes 1 us
+        return as_dtype(value)
     if hasattr(value, "aval"):
         raise ValueError("Passing an array as a dtype argument is no longer supported; instead of "
                          "dtype=arr use dtype=arr.dtype.")

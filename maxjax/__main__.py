@@ -8,6 +8,7 @@ the installation instead. The command ``maxjax`` is the same.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -38,6 +39,8 @@ Runs a JAX program on maxjax: `import jax` gives maxjax. Without a program, open
   --version         prints the versions that matter
 """
 _NOT_YET = "(maxjax does not have it yet)"
+# The modules of jaxlib that libraries look into.
+_OF_JAXLIB = ("_jax", "xla_client")
 
 
 # --- jax is maxjax --------------------------------------------------------------------------------
@@ -50,6 +53,7 @@ class _JaxModule(ModuleType):
             return importlib.import_module(f"{self.__name__}._src")
         try:
             maxjax = importlib.import_module("maxjax")
+            _name_classes()
             value = getattr(maxjax, name)
             # Also found in sys.modules, where libraries look for what they have used.
             if isinstance(value, ModuleType) and value.__name__ == f"maxjax.{name}":
@@ -65,6 +69,25 @@ class _JaxModule(ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(importlib.import_module("maxjax")), *self.__dict__})
+
+
+class _JaxlibModule(ModuleType):
+    """The module ``jaxlib``; the modules in it that maxjax has are imported when asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if self.__name__ == "jaxlib" and name in _OF_JAXLIB:
+            return importlib.import_module(f"jaxlib.{name}")
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name,
+                             obj=self)
+
+
+@functools.cache
+def _name_classes() -> None:
+    """Says of the classes of arrays what JAX says: libraries tell an array's kind by the module of
+    its class (autoray, for PennyLane)."""
+    internals = importlib.import_module(_maxjax_name("_src.core"))
+    for cls, module in internals.ARRAY_CLASSES.items():
+        cls.__module__ = module
 
 
 def _maxjax_name(rest: str) -> str:
@@ -87,7 +110,7 @@ class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         top, _, rest = fullname.partition(".")
         if top not in ("jax", "jaxlib"):
             return None
-        if top == "jaxlib" and rest not in ("", "version", "_jax"):
+        if top == "jaxlib" and rest not in ("", "version", *_OF_JAXLIB):
             raise ModuleNotFoundError(
                 f"No module named {fullname!r} (maxjax runs on MAX: there is no jaxlib)",
                 name=fullname)
@@ -101,13 +124,15 @@ class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         version = importlib.import_module("maxjax.version")
         top, _, rest = spec.name.partition(".")
+        module: ModuleType
         if rest and rest != "version":
             module = importlib.import_module(
                 _maxjax_name(rest if top == "jax" else f"_src.{rest}"))
+            _name_classes()
             # The import system is about to write the alias's spec into the module.
             self._specs[spec.name] = (module.__spec__, module.__loader__)
             return module
-        module = _JaxModule(spec.name) if spec.name == "jax" else ModuleType(spec.name)
+        module = _JaxModule(spec.name) if spec.name == "jax" else _JaxlibModule(spec.name)
         module.__path__ = []      # type: ignore[attr-defined]
         module.__version__ = version.JAX_VERSION      # type: ignore[attr-defined]
         module.__version_info__ = tuple(      # type: ignore[attr-defined]

@@ -8,5 +8,6 @@ contains the names that Equinox, Flax, Haiku, Chex and similar libraries use, im
 from maxjax._internals import compiler as compiler
 from maxjax._internals import core as core
 from maxjax._internals import distributed as distributed
+from maxjax._internals import pjit as pjit
 from maxjax._internals import tree_util as tree_util
 from maxjax._internals import xla_bridge as xla_bridge

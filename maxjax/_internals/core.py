@@ -5,11 +5,24 @@ from typing import Any
 from maxjax import core as _public
 from maxjax._higher_order.shape_struct import typeof as typeof
 from maxjax._ir.runtime import installed
+from maxjax._ir.staging import DynamicJaxprTracer as _DynamicJaxprTracer
+from maxjax._ir.trace import Array as _Array
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray as ShapedArray
+from maxjax._runtime.array import ArrayImpl as _ArrayImpl
+from maxjax._transforms.batching import BatchTracer as _BatchTracer
+from maxjax._transforms.jvp import JVPTracer as _JVPTracer
+from maxjax._transforms.linearize import LinearTracer as _LinearTracer
 from maxjax.core import Tracer as Tracer
 from maxjax.extend import core as _extend
 from maxjax.extend.core import Primitive as Primitive
+
+# The modules that JAX has the classes of arrays in.
+ARRAY_CLASSES = {
+    _Array: "jax", _ArrayImpl: "jaxlib._jax", Tracer: "jax._src.core",
+    _DynamicJaxprTracer: "jax._src.interpreters.partial_eval",
+    _BatchTracer: "jax._src.interpreters.batching",
+    _JVPTracer: "jax._src.interpreters.ad", _LinearTracer: "jax._src.interpreters.ad"}
 
 
 def trace_state_clean() -> bool:

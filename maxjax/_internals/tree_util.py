@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from maxjax import tree_util as _public
 from maxjax._base import pytree
-from maxjax._base.pytree import node_types as _registry
 from maxjax._base.pytree import one_level
 
 __all__ = ["_registry", "flatten_one_level"]
@@ -24,6 +24,46 @@ def flatten_one_level(tree: Any) -> tuple[Any, Any]:
     if node is None:
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
     return node.children, node.metadata
+
+
+class _RegistryEntry(NamedTuple):
+    """How nodes of a class are taken apart, into children and metadata, and put together."""
+
+    to_iter: Callable[[Any], tuple[Any, Any]]
+    from_iter: Callable[[Any, Iterable[Any]], Any]
+
+
+def _node_of(kind: Any, metadata: Any, children: Iterable[Any]) -> Any:
+    if isinstance(kind, pytree.Registration):
+        return kind.unflatten(metadata, tuple(children))
+    if kind is type(None):
+        return None
+    if kind is collections.defaultdict:
+        factory, keys = metadata
+        return kind(factory, zip(keys, children, strict=True))
+    if issubclass(kind, dict):
+        return kind(zip(metadata, children, strict=True))
+    return kind(children)
+
+
+class _Registry(Mapping[type, _RegistryEntry]):
+    """By class."""
+
+    def __getitem__(self, cls: type) -> _RegistryEntry:
+        return _RegistryEntry(flatten_one_level, functools.partial(
+            _node_of, pytree.node_types[cls]))
+
+    def __iter__(self) -> Iterator[type]:
+        return iter(pytree.node_types)
+
+    def __len__(self) -> int:
+        return len(pytree.node_types)
+
+    def __contains__(self, cls: object) -> bool:
+        return cls in pytree.node_types
+
+
+_registry = _Registry()
 
 
 def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, pytree
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._primitives import broadcasting
@@ -268,6 +268,8 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
     if any(isinstance(item, int) and item < 0 for item in excluded):
         raise ValueError(f"excluded={set(excluded)!r} contains negative numbers")
 
+    hint = f" on vectorized function with excluded={excluded!r} and signature={signature!r}"
+
     @functools.wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         kept_names = {name: value for name, value in kwargs.items() if name in excluded}
@@ -292,21 +294,21 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
             cores, outputs = _parse_signature(signature)
         if len(cores) != len(arrays):
             raise TypeError(f"wrong number of positional arguments: expected {len(cores)}, got "
-                            f"{len(arrays)}")
+                            f"{len(arrays)}{hint}")
         sizes: dict[str, int] = {}
         batches = []
         for x, core in zip(arrays, cores, strict=True):
             if x.ndim < len(core):
                 raise ValueError(f"input with shape {x.shape} does not have enough dimensions for "
-                                 f"all core dimensions {core} in signature {signature!r}")
+                                 f"all core dimensions {core}{hint}")
             split = x.ndim - len(core)
             batches.append(x.shape[:split])
             for name, size in zip(core, x.shape[split:], strict=True):
                 if sizes.setdefault(name, size) != size:
                     raise ValueError(f"inconsistent size for core dimension {name!r}: {size} vs "
-                                     f"{sizes[name]}")
+                                     f"{sizes[name]}{hint}")
         batch = shapes.broadcast_shapes(*batches)
-        checked = _checked(function, outputs, sizes, signature) if outputs is not None else function
+        checked = _checked(function, outputs, sizes, hint) if outputs is not None else function
         operands, in_axes = [], []
         for x, own in zip(arrays, batches, strict=True):
             # Dimensions of size 1 that broadcast against others are removed, not mapped.
@@ -329,31 +331,32 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
 
 def _repeated(function: Callable[..., Any], size: int) -> Callable[..., Any]:
     def repeated(*values: Any) -> Any:
-        result = function(*values)
-        many = isinstance(result, tuple)
-        outputs = [broadcasting.broadcast_leading(as_array(x), size)
-                   for x in (result if many else (result,))]
-        return tuple(outputs) if many else outputs[0]
+        return pytree.map(lambda x: broadcasting.broadcast_leading(as_array(x), size),
+                                 function(*values))
     return repeated
 
 
 def _checked(function: Callable[..., Any], cores: list[tuple[str, ...]], sizes: dict[str, int],
-             signature: str | None) -> Callable[..., Any]:
+             hint: str) -> Callable[..., Any]:
     def checked(*values: Any) -> Any:
         result = function(*values)
+        if len(cores) > 1 and not isinstance(result, tuple):
+            raise TypeError("output must be a tuple when multiple outputs are expected, got: "
+                            f"{result!r}\n{hint.lstrip()}")
         outputs = result if isinstance(result, tuple) else (result,)
         if len(outputs) != len(cores):
-            raise TypeError(f"wrong number of returned arguments: expected {len(cores)}, got "
-                            f"{len(outputs)}")
+            raise TypeError(f"wrong number of output arguments: expected {len(cores)}, got "
+                            f"{len(outputs)}{hint}")
         known = dict(sizes)
         for x, core in zip(outputs, cores, strict=True):
-            x = as_array(x)
-            if x.ndim != len(core):
-                raise ValueError(f"output shape {x.shape} does not match core dimensions {core} "
-                                 f"on vectorized function with signature {signature!r}")
-            for name, size in zip(core, x.shape, strict=True):
+            # Any pytree that NumPy sees a shape of: a wrapper of arrays may say its own.
+            shape = tuple(np.shape(x))
+            if len(shape) != len(core):
+                raise ValueError(f"output shape {shape} does not match core dimensions {core}"
+                                 f"{hint}")
+            for name, size in zip(core, shape, strict=True):
                 if known.setdefault(name, size) != size:
                     raise ValueError(f"inconsistent size for core dimension {name!r}: {size} vs "
-                                     f"{known[name]}")
+                                     f"{known[name]}{hint}")
         return result
     return checked

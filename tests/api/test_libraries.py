@@ -257,11 +257,80 @@ print(jax._src.distributed.global_state.process_id, jax._src.distributed.global_
 print(len(jax._src.tree_util.flatten_one_level([1, 2])[0]), xla_bridge.backends_are_initialized())
 print(lax.sin(0.), api.jit(lambda x: x)(1.), config.enable_x64.value)
 print(callable(jax.interpreters.xla.canonicalize_dtype_handlers[np.ndarray]))
+import jaxlib, collections
+from jaxlib import xla_client
+from jax._src.lib import xla_client as same
+from jax._src import literals, pjit
+from jax._src.interpreters.batching import is_vmappable
+from jax._src.lax.control_flow import scan, scan_p
+from jax._src.numpy.ufuncs import ufunc
+from jax._src.numpy.util import promote_dtypes, promote_dtypes_complex, promote_dtypes_inexact
+from jax._src.public_test_util import check_close
+from jax._src.sharding_impls import UNSPECIFIED
+from jax._src.tree_util import _registry
+from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel
+print(xla_client is same, xla_client.XlaRuntimeError is jax.errors.JaxRuntimeError,
+      isinstance(jax.devices()[0], xla_client.Device), type(jax.jit(abs)) is jaxlib._jax.PjitFunction)
+print(pjit.jit_p is jit_p, scan is jax.lax.scan, scan_p.name, isinstance(jax.numpy.add, ufunc))
+print([x.dtype for f in (promote_dtypes, promote_dtypes_inexact, promote_dtypes_complex)
+       for x in f(np.int32(1), np.int8(2))], is_vmappable(1), UNSPECIFIED is None)
+print(literals.TypedInt(3, np.dtype("int32")), literals.TypedFloat(0.5, np.dtype("float32")) * 2)
+check_close({"a": np.ones(2)}, {"a": np.ones(2) + 1e-9})
+try:
+    check_close(np.ones(2), np.zeros(2))
+except AssertionError:
+    print("differ")
+for node in ((1, 2), [3], {"b": 1, "a": 2}, None, collections.OrderedDict(b=1, a=2),
+             collections.defaultdict(int, b=1), jax.tree_util.Partial(max, 1)):
+    entry = _registry[type(node)]
+    children, metadata = entry.to_iter(node)
+    print(entry.from_iter(metadata, list(children)))
+kinds = [type(jax.numpy.ones(2))]
+jax.jit(lambda x: kinds.append(type(x)))(1.)
+jax.vmap(lambda x: kinds.append(type(x)))(jax.numpy.ones(2))
+jax.jvp(lambda x: (kinds.append(type(x)), x)[1], (1.,), (1.,))
+print([kind.__module__ for kind in (*kinds, jax.Array)])
 """
     outputs = [subprocess.run([sys.executable, *flags, "-c", source], capture_output=True,
                               text=True, timeout=120, check=True).stdout
                for flags in ((), ("-m", "maxjax"))]
     assert outputs[0] == outputs[1]
+
+
+class Quantity:
+    """A pytree that says its shape, as wrappers of arrays in libraries do."""
+
+    def __init__(self, value, unit):
+        self.value, self.unit = value, unit
+
+    shape = property(lambda self: self.value.shape)
+
+
+for _module in ("jax", "maxjax"):
+    importlib.import_module(_module).tree_util.register_pytree_node(
+        Quantity, lambda q: ((q.value,), q.unit), lambda unit, values: Quantity(*values, unit))
+
+
+@pytest.mark.parametrize("signature, x", [
+    ("(n)->(n)", np.ones((2, 3), np.float32)), ("(n)->(n)", np.ones(3, np.float32)),
+    ("(n)->()", np.ones((2, 3), np.float32)), (None, np.ones((2, 3), np.float32))])
+def test_vectorize_of_what_wraps_arrays(signature, x):
+    def run(j):
+        found = j.numpy.vectorize(lambda x: Quantity(x * 2, "m"), signature=signature)(x)
+        return found.value, found.unit
+
+    if signature == "(n)->()":
+        assert_same_error(run)
+    else:
+        agree(run)
+
+
+def test_vectorize_over_dimensions_of_no_argument():
+    def run(j):
+        return j.numpy.vectorize(lambda x, y: {"a": x, "b": y}, signature="(),()->()")(
+            np.ones((2, 1), np.float32), np.ones((1, 3), np.float32))
+
+    agree(run)
 
 
 def test_python_beside_devices():

@@ -1,0 +1,3 @@
+"""The class of universal functions."""
+
+from maxjax.numpy import ufunc as ufunc

@@ -1,0 +1,72 @@
+"""Which point of a grid a kernel is at."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from maxjax import lax
+from maxjax import numpy as jnp
+
+
+class _Point(threading.local):
+    """Of this thread, while a kernel or an index map is traced.
+
+    Attributes:
+      indices, sizes: of each dimension of the grid; None outside kernels.
+    """
+
+    indices: Sequence[Any] | None = None
+    sizes: Sequence[Any] = ()
+
+
+_point = _Point()
+
+
+@contextlib.contextmanager
+def at(indices: Sequence[Any], sizes: Sequence[Any]) -> Iterator[None]:
+    """What is traced inside is at this point."""
+    before = _point.indices, _point.sizes
+    _point.indices, _point.sizes = indices, sizes
+    try:
+        yield
+    finally:
+        _point.indices, _point.sizes = before
+
+
+def _along(axis: int, what: str) -> tuple[Any, Any]:
+    if _point.indices is None:
+        raise AssertionError(f"{what} is for kernels of pallas_call and their index maps")
+    if axis not in range(len(_point.indices)):
+        raise ValueError(f"Axis {axis} is out of bounds for grid {tuple(_point.sizes)}")
+    return _point.indices[axis], _point.sizes[axis]
+
+
+def program_id(axis: int) -> Any:
+    """The index in the grid along an axis, a traced int32.
+
+    Raises:
+      ValueError: the grid has no such axis.
+    """
+    return _along(axis, "program_id")[0]
+
+
+def num_programs(axis: int) -> Any:
+    """The size of the grid along an axis, an integer where it is one.
+
+    Raises:
+      ValueError: the grid has no such axis.
+    """
+    return _along(axis, "num_programs")[1]
+
+
+def unraveled(step: Any, sizes: Sequence[Any]) -> list[Any]:
+    """The indices of a step: the last varies fastest."""
+    indices = []
+    for size in reversed(sizes):
+        size = jnp.int32(size)
+        indices.append(lax.rem(step, size))
+        step = lax.div(step, size)
+    return indices[::-1]

@@ -1,0 +1,1 @@
+"""jax.experimental.pallas.ops: kernels for accelerators, which are not here."""

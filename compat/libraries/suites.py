@@ -60,6 +60,9 @@ SUITES = {suite.name: suite for suite in (
     Suite("numpyro", "numpyro", ("test",), ignore=("test/test_examples.py",)),
     Suite("jraph", "jraph", ("jraph",), ignore=("jraph/ogb_examples",)),
     Suite("blackjax", "blackjax", ("tests",)),
+    # Applications are networks of hundreds of layers, whose weights are fetched.
+    Suite("keras", "keras", ("keras/src",), ignore=("keras/src/applications",),
+          environment={"KERAS_BACKEND": "jax"}),
     # The source distributions of these have no tests, or none but helpers for their own.
     Suite("jaxopt", "jaxopt", ("tests",), by_file=True, in_sdist=False),
     Suite("equinox", "equinox", ("tests",), in_sdist=False),

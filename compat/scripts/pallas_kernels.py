@@ -1,6 +1,6 @@
 # tolerance: 1e-4 (sums of blocks in another order)
 # absolute: 1e-6 (entries near zero)
-"""Kernels of Pallas in interpret mode: a blocked product, softmax over rows, attention by blocks."""
+"""Kernels of Pallas, interpreted: a blocked product, softmax over rows, attention by blocks."""
 import functools
 
 import jax

@@ -270,7 +270,8 @@ from jax._src.sharding_impls import UNSPECIFIED
 from jax._src.tree_util import _registry
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel
 print(xla_client is same, xla_client.XlaRuntimeError is jax.errors.JaxRuntimeError,
-      isinstance(jax.devices()[0], xla_client.Device), type(jax.jit(abs)) is jaxlib._jax.PjitFunction)
+      isinstance(jax.devices()[0], xla_client.Device),
+      type(jax.jit(abs)) is jaxlib._jax.PjitFunction)
 print(pjit.jit_p is jit_p, scan is jax.lax.scan, scan_p.name, isinstance(jax.numpy.add, ufunc))
 print([x.dtype for f in (promote_dtypes, promote_dtypes_inexact, promote_dtypes_complex)
        for x in f(np.int32(1), np.int8(2))], is_vmappable(1), UNSPECIFIED is None)

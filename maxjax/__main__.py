@@ -132,7 +132,8 @@ class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             # The import system is about to write the alias's spec into the module.
             self._specs[spec.name] = (module.__spec__, module.__loader__)
             return module
-        module = _JaxModule(spec.name) if spec.name == "jax" else _JaxlibModule(spec.name)
+        kind: type[ModuleType] = _JaxModule if spec.name == "jax" else _JaxlibModule
+        module = kind(spec.name)
         module.__path__ = []      # type: ignore[attr-defined]
         module.__version__ = version.JAX_VERSION      # type: ignore[attr-defined]
         module.__version_info__ = tuple(      # type: ignore[attr-defined]

@@ -201,6 +201,27 @@ def requested(dtype: DType, name: str) -> Any:
     return result
 
 
+def argument(value: DTypeLike, name: str) -> Any:
+    """The dtype that stands for a dtype argument of ``name``; of 64 bits see ``requested``.
+
+    Raises:
+      TypeError: it does not name a numeric dtype.
+      ValueError: it is an array, or has 64 bits, which are disabled and refused.
+    """
+    try:
+        wanted = as_dtype_argument(value)
+    except TypeError as error:
+        raise TypeError(str(error)) from None
+    if is_key(wanted):
+        return wanted
+    if not (is_numeric(wanted) or wanted in (bool_, float0)):
+        raise TypeError(
+            f"JAX only supports number, bool, and string dtypes, got dtype {value} in {name}")
+    if value is None or value is int or value is float or value is complex:
+        return canonical(wanted)
+    return requested(wanted, name)
+
+
 _SITE = "See https://github.com/jax-ml/jax#current-gotchas for more."
 
 

@@ -52,7 +52,7 @@ def dtype(x: Any) -> Any:
     if names_its_dtype(x):
         return dtypes.canonical(x.dtype)
     if isinstance(x, (type, str, np.dtype)):
-        return dtype_argument(x, "dtype")
+        return dtypes.argument(x, "dtype")
     aval = None if isinstance(x, (list, tuple)) else leaf_aval(x)
     if aval is None:
         raise TypeError(f"Cannot determine dtype of {x}")
@@ -62,22 +62,6 @@ def dtype(x: Any) -> Any:
 def names_its_dtype(x: Any) -> bool:
     """Whether it is one of jax.numpy's scalar types: of 64 bits they stand for 32, unasked."""
     return isinstance(x, type) and isinstance(getattr(x, "dtype", None), np.dtype)
-
-
-def dtype_argument(new_dtype: Any, name: str) -> Any:
-    """A dtype argument in its canonical form; of 64 bits that are off, see ``dtypes.requested``."""
-    wanted = dtypes.as_dtype_argument(new_dtype)
-    if dtypes.is_key(wanted):
-        return wanted
-    if not (dtypes.is_numeric(wanted) or wanted in (dtypes.bool_, dtypes.float0)):
-        raise TypeError(
-            f"JAX only supports number, bool, and string dtypes, got dtype {new_dtype} in {name}")
-    if any(new_dtype is kind for kind in _PYTHON_TYPES):
-        return dtypes.canonical(wanted)
-    return dtypes.requested(wanted, name)
-
-
-_PYTHON_TYPES = tuple(dtypes.PYTHON_SCALARS)
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Array:
@@ -93,7 +77,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     """
     if new_dtype is None:
         raise ValueError("dtype must be specified.")
-    target = dtype_argument(new_dtype, "convert_element_type")
+    target = dtypes.argument(new_dtype, "convert_element_type")
     if isinstance(operand, Array):
         aval = operand.aval
         if aval.dtype == target and not aval.weak_type:
@@ -137,7 +121,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     Array([    0, 16256], dtype=uint16)
     """
     x = as_operand(operand, "bitcast_convert_type")
-    target = dtype_argument(new_dtype, "bitcast_convert_type")
+    target = dtypes.argument(new_dtype, "bitcast_convert_type")
     source = x.aval.dtype
     for kind in (source, target):
         if dtypes.is_key(kind):
@@ -224,7 +208,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     elif dtypes.is_key(dtype) and not dtypes.is_key(getattr(fill_value, "dtype", None)):
         return filled_keys(sizes, fill_value, dtype)
     else:
-        value = convert_element_type(fill_value, dtype_argument(dtype, "full"))
+        value = convert_element_type(fill_value, dtypes.argument(dtype, "full"))
     filled = broadcast_in_dim(value, sizes, ()) if sizes else value
     return filled if sharding is None else _placed(filled, sharding)
 

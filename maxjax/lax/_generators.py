@@ -12,7 +12,6 @@ from maxjax._base import dtypes
 from maxjax._higher_order.constraints import resharded
 from maxjax._ir.trace import Array
 from maxjax._primitives.bit_generator import rng_bit_generator_p, rng_uniform_p
-from maxjax.lax._conversion import dtype_argument
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._shape import integers
 
@@ -55,7 +54,7 @@ def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
     >>> state, bits
     (Array([0, 1, 3, 3], dtype=uint32), Array([ 895509795, 3230209149], dtype=uint32))
     """
-    wanted = dtype_argument(dtype, "rng_bit_generator")
+    wanted = dtypes.argument(dtype, "rng_bit_generator")
     if wanted not in (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64):
         raise TypeError(f"rng_bit_generator: unsupported dtype {wanted}")
     state = as_operand(key, "rng_bit_generator")

@@ -46,7 +46,6 @@ from maxjax._primitives.reduction import (
 )
 from maxjax._primitives.slicing import slice_in_dim
 from maxjax._transforms.batching import batch_flat
-from maxjax.lax._conversion import dtype_argument
 from maxjax.lax._operands import check_accepted
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._shape import integers
@@ -141,7 +140,7 @@ def _position(primitive: Primitive, what: str, order: Primitive) -> Callable[...
     def function(operand: Any, axis: int, index_dtype: Any) -> Array:
         x = as_operand(operand, primitive.name)
         check_accepted(order, [x.aval, x.aval])
-        dtype = dtype_argument(index_dtype, primitive.name)
+        dtype = dtypes.argument(index_dtype, primitive.name)
         if not 0 <= axis < x.ndim:
             raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
         if not dtypes.is_integer(dtype):

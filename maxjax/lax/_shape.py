@@ -22,7 +22,6 @@ from maxjax._primitives.layout import copy_p, reshape_p, rev_p, squeeze_p, trans
 from maxjax._primitives.sharding import freed
 from maxjax._primitives.slicing import pad_p, slice_p
 from maxjax._primitives.stacking import stack_p, tile_p, unstack_p
-from maxjax.lax._conversion import dtype_argument
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._operands import same_dtypes_error
 
@@ -241,7 +240,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
-    dtype = dtype_argument(dtype, "broadcasted_iota")
+    dtype = dtypes.argument(dtype, "broadcasted_iota")
     shape = integers(shape)
     dimension = operator.index(dimension)
     if not dtypes.is_numeric(dtype):

@@ -12,7 +12,6 @@ from maxjax import numpy as jnp
 from maxjax import random
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax.numpy._promotion import canonical_dtype
 
 
 class Initializer(Protocol):
@@ -35,7 +34,7 @@ def _dtype(dtype: Any, default: Any = None) -> Any:
     chosen = default if dtype is None else dtype
     if chosen is None:
         return dtypes.canonical(dtypes.float64)
-    return canonical_dtype(chosen, "initializer")
+    return dtypes.argument(chosen, "initializer")
 
 
 def _refuse(out_sharding: Any, name: str) -> None:

@@ -32,7 +32,7 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufunc_objects as ufunc_objects
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._promotion import as_array, canonical_dtype, is_arraylike
+from maxjax.numpy._promotion import as_array, is_arraylike
 
 # For other operands an operator returns NotImplemented, so that Python tries the other side or
 # raises.
@@ -196,7 +196,7 @@ def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:
         raise NotImplementedError("`type` argument of array.view() is not supported.")
     if dtype is None:
         return self
-    wanted = canonical_dtype(dtype, "view")
+    wanted = dtypes.argument(dtype, "view")
     old, new = bit_width(self.dtype), bit_width(wanted)
     if self.ndim == 0 and new != old:
         raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")

@@ -26,7 +26,6 @@ from maxjax.numpy._matrices import diagonal
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,
-    canonical_dtype,
     check_arraylike,
     check_out,
     promote_dtypes,
@@ -43,7 +42,7 @@ def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, 
     check_arraylike(name, a, b)
     a, b = (as_array(x) for x in promote_dtypes(name, a, b))
     if preferred is not None:
-        preferred = canonical_dtype(preferred, name)
+        preferred = dtypes.argument(preferred, name)
     return a, b, preferred
 
 
@@ -342,7 +341,7 @@ def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = 
     check_out("einsum", out)
     inputs, output, values = _parse(subscripts, operands)
     preferred = (None if preferred_element_type is None
-                 else canonical_dtype(preferred_element_type, "einsum"))
+                 else dtypes.argument(preferred_element_type, "einsum"))
     arrays = [as_array(x) for x in promote_dtypes("einsum", *values)]
     sizes: dict[str, int] = {}
     for position, (labels, x) in enumerate(zip(inputs, arrays, strict=True)):

@@ -31,7 +31,6 @@ from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
     as_array,
     broadcast_to,
-    canonical_dtype,
     canonical_shape,
     cast,
     check_arraylike,
@@ -81,7 +80,7 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     _check_order(order)
     if object is None:
         raise ValueError("None is not a valid value for jnp.array")
-    wanted = None if dtype is None else canonical_dtype(dtype, "array")
+    wanted = None if dtype is None else dtypes.argument(dtype, "array")
     result = _array(object, wanted, bool(copy))
     if ndmin > result.ndim:
         result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
@@ -98,7 +97,7 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
     if a is None:
         raise ValueError("None is not a valid value for jnp.array")
     _check_order(order)
-    wanted = None if dtype is None else canonical_dtype(dtype, "asarray")
+    wanted = None if dtype is None else dtypes.argument(dtype, "asarray")
     return on_device(_array(a, wanted, bool(copy)), device, out_sharding)
 
 
@@ -273,7 +272,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """
     check_arraylike("astype", x)
     wanted = (dtypes.canonical(dtypes.float64) if dtype is None
-              else canonical_dtype(dtype, "astype"))
+              else dtypes.argument(dtype, "astype"))
     x = as_array(x)
     if x.dtype == wanted and not x.weak_type:
         return on_device(copy_p.bind(x) if copy else x, device)
@@ -307,7 +306,7 @@ def _filled(given: Any, cache: dict[Any, Any], value: int, dtype: Any, name: str
         dtype = dtypes.canonical(dtypes.float64)
     else:
         try:
-            dtype = canonical_dtype(dtype, name)
+            dtype = dtypes.argument(dtype, name)
         except TypeError as error:
             if not (isinstance(given, int) and isinstance(dtype, int)):
                 raise
@@ -370,7 +369,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
            [1, 2, 3]], dtype=int32)
     """
     check_arraylike("full", fill_value)
-    wanted = None if dtype is None else canonical_dtype(dtype, "full")
+    wanted = None if dtype is None else dtypes.argument(dtype, "full")
     shape = canonical_shape(shape)
     if wanted is not None:
         _check_python_number(fill_value, wanted)
@@ -440,7 +439,7 @@ def _full_like(name: str, a: Any, fill_value: Any, dtype: Any, shape: Any, devic
     a = _like(a, name)
     fill_value, = resolve(name, (fill_value,))
     weak = dtype is None and getattr(a, "weak_type", False)
-    wanted = (canonical_dtype(dtype, name) if dtype is not None else
+    wanted = (dtypes.argument(dtype, name) if dtype is not None else
               a.dtype if isinstance(a, Array) else dtypes.canonical(a.dtype))
     size = tuple(a.shape) if shape is None else canonical_shape(shape)
     if weak and not getattr(fill_value, "shape", ()):

@@ -12,7 +12,7 @@ from maxjax._primitives.cumulative import cumprod_p, cumsum_p
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.slicing import pad
 from maxjax.numpy._nan_reductions import without_nan
-from maxjax.numpy._promotion import as_array, canonical_axis, canonical_dtype, cast, check_out
+from maxjax.numpy._promotion import as_array, canonical_axis, cast, check_out
 from maxjax.numpy._reductions import strong, wide_integer
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum"]
@@ -28,7 +28,7 @@ def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, ou
     if dtype is None:
         dtype = dtypes.canonical(dtypes.int64) if x.dtype == dtypes.bool_ else x.dtype
     else:
-        dtype = canonical_dtype(dtype, name)
+        dtype = dtypes.argument(dtype, name)
     if dtype == dtypes.bool_:
         result = primitive.bind(
             convert_element_type(cast(x, dtype), dtypes.int32), axis=index, reverse=False)

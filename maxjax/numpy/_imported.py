@@ -11,7 +11,7 @@ from maxjax._base import dtypes
 from maxjax._ir.trace import Array, Tracer
 from maxjax._transforms.vmap import vmap
 from maxjax.numpy._creation import array, on_device
-from maxjax.numpy._promotion import canonical_dtype, canonical_shape
+from maxjax.numpy._promotion import canonical_shape
 from maxjax.numpy._ranges import iota
 
 __all__ = [
@@ -95,7 +95,7 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
            [10, 11, 12]], dtype=int32)
     """
     sizes = canonical_shape(shape)
-    lines = [iota(canonical_dtype(dtype, "fromfunction"), size) for size in sizes]
+    lines = [iota(dtypes.argument(dtype, "fromfunction"), size) for size in sizes]
     for axis in reversed(range(len(sizes))):
         axes = tuple(0 if i == axis else None for i in range(len(sizes)))
         function = _mapped(function, axes)

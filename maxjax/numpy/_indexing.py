@@ -41,7 +41,6 @@ from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
     canonical_axis,
-    canonical_dtype,
     canonical_shape,
     cast,
     check_arraylike,
@@ -640,7 +639,7 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str
     else:
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
     wanted = (dtypes.promote(tuple((line.dtype, line.weak_type) for line in lines))[0]
-              if dtype is None else canonical_dtype(dtype, "ravel_multi_index"))
+              if dtype is None else dtypes.argument(dtype, "ravel_multi_index"))
     if math.prod(sizes) - 1 > int(dtypes.iinfo(wanted).max):
         raise ValueError(f"jnp.ravel_multi_index: dtype={wanted} cannot hold the flattened "
                          f"indices of dims={sizes}. Pass a larger dtype.")

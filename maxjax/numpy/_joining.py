@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from maxjax._base import dtypes
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import layout, slicing
@@ -17,7 +18,6 @@ from maxjax._primitives.layout import squeeze_p
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,
-    canonical_dtype,
     check_arraylike,
     check_out,
     concrete,
@@ -42,7 +42,7 @@ def _arrays(name: str, arrays: Any, dtype: Any = None) -> list[Array]:
         return list(array)
     check_arraylike(name, *arrays)
     if dtype is not None:
-        dtype = canonical_dtype(dtype, name)
+        dtype = dtypes.argument(dtype, name)
         return [convert_element_type(as_array(x), dtype) for x in arrays]
     return [as_array(x) for x in promote_dtypes(name, *arrays)] if len(arrays) else []
 
@@ -64,7 +64,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
             arrays = _arrays("concatenate", arrays)
         elif array.shape[0] != 0:    # rows concatenated along their axis: no need to split them
             return _merged(array if dtype is None else convert_element_type(
-                array, canonical_dtype(dtype, "concatenate")), axis)
+                array, dtypes.argument(dtype, "concatenate")), axis)
     arrays = list(arrays)
     if not arrays:
         raise ValueError("Need at least one array to concatenate.")
@@ -126,7 +126,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Arr
     if isinstance(arrays, (np.ndarray, Array)):
         x = as_array(arrays)
         if dtype is not None:
-            x = convert_element_type(x, canonical_dtype(dtype, "stack"))
+            x = convert_element_type(x, dtypes.argument(dtype, "stack"))
         return moveaxis(x, 0, axis)
     parts = _arrays("stack", arrays, dtype)
     first = parts[0].shape

@@ -22,7 +22,6 @@ from maxjax.numpy._creation import zeros
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,
-    canonical_dtype,
     canonical_shape,
     cast,
     check_out,
@@ -111,7 +110,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     if x.ndim >= 2 and canonical_axis(axis1, x.ndim) == canonical_axis(axis2, x.ndim):
         raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     if dtype is not None:
-        dtype = canonical_dtype(dtype, "trace")
+        dtype = dtypes.argument(dtype, "trace")
     if x.ndim >= 2 and (is_dimension(x.shape[axis1]) or is_dimension(x.shape[axis2])):
         return _masked_trace(x, static(offset, "offset"), axis1, axis2, dtype)
     return reductions.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
@@ -144,7 +143,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
            [1, 1, 1]], dtype=int32)
     """
     dtype = (dtypes.canonical(dtypes.float64) if dtype is None
-             else canonical_dtype(dtype, "tri"))
+             else dtypes.argument(dtype, "tri"))
     (rows,) = canonical_shape((N,))
     (columns,) = (rows,) if M is None else canonical_shape((M,))
     if rows < 0 or columns < 0:

@@ -332,27 +332,6 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
         raise TypeError(message) from None
 
 
-def canonical_dtype(dtype: Any, name: str) -> Any:
-    """A dtype argument in its canonical form; of 64 bits that are off, see ``dtypes.requested``.
-
-    Raises:
-      TypeError: it does not name a numeric dtype.
-      ValueError: it has 64 bits, which are disabled and refused.
-    """
-    try:
-        wanted = dtypes.as_dtype_argument(dtype)
-    except TypeError as error:
-        raise TypeError(str(error)) from None
-    if dtypes.is_key(wanted):
-        return wanted
-    if not (dtypes.is_numeric(wanted) or wanted in (dtypes.bool_, dtypes.float0)):
-        raise TypeError(
-            f"JAX only supports number, bool, and string dtypes, got dtype {dtype} in {name}")
-    if dtype is None or dtype is int or dtype is float or dtype is complex:
-        return dtypes.canonical(wanted)
-    return dtypes.requested(wanted, name)
-
-
 def concrete(value: Any, message: str) -> Any:
     """A static argument as a NumPy value.
 

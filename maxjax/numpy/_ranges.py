@@ -27,7 +27,6 @@ from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
     canonical_axis,
-    canonical_dtype,
     canonical_shape,
     cast,
     check_arraylike,
@@ -84,7 +83,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     if start is stop is step is None:
         raise TypeError("must be real number, not NoneType")
     if dtype is not None:
-        dtype = canonical_dtype(dtype, "arange")
+        dtype = dtypes.argument(dtype, "arange")
     else:
         types = [type_of(original) for original in (start, stop, step) if original is not None]
         dtype = dtypes.promote(tuple(types))[0]
@@ -122,7 +121,7 @@ def _number(value: Any) -> Any:
 def _interval_dtype(start: Any, stop: Any, dtype: Any, name: str) -> tuple[Any, Any]:
     """(the dtype to compute in, the dtype of the result)."""
     if dtype is not None:
-        dtype = canonical_dtype(dtype, name)
+        dtype = dtypes.argument(dtype, name)
     common = dtypes.promote((type_of(start), type_of(stop)))[0]
     common = inexact_dtype(common)
     result = common if dtype is None else dtype
@@ -161,7 +160,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     check_arraylike("linspace", start, stop)
     result = (inexact_dtype(dtypes.promote((type_of(start), type_of(stop)))[0]) if dtype is None
-              else canonical_dtype(dtype, "linspace"))
+              else dtypes.argument(dtype, "linspace"))
     compute = inexact_dtype(result)
     start, stop = (as_array(cast(x, compute)) for x in (start, stop))
     shape = broadcast_shapes(start.shape, stop.shape)
@@ -252,7 +251,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     Array([[0, 1, 0],
            [0, 0, 1]], dtype=int32)
     """
-    dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "eye")
+    dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.argument(dtype, "eye")
     (rows,) = canonical_shape((N,))
     (columns,) = (rows,) if M is None else canonical_shape((M,))
     if rows < 0 or columns < 0:
@@ -326,7 +325,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
-    dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, "indices")
+    dtype = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.argument(dtype, "indices")
     shape = tuple(operator.index(concrete(d, "'dimensions' argument of jnp.indices()"))
                   for d in dimensions)
     if min(shape, default=0) < 0:

@@ -43,7 +43,6 @@ from maxjax.numpy._promotion import (
     NO_PARAMS,
     as_array,
     canonical_axes,
-    canonical_dtype,
     cast,
     check_accepts,
     check_out,
@@ -117,7 +116,7 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
     if dtypes.is_key(x.dtype):
         raise TypeError(f"Cannot interpret '{x.dtype}' as a data type")
     if dtype is not None:
-        dtype = canonical_dtype(dtype, name)
+        dtype = dtypes.argument(dtype, name)
         result_dtype = dtype
     else:
         # Booleans are always counted.
@@ -316,7 +315,7 @@ def _mean_types(x: Array, dtype: Any, name: str) -> tuple[Any, Any]:
     if dtype is None:
         result = inexact_dtype(x.dtype)
     else:
-        result = canonical_dtype(dtype, name)
+        result = dtypes.argument(dtype, name)
     compute = dtypes.float32 if result in (dtypes.float16, dtypes.bfloat16) else result
     return compute, result
 
@@ -474,7 +473,7 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
     Array([1., 4.], dtype=float32)
     """
     check_out("std", out)
-    if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "std")):
+    if dtype is not None and not dtypes.is_inexact(dtypes.argument(dtype, "std")):
         raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
     return ufuncs.sqrt(variance_of("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
 

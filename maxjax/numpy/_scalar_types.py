@@ -13,7 +13,7 @@ from maxjax._base import dtypes
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._ir.trace import Array
 from maxjax.numpy import _creation
-from maxjax.numpy._promotion import PYTHON_SCALARS, canonical_dtype, type_of
+from maxjax.numpy._promotion import PYTHON_SCALARS, type_of
 
 __all__ = [
     "ComplexWarning", "bfloat16", "bool", "bool_", "can_cast", "cdouble", "character",
@@ -218,7 +218,7 @@ def result_kind(args: Sequence[Any]) -> tuple[np.dtype, builtins.bool]:
         elif isinstance(arg, _ScalarType):      # of 64 bits that are off, without a warning
             operands.append((dtypes.canonical(arg.dtype), False))
         elif isinstance(arg, (type, str, np.dtype, dtypes.KeyDType)):
-            operands.append((canonical_dtype(arg, "dtype"), False))
+            operands.append((dtypes.argument(arg, "dtype"), False))
         elif isinstance(arg, (Array, np.ndarray, np.generic, int, float, complex)):
             operands.append(type_of(arg))
         else:

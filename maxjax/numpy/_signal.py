@@ -27,7 +27,6 @@ from maxjax.numpy._promotion import (
     as_array,
     canonical_axes,
     canonical_axis,
-    canonical_dtype,
     cast,
     check_arraylike,
     concrete,
@@ -312,12 +311,12 @@ def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: An
     else:
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
     # Integers are floats by now; a requested integer dtype is a conversion of the result.
-    whole = preferred is not None and dtypes.is_integer(canonical_dtype(preferred, name))
+    whole = preferred is not None and dtypes.is_integer(dtypes.argument(preferred, name))
     result = lax.conv_general_dilated(
         a[None, None, :], kernel[None, None, :], (1,), [padding], precision=precision,
         preferred_element_type=None if whole else preferred)[0, 0]
     if whole:
-        result = convert_element_type(result, canonical_dtype(preferred, name))
+        result = convert_element_type(result, dtypes.argument(preferred, name))
     return shapes.flip(result) if swapped and not flipped else result
 
 

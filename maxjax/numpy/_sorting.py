@@ -22,7 +22,6 @@ from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
     canonical_axis,
-    canonical_dtype,
     check_arraylike,
     constant,
     promote_dtypes,
@@ -189,7 +188,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
             raise TypeError(f"searchsorted: sorter must be integers, got {order.dtype}")
         x = shapes.take_in_bounds(x, order, 0)
     size = x.shape[0]
-    dtype = dtypes.int32 if size < 2**31 else canonical_dtype(dtypes.int64, "searchsorted")
+    dtype = dtypes.int32 if size < 2**31 else dtypes.argument(dtypes.int64, "searchsorted")
     if size > dtypes.iinfo(dtype).max:
         raise OverflowError(f"Python integer {size} out of bounds for {dtype}")
     if size == 0:

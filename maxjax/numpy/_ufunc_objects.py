@@ -51,7 +51,6 @@ from maxjax.numpy._promotion import (
     as_array,
     canonical_axes,
     canonical_axis,
-    canonical_dtype,
     cast,
     constant,
     promote_args_inexact,
@@ -161,7 +160,7 @@ class ufunc:
             one = as_array(constant(1, x.dtype, x.weak_type))
             dtype = eval_shape(self._call, one, one).dtype
         else:
-            dtype = canonical_dtype(dtype, name)
+            dtype = dtypes.argument(dtype, name)
         return convert_element_type(x, dtype)
 
     def _step(self, carry: Array, row: Array) -> Array:

@@ -21,7 +21,7 @@ from maxjax._primitives.creation import full
 from maxjax._primitives.layout import reshape, squeeze_p
 from maxjax._primitives.random_bits import defined_generators, multiply_add, random_bits_p
 from maxjax._primitives.slicing import slice_in_dim, slice_p
-from maxjax.numpy._promotion import canonical_dtype, canonical_shape
+from maxjax.numpy._promotion import canonical_shape
 from maxjax.random import _defined
 from maxjax.random._keys import jitted, partitionable, single_key, split_typed
 
@@ -32,14 +32,14 @@ def float_dtype(dtype: Any, name: str) -> Any:
     Raises:
       ValueError: it is not a float.
     """
-    dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, name)
+    dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.argument(dtype, name)
     if not dtypes.is_floating(dtype):
         raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {dtype.name}")
     return dtype
 
 
 def int_dtype(dtype: Any, name: str) -> Any:
-    dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, name)
+    dtype = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.argument(dtype, name)
     if not dtypes.is_integer(dtype):
         raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtype.name}")
     return dtype
@@ -111,7 +111,7 @@ def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
     """
     if out_sharding is not None:
         return with_out_sharding(bits, out_sharding, key, shape, dtype)
-    dtype = dtypes.canonical(dtypes.uint64) if dtype is None else canonical_dtype(dtype, "bits")
+    dtype = dtypes.canonical(dtypes.uint64) if dtype is None else dtypes.argument(dtype, "bits")
     if not dtypes.is_unsigned(dtype):
         raise ValueError(
             f"dtype argument to `bits` must be an unsigned int dtype, got {dtype.name}")
@@ -211,7 +211,7 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
     if out_sharding is not None:
         return with_out_sharding(randint, out_sharding, key, shape, minval, maxval, dtype)
     typed = single_key("randint", key)
-    dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, "randint")
+    dtype = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.argument(dtype, "randint")
     if not dtypes.is_integer(dtype):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype.name}")
     shape = canonical_shape(shape)
@@ -289,7 +289,7 @@ def normal_dtype(dtype: Any) -> np.dtype:
     """
     if dtype is None:
         return dtypes.canonical(dtypes.float64)
-    dtype = canonical_dtype(dtype, "normal")
+    dtype = dtypes.argument(dtype, "normal")
     if not dtypes.is_inexact(dtype):
         raise ValueError(
             f"dtype argument to `normal` must be a float or complex dtype, got {dtype.name}")
@@ -396,7 +396,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     if out_sharding is not None:
         return with_out_sharding(rademacher, out_sharding, key, shape, dtype)
     typed = single_key("rademacher", key)
-    dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(
+    dtype = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.argument(
         dtype, "rademacher")
     return _rademacher(typed, canonical_shape(shape), dtype)
 

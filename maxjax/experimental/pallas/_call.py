@@ -171,19 +171,23 @@ class _Call:
         return function_location(self.kernel)
 
     def traced(self, sizes: Sequence[Any]) -> tuple[Any, list[int]]:
-        """What the kernel does, ``(indices, blocks) -> new values``, and of which blocks.
+        """What the kernel does, ``(indices, sizes, blocks) -> new values``, and of which blocks;
+        of the grid's sizes it takes those that are traced.
 
         Raises:
           ValueError: the kernel gives a result, or closes over an array.
         """
         written: list[int] = []
 
-        def step(indices: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        def step(indices: Sequence[Any], traced: Sequence[Any], values: Sequence[Any]
+                 ) -> list[Any]:
             refs = [make_ref(value) for value in values]
+            rest = iter(traced)
+            here = [next(rest) if isinstance(size, Array) else size for size in sizes]
             ins, outs = len(self.ins), len(self.ins) + len(self.outs)
             results = tree_util.tree_unflatten(self.out_tree, refs[ins:outs])
             scratch = tree_util.tree_unflatten(self.scratch_tree, refs[outs:])
-            with at(indices, sizes):
+            with at(indices, here):
                 given = self.kernel(
                     *tree_util.tree_unflatten(self.in_tree, refs[:ins]),
                     *(results if isinstance(results, tuple) else (results,)),
@@ -201,7 +205,7 @@ class _Call:
         struct = [ShapedArray(blocks.shape, blocks.aval.dtype)
                   for blocks in (*self.ins, *self.outs)]
         index = ShapedArray((), dtypes.as_dtype("int32"))
-        closed = make_jaxpr(step)([index] * len(sizes),
+        closed = make_jaxpr(step)([index] * len(sizes), _traced(sizes),
                                   struct + [ref.inner_aval for ref in self.scratch])
         captured = [const for const in closed.consts if isinstance(const, Array)]
         if captured:
@@ -234,7 +238,7 @@ class _Call:
             starts = [place.starts(indices, sizes, more) for place in places]
             blocks = [place.take(value, start)
                       for place, value, start in zip(places, now, starts, strict=True)]
-            news = core.eval_jaxpr(closed.jaxpr, closed.consts, *indices, *blocks)
+            news = core.eval_jaxpr(closed.jaxpr, closed.consts, *indices, *_traced(sizes), *blocks)
             return [places[n].put(now[n], new, starts[n])
                     for n, new in zip(written, news, strict=True)]
 
@@ -252,6 +256,10 @@ class _Call:
         first = len(self.ins)
         return [blocks.cropped(value) for blocks, value in zip(
             self.outs, values[first:first + len(self.outs)], strict=True)]
+
+
+def _traced(sizes: Sequence[Any]) -> list[Any]:
+    return [size for size in sizes if isinstance(size, Array)]
 
 
 def _paths(tree: Any) -> list[str]:

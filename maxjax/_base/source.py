@@ -7,8 +7,8 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
-from types import CodeType, FrameType
+from collections.abc import Iterator, Mapping
+from types import CodeType, FrameType, MappingProxyType
 from typing import Any
 
 # The paths of maxjax's code.
@@ -67,6 +67,30 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+class Names(tuple[str, ...]):
+    """The names of open scopes.
+
+    Attributes:
+      metadata: what ``set_xla_metadata`` says of the operations inside, by key.
+    """
+
+    metadata: Mapping[str, object] = MappingProxyType({})
+
+    def and_name(self, name: str) -> Names:
+        """These and one more."""
+        return Names((*self, name)).with_metadata(self.metadata)
+
+    def but_last(self) -> Names:
+        return Names(self[:-1]).with_metadata(self.metadata)
+
+    def with_metadata(self, metadata: Mapping[str, object]) -> Names:
+        """These, with other metadata."""
+        names = Names(self)
+        if metadata:
+            names.metadata = metadata
+        return names
+
+
 class _Scopes(threading.local):
     """Of this thread.
 
@@ -76,7 +100,7 @@ class _Scopes(threading.local):
         is at (None: it has none); elsewhere a text.
     """
 
-    names: tuple[str, ...] = ()
+    names = Names()
     source_line: SourceLine | str | None = "look at the stack"
 
 
@@ -101,6 +125,9 @@ def inherited_source_lines() -> Iterator[None]:
         yield
 
 
+NO_NAMES = Names()
+
+
 class SourceLine:
     """A place in the user's code, resolved to text only when somebody asks.
 
@@ -110,7 +137,7 @@ class SourceLine:
 
     __slots__ = ("code", "instruction", "scopes")
 
-    def __init__(self, code: CodeType, instruction: int, names: tuple[str, ...] = ()):
+    def __init__(self, code: CodeType, instruction: int, names: Names = NO_NAMES):
         self.code = code
         self.instruction = instruction
         self.scopes = names

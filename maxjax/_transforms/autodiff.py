@@ -16,6 +16,7 @@ from maxjax._base.signatures import wraps
 from maxjax._base.source import function_location
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
+from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of
@@ -251,11 +252,35 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
         aux = flat.aux(outs[count:])
         outs, nonzero = outs[:count], nonzero[:count]
         linear = linear.replace(jaxpr=linear.jaxpr.replace(outvars=linear.outvars[:sum(nonzero)]))
+    saved: tuple[int, ...] = ()
+    if kind is VJP:
+        linear, saved = _arguments_first(linear, leaves, values)
     function = kind(
         linear, tuple(nonzero), flat.in_tree, tuple([value.aval for value in values]),
         flat.out_tree, tuple([aval_of(out) for out in outs]), function_location(fun),
-        tuple([ref.aval for ref in held.values()]))
+        tuple([ref.aval for ref in held.values()]), saved)
     return outs, function, aux
+
+
+def _arguments_first(linear: ClosedJaxpr, leaves: Sequence[object], values: Sequence[Array]
+                     ) -> tuple[ClosedJaxpr, tuple[int, ...]]:
+    """The same with residuals that are leaves of the arguments first, and the leaves' numbers.
+
+    ``values`` are the leaves that are no references. Numbers among the leaves do not count, which
+    are no arrays that anybody could want back, nor does an array that is two leaves.
+    """
+    numbers: dict[int, int | None] = {}
+    plain = [n for n, leaf in enumerate(leaves) if leaf.__class__ is not Ref]
+    for n, value in zip(plain, values, strict=True):
+        if isinstance(leaves[n], (Array, np.ndarray)):
+            numbers[id(value)] = None if id(value) in numbers else n
+    found = [numbers.get(id(residual)) for residual in linear.consts]
+    order = sorted(range(len(found)), key=lambda i: (found[i] is None, found[i] or 0))
+    saved = tuple([number for i in order if (number := found[i]) is not None])
+    if not saved:
+        return linear, saved
+    jaxpr = linear.jaxpr.replace(constvars=[linear.jaxpr.constvars[i] for i in order])
+    return ClosedJaxpr(jaxpr, [linear.consts[i] for i in order]), saved
 
 
 @overload

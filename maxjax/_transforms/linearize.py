@@ -33,6 +33,9 @@ class LinearTracer(Tracer):
         self.aval = var.aval
         self._var = var
 
+    def __repr__(self) -> str:
+        return f"Traced<{'~' if self.aval.weak_type else ''}{self.aval.str_short()}:JaxprTrace>"
+
 
 class LinearTrace(Trace):
     """Records operations on tangents and passes all others to the parent."""

@@ -16,7 +16,7 @@ from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_primitive import CustomPrimitive, Zero
-from maxjax._higher_order.hi_types import refuse_hitypes
+from maxjax._higher_order.hi_types import HiValue, hooks, refuse_hitypes
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
@@ -141,9 +141,13 @@ class VJPHiPrimitive:
         self.out_avals_flat, out_tree = pytree.flatten(self.out_aval)
         self._in_spec, self._out_spec = in_tree, out_tree
         self.in_tree, self.out_tree = PyTreeDef(in_tree), PyTreeDef(out_tree)
+        # Whether an argument or the result is of a type above arrays.
+        self._is_high = False
         for aval in (*self.in_avals_flat, *self.out_avals_flat):
             if not isinstance(aval, ShapedArray):
-                refuse_hitypes(type(self).__name__)
+                if getattr(aval, "has_qdd", True):
+                    refuse_hitypes(type(self).__name__)
+                self._is_high = True
         self.__dict__.update(self.params)
         self._traced: dict[Any, ClosedJaxpr] = {}
 
@@ -208,6 +212,10 @@ class VJPHiPrimitive:
 
     # --- application ---
     def __call__(self, *args: PyTree) -> Any:
+        if self._is_high and not (context.trace is installed.runtime and not any(
+                x.__class__ is HiValue
+                for x in pytree.leaves(args, lambda x: x.__class__ is HiValue))):
+            return hooks.apply(self, args)
         leaves = _leaves(self._in_spec, args, f"the tuple of arguments of {self!r}")
         if context.trace is installed.runtime:
             return self.expand(*args)

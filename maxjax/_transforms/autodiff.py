@@ -36,6 +36,11 @@ from maxjax._transforms.linear_functions import (
 from maxjax._transforms.linearize import linearize_flat
 from maxjax._transforms.refs import Lent
 
+# ``(function, arguments)`` -> the same of what derivatives are by, for arguments of types above
+# arrays; set by the module that defines them.
+by_carriers: Callable[[Callable[..., Any], tuple[Any, ...]],
+                      tuple[Callable[..., Any], tuple[Any, ...]]] | None = None
+
 
 def arguments_of(leaves: Sequence[object]) -> list[Any]:
     """The leaves of a function's arguments as operands.
@@ -240,6 +245,8 @@ def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = Fals
 def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
                      primals: Sequence[PyTree], has_aux: bool) -> tuple[list[Any], Any, Any]:
     """Flat results, the linear function of that kind, auxiliary data."""
+    if by_carriers is not None:
+        fun, primals = by_carriers(fun, tuple(primals))
     leaves, tree = pytree.flatten(tuple(primals))
     held = {n: leaf for n, leaf in enumerate(leaves) if leaf.__class__ is Ref}
     values = arguments_of([leaf for leaf in leaves if leaf.__class__ is not Ref])
@@ -352,6 +359,8 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
             return fun(*merged, **kwargs)
 
         partial.__wrapped__ = fun      # type: ignore[attr-defined]  # for messages
+        if by_carriers is not None:
+            partial, dynamic = by_carriers(partial, dynamic)
         for leaf in pytree.leaves(dynamic):
             check_input("grad", holomorphic, allow_int, leaf)
         outs, function, aux = _linear_function(VJP, partial, dynamic, has_aux)

@@ -247,4 +247,4 @@ def test_a_primitive_checks_types():
     assert Plain(scalar, scalar) == Plain(scalar, scalar) != Plain(scalar, vector)
     assert hash(Plain(scalar, scalar)) == hash(Plain(scalar, scalar))
     with pytest.raises(NotImplementedError, match="Plain: of types above arrays"):
-        Plain(hijax.HiType(), scalar)
+        Plain(hijax.MutableHiType(), scalar)

@@ -22,7 +22,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Trace, aval_of, context
+from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives.broadcasting import reduce_sum
@@ -219,6 +219,10 @@ class VJPHiPrimitive:
         leaves = _leaves(self._in_spec, args, f"the tuple of arguments of {self!r}")
         if context.trace is installed.runtime:
             return self.expand(*args)
+        if _is_evaluated() and not any(isinstance(leaf, Tracer) for leaf in leaves):
+            # On values a rule of a derivative computes at once, and may branch on them.
+            with current_trace(installed.runtime):
+                return self.expand(*args)
         operands = operands_of(leaves)
         for operand, aval in zip(operands, self.in_avals_flat, strict=True):
             found = aval_of(operand)
@@ -240,6 +244,14 @@ class VJPHiPrimitive:
 
     def __hash__(self) -> int:
         return hash(self._key())
+
+
+def _is_evaluated() -> bool:
+    """Whether operations that no transformation concerns are computed, not recorded."""
+    trace = context.trace
+    while (outer := getattr(trace, "parent", None)) is not None:
+        trace = outer
+    return trace is installed.runtime
 
 
 # --- rules ----------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Types above arrays: ``jax.experimental.hijax.HiType`` and ``MutableHiType``.
 
-A value of such a type is a Python object that holds arrays, and stays one while a function is being
-traced: a primitive on it is what its ``to_lojax`` does, at once. Where a value is an argument of a
-jitted function, its arrays are the arguments, and the function gets a value made of tracers.
+A value of such a type is a Python object that holds arrays. While a function is being traced, a
+mutable one stays so, and an immutable one is a ``HiValue``; a ``HiPrimitive`` on it is what its
+``to_lojax`` does, at once. Where a value is an argument of a jitted function, its arrays are the
+arguments, and the function gets a value made of tracers.
 
 A mutable value belongs to the trace that made it. A function that is traced and touches one from
 outside touches the arrays in it, each as an array reference (``maxjax._ir.refs``): so loops,

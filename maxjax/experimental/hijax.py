@@ -2,7 +2,8 @@
 
 Values of these types are Python objects that hold arrays (``maxjax._higher_order.hi_types``).
 Jitted functions take them, close over them and change mutable ones, as do loops, branches and
-derivatives that close over mutable ones. They are no operands of ``grad``, ``vmap`` or loops.
+derivatives that close over mutable ones. Immutable ones are operands and results of primitives, of
+loops, of branches and of ``grad`` (``maxjax._higher_order.hi_values``); none are of ``vmap``.
 """
 
 from __future__ import annotations

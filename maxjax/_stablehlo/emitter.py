@@ -119,8 +119,8 @@ class Emitter(Lowering):
         if self.located is None or self.eqn is None:
             return ""
         source = self.eqn.source
-        names = [f"jit({self.located})", *(source.scopes if source else ()),
-                 self.eqn.primitive.name]
+        scopes = source.name_stack if source else ""
+        names = [f"jit({self.located})", *([scopes] if scopes else []), self.eqn.primitive.name]
         child = "" if source is None else (
             f"({json.dumps(source.code.co_filename)}:{source.line}:0)")
         return f" loc({json.dumps('/'.join(names))}{child})"

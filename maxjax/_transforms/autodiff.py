@@ -13,7 +13,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import wraps
-from maxjax._base.source import function_location
+from maxjax._base.source import JVP, function_location, transformed
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -153,7 +153,8 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
     given = [check_tangent(value.aval, tangent)
              for value, tangent in zip(values, tangent_leaves, strict=True)]
     flat = FlatFunction(fun, tree, has_aux)
-    outs, out_tangents = jvp_flat(flat, values, given)
+    with transformed(JVP):
+        outs, out_tangents = jvp_flat(flat, values, given)
     count = flat.out_tree.num_leaves
     result = pytree.unflatten(flat.out_tree, outs[:count])
     tangent = pytree.unflatten(flat.out_tree, [
@@ -252,7 +253,8 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
     values = arguments_of([leaf for leaf in leaves if leaf.__class__ is not Ref])
     flat = FlatFunction(fun, tree, has_aux, held)
     active = [dtypes.is_inexact(value.aval.dtype) for value in values]
-    outs, linear, nonzero = linearize_flat(flat, values, active)
+    with transformed(JVP):
+        outs, linear, nonzero = linearize_flat(flat, values, active)
     aux = None
     if has_aux:
         count = flat.out_tree.num_leaves

@@ -14,6 +14,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.source import TRANSPOSE, kept_source_lines, scopes, transformed
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.evaluate import eval_jaxpr
@@ -327,14 +328,16 @@ class VJP(LinearFunction):
         of_floats = None if wanted is None else [
             flag for flag, aval in zip(wanted, self.in_avals, strict=True)
             if dtypes.is_inexact(aval.dtype)]
-        results = iter(backward_pass(self.linear.jaxpr, self.residuals, [
-            cotangent for cotangent, depends in zip(cotangents, self.nonzero, strict=True)
-            if depends], of_floats))
+        given = [cotangent for cotangent, depends in zip(cotangents, self.nonzero, strict=True)
+                 if depends]
+        with transformed(TRANSPOSE):
+            results = iter(backward_pass(
+                self.linear.jaxpr, self.residuals, given, of_floats))
         asked = [True] * len(self.in_avals) if wanted is None else wanted
-        given = [next(results) if dtypes.is_inexact(aval.dtype) else np.zeros(
+        found = [next(results) if dtypes.is_inexact(aval.dtype) else np.zeros(
             aval.shape, dtypes.float0) for aval in self.in_avals]
         return [instantiate(x, aval.cotangent()) if x is None and flag else x
-                for x, aval, flag in zip(given, self.in_avals, asked, strict=True)]
+                for x, aval, flag in zip(found, self.in_avals, asked, strict=True)]
 
 
 class Linearized(LinearFunction):
@@ -349,7 +352,10 @@ class Linearized(LinearFunction):
             raise TypeError(f"expected {PyTreeDef(self.in_tree)}, got {PyTreeDef(tree)}")
         given = [value for aval, leaf in zip(self.in_avals, leaves, strict=True)
                  if (value := self.check(aval, leaf)) is not None]
-        results = iter(eval_jaxpr(self.linear.jaxpr, self.linear.consts, *given))
+        with kept_source_lines():
+            if all(eqn.source is not None for eqn in self.linear.eqns):
+                scopes.source_line = None       # the equations', in the scopes that are open
+            results = iter(eval_jaxpr(self.linear.jaxpr, self.linear.consts, *given))
         return pytree.unflatten(self.out_tree, [
             like_result(instantiate(next(results) if depends else None, aval), aval)
             for depends, aval in zip(self.nonzero, self.out_avals, strict=True)])

@@ -115,10 +115,10 @@ class _NamedScope(contextlib.ContextDecorator):
         self.name = name
 
     def __enter__(self) -> None:
-        _scopes.names = (*_scopes.names, self.name)
+        _scopes.names = _scopes.names.and_name(self.name)
 
     def __exit__(self, *_: Any) -> None:
-        _scopes.names = _scopes.names[:-1]
+        _scopes.names = _scopes.names.but_last()
 
 
 def named_call(fun: _Function, *, name: str | None = None) -> _Function:

@@ -41,6 +41,20 @@ Runs a JAX program on maxjax: `import jax` gives maxjax. Without a program, open
 _NOT_YET = "(maxjax does not have it yet)"
 # The modules of jaxlib that libraries look into.
 _OF_JAXLIB = ("_jax", "xla_client")
+# Of modules that are about XLA and MLIR: what to do instead, for those whose names begin so.
+_INSTEAD = {
+    "_src.lib.mlir": "maxjax emits no MLIR: give a primitive a NumPy rule with def_impl, a "
+                     "composition with jax.interpreters.mlir.lower_fun, or a kernel with "
+                     "jax.extend.mojo",
+    "_src.pallas": "maxjax has the public names of Pallas, in jax.experimental.pallas",
+    "extend.mlir": "maxjax emits no MLIR: give a primitive a NumPy rule with def_impl, a "
+                   "composition with jax.interpreters.mlir.lower_fun, or a kernel with "
+                   "jax.extend.mojo",
+    "experimental.pallas": "maxjax interprets kernels and compiles none for devices: such kernels "
+                           "are written in Mojo, see jax.extend.mojo",
+    "experimental.mosaic": "maxjax has no Mosaic: kernels are written in Mojo, see jax.extend.mojo",
+    "tools": "maxjax writes programs as StableHLO: jax.jit(f).lower(x).as_text()",
+}
 
 
 # --- jax is maxjax --------------------------------------------------------------------------------
@@ -116,8 +130,10 @@ class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 name=fullname)
         if top == "jax" and rest:
             if importlib.util.find_spec(_maxjax_name(rest)) is None:
-                hint = ("(of JAX's private modules maxjax has what popular libraries use)"
-                        if rest.startswith("_") else _NOT_YET)
+                hint = next((f"({text})" for start, text in _INSTEAD.items()
+                             if f"{rest}.".startswith(f"{start}.")),
+                            "(of JAX's private modules maxjax has what popular libraries use)"
+                            if rest.startswith("_") else _NOT_YET)
                 raise ModuleNotFoundError(f"No module named {fullname!r} {hint}", name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 

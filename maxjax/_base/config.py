@@ -548,6 +548,7 @@ _TRACE_OPTIONS = [enable_x64, rank_promotion, dtype_promotion, threefry_partitio
 class _TraceState(threading.local):
     value: tuple[Any, ...] | None = None
     meshes: Any = None      # what maxjax._base.meshes has set around the running code
+    metadata: Any = None    # and maxjax.experimental.xla_metadata
 
 
 _trace_state = _TraceState()
@@ -559,14 +560,15 @@ def trace_state() -> tuple[Any, ...]:
     if cached is None or cached[0] != status.generation:
         cached = _trace_state.value = (
             status.generation,
-            (*(option.value for option in _TRACE_OPTIONS), _trace_state.meshes))
+            (*(option.value for option in _TRACE_OPTIONS), _trace_state.metadata,
+             _trace_state.meshes))
     return cached[1]
 
 
 def trace_state_changes(now: tuple[object, ...],
                         before: tuple[object, ...]) -> list[tuple[str, Any, Any]]:
     """What differs between two values of ``trace_state``: names, with both values."""
-    names = [*(option.name for option in _TRACE_OPTIONS), "the mesh"]
+    names = [*(option.name for option in _TRACE_OPTIONS), "the metadata", "the mesh"]
     return [change for change in zip(names, now, before, strict=True) if change[1] != change[2]]
 
 
@@ -577,6 +579,12 @@ def set_trace_meshes(meshes: object) -> None:
     if cached is not None:
         generation, values = cached
         _trace_state.value = generation, (*values[:-1], meshes)
+
+
+def set_trace_metadata(metadata: object) -> None:
+    """What this thread's programs say to XLA, besides the meshes."""
+    _trace_state.metadata = metadata
+    _trace_state.value = None
 
 
 def _advance_generation() -> None:

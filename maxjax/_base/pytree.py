@@ -82,6 +82,11 @@ def unflatten(spec: PyTreeSpec, tree_leaves: Iterable[object]) -> Any:
     return canonical(spec).unflatten(tree_leaves)
 
 
+def tuple_of(*specs: PyTreeSpec) -> PyTreeSpec:
+    """The spec of a tuple of trees of these specs."""
+    return optree.treespec_tuple(specs, namespace=NAMESPACE)
+
+
 def numbered(spec: PyTreeSpec) -> Any:
     """The tree with the numbers of its leaves, in order.
 

@@ -7,8 +7,8 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
-from types import CodeType, FrameType
+from collections.abc import Iterator, Mapping
+from types import CodeType, FrameType, MappingProxyType
 from typing import Any
 
 # The paths of maxjax's code.
@@ -67,6 +67,60 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+class Transformation(str):
+    """Among the names of scopes: what follows is of a function that is differentiated or mapped."""
+
+    __slots__ = ()
+
+
+JVP = Transformation("jvp")
+TRANSPOSE = Transformation("transpose")
+VMAP = Transformation("vmap")
+
+
+class Names(tuple[str, ...]):
+    """The names of open scopes, and of the transformations between them.
+
+    >>> str(Names(("layer", VMAP, JVP, "attention", "softmax")))
+    'layer/vmap(jvp(attention))/softmax'
+
+    Attributes:
+      metadata: what ``set_xla_metadata`` says of the operations inside, by key.
+    """
+
+    metadata: Mapping[str, object] = MappingProxyType({})
+
+    def and_name(self, name: str) -> Names:
+        """These and one more."""
+        return Names((*self, name)).with_metadata(self.metadata)
+
+    def but_last(self) -> Names:
+        return Names(self[:-1]).with_metadata(self.metadata)
+
+    def inside(self, outer: Names) -> Names:
+        """These in the scopes ``outer``."""
+        names = Names(outer + self)
+        if outer.metadata or self.metadata:
+            names.metadata = {**outer.metadata, **self.metadata}
+        return names
+
+    def __str__(self) -> str:
+        parts: list[str] = []       # from the last to the first
+        for name in reversed(self):
+            if name.__class__ is Transformation:
+                parts[-1:] = [f"{name}({parts[-1] if parts else ''})"]
+            else:
+                parts.append(name)
+        return "/".join(reversed(parts))
+
+    def with_metadata(self, metadata: Mapping[str, object]) -> Names:
+        """These, with other metadata."""
+        names = Names(self)
+        if metadata:
+            names.metadata = metadata
+        return names
+
+
 class _Scopes(threading.local):
     """Of this thread.
 
@@ -76,7 +130,7 @@ class _Scopes(threading.local):
         is at (None: it has none); elsewhere a text.
     """
 
-    names: tuple[str, ...] = ()
+    names = Names()
     source_line: SourceLine | str | None = "look at the stack"
 
 
@@ -95,10 +149,32 @@ def kept_source_lines() -> Iterator[None]:
 
 @contextlib.contextmanager
 def inherited_source_lines() -> Iterator[None]:
-    """Equations traced inside take their lines from ``scopes.source_line``, not from the stack."""
-    with kept_source_lines():
-        scopes.source_line = None
+    """Equations traced inside take their lines from ``scopes.source_line``, not from the stack.
+
+    The scopes that are open have no part in it: what is traced may be of use outside of them.
+    """
+    names = scopes.names
+    scopes.names = NO_NAMES
+    try:
+        with kept_source_lines():
+            scopes.source_line = None
+            yield
+    finally:
+        scopes.names = names
+
+
+@contextlib.contextmanager
+def transformed(transformation: Transformation) -> Iterator[None]:
+    """What is traced inside is of a function that is transformed so."""
+    names = scopes.names
+    scopes.names = names.and_name(transformation)
+    try:
         yield
+    finally:
+        scopes.names = names
+
+
+NO_NAMES = Names()
 
 
 class SourceLine:
@@ -110,7 +186,7 @@ class SourceLine:
 
     __slots__ = ("code", "instruction", "scopes")
 
-    def __init__(self, code: CodeType, instruction: int, names: tuple[str, ...] = ()):
+    def __init__(self, code: CodeType, instruction: int, names: Names = NO_NAMES):
         self.code = code
         self.instruction = instruction
         self.scopes = names
@@ -125,7 +201,16 @@ class SourceLine:
     @property
     def name_stack(self) -> str:
         """The scopes, as JAX prints them."""
-        return "/".join(self.scopes)
+        return str(self.scopes)
+
+    def inside(self, outer: Names) -> SourceLine:
+        """The same line, its scopes in others."""
+        return SourceLine(self.code, self.instruction, self.scopes.inside(outer))
+
+    def without(self, count: int) -> SourceLine:
+        """The same line, without its outermost scopes."""
+        names = Names(self.scopes[count:]).with_metadata(self.scopes.metadata)
+        return SourceLine(self.code, self.instruction, names)
 
     @property
     def name(self) -> str:
@@ -140,6 +225,10 @@ class SourceLine:
         index = self.instruction // 2
         column = positions[index][2] if index < len(positions) else None
         return f"{self.code.co_filename}:{self.line}:{column or 0} ({self.name})"
+
+
+# Of equations that are of no line.
+UNKNOWN_LINE = SourceLine(compile("", "unknown", "exec"), 0)
 
 
 def current_line(depth: int = 2) -> SourceLine | None:

@@ -15,7 +15,7 @@ from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import wraps
-from maxjax._base.source import inherited_source_lines
+from maxjax._base.source import Names, kept_source_lines, scopes
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order import refs
 from maxjax._higher_order.calls import call_primitive, without_dead_code
@@ -90,6 +90,9 @@ def _split(closed: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None
     return split
 
 
+_AGAIN = Names(("rematted_computation",))
+
+
 def _joined(forward: ClosedJaxpr, eqns: list[JaxprEqn], residuals: Sequence[Atom],
             inputs: list[Var], linear: ClosedJaxpr) -> ClosedJaxpr:
     """The equations that compute the residuals, and then the linear jaxpr of them."""
@@ -99,9 +102,15 @@ def _joined(forward: ClosedJaxpr, eqns: list[JaxprEqn], residuals: Sequence[Atom
     joined = Jaxpr(
         [*forward.jaxpr.constvars, *inner.constvars], [*inputs, *inner.invars[count:]],
         replaced(inner.outvars, values),
-        [*eqns, *(eqn.replace(invars=replaced(eqn.invars, values)) for eqn in inner.eqns)],
+        [*map(_named, eqns), *(eqn.replace(invars=replaced(eqn.invars, values))
+                               for eqn in inner.eqns)],
         forward.jaxpr.debug_info)
     return eliminate_dead_code(ClosedJaxpr(joined, [*forward.consts, *linear.consts]))
+
+
+def _named(eqn: JaxprEqn) -> JaxprEqn:
+    """An equation that is computed again, in a scope which says so."""
+    return eqn.replace(source=eqn.source and eqn.source.inside(_AGAIN))
 
 
 def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
@@ -113,8 +122,9 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
             "Effects not supported in partial-eval of `checkpoint`/`remat`: "
             f"{sorted(map(str, effects))}")
     nonzero = tuple(tangent is not None for tangent in tangents)
-    with inherited_source_lines():
-        split = _split(jaxpr, nonzero, policy)
+    split = _split(jaxpr, nonzero, policy)
+    with kept_source_lines():
+        scopes.source_line = None       # the equations', in the scopes that are open
         results = eval_jaxpr(split.known.jaxpr, split.known.consts, *primals)
     count = len(jaxpr.out_avals)
     outs, saved = results[:count], results[count:]

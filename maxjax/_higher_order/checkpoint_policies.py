@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -104,16 +105,34 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     return lambda *_, **__: True
 
 
+@dataclasses.dataclass(frozen=True)
+class SaveAnyNamesButThese:
+    """Saves what ``checkpoint_name`` has named, except under these names."""
+
+    names: frozenset[str]
+
+    def __call__(self, prim: Primitive, *_: ShapedArray, **params: object) -> bool:
+        return prim is name_p and params["name"] not in self.names
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveOnlyTheseNames:
+    """Saves what ``checkpoint_name`` has given one of these names."""
+
+    saveable_names: frozenset[str]
+
+    def __call__(self, prim: Primitive, *_: ShapedArray, **params: object) -> bool:
+        return prim is name_p and params["name"] in self.saveable_names
+
+
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """Saves what ``checkpoint_name`` has named, except under these names."""
-    names = frozenset(names_not_to_save)
-    return lambda prim, *_, **params: prim is name_p and params["name"] not in names
+    return SaveAnyNamesButThese(frozenset(names_not_to_save))
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """Saves what ``checkpoint_name`` has given one of these names."""
-    names = frozenset(names_which_can_be_saved)
-    return lambda prim, *_, **params: prim is name_p and params["name"] in names
+    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
 
 
 def save_and_offload_only_these_names(

@@ -50,6 +50,9 @@ class JvpRule:
         self.function = function
         self.__name__ = name
 
+    def __repr__(self) -> str:
+        return self.__name__
+
     def __call__(self, primals: list[Value], tangents: list[Value | None]
                  ) -> tuple[list[Any], list[Any]]:
         return self.function(primals, tangents)

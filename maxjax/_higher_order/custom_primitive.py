@@ -164,12 +164,14 @@ class CustomPrimitive(Primitive):
         if context.trace is installed.runtime:
             if self._impl is None and self._composition is None:
                 raise self._without_impl()
-            if self._abstract_eval is None:
+            # A rule of values alone is run at once: it may do more than compute them.
+            if self._abstract_eval is None or (
+                    self._impl is not None and self._composition is None and self.lower is None):
                 return self._run_now(operands, params)
         return super().bind(*operands, **params)
 
     def _run_now(self, operands: Sequence[Array], params: Params) -> Any:
-        """Without a rule of types, on the values at once."""
+        """On the values at once, without a rule of types."""
         result = self.impl(*operands, **params)
         results = operands_of(result if self.multiple_results else [result])
         return results if self.multiple_results else results[0]

@@ -130,6 +130,9 @@ class VJPRule:
         self.function = function
         self.__name__ = name
 
+    def __repr__(self) -> str:
+        return self.__name__
+
     def __call__(self, primals: list[Value], perturbed: tuple[bool, ...]) -> Any:
         return self.function(primals, perturbed)
 
@@ -157,7 +160,9 @@ custom_vjp_call_p = call_primitive(
     jvp=_call_jvp,
     batch=_call_batch,
     axis_names=lambda **params: (ANY_AXIS,),
-    shown=only_shown("name", "bwd", "call_jaxpr", "fwd", "symbolic_zeros"),
+    shown=lambda params: {
+        **only_shown("name", "call_jaxpr", "fwd", "symbolic_zeros")(params),
+        "bwd": name_of(params["bwd"])},
 )
 
 

@@ -67,6 +67,9 @@ class _Rule:
         self.function = function
         self.__name__ = name_of(function)
 
+    def __repr__(self) -> str:
+        return self.__name__
+
     def __call__(self, size: int, batched: PyTree, values: PyTree) -> Any:
         return self.function(size, list(batched[1]), *values[1])
 
@@ -87,6 +90,9 @@ class _JVPRule:
         self.rule = rule
         self.tree = tree      # of the function's result
         self.__name__ = name_of(rule)
+
+    def __repr__(self) -> str:
+        return self.__name__
 
     def __call__(self, size: int, batched: PyTree, values: PyTree) -> Any:
         primals_batched, tangents_batched = batched

@@ -16,13 +16,13 @@ from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_primitive import CustomPrimitive, Zero
-from maxjax._higher_order.hi_types import refuse_hitypes
+from maxjax._higher_order.hi_types import HiValue, hooks, refuse_hitypes
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Trace, aval_of, context
+from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives.broadcasting import reduce_sum
@@ -141,9 +141,13 @@ class VJPHiPrimitive:
         self.out_avals_flat, out_tree = pytree.flatten(self.out_aval)
         self._in_spec, self._out_spec = in_tree, out_tree
         self.in_tree, self.out_tree = PyTreeDef(in_tree), PyTreeDef(out_tree)
+        # Whether an argument or the result is of a type above arrays.
+        self._is_high = False
         for aval in (*self.in_avals_flat, *self.out_avals_flat):
             if not isinstance(aval, ShapedArray):
-                refuse_hitypes(type(self).__name__)
+                if getattr(aval, "has_qdd", True):
+                    refuse_hitypes(type(self).__name__)
+                self._is_high = True
         self.__dict__.update(self.params)
         self._traced: dict[Any, ClosedJaxpr] = {}
 
@@ -208,9 +212,17 @@ class VJPHiPrimitive:
 
     # --- application ---
     def __call__(self, *args: PyTree) -> Any:
+        if self._is_high and not (context.trace is installed.runtime and not any(
+                x.__class__ is HiValue
+                for x in pytree.leaves(args, lambda x: x.__class__ is HiValue))):
+            return hooks.apply(self, args)
         leaves = _leaves(self._in_spec, args, f"the tuple of arguments of {self!r}")
         if context.trace is installed.runtime:
             return self.expand(*args)
+        if _is_evaluated() and not any(isinstance(leaf, Tracer) for leaf in leaves):
+            # On values a rule of a derivative computes at once, and may branch on them.
+            with current_trace(installed.runtime):
+                return self.expand(*args)
         operands = operands_of(leaves)
         for operand, aval in zip(operands, self.in_avals_flat, strict=True):
             found = aval_of(operand)
@@ -232,6 +244,14 @@ class VJPHiPrimitive:
 
     def __hash__(self) -> int:
         return hash(self._key())
+
+
+def _is_evaluated() -> bool:
+    """Whether operations that no transformation concerns are computed, not recorded."""
+    trace = context.trace
+    while (outer := getattr(trace, "parent", None)) is not None:
+        trace = outer
+    return trace is installed.runtime
 
 
 # --- rules ----------------------------------------------------------------------------------------

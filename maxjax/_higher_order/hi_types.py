@@ -1,8 +1,9 @@
 """Types above arrays: ``jax.experimental.hijax.HiType`` and ``MutableHiType``.
 
-A value of such a type is a Python object that holds arrays, and stays one while a function is being
-traced: a primitive on it is what its ``to_lojax`` does, at once. Where a value is an argument of a
-jitted function, its arrays are the arguments, and the function gets a value made of tracers.
+A value of such a type is a Python object that holds arrays. While a function is being traced, a
+mutable one stays so, and an immutable one is a ``HiValue``; a ``HiPrimitive`` on it is what its
+``to_lojax`` does, at once. Where a value is an argument of a jitted function, its arrays are the
+arguments, and the function gets a value made of tracers.
 
 A mutable value belongs to the trace that made it. A function that is traced and touches one from
 outside touches the arrays in it, each as an array reference (``maxjax._ir.refs``): so loops,
@@ -19,7 +20,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree
 from maxjax._ir.refs import IN_VALUE, AbstractRef, Ref, Storage, read, write
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Trace, Tracer, context
+from maxjax._ir.trace import Array, Trace, Tracer, context
 from maxjax._primitives.convert import convert_element_type
 
 # The classes of values, and what tells the type of one.
@@ -40,8 +41,76 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
     hi_classes[val_cls] = typeof_fn
 
 
+class HiValue:
+    """A value of an immutable type in a traced function: see ``maxjax._higher_order.hi_values``.
+
+    Attributes:
+      aval: its type.
+      arrays: what the type lowers it to.
+      carrier: what derivatives by it are derivatives by; None where it has none, or needs none.
+    """
+
+    __slots__ = ("aval", "arrays", "carrier")
+
+    def __init__(self, aval: Any, arrays: Sequence[Any], carrier: Any):
+        self.aval = aval
+        self.arrays = arrays
+        self.carrier = carrier
+
+    def __getattr__(self, name: str) -> Any:
+        """What the type declares for its values."""
+        declared = getattr(type(self.aval), name, None)
+        function = getattr(declared, "of_values", None)
+        if function is None:
+            raise AttributeError(f"DynamicJaxprTracer has no attribute {name}", name=name, obj=self)
+        return function(self)
+
+    def __repr__(self) -> str:
+        return f"JitTracer({self.aval})"
+
+    def _flatten(self) -> tuple[list[Any], tuple[Any, bool]]:
+        carrier = [] if self.carrier is None else [self.carrier]
+        return [*self.arrays, *carrier], (self.aval, self.carrier is not None)
+
+    @staticmethod
+    def _unflatten(structure: tuple[Any, bool], leaves: Sequence[Any]) -> Any:
+        aval, has_carrier = structure
+        arrays = list(leaves)
+        carrier = arrays.pop() if has_carrier else None
+        # Where there is nothing to trace it is an object of the user's again.
+        if all(isinstance(leaf, Array) and not isinstance(leaf, Tracer) for leaf in leaves):
+            return aval.raise_val(*arrays)
+        return HiValue(aval, arrays, carrier)
+
+
+class _Hooks:
+    """What the module of ``HiValue``s does for those that it is built on.
+
+    Attributes:
+      lift: a pytree, its values as ``HiValue``s.
+      apply: ``(primitive, arguments)`` -> the result of a ``VJPHiPrimitive`` that takes or gives
+        values, in a traced function.
+    """
+
+    lift: Callable[[PyTree], Any] = staticmethod(lambda tree: tree)
+    apply: Callable[[Any, tuple[Any, ...]], Any]
+
+
+hooks = _Hooks()
+
+
+def lifted_carry(init: PyTree) -> Any:
+    """The first carry of a loop, its values as pytrees of arrays."""
+    return hooks.lift(init) if hi_classes else init
+
+
+pytree.register(HiValue, HiValue._flatten, HiValue._unflatten)
+
+
 def hi_type_of(x: object) -> Any:
     """The type of a value of a registered class; None for all others."""
+    if x.__class__ is HiValue:
+        return x.aval       # type: ignore[attr-defined]
     typeof_fn = hi_classes.get(x.__class__)
     return None if typeof_fn is None else typeof_fn(x)
 
@@ -275,6 +344,8 @@ class HiPrimitive:
         Raises:
           NotImplementedError: it has a derivative of its own, and derivatives may be wanted.
         """
+        # What it does, it does with the user's objects.
+        args = tuple([x.aval.raise_val(*x.arrays) if x.__class__ is HiValue else x for x in args])
         if context.hi_as_it_is or context.trace is installed.runtime:
             return self.to_lojax(*args, **params)
         outside: list[_FromOutside] = []
@@ -292,14 +363,18 @@ class HiPrimitive:
             held = [x.restore() for x in outside]
         for one, arrays in zip(outside, held, strict=True):
             one.write(arrays)
-        for out in result if isinstance(result, (tuple, list)) else (result,):
+        several = isinstance(result, (tuple, list))
+        outs = list(result) if several else [result]
+        for n, out in enumerate(outs):
             aval = hi_type_of(out)
             if aval is not None and aval.has_qdd:
                 mutable = True
                 _made_in(context.trace, out)
+            elif aval is not None:
+                outs[n] = HiValue(aval, aval.lower_val(out), None)
         if not mutable and type(self).jvp is not HiPrimitive.jvp:
             self._refuse_own_derivative(args)
-        return result
+        return type(result)(outs) if several else outs[0]
 
     def _refuse_own_derivative(self, args: Sequence[Any]) -> None:
         if any(isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) for x in args):
@@ -310,9 +385,8 @@ def refuse_hitypes(what: str) -> NoReturn:
     """Raises NotImplementedError for what needs more of types above arrays."""
     raise NotImplementedError(
         f"{what}: of types above arrays (jax.experimental.hijax) maxjax has those whose values "
-        "jitted functions take, close over and change. Register a class of several arrays as a "
-        "pytree, and give an operation on arrays its derivatives by jax.custom_vjp or "
-        "VJPHiPrimitive")
+        "jitted functions take and close over, carry through loops and differentiate by, if they "
+        "are immutable, or change. Register a class of several arrays as a pytree for the rest")
 
 
 # --- arguments of jitted functions ----------------------------------------------------------------
@@ -336,7 +410,7 @@ class _Taken:
         """The value, under the current trace."""
         aval, qdd = self.type
         if not aval.has_qdd:
-            return aval.raise_val(*self.arrays)
+            return HiValue._unflatten((aval, False), self.arrays)
         with _AsItIs():
             value = aval.new_from_loval(qdd, *self.arrays)
         _made_in(context.trace, value)

@@ -98,7 +98,7 @@ def _description(eqn: JaxprEqn) -> str:
 def print_saved_residuals(f: Callable[..., PyTree], *args: PyTree, **kwargs: PyTree) -> None:
     """Prints what the backward pass of ``f`` needs of the forward pass.
 
-    >>> jax.ad_checkpoint.print_saved_residuals(lambda x, y: x * y, 1., jnp.ones(2))
+    >>> jax.ad_checkpoint.print_saved_residuals(lambda x, y: x * y, jnp.ones(()), jnp.ones(2))
     f32[] from the argument x
     f32[2] from the argument y
     """

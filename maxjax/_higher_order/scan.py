@@ -30,6 +30,7 @@ from maxjax._higher_order.control import (
     split_linearized,
     traced,
 )
+from maxjax._higher_order.hi_types import lifted_carry
 from maxjax._higher_order.structured import structured
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
@@ -379,6 +380,7 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
     unroll = _unroll(unroll, length)
     if config.disable_jit.value:
         return python_control.scan(f, init, xs_values, xs_tree, length, bool(reverse))
+    init = lifted_carry(init)
     leaves, tree = pytree.flatten(init)
     if refs.has_refs(leaves):
         in_fori = key == "fori_loop"
@@ -389,7 +391,7 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
                           init[1] if in_fori else init, "[0][1]" if in_fori else "[0]",
                           _carry_name(owner or f, in_fori))
     carry = operands_of(leaves)
-    both = pytree.structure((pytree.unflatten(tree, leaves), pytree.unflatten(xs_tree, xs_leaves)))
+    both = pytree.tuple_of(tree, xs_tree)
     for x in xs_values:
         on_mesh = x.aval.mesh_spec
         if on_mesh is not None and on_mesh[1].partitions[0] is not None:

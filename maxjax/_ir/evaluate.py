@@ -51,7 +51,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
     inherits_lines = rule is None and scopes.source_line.__class__ is not str
     for position, eqn in enumerate(jaxpr.eqns):
         if inherits_lines:
-            scopes.source_line = eqn.source
+            scopes.source_line = (eqn.source if eqn.source is None or not scopes.names
+                                  else eqn.source.inside(scopes.names))
         operands = [literal(atom) if isinstance(atom, Literal) else values[atom]
                     for atom in eqn.invars]
         if rule is not None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from maxjax._base.source import UNKNOWN_LINE, SourceLine, inherited_source_lines
 from maxjax._ir.effects import Effect
 from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
-    from maxjax._base.source import SourceLine
     from maxjax._ir.primitive import Primitive
     from maxjax._ir.refs import RefUse
     from maxjax._ir.typing import Function, Value
@@ -103,9 +103,9 @@ class JaxprEqn:
         return frozenset().union(own or (), *inner)
 
     @property
-    def source_info(self) -> SourceLine | None:
+    def source_info(self) -> SourceLine:
         """Where the equation was traced."""
-        return self.source
+        return self.source or UNKNOWN_LINE
 
     ctx = None      # where JAX keeps settings of its own
 
@@ -222,7 +222,8 @@ def derived(function: Function) -> Function:
         key = (function, arguments)
         result = closed.cache.get(key, _UNKNOWN)
         if result is _UNKNOWN:
-            result = closed.cache[key] = function(closed, *arguments)
+            with inherited_source_lines():
+                result = closed.cache[key] = function(closed, *arguments)
         return result
 
     cached.__doc__ = function.__doc__

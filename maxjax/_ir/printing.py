@@ -6,6 +6,7 @@ printer": a group stands on one line if it fits, else all of its own breaks are 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 WIDTH = 80
 # A sub-jaxpr of more equations than this is printed once, before the jaxpr that uses it.
 _INLINE_EQUATIONS = 10
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 # --- documents ------------------------------------------------------------------------------------
 
@@ -205,11 +207,8 @@ def _value(value: object, names: Names) -> Document:
         return value.name
     if isinstance(value, frozenset) and value:      # in one order each time
         return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
-    if isinstance(value, type):
-        return value.__name__
-    if callable(value) and hasattr(value, "__name__"):
-        return value.__name__
-    return str(value)
+    # Addresses say nothing, and differ from run to run.
+    return _ADDRESS.sub("0x" + 12 * "X", str(value))
 
 
 def _params(params: Params, names: Names) -> Document:

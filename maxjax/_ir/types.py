@@ -100,12 +100,12 @@ class ShapedArray:
 
     @property
     def sharding(self) -> NamedSharding:
-        """The sharding that the type says, over an abstract mesh: within ``shard_map`` that of
-        its devices, where the type says nothing."""
+        """The sharding that the type says, over an abstract mesh; where it says nothing, over that
+        which is set, if it has axes that types say something of."""
         if self.mesh_spec is not None:
             return NamedSharding(*self.mesh_spec)
         mesh = get_abstract_mesh()
-        return NamedSharding(mesh if mesh.manual_axes else EMPTY,
+        return NamedSharding(mesh if mesh.manual_axes or mesh.explicit_axes else EMPTY,
                              PartitionSpec(*[None] * self.ndim))
 
     def without_dim(self, dim: int) -> ShapedArray:
@@ -189,7 +189,7 @@ class ShapedArray:
     def nbytes(self) -> int:
         return self.size * dtypes.physical(self.dtype).itemsize
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         """``float32[2,3]``, or ``f32[2,3]`` with ``short_dtypes``."""
         name = (dtypes.short_name(self.dtype) if short_dtypes
                 else "float0" if self.dtype == dtypes.float0 else self.dtype.name)

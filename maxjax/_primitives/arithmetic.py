@@ -345,6 +345,8 @@ def _integer_pow(x: np.ndarray, *, y: int) -> np.ndarray:
     """By repeated squaring, as XLA expands it."""
     if y == 0:
         return np.ones_like(x)
+    if y == 2:
+        return complex_values.square(x)
     result: Any = None
     base, exponent = np.asarray(x), abs(y)
     while exponent:
@@ -377,8 +379,14 @@ def _integer_pow_jvp(t: Array, x: Array, out: Array, *, y: int) -> Array | None:
     return mul(t, mul(constant(y, x), integer_pow(x, y - 1)))
 
 
+def _integer_pow_specialized(in_avals: tuple[ShapedArray, ...], params: Params,
+                             out_avals: tuple[ShapedArray, ...]) -> Any:
+    assert square_p.specialize is not None
+    return square_p.specialize(in_avals, {}, out_avals) if params["y"] == 2 else None
+
+
 integer_pow_p = elementwise(
-    "integer_pow", accepts=NUMBERS,
+    "integer_pow", accepts=NUMBERS, specialize=_integer_pow_specialized,
     evaluate=widened(_integer_pow), lower=_integer_pow_lower, jvp=_integer_pow_jvp,
     may_give_nan=True, keeps_zero=True)
 
@@ -490,6 +498,4 @@ def conj(x: Value) -> Array:
 
 
 def integer_pow(x: Array, y: int) -> Array:
-    if y == 1:
-        return x
-    return square(x) if y == 2 else integer_pow_p.bind(x, y=y)
+    return x if y == 1 else integer_pow_p.bind(x, y=y)

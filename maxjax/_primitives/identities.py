@@ -48,6 +48,13 @@ name_p = Primitive(
     factors=lambda in_avals, out_avals, *, name: axis_factors(in_avals, out_avals),
 )
 
+# A value and what is to be said of the operation that gave it to whoever reads the program; of the
+# tangent the same, of a cotangent nothing.
+xla_metadata_value_p = _identity(
+    "xla_metadata_value", linearity=MOVEMENT,
+    batch=lambda size, operands, axes, **params: (
+        xla_metadata_value_p.bind(*operands, **params), axes[0]))
+
 
 # --- of several operands --------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import native
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.linearity import MOVEMENT
 from maxjax._ir.trace import Array
@@ -87,6 +88,14 @@ def _reshape_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Shaped
                       replicated=frozenset(replicated))
 
 
+def _reshape_abstract(x: ShapedArray, *, new_sizes: Shape, dimensions: None) -> ShapedArray:
+    result = ShapedArray(new_sizes, x.dtype, x.weak_type)
+    if result.size != x.size and not is_dimension(result.size) and not is_dimension(x.size):
+        raise ValueError(f"cannot reshape array of shape {x.shape} (size {x.size}) into shape "
+                         f"{new_sizes} (size {result.size})")
+    return result
+
+
 def _reshape_evaluate(x: np.ndarray, *, new_sizes: Shape, dimensions: tuple[int, ...] | None
                       ) -> np.ndarray:
     if x.size >= native.FEWEST and not x.flags.c_contiguous:
@@ -118,7 +127,7 @@ reshape_p = linear_primitive(
     "reshape", shard_params=lambda params, avals, shapes, out: {**params, "new_sizes": out},
     linearity=MOVEMENT, passes_unreduced=slice(None),
     shown=lambda params: {**params, "sharding": None},
-    abstract=lambda x, *, new_sizes, dimensions: ShapedArray(new_sizes, x.dtype, x.weak_type),
+    abstract=_reshape_abstract,
     evaluate=_reshape_evaluate,
     lower=lambda ctx, x, *, new_sizes, dimensions: ctx.reshape(x, new_sizes),
     transpose=lambda cotangent, operand, **params: [reshape(cotangent, operand.shape)],

@@ -41,6 +41,9 @@ class Linear:
     def dtype(self) -> Any:
         return self.aval.dtype
 
+    def __repr__(self) -> str:
+        return f"UndefinedPrimal({'~' if self.aval.weak_type else ''}{self.aval.str_short()})"
+
 
 def is_linear(x: object) -> TypeIs[Linear]:
     """Whether an operand of a transpose rule is one to be transposed.

@@ -158,12 +158,13 @@ class _Call:
                 raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to "
                                  "enter into a mesh context")
             mesh = around
-        elif around.manual_axes:      # within another shard_map
+        elif not around.empty:
             if (mesh.shape_tuple, tuple(mesh.axis_types)) != (
                     around.shape_tuple, tuple(around.axis_types)):
                 raise ValueError(f"The context mesh {around} should match the mesh passed to "
                                  f"shard_map {mesh}")
-            mesh = around
+            if around.manual_axes:      # within another shard_map
+                mesh = around
         names = frozenset(mesh.axis_names) - _mapped_axes()
         if not self.axis_names <= names:
             raise ValueError(f"jax.shard_map requires axis_names={self.axis_names} to be a subset "

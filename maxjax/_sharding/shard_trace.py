@@ -18,12 +18,14 @@ import numpy as np
 
 from maxjax._base import caches, config
 from maxjax._base.meshes import (
+    NONE_AROUND,
     AnyMesh,
     AxisName,
     Mesh,
     PartitionSpec,
     around,
     set_around,
+    within,
 )
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding
@@ -252,7 +254,7 @@ class ShardTrace(StagingTrace):
         names, blocks = found
         positions = [mesh.axis_names.index(name) for name in names]
         axes = f"({', '.join(map(str, mesh.axis_names))},)"
-        with current_trace(installed.runtime):
+        with within(NONE_AROUND), current_trace(installed.runtime):
             return "\n".join(
                 f"On {device} at mesh coordinates {axes} = {index}:\n"
                 f"{blocks[tuple(index[position] for position in positions)]}\n"
@@ -283,7 +285,8 @@ class ShardTrace(StagingTrace):
             names, value = outer
         else:
             value = installed.runtime.put(value, mesh.devices.flat[0])
-        with self.outside.restored(), current_trace(installed.runtime):
+        # A mesh that is set wants operands on all of its devices.
+        with self.outside.restored(), within(NONE_AROUND), current_trace(installed.runtime):
             sizes = dict(mesh.shape_tuple)
             # The values of enclosing shards are stacked along leading dimensions already.
             dims = (*[(name,) for name in names],

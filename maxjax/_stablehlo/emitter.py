@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,16 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._primitives.random_bits import PARITY, ROTATIONS
-from maxjax._stablehlo.text import boolean, dense, element_type, integers, listed, tensor_type
+from maxjax._stablehlo.text import (
+    FRONTEND,
+    boolean,
+    dense,
+    element_type,
+    frontend_attributes,
+    integers,
+    listed,
+    tensor_type,
+)
 
 BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "rem": "remainder",
@@ -110,11 +119,37 @@ class Emitter(Lowering):
         if self.located is None or self.eqn is None:
             return ""
         source = self.eqn.source
-        names = [f"jit({self.located})", *(source.scopes if source else ()),
-                 self.eqn.primitive.name]
+        scopes = source.name_stack if source else ""
+        names = [f"jit({self.located})", *([scopes] if scopes else []), self.eqn.primitive.name]
         child = "" if source is None else (
             f"({json.dumps(source.code.co_filename)}:{source.line}:0)")
         return f" loc({json.dumps('/'.join(names))}{child})"
+
+    def attributes(self) -> str:
+        """What the user has to say of the operation that is being written, as an attribute."""
+        source = None if self.eqn is None else self.eqn.source
+        return frontend_attributes(source.scopes.metadata) if source else ""
+
+    def say(self, x: Value, metadata: Mapping[str, object]) -> None:
+        """Adds to what is said of the operation that gave a value; nothing of an input."""
+        start = f"{'  ' * self.depth}{x.name.partition('#')[0]}"
+        for number in range(len(self.lines) - 1, -1, -1):
+            line = self.lines[number]
+            if line.startswith((start + " =", start + ":")):
+                # An operation with regions ends with the line that closes the last.
+                while " : " not in line or not line.startswith(("  " * self.depth + "})", start)):
+                    number += 1
+                    line = self.lines[number]
+                head, _, types = line.partition(" : ")
+                before, found, said = head.rpartition(FRONTEND)
+                if not found:
+                    before, said = head, "}}"
+                new = frontend_attributes({key: value for key, value in metadata.items()
+                                           if f"{key} = " not in said})
+                if new and found:
+                    new = f"{new[:-2]}, {said}"
+                self.lines[number] = f"{before}{new or found + said} : {types}"
+                return
 
     def value(self, shape: Sequence[int], dtype: Any) -> Value:
         name = f"%{self._count}"
@@ -126,8 +161,8 @@ class Emitter(Lowering):
         """One operation with one result; elementwise ones in their short form."""
         if operation in _SHORT and {x.type for x in operands} == {tensor_type(shape, dtype)}:
             result = self.value(shape, dtype)
-            self.line(f"{result.name} = {operation} {', '.join([x.name for x in operands])} : "
-                      f"{result.type}{self.location()}")
+            self.line(f"{result.name} = {operation} {', '.join([x.name for x in operands])}"
+                      f"{self.attributes()} : {result.type}{self.location()}")
             return result
         result, = self.emit_all(operation, operands, [(shape, dtype)], attributes)
         return result
@@ -146,10 +181,11 @@ class Emitter(Lowering):
         types = (f"({', '.join([x.type for x in operands])}) -> "
                  f"({', '.join([x.type for x in made])})")
         properties = f" <{{{attributes}}}>" if attributes else ""
-        location = self.location()      # of this one, not of the last in a region
+        # Of this one, not of the last in a region.
+        location, said = self.location(), self.attributes()
         head = (f"{name} = " if made else "") + f'"{operation}"({names}){properties}'
         if not regions:
-            self.line(f"{head} : {types}{location}")
+            self.line(f"{head}{said} : {types}{location}")
             return made
         self.line(f"{head} ({{")
         for number, region in enumerate(regions):
@@ -158,7 +194,7 @@ class Emitter(Lowering):
             self.depth += 1
             region()
             self.depth -= 1
-        self.line(f"}}) : {types}{location}")
+        self.line(f"}}){said} : {types}{location}")
         return made
 
     def region(self, arguments: Sequence[tuple[Sequence[int], Any]],

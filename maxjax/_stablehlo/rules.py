@@ -31,6 +31,11 @@ def _round(ctx: Emitter, x: Value, *, rounding_method: Any) -> Value:
     return ctx.kernel(name, x)
 
 
+def _said(ctx: Emitter, x: Value, *, xla_metadata_kvs: Sequence[tuple[str, object]]) -> Value:
+    ctx.say(x, dict(xla_metadata_kvs))
+    return x
+
+
 def _clamp(ctx: Emitter, low: Value, x: Value, high: Value) -> Value:
     return ctx.emit("stablehlo.clamp", ctx.aligned((low, x, high)), x.shape, x.dtype)
 
@@ -234,7 +239,7 @@ def rules() -> dict[Primitive, Rule]:
         "cholesky": _cholesky, "triangular_solve": _triangular_solve, "conj": _conjugate,
         "reduce_precision": _reduce_precision, "is_finite": _elementwise("stablehlo.is_finite"),
         "real": _elementwise("stablehlo.real"), "imag": _elementwise("stablehlo.imag"),
-        "complex": _elementwise("stablehlo.complex"),
+        "complex": _elementwise("stablehlo.complex"), "xla_metadata_value": _said,
     }
     tables: list[tuple[dict[str, str], str]] = [
         (BINARY, "stablehlo"), (UNARY, "stablehlo"), (CLIENT, "chlo")]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,21 @@ def listed(values: Iterable[int]) -> str:
 
 def boolean(value: bool) -> str:
     return "true" if value else "false"
+
+
+# The start of the attribute that holds what a user says of an operation.
+FRONTEND = " {mhlo.frontend_attributes = {"
+
+
+def frontend_attributes(metadata: Mapping[str, object]) -> str:
+    """Text by key, which compilers hand on, as an attribute after a space; "" for none."""
+    said = ", ".join([f"{key} = {json.dumps(_said(value))}"
+                      for key, value in sorted(metadata.items())])
+    return f"{FRONTEND}{said}}}}}" if said else ""
+
+
+def _said(value: object) -> str:
+    return boolean(value) if isinstance(value, bool) else str(value)
 
 
 def dense(value: np.ndarray) -> str:

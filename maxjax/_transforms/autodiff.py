@@ -13,9 +13,10 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import wraps
-from maxjax._base.source import function_location
+from maxjax._base.source import JVP, function_location, transformed
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
+from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of
@@ -34,6 +35,11 @@ from maxjax._transforms.linear_functions import (
 )
 from maxjax._transforms.linearize import linearize_flat
 from maxjax._transforms.refs import Lent
+
+# ``(function, arguments)`` -> the same of what derivatives are by, for arguments of types above
+# arrays; set by the module that defines them.
+by_carriers: Callable[[Callable[..., Any], tuple[Any, ...]],
+                      tuple[Callable[..., Any], tuple[Any, ...]]] | None = None
 
 
 def arguments_of(leaves: Sequence[object]) -> list[Any]:
@@ -147,7 +153,8 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
     given = [check_tangent(value.aval, tangent)
              for value, tangent in zip(values, tangent_leaves, strict=True)]
     flat = FlatFunction(fun, tree, has_aux)
-    outs, out_tangents = jvp_flat(flat, values, given)
+    with transformed(JVP):
+        outs, out_tangents = jvp_flat(flat, values, given)
     count = flat.out_tree.num_leaves
     result = pytree.unflatten(flat.out_tree, outs[:count])
     tangent = pytree.unflatten(flat.out_tree, [
@@ -239,23 +246,50 @@ def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = Fals
 def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
                      primals: Sequence[PyTree], has_aux: bool) -> tuple[list[Any], Any, Any]:
     """Flat results, the linear function of that kind, auxiliary data."""
+    if by_carriers is not None:
+        fun, primals = by_carriers(fun, tuple(primals))
     leaves, tree = pytree.flatten(tuple(primals))
     held = {n: leaf for n, leaf in enumerate(leaves) if leaf.__class__ is Ref}
     values = arguments_of([leaf for leaf in leaves if leaf.__class__ is not Ref])
     flat = FlatFunction(fun, tree, has_aux, held)
     active = [dtypes.is_inexact(value.aval.dtype) for value in values]
-    outs, linear, nonzero = linearize_flat(flat, values, active)
+    with transformed(JVP):
+        outs, linear, nonzero = linearize_flat(flat, values, active)
     aux = None
     if has_aux:
         count = flat.out_tree.num_leaves
         aux = flat.aux(outs[count:])
         outs, nonzero = outs[:count], nonzero[:count]
         linear = linear.replace(jaxpr=linear.jaxpr.replace(outvars=linear.outvars[:sum(nonzero)]))
+    saved: tuple[int, ...] = ()
+    if kind is VJP:
+        linear, saved = _arguments_first(linear, leaves, values)
     function = kind(
         linear, tuple(nonzero), flat.in_tree, tuple([value.aval for value in values]),
         flat.out_tree, tuple([aval_of(out) for out in outs]), function_location(fun),
-        tuple([ref.aval for ref in held.values()]))
+        tuple([ref.aval for ref in held.values()]), saved)
     return outs, function, aux
+
+
+def _arguments_first(linear: ClosedJaxpr, leaves: Sequence[object], values: Sequence[Array]
+                     ) -> tuple[ClosedJaxpr, tuple[int, ...]]:
+    """The same with residuals that are leaves of the arguments first, and the leaves' numbers.
+
+    ``values`` are the leaves that are no references. Numbers among the leaves do not count, which
+    are no arrays that anybody could want back, nor does an array that is two leaves.
+    """
+    numbers: dict[int, int | None] = {}
+    plain = [n for n, leaf in enumerate(leaves) if leaf.__class__ is not Ref]
+    for n, value in zip(plain, values, strict=True):
+        if isinstance(leaves[n], (Array, np.ndarray)):
+            numbers[id(value)] = None if id(value) in numbers else n
+    found = [numbers.get(id(residual)) for residual in linear.consts]
+    order = sorted(range(len(found)), key=lambda i: (found[i] is None, found[i] or 0))
+    saved = tuple([number for i in order if (number := found[i]) is not None])
+    if not saved:
+        return linear, saved
+    jaxpr = linear.jaxpr.replace(constvars=[linear.jaxpr.constvars[i] for i in order])
+    return ClosedJaxpr(jaxpr, [linear.consts[i] for i in order]), saved
 
 
 @overload
@@ -327,6 +361,8 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
             return fun(*merged, **kwargs)
 
         partial.__wrapped__ = fun      # type: ignore[attr-defined]  # for messages
+        if by_carriers is not None:
+            partial, dynamic = by_carriers(partial, dynamic)
         for leaf in pytree.leaves(dynamic):
             check_input("grad", holomorphic, allow_int, leaf)
         outs, function, aux = _linear_function(VJP, partial, dynamic, has_aux)

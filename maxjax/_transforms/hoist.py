@@ -63,8 +63,8 @@ def _without_invariants(eqn: JaxprEqn, flow: Structure) -> tuple[list[JaxprEqn],
     for rule, body in zip(flow.operands.description.bodies, flow.bodies, strict=True):
         place = next(number for number in rule.takes
                      if flow.operands.description.groups[number].role is Role.CONSTANT)
-        end = sum(len(flow.groups[number]) for number in rule.takes
-                  if number <= place)       # of the constants among the body's inputs
+        # Of the constants among the body's inputs.
+        end = sum(len(flow.groups[number]) for number in rule.takes[:rule.takes.index(place) + 1])
         hoisted = _split(body, constant, spare, end)
         if hoisted is None:
             bodies.append(body.jaxpr)

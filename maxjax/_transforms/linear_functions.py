@@ -14,6 +14,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.source import TRANSPOSE, kept_source_lines, scopes, transformed
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.evaluate import eval_jaxpr
@@ -78,12 +79,13 @@ class LinearFunction:
       in_tree, in_avals, out_tree, out_avals: of the function that was linearized.
       location: of the function, for messages.
       held: the types of the references among its arguments, for which there are no directions.
+      saved: the leaves of its arguments that the first residuals are, by their number.
     """
 
     def __init__(self, linear: ClosedJaxpr, nonzero: tuple[bool, ...], in_tree: PyTreeSpec,
                  in_avals: tuple[ShapedArray, ...], out_tree: PyTreeSpec,
                  out_avals: tuple[ShapedArray, ...], location: str,
-                 held: tuple[AbstractRef, ...] = ()):
+                 held: tuple[AbstractRef, ...] = (), saved: tuple[int, ...] = ()):
         self.linear = linear
         self.nonzero = nonzero
         self.in_tree = in_tree
@@ -92,14 +94,20 @@ class LinearFunction:
         self.out_avals = out_avals
         self.location = location
         self.held = held
+        self.saved = saved
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location})"
 
+    @property
+    def residuals(self) -> list[Any]:
+        """The values of the jaxpr's constants."""
+        return self.linear.consts
+
     def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
-        return self.linear.consts, (
+        return self.residuals, (
             self.linear.jaxpr, self.nonzero, self.in_tree, self.in_avals, self.out_tree,
-            self.out_avals, self.location, self.held)
+            self.out_avals, self.location, self.held, self.saved)
 
     @classmethod
     def _unflatten(cls, structure: tuple[Any, ...], residuals: Sequence[Value]) -> LinearFunction:
@@ -174,15 +182,81 @@ class DidntWant:
     """
 
 
-for _mark in (DidntWant, GradRef):      # results of functions under jit, without arrays
-    pytree.register(_mark, lambda mark: ((), mark), lambda mark, _: mark)
+@dataclasses.dataclass(frozen=True)
+class NotNeeded:
+    """Stands for an argument that is not kept for the backward pass.
+
+    >>> _, f_vjp = jax.vjp(lambda x, y: x * y, jnp.ones(2), 3.)
+    >>> f_vjp.args_res
+    [Array([1., 1.], dtype=float32), NotNeeded()]
+    """
+
+
+def _register_mark(kind: type) -> None:
+    pytree.register(kind, lambda _: ((), ()), lambda _, __: kind())
+
+
+for _mark in (DidntWant, GradRef, NotNeeded):       # results of functions under jit, without arrays
+    _register_mark(_mark)
 
 
 class VJP(LinearFunction):
-    """Maps cotangents of a function's results to cotangents of its arguments."""
+    """Maps cotangents of a function's results to cotangents of its arguments.
+
+    What is kept for that may be looked at and replaced: arguments in ``args_res``, as the function
+    got them, the rest in ``opaque_residuals``.
+    """
 
     type_of_direction = staticmethod(ShapedArray.cotangent)
     drops_integers = True
+    # Both lists, once somebody has asked for one of them.
+    _kept: tuple[list[Any], list[Any]] | None = None
+
+    @property
+    def args_res(self) -> list[Any]:
+        """The arguments, containers as tuples, ``NotNeeded()`` in place of leaves that are not kept
+        as they are."""
+        return self._lists()[0]
+
+    @args_res.setter
+    def args_res(self, arguments: list[Any]) -> None:
+        self._kept = arguments, self._lists()[1]
+
+    @property
+    def opaque_residuals(self) -> list[Any]:
+        """What is kept besides arguments."""
+        return self._lists()[1]
+
+    @opaque_residuals.setter
+    def opaque_residuals(self, residuals: list[Any]) -> None:
+        self._kept = self._lists()[0], residuals
+
+    def _lists(self) -> tuple[list[Any], list[Any]]:
+        if self._kept is None:
+            count = len(self.saved)
+            leaves: list[Any] = [NotNeeded()] * self.in_tree.num_leaves
+            for number, value in zip(self.saved, self.linear.consts[:count], strict=True):
+                leaves[number] = value
+            # Containers are tuples: a class may refuse what is no value of its own.
+            spec: Any = self.in_tree
+            arguments = spec.walk(leaves, lambda kind, data, children: tuple(children))
+            self._kept = [*arguments], [*self.linear.consts[count:]]
+        return self._kept
+
+    @property
+    def residuals(self) -> list[Any]:
+        if self._kept is None:
+            return self.linear.consts
+        arguments, others = self._kept
+        leaves = pytree.leaves(tuple(arguments), lambda x: type(x) is NotNeeded)
+        if len(leaves) != self.in_tree.num_leaves:
+            raise ValueError("args_res must have as many leaves as the arguments, "
+                             f"{self.in_tree.num_leaves}, got {len(leaves)}")
+        missing = [number for number in self.saved if type(leaves[number]) is NotNeeded]
+        if missing:
+            raise TypeError("the backward pass needs an argument whose value args_res lacks: leaf "
+                            f"{missing[0]} of the arguments")
+        return [*operands_of([leaves[number] for number in self.saved]), *others]
 
     def with_refs(self, *maybe_ct_refs: PyTree) -> Callable[[Any], Any]:
         """The same function, which adds cotangents to references.
@@ -254,14 +328,16 @@ class VJP(LinearFunction):
         of_floats = None if wanted is None else [
             flag for flag, aval in zip(wanted, self.in_avals, strict=True)
             if dtypes.is_inexact(aval.dtype)]
-        results = iter(backward_pass(self.linear.jaxpr, self.linear.consts, [
-            cotangent for cotangent, depends in zip(cotangents, self.nonzero, strict=True)
-            if depends], of_floats))
+        given = [cotangent for cotangent, depends in zip(cotangents, self.nonzero, strict=True)
+                 if depends]
+        with transformed(TRANSPOSE):
+            results = iter(backward_pass(
+                self.linear.jaxpr, self.residuals, given, of_floats))
         asked = [True] * len(self.in_avals) if wanted is None else wanted
-        given = [next(results) if dtypes.is_inexact(aval.dtype) else np.zeros(
+        found = [next(results) if dtypes.is_inexact(aval.dtype) else np.zeros(
             aval.shape, dtypes.float0) for aval in self.in_avals]
         return [instantiate(x, aval.cotangent()) if x is None and flag else x
-                for x, aval, flag in zip(given, self.in_avals, asked, strict=True)]
+                for x, aval, flag in zip(found, self.in_avals, asked, strict=True)]
 
 
 class Linearized(LinearFunction):
@@ -276,7 +352,10 @@ class Linearized(LinearFunction):
             raise TypeError(f"expected {PyTreeDef(self.in_tree)}, got {PyTreeDef(tree)}")
         given = [value for aval, leaf in zip(self.in_avals, leaves, strict=True)
                  if (value := self.check(aval, leaf)) is not None]
-        results = iter(eval_jaxpr(self.linear.jaxpr, self.linear.consts, *given))
+        with kept_source_lines():
+            if all(eqn.source is not None for eqn in self.linear.eqns):
+                scopes.source_line = None       # the equations', in the scopes that are open
+            results = iter(eval_jaxpr(self.linear.jaxpr, self.linear.consts, *given))
         return pytree.unflatten(self.out_tree, [
             like_result(instantiate(next(results) if depends else None, aval), aval)
             for depends, aval in zip(self.nonzero, self.out_avals, strict=True)])

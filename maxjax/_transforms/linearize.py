@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import config
-from maxjax._base.source import current_line
+from maxjax._base.source import JVP, current_line, scopes
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.primitive import Primitive, result_types
@@ -33,11 +33,14 @@ class LinearTracer(Tracer):
         self.aval = var.aval
         self._var = var
 
+    def __repr__(self) -> str:
+        return f"Traced<{'~' if self.aval.weak_type else ''}{self.aval.str_short()}:JaxprTrace>"
+
 
 class LinearTrace(Trace):
     """Records operations on tangents and passes all others to the parent."""
 
-    __slots__ = ("consts", "constvars", "eqns", "names_lines", "parent")
+    __slots__ = ("consts", "constvars", "eqns", "names_lines", "outer_names", "parent")
 
     def __init__(self, parent: Trace):
         super().__init__()
@@ -46,6 +49,8 @@ class LinearTrace(Trace):
         # names no line.
         self.names_lines = (not isinstance(parent, Runtime) or config.debug_nans.value
                             or config.debug_infs.value)
+        # The linear program may be called in other scopes.
+        self.outer_names = len(scopes.names) - 1 if scopes.names[-1:] == (JVP,) else 0
         self.eqns: list[JaxprEqn] = []
         # The residuals, which stay alive here, and the variable of each, by its id.
         self.consts: list[Any] = []
@@ -84,6 +89,8 @@ class LinearTrace(Trace):
             avals.append(atom.aval)
         types = result_types(primitive, tuple(avals), params)
         source = current_line() if self.names_lines else None
+        if self.outer_names and source is not None and scopes.source_line.__class__ is str:
+            source = source.without(self.outer_names)
         if not primitive.multiple_results:
             var = Var(types[0])
             self.eqns.append(JaxprEqn(primitive, atoms, params, (var,), source))

@@ -65,7 +65,8 @@ def _transpose_equations(eqns: Sequence[JaxprEqn], known: dict[Atom, Any],
         if asked is not None and asked.isdisjoint(eqn.outvars):
             continue
         # What is traced here comes of the line that the equation does.
-        scopes.source_line = outer if eqn.source is None else eqn.source
+        scopes.source_line = (outer if eqn.source is None
+                              else eqn.source.inside(scopes.names) if scopes.names else eqn.source)
         given = [accumulated.pop(var, None) for var in eqn.outvars]
         asks = eqn.primitive.zero_is_cotangent
         if all(cotangent is None for cotangent in given):
@@ -167,14 +168,18 @@ def transpose_partly(jaxpr: Jaxpr, consts: Sequence[Value], operands: Sequence[V
         else:
             known[var] = operand
     eqns = []
+    outer = scopes.source_line
     for eqn in jaxpr.eqns:
         if known.keys() >= set(variables(eqn.invars)):
+            if outer.__class__ is not str:
+                scopes.source_line = eqn.source
             results = apply_equation(eqn, [
                 literal_operand(atom) if isinstance(atom, Literal) else known[atom]
                 for atom in eqn.invars])
             known.update(zip(eqn.outvars, results, strict=True))
         else:
             eqns.append(eqn)
+    scopes.source_line = outer
     outputs = [(atom, cotangent) for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True)
                if not isinstance(atom, Literal) and atom not in known]
     linear = Jaxpr(list(known), inputs, [var for var, _ in outputs], eqns)

@@ -11,7 +11,7 @@ from maxjax._base.meshes import AxisName, entry_axes
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import leaf_names, parameter_names, wraps
-from maxjax._base.source import function_location
+from maxjax._base.source import VMAP, function_location, transformed
 from maxjax._base.tracebacks import boundary
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
@@ -114,7 +114,7 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             return [*results, *lent.finals()] if lent else results
 
         try:
-            with lent.borrowed() if lent else contextlib.nullcontext():
+            with transformed(VMAP), lent.borrowed() if lent else contextlib.nullcontext():
                 outs, dims = batch_flat(flat, size, values, axes, axis_name, spmd_axis_name)
         except vmappable.InResult:
             return with_handlers()

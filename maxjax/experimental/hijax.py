@@ -2,16 +2,19 @@
 
 Values of these types are Python objects that hold arrays (``maxjax._higher_order.hi_types``).
 Jitted functions take them, close over them and change mutable ones, as do loops, branches and
-derivatives that close over mutable ones. They are no operands of ``grad``, ``vmap`` or loops.
+derivatives that close over mutable ones. Immutable ones are operands and results of primitives, of
+loops, of branches and of ``grad`` (``maxjax._higher_order.hi_values``); none are of ``vmap``.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from maxjax._base.missing import explain_missing_names
+from maxjax._higher_order import hi_values as hi_values
 from maxjax._higher_order.custom_primitive import Zero as Zero
 from maxjax._higher_order.hi_primitive import VJPHiPrimitive as VJPHiPrimitive
 from maxjax._higher_order.hi_types import HiPrimitive as HiPrimitive
@@ -118,6 +121,10 @@ class aval_method(_Declared):
     def __init__(self, fun: Callable[..., Any]):
         super().__init__(fun)
 
+    def of_values(self, value: Any) -> Any:
+        """The method of a value."""
+        return functools.partial(self.function, value)
+
 
 class aval_property(_Declared):
     """Declares a property of the values of a type.
@@ -129,6 +136,10 @@ class aval_property(_Declared):
 
     def __init__(self, fget: Callable[..., Any]):
         super().__init__(fget)
+
+    def of_values(self, value: Any) -> Any:
+        """The property of a value."""
+        return self.function(value)
 
 
 class _Effects:

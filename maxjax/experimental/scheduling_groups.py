@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base.missing import explain_missing_names
+from maxjax.experimental.xla_metadata import XlaMetadataContextManager
 
 
 def scheduling_group(name: str) -> Callable[..., Any]:
@@ -19,13 +20,13 @@ def scheduling_group(name: str) -> Callable[..., Any]:
 
 
 def xla_metadata_call(f: Callable[..., Any] | None = None, **meta: Any) -> Callable[..., Any]:
-    """The function, whose operations have metadata for XLA, which is discarded here.
+    """The function, whose operations have metadata for XLA: see ``set_xla_metadata``.
 
     Without a function: a decorator.
     """
     if f is None:
         return functools.partial(xla_metadata_call, **meta)
-    return functools.wraps(f)(lambda *args, **kwargs: f(*args, **kwargs))
+    return XlaMetadataContextManager(meta)(f)
 
 
 explain_missing_names(__name__)

@@ -51,4 +51,11 @@ def register_lowering(prim: CustomPrimitive, rule: Any, platform: str | None = N
         prim.has_mlir_rule = True
 
 
-explain_missing_names(__name__)
+explain_missing_names(__name__, {
+    name: f"module {__name__!r} has no attribute {name!r}: maxjax emits no MLIR. Give a primitive "
+          "a NumPy rule with def_impl, a composition with lower_fun, or a kernel with "
+          "maxjax.extend.mojo"
+    for name in ("LoweringRule", "LoweringRuleContext", "ModuleContext", "aval_to_ir_type",
+                 "custom_call", "emit_python_callback", "flatten_ir_values", "func_dialect", "hlo",
+                 "ir", "ir_constant", "ir_constants", "jaxpr_subcomp", "dtype_to_ir_type",
+                 "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "make_ir_context")})

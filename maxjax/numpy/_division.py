@@ -13,7 +13,6 @@ from maxjax._primitives.arithmetic import (
     integer_pow_p,
     rem_p,
     round_p,
-    square_p,
 )
 from maxjax._primitives.comparison import (
     shift_right_arithmetic_p,
@@ -196,8 +195,6 @@ def _integer_power(x: Any, exponent: int) -> Array:
         return as_array(broadcast_to(constant(1, dtype, weak), x.shape))
     if exponent == 1:
         return x
-    if exponent == 2:
-        return square_p.bind(x)
     return integer_pow_p.bind(x, y=exponent)
 
 

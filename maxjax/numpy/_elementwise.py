@@ -183,9 +183,8 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
                 plans.clear()
             if config.rank_promotion.value == "allow":
                 plans[x.aval, y.aval] = (
-                    chosen, dtype,
-                    None if left is x or (left.shape != x.shape and x.dtype == dtype) else weak,
-                    None if right is y or (right.shape != y.shape and y.dtype == dtype) else weak,
+                    chosen, dtype, weak if _is_cast(x.aval, dtype, weak) else None,
+                    weak if _is_cast(y.aval, dtype, weak) else None,
                     left.shape != x.shape or right.shape != y.shape)
         elif x_is_array and left is x and not isinstance(right, Array):
             ready[x.aval] = chosen
@@ -203,6 +202,11 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
         return context.trace.apply(chosen, (left, right), NO_PARAMS)
 
     return described(function, name, parameters, inexact)
+
+
+def _is_cast(aval: ShapedArray, dtype: Any, weak: bool) -> bool:
+    """Whether ``cast`` may give something else for an operand of that type."""
+    return aval.dtype != dtype or (aval.weak_type and not weak)
 
 
 def described(function: Callable[..., Any], name: str, parameters: tuple[str, ...],

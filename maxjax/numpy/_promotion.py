@@ -121,7 +121,9 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
     """An argument as an operand of ``dtype``; weakly typed only if ``weak``."""
     if isinstance(value, Array):
         aval = value.aval
-        if aval.dtype == dtype and (not weak or aval.weak_type):
+        # Of a value that is there nobody sees the type of an operand; in a program it is written.
+        if aval.dtype == dtype and (aval.weak_type if weak else
+                                    not (aval.weak_type and isinstance(value, Tracer))):
             return value
         if aval.dtype != dtype and dtypes.canonical(aval.dtype) == dtype and (
                 config.explicit_x64_dtypes.value != config.ExplicitX64Mode.ALLOW):

@@ -120,10 +120,13 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
                 f"cannot reshape array of shape {have} (size {total}) into shape {sizes} because "
                 f"the product of specified axis sizes ({known}) does not evenly divide {total}")
         return tuple(total // known if size == -1 else size for size in sizes)
-    if math.prod(sizes) != total or any(size < 0 for size in sizes):
+    product = math.prod(sizes)
+    if product != total and (dimensions.is_open(product) or dimensions.is_open(total)):
+        return sizes        # whether they are equal is seen when the sizes are known
+    if product != total or any(size < 0 for size in sizes):
         raise TypeError(
             f"cannot reshape array of shape {have} (size {total}) into shape {sizes} "
-            f"(size {math.prod(sizes)})")
+            f"(size {product})")
     return sizes
 
 

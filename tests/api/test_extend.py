@@ -222,7 +222,39 @@ def test_impl_and_abstract_eval_differ(impl, text):
     p.def_impl(impl)
     p.def_abstract_eval(lambda x: x)
     with pytest.raises(TypeError, match=text):
-        np.asarray(p.bind(X))
+        np.asarray(maxjax.jit(p.bind)(X))
+    np.testing.assert_array_equal(p.bind(X), impl(X))       # nobody asks for types
+
+
+def test_impl_runs_at_once():
+    def asked(j, seen):
+        p = j.extend.core.Primitive("asked")
+        p.def_impl(lambda x: (seen.append("impl"), x + x)[1])
+        p.def_abstract_eval(lambda x: (seen.append("types"), x)[1])
+        modules(j).ad.primitive_jvps[p] = lambda primals, tangents: (
+            p.bind(*primals), p.bind(*tangents))
+        p.bind(X)
+        p.bind(X)
+        j.jvp(p.bind, (X,), (X,))
+        return seen
+
+    assert asked(maxjax, []) == asked(jax, []) == ["impl"] * 4
+
+
+def test_operands_to_transpose_say_their_types():
+    def shown(j, seen):
+        p = j.extend.core.Primitive("shown")
+        p.def_impl(lambda x, y: x * y)
+        p.def_abstract_eval(lambda x, y: x)
+        modules(j).ad.primitive_jvps[p] = lambda primals, tangents: (
+            p.bind(*primals), (seen.append(str(tangents[0])), p.bind(tangents[0], primals[1]))[1])
+        modules(j).ad.primitive_transposes[p] = lambda ct, x, y: (
+            seen.append(str(x)), (p.bind(ct, y), None))[1]
+        j.grad(lambda x: p.bind(x, 3.))(2.)
+        j.grad(lambda x: p.bind(x, X[0]))(X[1])
+        return seen
+
+    assert shown(maxjax, []) == shown(jax, [])
 
 
 def test_rules_may_change():

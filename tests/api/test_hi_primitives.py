@@ -247,4 +247,29 @@ def test_a_primitive_checks_types():
     assert Plain(scalar, scalar) == Plain(scalar, scalar) != Plain(scalar, vector)
     assert hash(Plain(scalar, scalar)) == hash(Plain(scalar, scalar))
     with pytest.raises(NotImplementedError, match="Plain: of types above arrays"):
-        Plain(hijax.HiType(), scalar)
+        Plain(hijax.MutableHiType(), scalar)
+
+
+def test_rules_on_values_may_branch():
+    def gradients(j):
+        hijax = importlib.import_module(f"{j.__name__}.experimental.hijax")
+        jnp = j.numpy
+
+        class Branching(hijax.VJPHiPrimitive):
+            def __init__(self, x):
+                self.in_avals, self.out_aval, self.params = (x,), x, {}
+                super().__init__()
+
+            def expand(self, x):
+                return jnp.sin(x) if x > 0 else jnp.cos(x)
+
+            def vjp_fwd(self, nonzeros, x):
+                return self(x), x
+
+            def vjp_bwd_retval(self, residual, ct):
+                return (2 * ct if residual > 0 else 3 * ct,)
+
+        apply = lambda x: Branching(j.typeof(x))(x)
+        return j.value_and_grad(apply)(1.0), j.value_and_grad(apply)(-1.0)
+
+    agree(gradients)

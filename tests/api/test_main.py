@@ -141,7 +141,10 @@ def test_a_missing_script(tmp_path):
     ("import jax; jax.nothing", "module 'jax' has no attribute 'nothing'"),
     ("import jax.numpy as jnp; jnp.nothing", "has no attribute 'nothing'"),
     ("from jax import nothing", "cannot import name 'nothing'"),
-    ("import jax._src.mesh", "what popular libraries use"),
+    ("import jax._src.nothing", "what popular libraries use"),
+    ("from jax._src.lib.mlir.dialects import hlo", "maxjax emits no MLIR"),
+    ("from jax.interpreters import mlir; mlir.ir_constant", "maxjax emits no MLIR"),
+    ("import jax.experimental.pallas.mosaic_gpu", "written in Mojo"),
     ("import jaxlib.mlir", "there is no jaxlib"),
 ])
 def test_what_is_not_there(code, words, tmp_path):

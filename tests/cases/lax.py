@@ -36,6 +36,11 @@ def alike(j, x, y):
     return module.shard_alike({"a": x}, {"a": y})
 
 
+def said(j, x):
+    module = importlib.import_module(f"{j.__name__}.experimental.xla_metadata")
+    return module.set_xla_metadata(j.numpy.concatenate([x, x]), breakpoint=True)
+
+
 def token(j, x):
     j.lax.after_all(j.lax.create_token())
     j.lax.dce_sink(x)
@@ -63,6 +68,7 @@ CASES = [
     Case("optimization_barrier", lambda j, x, y: j.lax.optimization_barrier((x, {"y": y})),
          (GRID, A), linear=True, tolerance="exact"),
     Case("shard_alike", alike, (GRID, GRID + 1), linear=True, tolerance="exact"),
+    Case("xla_metadata_value", said, (GRID,), linear=True, tolerance="exact"),
     Case("tokens", token, (GRID,), vmappable=False),
     Case("reduce-generic", lambda j, x: j.lax.reduce(
         x, np.float32(0), lambda a, b: a + b + a * b, (0,)), (GRID,), differentiable=False,

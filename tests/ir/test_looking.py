@@ -237,3 +237,83 @@ def test_many_lines_end_in_one():
     exec(compile(text + "    return x\n", "many.py", "exec"), names)
     shown = str(maxjax.debug.explain(names["many"], X))
     assert "40 other lines" in shown and "many.py:2 (many): sin, mul" in shown
+
+
+# --- the names of transformations -----------------------------------------------------------------
+
+def _grown(j, v):
+    with j.named_scope("outer"):
+        a = j.lax.exp(v)
+        with j.named_scope("inner"):
+            return a * v
+
+
+def _differentiated(j, v):
+    with j.named_scope("around"):
+        return j.grad(lambda w: _grown(j, w))(v)
+
+
+def _in_a_loop(j, v):
+    def body(carry, _):
+        with j.named_scope("body"):
+            return j.lax.sin(carry) * carry, None
+    return j.lax.scan(body, v, None, length=3)[0]
+
+
+def _again(j, v):
+    def called(w):
+        with j.named_scope("called"):
+            return j.lax.sin(w)
+    with j.named_scope("caller"):
+        return j.jit(called)(v)
+
+
+def _applied_outside(j, v):
+    with j.named_scope("here"):
+        out, back = j.vjp(lambda w: _grown(j, w), v)
+    with j.named_scope("there"):
+        return back(out)
+
+
+TRANSFORMED = {
+    "grad": _differentiated,
+    "jvp": lambda j, v: j.jvp(lambda w: _grown(j, w), (v,), (v,)),
+    "vmap": lambda j, v: j.vmap(lambda w: _grown(j, w))(v[None]),
+    "vmap of grad": lambda j, v: j.vmap(lambda w: _differentiated(j, w))(v[None]),
+    "grad of vmap": lambda j, v: j.grad(
+        lambda w: j.vmap(lambda u: _grown(j, u))(w[None]).sum())(v),
+    "grad of grad": lambda j, v: j.grad(lambda w: _differentiated(j, w))(v),
+    "linear": lambda j, v: j.linearize(lambda w: _grown(j, w), v)[1](v),
+    "loop": _in_a_loop,
+    "jvp of a loop": lambda j, v: j.jvp(lambda w: _in_a_loop(j, w), (v,), (v,)),
+    "vmap of a loop": lambda j, v: j.vmap(lambda w: _in_a_loop(j, w))(v[None]),
+    "call": _again,
+    "grad of a call": lambda j, v: j.grad(lambda w: _again(j, w))(v),
+    "grad twice of a call": lambda j, v: j.grad(j.grad(lambda w: _again(j, w)))(v),
+    "checkpoint": lambda j, v: j.vjp(j.checkpoint(lambda w: _grown(j, w)), v)[0],
+    "applied outside": _applied_outside,
+}
+
+
+@pytest.mark.parametrize("function", TRANSFORMED.values(), ids=TRANSFORMED)
+def test_names_say_what_was_transformed(function):
+    def names(closed):
+        for eqn in closed.eqns:
+            yield eqn.primitive.name, str(eqn.source_info.name_stack)
+            for inner in eqn.params.values():
+                if hasattr(inner, "eqns"):
+                    yield from names(inner)
+
+    ours, theirs = (sorted(names(j.make_jaxpr(lambda v, j=j: function(j, v))(np.float32(1))))
+                    for j in (maxjax, jax))
+    assert ours == theirs
+
+
+def test_recomputed_equations_say_so():
+    def names(j):
+        def function(v):
+            return j.grad(j.checkpoint(lambda w: _grown(j, j.lax.sin(w))))(v)
+        *_, again = j.make_jaxpr(function)(np.float32(1)).eqns
+        return {str(eqn.source_info.name_stack) for eqn in again.params["jaxpr"].eqns}
+
+    assert names(maxjax) == names(jax)

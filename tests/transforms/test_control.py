@@ -682,6 +682,6 @@ def test_lowering():
             names = [f"v{n}" for n in range(len(eqn.invars))]
             assert eqn.primitive.lower(recorder, *names, **eqn.params) == ["result"]
     assert recorder.calls == [
-        ("scan", [2], [["v0"], ["v1"], ["v2"]], 3, True),
-        ("while", [1, 1], [["v0"], ["v1"], ["v2"]], None, False),
-        ("cond", [0, 1], [["v0"], ["v1", "v2"]], None, False)]
+        ("scan", [3], [["v0"], ["v1"], ["v2"]], 3, True),
+        ("while", [2, 2], [["v0"], ["v1"], ["v2"]], None, False),
+        ("cond", [0, 2], [["v0"], ["v1", "v2"]], None, False)]

@@ -12,6 +12,7 @@ import importlib.util
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,8 @@ class GlooCommunicator(Communicator):
         options.timeout = _seconds(start_timeout)
         try:
             address = socket.gethostbyname(host)
+            if rank:
+                _wait_for_listener(address, port, start_timeout)
             store = library.rendezvous.TCPStore(address, options)
             device = library.transport.tcp.CreateDevice(
                 library.transport.tcp.attr(own_address(address)))
@@ -255,6 +258,24 @@ class GlooCommunicator(Communicator):
     def close(self, failed: bool) -> None:
         for context in self._contexts:
             context.closeConnections()
+
+
+def _wait_for_listener(address: str, port: int, seconds: float) -> None:
+    """Waits until somebody listens: Gloo's store looks again after a second only.
+
+    Raises:
+      OSError: nobody does in time.
+    """
+    deadline, pause = time.monotonic() + seconds, 0.002
+    while True:
+        try:
+            socket.create_connection((address, port), seconds).close()
+            return
+        except OSError:
+            if time.monotonic() + pause > deadline:
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, 0.1)
 
 
 def in_rounds(lanes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

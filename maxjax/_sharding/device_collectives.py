@@ -111,9 +111,11 @@ def layout_of(groups: Groups, owners: tuple[int, ...]) -> Layout | None:
     members, rest = divmod(size, count)
     if count == 1 or rest or any(list(around) != sorted(around) for around in shared):
         return None
-    places: dict[int, tuple[int, int]] = {}       # of each device: its process, and its row there
-    for position, owner in enumerate(owners):
-        places[position] = owner, sum(place[0] == owner for place in places.values())
+    places: list[tuple[int, int]] = []       # of each device: its process, and its row there
+    rows = dict.fromkeys(processes, 0)
+    for owner in owners:
+        places.append((owner, rows[owner]))
+        rows[owner] += 1
     for by_member in (False, True):
         if all(places[position] == (around[n // members],
                                     n % members * number + index if by_member

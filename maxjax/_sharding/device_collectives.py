@@ -9,6 +9,7 @@ one of as many devices as there are processes. Other groups are the host's (``ex
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from maxjax._base.processes import job
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.broadcasting import (
     broadcast_in_dim,
     broadcast_leading,
@@ -135,6 +137,8 @@ def _between(value: Array, exchange: Exchange, layout: Layout, kind: Kind,
         reduced=False))
 
 
+_FEW = 8
+_EXTREMES: dict[Kind, Callable[..., Any]] = {Kind.MAXIMUM: maximum, Kind.MINIMUM: minimum}
 _REDUCED: dict[Kind, Callable[..., Any]] = {
     Kind.SUM: reduce_sum, Kind.MAXIMUM: reduce_max, Kind.MINIMUM: reduce_min}
 
@@ -157,7 +161,13 @@ def _reduced(mine: Array, exchange: Exchange, layout: Layout) -> Any:
     if exchange.kind is Kind.SUM:
         return _between(mine, exchange, layout, Kind.SUM)
     # The engines' maxima and minima ignore NaN.
-    return _REDUCED[exchange.kind](_between(mine, exchange, layout, Kind.GATHER), (0,))
+    gathered = _between(mine, exchange, layout, Kind.GATHER)
+    if layout.count > _FEW:
+        return _REDUCED[exchange.kind](gathered, (0,))
+    # Of a few whole arrays, which takes a quarter of the time of a reduction along them.
+    return functools.reduce(_EXTREMES[exchange.kind], [
+        reshape(slice_in_dim(gathered, number, number + 1, 0), mine.shape)
+        for number in range(layout.count)])
 
 
 def _all_gather(parts: Array, exchange: Exchange, layout: Layout) -> tuple[Any, int | None]:

@@ -22,6 +22,29 @@ def own_address(other: str) -> str:
         return probe.getsockname()[0]
 
 
+def combined(stacked: Array, function: np.ufunc, result: Array | None = None) -> Array:
+    """The values along the first dimension, combined in order; in ``result`` if there is one."""
+    dtype = stacked.dtype
+    if function in (np.add, np.multiply) and dtype.kind not in "biuc" and dtype.itemsize < 4:
+        total = stacked[0].astype(np.float32)
+        for value in stacked[1:]:
+            total = function(total, value.astype(np.float32)).astype(np.float32, copy=False)
+        value = total.astype(dtype, copy=False)
+        if result is None:
+            return value
+        result[...] = value
+        return result
+    if result is None:
+        result = np.empty(stacked.shape[1:], dtype)
+    if len(stacked) == 1:
+        result[...] = stacked[0]
+        return result
+    function(stacked[0], stacked[1], out=result)
+    for value in stacked[2:]:
+        function(result, value, out=result)
+    return result
+
+
 class Unanswered(Exception):
     """A collective did not end.
 
@@ -34,9 +57,24 @@ class Unanswered(Exception):
         self.process = process
 
 
+class Messages:
+    """Memory for what the processes of a group tell one another.
+
+    Attributes:
+      sent: (processes, bytes), a message to each.
+      received: (processes, bytes), those of all.
+      addresses: of both.
+    """
+
+    def __init__(self, sent: Array):
+        self.sent, self.received = sent, np.empty_like(sent)
+        self.addresses = sent.ctypes.data, self.received.ctypes.data
+
+
 class Communicator(ABC):
     """A group of processes. Operands are contiguous NumPy arrays of the same shape and dtype on
-    each; every method is called by all processes of the group.
+    each; every method is called by all processes of the group. ``result``, if there is one, is
+    where to put what comes of it.
 
     Attributes:
       rank: this process's number in the group.
@@ -57,24 +95,23 @@ class Communicator(ABC):
     summed: frozenset[str]
 
     @abstractmethod
-    def exchange(self, message: Array) -> Array:
-        """The small messages of all processes, stacked; says who is missing where it can."""
+    def exchange(self, messages: Messages) -> None:
+        """Sends and receives small messages; says who is missing where it can."""
 
     @abstractmethod
     def all_reduce(self, value: Array, tag: int, result: Array | None = None) -> Array:
-        """The sum over the processes, in ``result`` if there is one."""
+        """The sum over the processes."""
 
     @abstractmethod
     def all_gather(self, value: Array, tag: int, result: Array | None = None) -> Array:
-        """The values of all processes, stacked along a new first dimension; in ``result`` if there
-        is one."""
+        """The values of all processes, stacked along a new first dimension."""
 
     @abstractmethod
-    def all_to_all(self, blocks: Array, tag: int) -> Array:
+    def all_to_all(self, blocks: Array, tag: int, result: Array | None = None) -> Array:
         """Block i of the result is what process i has as block ``rank``."""
 
     @abstractmethod
-    def reduce_scatter(self, blocks: Array, tag: int) -> Array:
+    def reduce_scatter(self, blocks: Array, tag: int, result: Array | None = None) -> Array:
         """The sum over the processes of block ``rank``."""
 
     @abstractmethod

@@ -5,12 +5,14 @@ The extension alone is loaded: xoscar itself, and pandas with it, is not.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import contextlib
 import datetime
 import importlib.util
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,22 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches
-from maxjax._distributed.communicator import Array, Communicator, Unanswered, own_address
+from maxjax._distributed.communicator import (
+    Array,
+    Communicator,
+    Messages,
+    Unanswered,
+    combined,
+    own_address,
+)
 
-# Sums of so much in all are gathered: one wait in place of several. Between two processes no more
-# is sent so, and the limit is what is kept for it.
-_GATHERED_BYTES, _GATHERED_BYTES_OF_TWO = 64 << 10, 4 << 20
+# What is gathered is copied for each process and sent to all at once, up to so much in all.
+_COPIED_BYTES = 32 << 10
+# Sums of so much in all are gathered: one wait in place of several.
+_GATHERED_BYTES, _GATHERED_BYTES_OF_TWO = 64 << 10, 256 << 10
+_INTERRUPT = int(signal.SIGINT)
+# What is kept for the next sum.
+_MOST_ROOM = 8 << 20
 # Whole seconds after a failure for another process to say what it was doing; for the next ones
 # after one that does not; how many are found missing until no more are asked.
 _FIRST_SECONDS, _LATER_SECONDS, _MOST_MISSING = 2, 1, 5
@@ -49,6 +62,14 @@ def _library() -> Any:
     return module
 
 
+@caches.memoized
+def _kinds() -> dict[str, tuple[Any, int]]:
+    """Gloo's types, with their sizes in bytes."""
+    kinds = _library().GlooDataType_t
+    return {name: (getattr(kinds, f"gloo{name.capitalize()}"), np.dtype(name).itemsize)
+            for name in GlooCommunicator.summed}
+
+
 def _seconds(count: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=count)
 
@@ -70,11 +91,12 @@ class GlooCommunicator(Communicator):
         """
         self._contexts, self._context = contexts, contexts[-1]
         self._place, self._store, self._device = place, store, device
+        self._library = _library()
+        self._bytes, _ = _kinds()["uint8"]
         self._timeout = timeout
         self._numbers = numbers
         self.address = own_address(place[0])
         self.rank, self.size = rank, len(numbers)
-        self._rooms: list[Array] = []       # for what is gathered
 
     @classmethod
     def connect(cls, host: str, port: int, size: int, rank: int, timeout: float,
@@ -91,6 +113,8 @@ class GlooCommunicator(Communicator):
         options.timeout = _seconds(start_timeout)
         try:
             address = socket.gethostbyname(host)
+            if rank:
+                _wait_for_listener(address, port, start_timeout)
             store = library.rendezvous.TCPStore(address, options)
             device = library.transport.tcp.CreateDevice(
                 library.transport.tcp.attr(own_address(address)))
@@ -112,85 +136,75 @@ class GlooCommunicator(Communicator):
         contexts.append(context)
         return cls(place, contexts, store, device, timeout, numbers, rank)
 
-    def _run(self, function: str, value: Array, result: Array, dtype: str, *rest: Any) -> Array:
-        library = _library()
-        kind = getattr(library.GlooDataType_t, f"gloo{dtype.capitalize()}")
-        count = value.nbytes // np.dtype(dtype).itemsize
-        try:
-            with _ended_by_interrupt():
-                getattr(library, function)(self._context, value.ctypes.data, result.ctypes.data,
-                                           count, kind, *rest)
-        except RuntimeError as error:
-            raise Unanswered(_first_line(error)) from error
+    def _run(self, function: Any, value: Array, result: Array, *rest: Any, dtype: str = "uint8"
+             ) -> Array:
+        kind, itemsize = _kinds()[dtype]
+        self._call(function, value.ctypes.data, result.ctypes.data, value.nbytes // itemsize, kind,
+                   *rest)
         return result
 
-    def exchange(self, message: Array) -> Array:
-        return self.all_gather(message, 0)
+    def _call(self, function: Any, *args: Any, peer: int | None = None) -> None:
+        ends = _interrupt_ends()
+        try:
+            function(self._context, *args)
+        except RuntimeError as error:
+            raise Unanswered(_first_line(error), peer) from error
+        finally:
+            if ends:
+                _interrupt_raises()
+
+    def exchange(self, messages: Messages) -> None:
+        self._call(self._library.all_to_all, *messages.addresses, messages.sent.nbytes,
+                   self._bytes, 0)
 
     def all_reduce(self, value: Array, tag: int, result: Array | None = None) -> Array:
         result = np.empty_like(value) if result is None else result
-        if value.nbytes * (self.size - 1) <= (
-                _GATHERED_BYTES_OF_TWO if self.size == 2 else _GATHERED_BYTES):
-            return self._gathered_sum(value, tag, result)
-        # The halving that Gloo calls BCUBE waits less often than the ring where there are more.
-        library = _library()
-        halves = self.size > 2 and self.size & self.size - 1 == 0
-        return self._run("allreduce", value, result, value.dtype.name,
-                         library.ReduceOp.SUM, library.AllreduceAlgorithm.BCUBE if halves
-                         else library.AllreduceAlgorithm.RING, tag)
-
-    def _gathered_sum(self, value: Array, tag: int, result: Array) -> Array:
-        # Fresh memory costs as much as the exchange. Threads that sum at once each take their own.
-        room = self._rooms.pop() if self._rooms else np.empty(0, np.uint8)
-        if room.size < self.size * value.nbytes:
-            room = np.empty(self.size * value.nbytes, np.uint8)
-        gathered = room[:self.size * value.nbytes].view(value.dtype).reshape(
-            self.size, *value.shape)
-        self.all_gather(value, tag, gathered)
-        result[...] = gathered[0]
-        for rank in range(1, self.size):
-            np.add(result, gathered[rank], out=result)
-        self._rooms.append(room)
-        return result
+        total = value.nbytes * (self.size - 1)
+        if total <= (_GATHERED_BYTES_OF_TWO if self.size == 2 else _GATHERED_BYTES):
+            return combined(self.all_gather(value, tag), np.add, result)
+        # The halving that Gloo calls BCUBE waits less often than the ring.
+        library = self._library
+        return self._run(library.allreduce, value, result, library.ReduceOp.SUM,
+                         library.AllreduceAlgorithm.RING if self.size & self.size - 1
+                         else library.AllreduceAlgorithm.BCUBE, tag, dtype=value.dtype.name)
 
     def all_gather(self, value: Array, tag: int, result: Array | None = None) -> Array:
+        if value.nbytes * (self.size - 1) <= _COPIED_BYTES:
+            return self._gathered_at_once(value, tag, result)
         if result is None:
             result = np.empty((self.size, *value.shape), value.dtype)
-        return self._run("allgather", value, result, "uint8", tag)
+        return self._run(self._library.allgather, value, result, tag)
 
-    def all_to_all(self, blocks: Array, tag: int) -> Array:
-        return self._run("all_to_all", blocks, np.empty_like(blocks), "uint8", tag)
+    def _gathered_at_once(self, value: Array, tag: int, result: Array | None) -> Array:
+        # By Gloo's all-gather everything goes round from process to process, in halves.
+        copies = np.empty((self.size, *value.shape), value.dtype)
+        copies[...] = value
+        return self.all_to_all(copies, tag, result)
 
-    def reduce_scatter(self, blocks: Array, tag: int) -> Array:
+    def all_to_all(self, blocks: Array, tag: int, result: Array | None = None) -> Array:
+        result = np.empty_like(blocks) if result is None else result
+        return self._run(self._library.all_to_all, blocks, result, tag)
+
+    def reduce_scatter(self, blocks: Array, tag: int, result: Array | None = None) -> Array:
         # Half of what an all-reduce sends.
-        received = self.all_to_all(blocks, tag)
-        total = received[0, ...]
-        for rank in range(1, self.size):
-            np.add(total, received[rank], out=total)
-        return total
+        return combined(self.all_to_all(blocks, tag), np.add, result)
 
     def broadcast(self, value: Array, root: int, tag: int) -> Array:
-        return self._run("broadcast", value, np.array(value), "uint8", root, tag)
+        return self._run(self._library.broadcast, value, np.array(value), root, tag)
 
     def permute(self, sent: Mapping[int, Array], received: Mapping[int, Array],
                 lanes: Sequence[tuple[int, int]], tag: int) -> None:
         # A send ends when the other side receives. All take the lanes in one order, in which those
         # that follow one another are of different processes, as far as possible: nobody waits in a
         # circle, and few wait in a row.
-        library = _library()
-        kind = library.GlooDataType_t.glooUint8
         for source, target in in_rounds(lanes):
             if source == self.rank:
-                self._with(target, library.send, sent[target], kind, target, tag)
+                self._with(target, self._library.send, sent[target], tag)
             elif target == self.rank:
-                self._with(source, library.recv, received[source], kind, source, tag)
+                self._with(source, self._library.recv, received[source], tag)
 
-    def _with(self, peer: int, function: Any, value: Array, *rest: Any) -> None:
-        try:
-            with _ended_by_interrupt():
-                function(self._context, value.ctypes.data, value.nbytes, *rest)
-        except RuntimeError as error:
-            raise Unanswered(_first_line(error), peer) from error
+    def _with(self, peer: int, function: Any, value: Array, tag: int) -> None:
+        self._call(function, value.ctypes.data, value.nbytes, self._bytes, peer, tag, peer=peer)
 
     def subgroup(self, members: Sequence[int], name: str) -> Communicator:
         try:
@@ -246,6 +260,24 @@ class GlooCommunicator(Communicator):
             context.closeConnections()
 
 
+def _wait_for_listener(address: str, port: int, seconds: float) -> None:
+    """Waits until somebody listens: Gloo's store looks again after a second only.
+
+    Raises:
+      OSError: nobody does in time.
+    """
+    deadline, pause = time.monotonic() + seconds, 0.002
+    while True:
+        try:
+            socket.create_connection((address, port), seconds).close()
+            return
+        except OSError:
+            if time.monotonic() + pause > deadline:
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, 0.1)
+
+
 def in_rounds(lanes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The lanes in rounds, in which each process is in one lane at most, one after another."""
     rounds: list[list[tuple[int, int]]] = []
@@ -259,18 +291,29 @@ def in_rounds(lanes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return [lane for part in rounds for lane in part]
 
 
+def _interrupt_ends() -> bool:
+    """While Gloo waits no Python runs, not even the handler of Ctrl-C: from now on that ends the
+    process. Whether it has not done so before. (`signal` itself makes enumerations of its results,
+    which takes a tenth of the time that a small collective does.)"""
+    if (threading.get_ident() != threading.main_thread().ident
+            or _signal.getsignal(_INTERRUPT) is not signal.default_int_handler):
+        return False
+    _signal.signal(_INTERRUPT, _signal.SIG_DFL)
+    return True
+
+
+def _interrupt_raises() -> None:
+    _signal.signal(_INTERRUPT, signal.default_int_handler)
+
+
 @contextlib.contextmanager
 def _ended_by_interrupt() -> Iterator[None]:
-    """While Gloo waits no Python runs, not even the handler of Ctrl-C: that ends the process."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or (
-            threading.current_thread() is not threading.main_thread()):
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ends = _interrupt_ends()
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if ends:
+            _interrupt_raises()
 
 
 def _first_line(error: Exception) -> str:

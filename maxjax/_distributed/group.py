@@ -10,6 +10,7 @@ the same: processes that are at different ones meet nobody, and tell one another
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -17,15 +18,69 @@ import numpy as np
 
 from maxjax._base import spans
 from maxjax._base.errors import JaxRuntimeError
-from maxjax._distributed.communicator import Array, Communicator, Unanswered
+from maxjax._distributed.communicator import (
+    Array,
+    Communicator,
+    Messages,
+    Unanswered,
+    combined,
+)
 from maxjax._distributed.mpi import MPICommunicator
-from maxjax._distributed.native import DTYPES, READY, NativeCollective, Natives
+from maxjax._distributed.native import DTYPES, READY, NativeCollective, NativeKind, Natives
 
 # A message: a digest, the number of the collective, a description, and what is left for a small
 # value.
 _SIZE, _DIGEST, _NUMBER, _TEXT = 1024, 16, 8, 232
 _START = _DIGEST + _NUMBER + _TEXT
 _NOTHING = np.zeros(0, np.uint8)
+# Collectives of a group whose messages are kept, and processes of one that keeps memory for them.
+_MOST_SAID, _FEW = 256, 16
+_REDUCES: dict[np.ufunc, str] = {function: f"all_reduce {function.__name__}"
+                                 for function in (np.add, np.maximum, np.minimum)}
+
+
+class _Said:
+    """What a process says of a collective.
+
+    Attributes:
+      text: in words.
+      message: without its number and its value.
+      kind: shape and dtype of a value that travels in the message; None: none does.
+      rooms: memory for messages that is not in use.
+    """
+
+    def __init__(self, text: str, processes: tuple[int, ...],
+                 kind: tuple[tuple[int, ...], np.dtype] | None):
+        self.text = text
+        self.message = np.zeros(_SIZE, np.uint8)
+        self.message[:_DIGEST] = np.frombuffer(hashlib.blake2b(
+            f"{processes} {text}".encode(), digest_size=_DIGEST).digest(), np.uint8)
+        shown = np.frombuffer(text.encode()[:_TEXT], np.uint8)
+        self.message[_DIGEST + _NUMBER:_DIGEST + _NUMBER + len(shown)] = shown
+        self.kind = kind
+        self.rooms: list[_Room] = []
+
+
+class _Room(Messages):
+    """Memory for the messages of one collective.
+
+    Attributes:
+      numbers: of the collective, in the messages to all.
+      own, compared: what is compared, in the messages to each and in those of all.
+      values, stacked: the value in the messages to all, and those in their messages.
+    """
+
+    def __init__(self, said: _Said, size: int):
+        super().__init__(np.tile(said.message, (size, 1)))
+        self.numbers = self.sent[:, _DIGEST:_DIGEST + _NUMBER].view(np.int64)
+        self.own = self.sent[0, :_DIGEST + _NUMBER]
+        self.compared = self.received[:, :_DIGEST + _NUMBER]
+        if said.kind is not None:
+            shape, dtype = said.kind
+            strides = _SIZE, *np.empty(shape, dtype).strides
+            self.values, self.stacked = [
+                np.ndarray((size, *shape), dtype, messages, _START, strides)
+                for messages in (self.sent, self.received)]
 
 
 class Group:
@@ -47,35 +102,34 @@ class Group:
         # The number of the collective, for native code as well; what does some there.
         self.calls = np.zeros(1, np.int64)
         self.natives = Natives()
-        # The collectives that have been compared.
+        # The collectives that have been compared; what is said of each.
         self._known: set[str] = set()
+        self._said: dict[Any, _Said] = {}
 
     @property
     def size(self) -> int:
         return len(self.processes)
 
-    # --- collectives: ``what`` says what a collective is for, and must be the same everywhere ---
-    def all_gather(self, value: Array, what: str, result: Array | None = None) -> Array:
+    # --- collectives ---
+    # Of all: ``what`` says what a collective is for, and must be the same everywhere; ``result`` is
+    # where to put what comes of it; ``native`` is made ready to do it from now on, if it can.
+    def all_gather(self, value: Array, what: str, result: Array | None = None,
+                   native: NativeCollective | None = None) -> Array:
         """The values of all processes, stacked along a new first dimension.
-
-        Args:
-          result: where to put it.
 
         Raises:
           JaxRuntimeError: another process is missing, or does something else.
         """
         value = np.asarray(value, order="C")
         return self._run("all_gather", value, what, lambda stacked: _put(stacked, result),
-                         lambda whole, tag: self._engine.all_gather(whole, tag, result))
+                         lambda whole, tag: self._engine.all_gather(whole, tag, result),
+                         native, NativeKind.GATHER)
 
-    def all_reduce(self, value: Array, function: np.ufunc, what: str,
-                   result: Array | None = None) -> Array:
+    def all_reduce(self, value: Array, function: np.ufunc, what: str, result: Array | None = None,
+                   native: NativeCollective | None = None) -> Array:
         """The sum (np.add), maximum (np.maximum) and so on over the processes, elementwise.
 
         Small values, and all but common sums, are combined in the order of the processes.
-
-        Args:
-          result: where to put it.
 
         Raises:
           JaxRuntimeError: another process is missing, or does something else.
@@ -83,14 +137,19 @@ class Group:
         value = np.asarray(value, order="C")
 
         def combine(stacked: Array) -> Array:
-            return _put(combined(stacked, function), result)
+            return combined(stacked, function, result)
 
-        native = function is np.add and value.dtype.name in self._engine.summed
-        return self._run(f"all_reduce {function.__name__}", value, what, combine,
-                         (lambda whole, tag: self._engine.all_reduce(whole, tag, result)) if native
-                         else lambda whole, tag: combine(self._engine.all_gather(whole, tag)))
+        def by_engine(whole: Array, tag: int) -> Array:
+            if function is np.add and value.dtype.name in self._engine.summed:
+                return self._engine.all_reduce(whole, tag, result)
+            return combine(self._engine.all_gather(whole, tag))
 
-    def reduce_scatter(self, blocks: Array, what: str) -> Array:
+        return self._run(
+            _REDUCES[function], value, what, combine, by_engine,
+            native if function is np.add else None, NativeKind.SUM)
+
+    def reduce_scatter(self, blocks: Array, what: str, result: Array | None = None,
+                       native: NativeCollective | None = None) -> Array:
         """The sum over the processes of the block, along the first dimension, of this process's
         position.
 
@@ -100,24 +159,31 @@ class Group:
         blocks = np.asarray(blocks, order="C")
 
         def combine(stacked: Array) -> Array:
-            return combined(np.ascontiguousarray(stacked[:, self.position]), np.add)
+            return combined(stacked, np.add, result)
 
-        native = blocks.dtype.name in self._engine.summed
-        return self._run("reduce_scatter", blocks, what, combine,
-                         self._engine.reduce_scatter if native
-                         else lambda whole, tag: combined(
-                             self._engine.all_to_all(whole, tag), np.add))
+        def by_engine(whole: Array, tag: int) -> Array:
+            if blocks.dtype.name in self._engine.summed:
+                return self._engine.reduce_scatter(whole, tag, result)
+            return combine(self._engine.all_to_all(whole, tag))
 
-    def all_to_all(self, blocks: Array, what: str) -> Array:
+        return self._run(
+            "reduce_scatter", blocks, what,
+            lambda stacked: combine(stacked[:, self.position]),
+            by_engine, native, NativeKind.SCATTERED_SUM)
+
+    def all_to_all(self, blocks: Array, what: str, result: Array | None = None,
+                   native: NativeCollective | None = None) -> Array:
         """Block i of the result is the block of this process's position in process i.
 
         Raises:
           JaxRuntimeError: another process is missing, or does something else.
         """
         blocks = np.asarray(blocks, order="C")
-        return self._run("all_to_all", blocks, what,
-                         lambda stacked: np.ascontiguousarray(stacked[:, self.position]),
-                         self._engine.all_to_all)
+        return self._run(
+            "all_to_all", blocks, what,
+            lambda stacked: _put(stacked[:, self.position], result),
+            lambda whole, tag: self._engine.all_to_all(whole, tag, result),
+            native, NativeKind.TRANSPOSE)
 
     def broadcast(self, value: Array, root: int, what: str) -> Array:
         """The value of the process at position ``root``.
@@ -126,11 +192,13 @@ class Group:
           JaxRuntimeError: another process is missing, or does something else.
         """
         value = np.asarray(value, order="C")
-        return self._run(f"broadcast from {root}", value, what, lambda stacked: stacked[root],
+        return self._run(f"broadcast from {root}", value, what,
+                         lambda stacked: _put(stacked[root], None),
                          lambda whole, tag: self._engine.broadcast(whole, root, tag))
 
     def permute(self, sent: Mapping[int, Array], received: Mapping[int, Array],
-                lanes: Sequence[tuple[int, int]], what: str) -> None:
+                lanes: Sequence[tuple[int, int]], what: str,
+                native: NativeCollective | None = None) -> None:
         """Sends arrays to some processes, and fills arrays with what comes from some.
 
         Args:
@@ -141,8 +209,14 @@ class Group:
         Raises:
           JaxRuntimeError: another process is missing, or does something else.
         """
-        self._run(f"permutation {sorted(lanes)}", _NOTHING, what, None,
+        collective = f"permutation {sorted(lanes)}"
+        self._run(collective, _NOTHING, what, None,
                   lambda _, tag: self._engine.permute(sent, received, lanes, tag))
+        if native is not None and max(len(sent), len(received)) == 1:
+            moved = next(iter([*sent.values(), *received.values()]))
+            said = self._say((collective, _NOTHING.dtype, _NOTHING.shape, what))
+            self._prepare(native, NativeKind.PERMUTATION, said, moved,
+                          (next(iter(sent), None), next(iter(received), None)))
 
     def barrier(self, what: str) -> None:
         """Waits for all processes.
@@ -164,68 +238,80 @@ class Group:
 
     # --- what they have in common ---
     def _run(self, collective: str, value: Array, what: str,
-             small: Callable[[Array], Array] | None, large: Callable[[Array, int], Any]) -> Any:
+             small: Callable[[Array], Array] | None, large: Callable[[Array, int], Any],
+             native: NativeCollective | None = None, kind: NativeKind | None = None) -> Any:
         """
         Args:
           small: makes the result of the values of all processes, if these fit into a message.
           large: makes it of this process's value and a tag.
+          kind: what ``native`` is.
         """
         self.calls += 1
-        text = _text(collective, value, what)
+        key = collective, value.dtype, value.shape, what
+        said = self._said.get(key) or self._say(key, small is not None)
         begun = spans.clock() if spans.state.record is not None else 0
-        result = self._met(text, value, small, large)
+        try:
+            result = self._met(said, value, small, large)
+        except Unanswered as error:
+            self._fail(said.text, error)
         if begun:
             spans.add(collective, "collective", begun, what=what, bytes=value.nbytes,
                       processes=list(self.processes))
+        if native is not None and kind is not None:
+            self._prepare(native, kind, said, value)
         return result
 
-    def _met(self, text: str, value: Array, small: Callable[[Array], Array] | None,
+    def _say(self, key: tuple[str, np.dtype, tuple[int, ...], str], small: bool = False) -> _Said:
+        collective, dtype, shape, what = key
+        if len(self._said) >= _MOST_SAID:
+            self._said.clear()
+        fits = small and math.prod(shape) * dtype.itemsize <= _SIZE - _START
+        found = self._said[key] = _Said(
+            f"{collective} of {dtype.name}{list(shape)} ({what})", self.processes,
+            (shape, dtype) if fits else None)
+        return found
+
+    def _met(self, said: _Said, value: Array, small: Callable[[Array], Array] | None,
              large: Callable[[Array, int], Any]) -> Any:
-        fits = small is not None and value.nbytes <= _SIZE - _START
         tag = 0
+        fits = said.kind is not None
         if not fits and self._engine.tagged:
             tag = int.from_bytes(hashlib.blake2b(
-                f"{self.calls[0]} {self.processes} {text}".encode(), digest_size=4
+                f"{self.calls[0]} {self.processes} {said.text}".encode(), digest_size=4
             ).digest(), "little") | 1      # 0 is that of messages
-        try:
-            if not fits and text in self._known:
+            if said.text in self._known:
                 return large(value, tag)
-            message = self._message(text)
-            message[_DIGEST:_DIGEST + _NUMBER] = self.calls.view(np.uint8)
-            if fits:
-                message[_START:_START + value.nbytes] = value.reshape(-1).view(np.uint8)
-            messages = self._engine.exchange(message)
-            self._compare(messages, text)
-            if not fits:
-                if self._engine.tagged:
-                    self._known.add(text)
-                return large(value, tag)
-        except Unanswered as error:
-            self._fail(text, error)
-        assert small is not None
-        stacked = np.ascontiguousarray(messages[:, _START:_START + value.nbytes])
-        return small(stacked.view(value.dtype).reshape(self.size, *value.shape)
-                     if value.nbytes else np.zeros((self.size, *value.shape), value.dtype))
+        room = said.rooms.pop() if said.rooms else _Room(said, self.size)
+        room.numbers[...] = self.calls
+        if fits:
+            room.values[...] = value
+        self._engine.exchange(room)
+        if room.compared.tobytes() != room.own.tobytes() * self.size:
+            self._compare(room.received, said.text)
+        if fits:
+            assert small is not None
+            result = small(room.stacked)
+        if self.size <= _FEW:
+            said.rooms.append(room)
+        if fits:
+            return result
+        if self._engine.tagged:
+            self._known.add(said.text)
+        return large(value, tag)
 
-    def _message(self, text: str) -> Array:
-        """A message without its number and its value."""
-        message = np.zeros(_SIZE, np.uint8)
-        message[:_DIGEST] = np.frombuffer(hashlib.blake2b(
-            f"{self.processes} {text}".encode(), digest_size=_DIGEST).digest(), np.uint8)
-        shown = np.frombuffer(text.encode()[:_TEXT], np.uint8)
-        message[_DIGEST + _NUMBER:_DIGEST + _NUMBER + len(shown)] = shown
-        return message
+    def _prepare(self, native: NativeCollective, kind: NativeKind, said: _Said, value: Array,
+                 peers: tuple[int | None, int | None] = (None, None)) -> None:
+        """Has native code do a collective from now on, where it can: by MPI, among few processes.
 
-    def prepare(self, native: NativeCollective, value: Array, function: np.ufunc | None,
-                what: str) -> None:
-        """Has native code do an ``all_reduce``, or an ``all_gather`` (None), from now on, where it
-        can: by MPI, among few processes."""
-        collective = "all_gather" if function is None else f"all_reduce {function.__name__}"
+        Args:
+          value: what is sent, or like it.
+          peers: of a permutation: who it goes to, and who another comes from.
+        """
         if (isinstance(self._engine, MPICommunicator) and self._engine.names_missing
-                and (function is None or function is np.add and value.dtype.name in DTYPES)):
-            text = _text(collective, value, what)
-            native.prepare(self, self._engine, text, self._message(text), value,
-                           function is not None, value.nbytes <= _SIZE - _START)
+                and (not kind.adds or value.dtype.name in DTYPES)):
+            native.prepare(self, self._engine, kind, said.text, said.message.copy(), value,
+                           kind is not NativeKind.PERMUTATION and value.nbytes <= _SIZE - _START,
+                           peers)
 
     def retire(self) -> None:
         """Nothing native goes by this group any more."""
@@ -282,23 +368,8 @@ class Group:
             f"which has ended, hangs or is elsewhere in its program: {error}") from error
 
 
-def _text(collective: str, value: Array, what: str) -> str:
-    return f"{collective} of {value.dtype.name}{list(value.shape)} ({what})"
-
-
 def _put(value: Array, result: Array | None) -> Array:
     if result is None:
-        return value
+        return np.array(value, order="C")
     result[...] = value
     return result
-
-
-def combined(stacked: Array, function: np.ufunc) -> Array:
-    """The values along the first dimension, combined in order."""
-    dtype = stacked.dtype
-    narrow = function in (np.add, np.multiply) and dtype.kind not in "biuc" and dtype.itemsize < 4
-    total = stacked[0].astype(np.float32) if narrow else stacked[0].copy()
-    for value in stacked[1:]:
-        total = function(total, value.astype(np.float32) if narrow else value).astype(
-            total.dtype, copy=False)
-    return total.astype(dtype, copy=False)

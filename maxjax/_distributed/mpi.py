@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.lazy import mpi as MPI
-from maxjax._distributed.communicator import Array, Communicator, Unanswered, own_address
+from maxjax._distributed.communicator import (
+    Array,
+    Communicator,
+    Messages,
+    Unanswered,
+    own_address,
+)
 
 # Exchanges with so many processes go from each to each, so that a missing one can be named.
 _FEW = 16
@@ -72,16 +78,16 @@ class MPICommunicator(Communicator):
         except MPI.Exception as error:
             raise Unanswered(str(error)) from error
 
-    def exchange(self, message: Array) -> Array:
+    def exchange(self, messages: Messages) -> None:
+        sent, received = messages.sent, messages.received
         if not self.names_missing:
-            return self.all_gather(message, 0)
-        result = np.empty((self.size, *message.shape), message.dtype)
-        result[self.rank] = message
+            self.all_gather(sent[self.rank], 0, received)
+            return
+        received[self.rank] = sent[self.rank]
         peers = [peer for peer in range(self.size) if peer != self.rank]
-        receives = [self.comm.Irecv(_bytes(result[peer]), peer, 0) for peer in peers]
-        sends = [self.comm.Isend(_bytes(message), peer, 0) for peer in peers]
+        receives = [self.comm.Irecv(received[peer], peer, 0) for peer in peers]
+        sends = [self.comm.Isend(sent[peer], peer, 0) for peer in peers]
         self._wait([*receives, *sends], [*peers, *peers])
-        return result
 
     def all_reduce(self, value: Array, tag: int, result: Array | None = None) -> Array:
         result = np.empty_like(value) if result is None else result
@@ -94,13 +100,14 @@ class MPICommunicator(Communicator):
         self._wait([self.comm.Iallgather(_bytes(value), _bytes(result))])
         return result
 
-    def all_to_all(self, blocks: Array, tag: int) -> Array:
-        result = np.empty_like(blocks)
+    def all_to_all(self, blocks: Array, tag: int, result: Array | None = None) -> Array:
+        result = np.empty_like(blocks) if result is None else result
         self._wait([self.comm.Ialltoall(_bytes(blocks), _bytes(result))])
         return result
 
-    def reduce_scatter(self, blocks: Array, tag: int) -> Array:
-        result = np.empty(blocks.shape[1:], blocks.dtype)
+    def reduce_scatter(self, blocks: Array, tag: int, result: Array | None = None) -> Array:
+        if result is None:
+            result = np.empty(blocks.shape[1:], blocks.dtype)
         self._wait([self.comm.Ireduce_scatter_block(blocks, result, MPI.SUM)])
         return result
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 
 # The words by their positions.
 (READY, BLOCKED, CALLS, IN_PYTHON, ATTEND, EVENT, NANOSECONDS, COMM, BYTE_TYPE, ELEMENT_TYPE, SUM,
- ISEND, IRECV, IALLREDUCE, IALLGATHER, TESTALL, SIZE, RANK, MESSAGE, MESSAGES, REQUESTS,
- REQUEST_BYTES, STATUSES, FLAG, NBYTES, COUNT, IS_SUM, DTYPE, IS_SMALL, DONE) = range(30)
-_FUNCTIONS = ("MPI_Isend", "MPI_Irecv", "MPI_Iallreduce", "MPI_Iallgather", "MPI_Testall")
+ ISEND, IRECV, TESTALL, START, SIZE, RANK, MESSAGE, MESSAGES, REQUESTS, REQUEST_BYTES, STATUSES,
+ FLAG, NBYTES, BLOCK_BYTES, COUNT, KIND, DTYPE, IS_SMALL, DONE, TARGET, SOURCE) = range(32)
+_FUNCTIONS = ("MPI_Isend", "MPI_Irecv", "MPI_Testall")
 _WAITS, _DIFFERS = 1, 2
+_NOBODY = -1
 # What small values of are added up; the number of each is its position.
 DTYPES = ("float32", "float64", "int32", "int64", "uint32", "uint64")
 # Not less than that of MPI's statuses, in bytes.
@@ -41,27 +43,51 @@ def _block() -> None:
     _blocked[0] = spans.state.record is not None
 
 
+class NativeKind(enum.IntEnum):
+    """What a collective does; the numbers are those of ``collectives.mojo``."""
+
+    GATHER = 0
+    SUM = 1
+    SCATTERED_SUM = 2
+    TRANSPOSE = 3
+    PERMUTATION = 4
+
+    @property
+    def adds(self) -> bool:
+        return self in (NativeKind.SUM, NativeKind.SCATTERED_SUM)
+
+
+# What starts each; a permutation sends and receives.
+_STARTS = {NativeKind.GATHER: "MPI_Iallgather", NativeKind.SUM: "MPI_Iallreduce",
+           NativeKind.SCATTERED_SUM: "MPI_Ireduce_scatter_block",
+           NativeKind.TRANSPOSE: "MPI_Ialltoall"}
+
+
 class NativeCollective:
-    """The words of one sum or gathering.
+    """The words of one collective.
 
     Attributes:
       words: native code may go by them once they are ready.
     """
 
     def __init__(self) -> None:
-        self.words = np.zeros(30, np.int64)
+        self.words = np.zeros(32, np.int64)
         self.words[BLOCKED] = _blocked.ctypes.data
         self._memory: list[np.ndarray] = []
         self._group: Group | None = None
         self._text = ""
 
-    def prepare(self, group: Group, engine: MPICommunicator, text: str, message: np.ndarray,
-                value: np.ndarray, is_sum: bool, is_small: bool) -> None:
+    def prepare(self, group: Group, engine: MPICommunicator, kind: NativeKind, text: str,
+                message: np.ndarray, value: np.ndarray, is_small: bool,
+                peers: tuple[int | None, int | None]) -> None:
         """Makes the words ready.
 
         Args:
           text: what the group says that it does.
           message: its message, without the number of the call.
+          value: what is sent, or like it.
+          is_small: its messages have the value.
+          peers: of a permutation: who it goes to, and who another comes from.
         """
         comm, words = engine.comm, self.words
         count = 2 * engine.size
@@ -77,15 +103,20 @@ class NativeCollective:
         words[CALLS] = group.calls.ctypes.data
         words[COMM] = _handle(comm)
         words[BYTE_TYPE], words[SUM] = _handle(MPI.BYTE), _handle(MPI.SUM)
-        if is_sum:
+        if kind.adds:
             words[ELEMENT_TYPE] = _handle(MPI._typedict[value.dtype.char])
             words[DTYPE] = DTYPES.index(value.dtype.name)
         library = ctypes.CDLL(MPI.__file__)
-        words[ISEND:TESTALL + 1] = [
-            ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS]
+        words[ISEND:TESTALL + 1] = [_address(library, name) for name in _FUNCTIONS]
+        if kind in _STARTS:
+            words[START] = _address(library, _STARTS[kind])
         words[SIZE], words[RANK] = engine.size, engine.rank
-        words[NBYTES], words[COUNT] = value.nbytes, value.size
-        words[IS_SUM], words[IS_SMALL] = is_sum, is_small
+        words[TARGET], words[SOURCE] = [_NOBODY if peer is None else peer for peer in peers]
+        # What a block is: of what each process gets a part, it is that part.
+        parts = engine.size if kind in (NativeKind.SCATTERED_SUM, NativeKind.TRANSPOSE) else 1
+        words[NBYTES], words[BLOCK_BYTES] = value.nbytes, value.nbytes // parts
+        words[COUNT] = value.size // parts
+        words[KIND], words[IS_SMALL] = kind, is_small
         group.natives.add(self)
         words[READY] = 1
 
@@ -111,6 +142,10 @@ class NativeCollective:
         """The rank of a process whose message has not come."""
         numbers = np.ascontiguousarray(self._messages[:, 16:24]).view(np.int64)[:, 0]
         return next(map(int, np.flatnonzero(numbers == 0)), None)
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
 
 
 def _handle(value: Any) -> int:

@@ -223,12 +223,19 @@ def _placed(value: Array, sharding: Sharding, name: Callable[[], str]) -> Any:
 
     Raises:
       ValueError: it was put elsewhere on purpose, or cannot have that sharding.
+      NotImplementedError: it is on a device of another process.
     """
     if value.committed:
         own = value.sharding
         if own == sharding or own.is_equivalent_to(sharding, value.ndim):
             return value
         if isinstance(own, SingleDeviceSharding) and isinstance(sharding, SingleDeviceSharding):
+            return installed.runtime.put(value, sharding)
+        if (isinstance(own, SingleDeviceSharding) and not sharding.is_fully_addressable
+                and sharding.is_fully_replicated):
+            # Each process gives what is on a device of its own.
+            if not own.is_fully_addressable:
+                raise NotImplementedError("Cannot reshard an input that is not fully addressable")
             return installed.runtime.put(value, sharding)
         raise _placed_elsewhere(sharding, own, value.aval)
     check_shape(sharding, value.shape, f"pjit arguments with pytree key path {name()}")

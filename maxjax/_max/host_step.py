@@ -63,12 +63,6 @@ class HostStep:
         return [_Memory(place, *kind) for place, kind in zip(
             places, (*self.inputs, *self.outputs), strict=True)]
 
-    def _into(self, values: list[np.ndarray], places: list[np.ndarray]) -> None:
-        """Computes results into their memory."""
-        # A rule writes to no operand, and callbacks copy them: this is all a user sees.
-        for place, result in zip(places, self._computed(values), strict=True):
-            place[...] = result
-
     def __str__(self) -> str:
         return "; ".join(self.reasons)
 
@@ -84,8 +78,10 @@ class HostStep:
 
         def call(slots: int, _: int) -> None:
             try:
-                self._into([memory.at(slots) for memory in reads],
-                           [memory.at(slots) for memory in writes])
+                # A rule writes to no operand, and callbacks copy them: this is all a user sees.
+                for memory, result in zip(writes, self._computed(
+                        [memory.at(slots) for memory in reads]), strict=True):
+                    memory.at(slots)[...] = result
             except BaseException as error:
                 failures.add(slots, error)
         return _CALLED(call)
@@ -132,8 +128,15 @@ class CalledStep(HostStep):
         self._called(*values, *results)
         return results
 
-    def _into(self, values: list[np.ndarray], places: list[np.ndarray]) -> None:
-        self._called(*values, *places)
+    def native(self, places: Sequence[Place], failures: Failures) -> Any:
+        arrays, called = self._arrays(places), self._called
+
+        def call(slots: int, _: int) -> None:
+            try:
+                called(*[memory.at(slots) for memory in arrays])
+            except BaseException as error:
+                failures.add(slots, error)
+        return _CALLED(call)
 
     def by_pack(self, places: Sequence[Place], failures: Failures) -> tuple[int, list[Any]]:
         """The address of the words for the pack's function, and what has to live as long."""

@@ -224,6 +224,9 @@ def device_get(x: PyTree) -> Any:
 
 def block_until_ready(x: PyTree) -> Any:
     """Waits until all leaves are computed, and returns ``x``."""
+    if isinstance(x, ArrayImpl):      # most often
+        x.block_until_ready()
+        return x
     for leaf in pytree.leaves(x):
         if hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()

@@ -200,7 +200,10 @@ def call(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Placed | None,
     wanted = tuple(out_shardings or [None] * len(closed.out_avals))
     mesh: Any = on_mesh.mesh_for(
         closed, leaves, None if placed is None else placed[0], wanted) or manual_mesh(closed)
-    if mesh is None and not any(
+    asked = next(filter(spans, wanted), None)
+    if mesh is None and placed is None and asked is not None:
+        placed = asked, True      # only the results are placed
+    elif mesh is None and not any(
             used and leaf.__class__ is SpanningArray
             for used, leaf in zip(read_inputs(closed), leaves, strict=True)):
         return None, None      # nothing over processes is read

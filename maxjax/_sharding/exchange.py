@@ -11,25 +11,20 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from maxjax._base import caches, dtypes
-from maxjax._base.meshes import AxisName
+from maxjax._base import caches
 from maxjax._base.processes import job
-from maxjax._distributed.group import Group, combined
+from maxjax._distributed.communicator import combined
+from maxjax._distributed.group import Group
 from maxjax._distributed.native import NativeCollective
 from maxjax._distributed.start import connection
 from maxjax._ir.effects import Effect
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.broadcasting import broadcast_leading, expand_axis
-from maxjax._primitives.layout import move_axis
 
-# The name of the axis that a process's devices lie along.
-DEVICES = "devices of a process"
 HOST_REASON = "it exchanges values with other processes"
 
 # Positions among the devices of a mesh, of the devices that communicate with one another.
@@ -191,6 +186,9 @@ def exchanged(x: np.ndarray, exchange: Exchange) -> np.ndarray:
     """
     plan = plan_of(exchange.groups, exchange.owners, job.index)
     x = np.asarray(x, order="C")
+    direct = _direct(exchange, len(x))
+    if direct is not None:
+        return direct(x)
     results: dict[int, np.ndarray] = {}
     for batch in plan.batches:
         _KINDS[exchange.kind](x, exchange, batch, results)
@@ -202,6 +200,86 @@ def exchanged(x: np.ndarray, exchange: Exchange) -> np.ndarray:
 Results = dict[int, np.ndarray]
 
 
+class _Direct(Protocol):
+    """An exchange in which other processes are sent just the operand, and what comes of it is the
+    result."""
+
+    def __call__(self, x: np.ndarray, result: np.ndarray | None = None,
+                 native: NativeCollective | None = None) -> np.ndarray:
+        """Exchanges.
+
+        Args:
+          result: where to put it.
+          native: made ready to do it from now on.
+        """
+
+
+def _direct(exchange: Exchange, count: int) -> _Direct | None:
+    """How to exchange an operand of so many rows, if that is direct."""
+    batch, *others = plan_of(exchange.groups, exchange.owners, job.index).batches
+    if others or batch.is_here:
+        return None
+    if exchange.kind in REDUCTIONS:
+        return _direct_reduction(exchange, batch) if (
+            exchange.reduced or batch.rows == [[row] for row in range(count)]) else None
+    if not batch.is_in_order or exchange.reduced or any(exchange.dims):
+        return None
+    if exchange.kind is Kind.PERMUTE:
+        return None if any(source == target for source, target in exchange.perm) else (
+            _direct_permutation(exchange, batch))
+    return _direct_blocks(exchange, batch)
+
+
+def _direct_reduction(exchange: Exchange, batch: Batch) -> _Direct:
+    function, what, gives_one = REDUCTIONS[exchange.kind], exchange.what, exchange.gives_one
+
+    def reduce(x: np.ndarray, result: np.ndarray | None = None,
+               native: NativeCollective | None = None) -> np.ndarray:
+        if result is not None:
+            result = result.reshape(x.shape)
+        total = batch.group.all_reduce(x, function, what, result, native)
+        return total[0] if gives_one else total
+
+    return reduce
+
+
+def _direct_blocks(exchange: Exchange, batch: Batch) -> _Direct:
+    kind, what = exchange.kind, exchange.what
+
+    def run(x: np.ndarray, result: np.ndarray | None = None,
+            native: NativeCollective | None = None) -> np.ndarray:
+        shard, group = x[0], batch.group
+        if kind is Kind.GATHER:
+            return group.all_gather(shard, what, result, native)
+        if kind is Kind.TRANSPOSE:
+            return group.all_to_all(shard, what, result, native)
+        if result is not None:
+            result = result.reshape(shard.shape[1:])
+        return group.reduce_scatter(shard, what, result, native)[None]
+
+    return run
+
+
+def _direct_permutation(exchange: Exchange, batch: Batch) -> _Direct:
+    me = batch.processes.index(job.index)
+    sources = [source for source, target in exchange.perm if target == me]
+    targets = [target for source, target in exchange.perm if source == me]
+
+    def permute(x: np.ndarray, result: np.ndarray | None = None,
+                native: NativeCollective | None = None) -> np.ndarray:
+        shard = x[0, ...]
+        if result is None:
+            result = np.empty_like(shard)
+        if not sources:
+            result[...] = 0
+        batch.group.permute(dict.fromkeys(targets, shard), dict.fromkeys(sources, result),
+                            exchange.perm, f"{exchange.what} of {x.dtype.name}{list(shard.shape)}",
+                            native)
+        return result
+
+    return permute
+
+
 class ExchangeStep:
     """``ordered_exchange_p`` in a native program: its arrays are (value, token, result, token).
 
@@ -211,6 +289,8 @@ class ExchangeStep:
 
     def __init__(self, exchange: Exchange):
         self._exchange = exchange
+        self._direct: _Direct | None = None
+        self._is_known = False
         self.native_name = "mpi_collective" if connection.is_mpi else None
 
     def native(self) -> NativeCollective:
@@ -219,31 +299,12 @@ class ExchangeStep:
     def __call__(self, *arrays: np.ndarray, native: NativeCollective | None = None) -> None:
         x, token, result, after = arrays
         after[...] = token
-        exchange = self._exchange
-        batch = plan_of(exchange.groups, exchange.owners, job.index).batches[0]
-        if not self._is_one_exchange(len(x)):
-            result[...] = exchanged(x, exchange)
-            return
-        function = REDUCTIONS.get(exchange.kind)
-        if function is not None:
-            batch.group.all_reduce(x, function, exchange.what, result.reshape(x.shape))
+        if not self._is_known:
+            self._direct, self._is_known = _direct(self._exchange, len(x)), True
+        if self._direct is None:
+            result[...] = exchanged(x, self._exchange)
         else:
-            x = x[None]       # as other tiers send it: of one group, one member
-            batch.group.all_gather(x, exchange.what, result.reshape(
-                len(batch.processes), *x.shape))
-        if native is not None:
-            batch.group.prepare(native, x, function, exchange.what)
-
-    def _is_one_exchange(self, count: int) -> bool:
-        """Whether other processes are sent just the operand, of so many rows, and what comes of it
-        is the result."""
-        exchange = self._exchange
-        batch, *others = plan_of(exchange.groups, exchange.owners, job.index).batches
-        if others or batch.is_here:
-            return False
-        if not exchange.reduced and batch.rows != [[row] for row in range(count)]:
-            return False
-        return exchange.kind in REDUCTIONS or exchange.kind is Kind.GATHER and batch.is_in_order
+            self._direct(x, result, native)
 
 
 def _hand_out(batch: Batch, values: Sequence[np.ndarray], results: Results) -> None:
@@ -414,43 +475,4 @@ ordered_exchange_p = Primitive(
     multiple_results=True,
     effects=lambda **params: frozenset({communication_effect}),
     ordered_by_operands=True,
-)
-
-
-def _collective_batch(mapped: AxisName, size: int, operands: Sequence[Array],
-                      axes: Sequence[int | None], *, exchange: Exchange) -> tuple[Any, int | None]:
-    (operand,), (axis,) = operands, axes
-    if exchange.reduced:
-        return exchange_p.bind(expand_axis(operand, 0), exchange=exchange), None
-    x = broadcast_leading(operand, size) if axis is None else move_axis(operand, axis, 0)
-    return exchange_p.bind(x, exchange=exchange), None if exchange.gives_one else 0
-
-
-collective_p = Primitive(
-    "collective",
-    abstract=lambda x, *, exchange: ShapedArray(exchange.shape(x.shape), x.dtype, x.weak_type),
-    host_reason=HOST_REASON,
-    no_derivative="derivatives are taken before programs are divided over processes",
-    axis_names=lambda **params: (DEVICES,),
-    batch_named=_collective_batch,
-    effects=lambda **params: frozenset({communication_effect}),
-)
-
-
-def _coordinate_batch(mapped: AxisName, size: int, operands: Sequence[Array],
-                      axes: Sequence[int | None], *, table: tuple[int, ...]
-                      ) -> tuple[Any, int | None]:
-    if len(set(table)) == 1:
-        return np.int32(table[0]), None
-    return np.array(table, np.int32), 0
-
-
-# The coordinate of the running device; ``table`` has those of this process's devices.
-coordinate_p = Primitive(
-    "coordinate",
-    abstract=lambda **params: ShapedArray((), dtypes.int32),
-    host_reason=HOST_REASON,
-    no_derivative="it has no operands",
-    axis_names=lambda **params: (DEVICES,),
-    batch_named=_coordinate_batch,
 )

@@ -20,7 +20,8 @@ from maxjax._ir.trace import Value
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.slicing import slice_in_dim
-from maxjax._sharding.exchange import REDUCTIONS, collective_p
+from maxjax._sharding.device_collectives import collective_p
+from maxjax._sharding.exchange import REDUCTIONS
 
 # Of an operand: copies of greater ones cost more than a wait.
 _MOST_BYTES = 4 << 20

@@ -48,14 +48,8 @@ from maxjax._primitives.unreduced import (
     unreduced_reduce_scatter_p,
 )
 from maxjax._primitives.varying import all_gather_invariant_p, psum_invariant_p
-from maxjax._sharding.exchange import (
-    DEVICES,
-    Exchange,
-    Groups,
-    Kind,
-    collective_p,
-    coordinate_p,
-)
+from maxjax._sharding.device_collectives import DEVICES, collective_p, coordinate_p
+from maxjax._sharding.exchange import Exchange, Groups, Kind
 from maxjax._sharding.joined import with_joined_reductions
 from maxjax._sharding.shard_body import IDENTITIES, runnable
 from maxjax._sharding.specs import Dims

@@ -48,29 +48,43 @@ def finished(commands: list[list[str]], environments: list[dict[str, str]],
     nor of those that they started.
 
     Raises:
-      TimeoutExpired: one has not ended in time.
+      TimeoutError: one has not ended in time; the error has what all have printed.
     """
     processes = [subprocess.Popen(command, env=env, text=True, start_new_session=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                  for command, env in zip(commands, environments, strict=True)]
     deadline = time.monotonic() + seconds
+    results: list[subprocess.CompletedProcess[str]] = []
     try:
-        results = []
         for process in processes:
             output, errors = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
             results.append(subprocess.CompletedProcess(
                 process.args, process.returncode, output, errors))
         return results
+    except subprocess.TimeoutExpired:
+        _kill(processes)
+        said = [f"{number} ({process.poll()}): {process.communicate()}"
+                for number, process in enumerate(processes) if process.stdout is not None
+                and not process.stdout.closed]
+        said += [f"{result.returncode}: {result.stdout}{result.stderr}" for result in results]
+        raise TimeoutError(f"not ended within {seconds:g} s:\n" + "\n".join(said)) from None
     finally:
-        for process in processes:
-            with contextlib.suppress(ProcessLookupError):      # nobody of the group is left
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        _kill(processes)
 
 
-# Joins the others, however it was started.
+def _kill(processes: list[subprocess.Popen[str]]) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):      # nobody of the group is left
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+# Joins the others, however it was started. What libraries print, such as JAX's Gloo from threads of
+# its own, goes to the other output: it would come amid the lines of the script.
 START = """
-import sys
+import os, sys
+sys.stdout = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
 import jax, numpy as np
 if len(sys.argv) > 1:
     jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

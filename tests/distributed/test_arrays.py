@@ -148,6 +148,14 @@ show("program", lambda: jax.jit(lambda y: (y * 2, y.sum()))(one)[1].sharding)
 show("its parts", lambda: len(jax.jit(lambda y: y * 2)(one).addressable_shards))
 moved = jax.jit(lambda y: y, out_shardings=rows)
 show("elsewhere", lambda: moved(one))
+double = lambda *args: jax.jit(lambda y: (y * 2, y.sum()), **dict(args))
+for value in (x, jnp.asarray(x)):
+    show("results elsewhere", lambda: [(y.sharding, len(y.addressable_shards)) for y in double(
+        ("out_shardings", (there, None)))(value)])
+everywhere = NamedSharding(mesh, P())
+for value in (jax.device_put(x, jax.local_devices()[1]), one):
+    for sharding in (rows, everywhere):
+        show("operand for all", lambda: double(("in_shardings", sharding))(value)[1].sharding)
 explicit = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Explicit,))
 with jax.set_mesh(explicit):
     y = jax.device_put(x, NamedSharding(explicit, P("x")))

@@ -235,6 +235,79 @@ jax.distributed.shutdown()
         for line in ("in Python: []", "while a profile is recorded: 5")]
 
 
+_EACH_NATIVE = START + """
+import os
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
+from maxjax._distributed import group
+count = jax.device_count()
+mesh = jax.make_mesh((count,), ("x",))
+around = [(n, (n + 1) % count) for n in range(count)]
+bodies = {
+    "psum": lambda x: lax.psum(x, "x"), "pmax": lambda x: lax.pmax(x, "x"),
+    "all_gather": lambda x: lax.all_gather(x, "x").sum(0),
+    "psum_scatter": lambda x: lax.psum_scatter(x, "x", scatter_dimension=0, tiled=True),
+    "psum_scatter of columns": lambda x: lax.psum_scatter(
+        x, "x", scatter_dimension=1, tiled=True),
+    "all_to_all": lambda x: lax.all_to_all(x, "x", 0, 1, tiled=True),
+    "all_to_all of columns": lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True),
+    "ppermute": lambda x: lax.ppermute(x, "x", around),
+    "ppermute of some": lambda x: lax.ppermute(x, "x", around[:1])}
+i = jax.process_index()
+calls = []
+whole = group.Group._run
+group.Group._run = lambda self, name, *args: (calls.append(name), whole(self, name, *args))[1]
+for width in (8, 1200):      # the first fits into a message
+    for dtype in ("float32", "int32", "float16"):
+        x = np.arange(4 * count * width).reshape(count, 4, width) % 7
+        x = x.astype(dtype)
+        if dtype == "float32":
+            x[1, 0, 3] = np.nan      # which MPI's maxima would ignore
+        spread = jax.make_array_from_callback(
+            (4 * count, width), NamedSharding(mesh, P("x")),
+            lambda index: x.reshape(4 * count, width)[index])
+        expected = {
+            "psum": [x.sum(0)] * count, "all_gather": [x.sum(0)] * count,
+            "pmax": [x.max(0)] * count,
+            "psum_scatter": np.split(x.sum(0), count, 0),
+            "psum_scatter of columns": np.split(x.sum(0), count, 1),
+            "all_to_all": [np.concatenate(part, 1) for part in x.reshape(
+                count, count, 4 // count, width).swapaxes(0, 1)],
+            "all_to_all of columns": [np.concatenate(part, 0) for part in x.reshape(
+                count, 4, count, -1).transpose(2, 0, 1, 3)],
+            "ppermute": np.roll(x, 1, 0),
+            "ppermute of some": [x[0] if n == 1 else 0 * x[0] for n in range(count)]}
+        for name, body in bodies.items():
+            run = jax.jit(jax.shard_map(lambda x: body(x), mesh=mesh, in_specs=P("x"),
+                                        out_specs=P("x"), check_vma=False))
+            for turn in range(3):
+                calls.clear()
+                result = run(spread)
+                for n, part in zip(range(i * jax.local_device_count(), count),
+                                   result.addressable_shards):
+                    np.testing.assert_array_equal(part.data, expected[name][n], f"{name} {dtype}")
+            is_native = not name.startswith("psum") or dtype != "float16"
+            # Who takes no part in a permutation has nothing to do natively.
+            if jax.local_device_count() == 1 and not (count > 2 and name.endswith("some")):
+                assert (calls == []) == (is_native and bool(os.environ.get("NATIVE"))), (
+                    name, dtype, calls)
+sys.stdout.write(f"* {i}\\n")
+sys.stdout.flush()
+jax.distributed.shutdown()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine, count, devices", [
+    ("mpi", 2, 1), ("gloo", 2, 1), pytest.param("mpi", 2, 2, marks=pytest.mark.extended),
+    pytest.param("mpi", 4, 1, marks=pytest.mark.extended),
+    pytest.param("gloo", 2, 2, marks=pytest.mark.extended)])
+def test_each_collective_by_address(engine, count, devices):
+    native = {"NATIVE": "1"} if engine == "mpi" else {}
+    assert lines(run(engine, _EACH_NATIVE, count, devices, MAXJAX_COMPILE="always", **native)) == [
+        f"* {i}" for i in range(count)]
+
+
 @pytest.mark.slow
 def test_a_process_that_hangs_is_named_by_native_loops():
     script = _NATIVE + """

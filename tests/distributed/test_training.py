@@ -14,7 +14,8 @@ from maxjax._base.processes import job
 from maxjax._ir.jaxpr import every_equation
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
-from maxjax._sharding.exchange import Exchange, Kind, collective_p
+from maxjax._sharding.device_collectives import collective_p
+from maxjax._sharding.exchange import Exchange, Kind
 from maxjax._sharding.joined import with_joined_reductions
 from tests.distributed.running import START, lines, run
 

@@ -32,23 +32,31 @@ comptime ELEMENT_TYPE = 9
 comptime SUM = 10
 comptime ISEND = 11
 comptime IRECV = 12
-comptime IALLREDUCE = 13
-comptime IALLGATHER = 14
-comptime TESTALL = 15
-comptime SIZE = 16
-comptime RANK = 17
-comptime MESSAGE = 18
-comptime MESSAGES = 19
-comptime REQUESTS = 20
-comptime REQUEST_BYTES = 21
-comptime STATUSES = 22
-comptime FLAG = 23
-comptime NBYTES = 24
+comptime TESTALL = 13
+comptime START = 14
+comptime SIZE = 15
+comptime RANK = 16
+comptime MESSAGE = 17
+comptime MESSAGES = 18
+comptime REQUESTS = 19
+comptime REQUEST_BYTES = 20
+comptime STATUSES = 21
+comptime FLAG = 22
+comptime NBYTES = 23
+comptime BLOCK_BYTES = 24
 comptime COUNT = 25
-comptime IS_SUM = 26
+comptime KIND = 26
 comptime DTYPE = 27
 comptime IS_SMALL = 28
 comptime DONE = 29
+comptime TARGET = 30
+comptime SOURCE = 31
+
+# Kinds; one that neither adds nor permutes gathers.
+comptime SUMS = 1
+comptime SCATTERED_SUM = 2
+comptime TRANSPOSE = 3
+comptime PERMUTATION = 4
 
 # What Python is told.
 comptime WAITS = 1
@@ -61,6 +69,7 @@ comptime CALLS_AT = 16
 comptime VALUE_AT = 256
 comptime SPINS = 100
 comptime YIELDS = 5000
+comptime PERMUTATION_TAG = 1
 comptime LOOK = 50_000_000  # nanoseconds until Python may look
 
 
@@ -116,42 +125,46 @@ def has_ended(slots: Slots, words: Args, count: Int) -> Bool:
                 return False
 
 
-def add_up[dtype: DType](words: Args, result: Bytes):
+def add_up[dtype: DType](words: Args, result: Bytes, begin: Int):
     var total = result.unsafe_bitcast[Scalar[dtype]]()
-    var messages = pointer(words, MESSAGES)
+    var messages = pointer(words, MESSAGES).unsafe_offset(VALUE_AT + begin)
     for i in range(integer(words, COUNT)):
-        var first = messages.unsafe_offset(VALUE_AT).unsafe_bitcast[Scalar[dtype]]()
-        var value = first.unsafe_offset(i)[]
+        var value = messages.unsafe_bitcast[Scalar[dtype]]().unsafe_offset(i)[]
         for process in range(1, integer(words, SIZE)):
-            var there = messages.unsafe_offset(process * MESSAGE_BYTES + VALUE_AT)
+            var there = messages.unsafe_offset(process * MESSAGE_BYTES)
             value += there.unsafe_bitcast[Scalar[dtype]]().unsafe_offset(i)[]
         total.unsafe_offset(i)[] = value
 
 
 def combine(words: Args, result: Bytes):
     """The result of small values, which the messages hold."""
-    if integer(words, IS_SUM) == 0:
-        var nbytes = integer(words, NBYTES)
+    var kind, block = integer(words, KIND), integer(words, BLOCK_BYTES)
+    # Where in a value this process's part begins.
+    var begin = 0
+    if kind == SCATTERED_SUM or kind == TRANSPOSE:
+        begin = integer(words, RANK) * block
+    if kind != SUMS and kind != SCATTERED_SUM:
         for process in range(integer(words, SIZE)):
+            var there = pointer(words, MESSAGES).unsafe_offset(process * MESSAGE_BYTES)
             unsafe_memcpy(
-                dest=result.unsafe_offset(process * nbytes),
-                src=pointer(words, MESSAGES).unsafe_offset(process * MESSAGE_BYTES + VALUE_AT),
-                count=nbytes,
+                dest=result.unsafe_offset(process * block),
+                src=there.unsafe_offset(VALUE_AT + begin),
+                count=block,
             )
         return
     var dtype = integer(words, DTYPE)
     if dtype == 0:
-        add_up[DType.float32](words, result)
+        add_up[DType.float32](words, result, begin)
     elif dtype == 1:
-        add_up[DType.float64](words, result)
+        add_up[DType.float64](words, result, begin)
     elif dtype == 2:
-        add_up[DType.int32](words, result)
+        add_up[DType.int32](words, result, begin)
     elif dtype == 3:
-        add_up[DType.int64](words, result)
+        add_up[DType.int64](words, result, begin)
     elif dtype == 4:
-        add_up[DType.uint32](words, result)
+        add_up[DType.uint32](words, result, begin)
     else:
-        add_up[DType.uint64](words, result)
+        add_up[DType.uint64](words, result, begin)
 
 
 def messages_are_equal(slots: Slots, words: Args, value: Bytes) -> Bool:
@@ -197,10 +210,56 @@ def messages_are_equal(slots: Slots, words: Args, value: Bytes) -> Bool:
     return True
 
 
+def starts_permutation(slots: Slots, words: Args, value: Bytes, result: Bytes) -> Int:
+    """Begins to receive and to send; how many requests there are, none where that has failed."""
+    var nbytes, kind = integer(words, NBYTES), integer(words, BYTE_TYPE)
+    var comm, count = integer(words, COMM), 0
+    var failed = Int32(0)
+    if integer(words, SOURCE) >= 0:
+        failed |= words.unsafe_offset(IRECV).unsafe_bitcast[Send]()[](
+            result, nbytes, kind, integer(words, SOURCE), PERMUTATION_TAG, comm,
+            pointer(words, REQUESTS),
+        )
+        count += 1
+    else:
+        for i in range(nbytes):
+            result.unsafe_offset(i)[] = 0
+    if integer(words, TARGET) >= 0:
+        var request = pointer(words, REQUESTS).unsafe_offset(count * integer(words, REQUEST_BYTES))
+        failed |= words.unsafe_offset(ISEND).unsafe_bitcast[Send]()[](
+            value, nbytes, kind, integer(words, TARGET), PERMUTATION_TAG, comm, request,
+        )
+        count += 1
+    if failed != 0:
+        tell(slots, words, FAILS)
+        return 0
+    return count
+
+
+def starts(slots: Slots, words: Args, value: Bytes, result: Bytes) -> Int:
+    """Begins what is not a permutation; how many requests there are."""
+    var kind, comm = integer(words, KIND), integer(words, COMM)
+    var failed: Int32
+    if kind == SUMS or kind == SCATTERED_SUM:
+        failed = words.unsafe_offset(START).unsafe_bitcast[Reduce]()[](
+            value, result, integer(words, COUNT), integer(words, ELEMENT_TYPE),
+            integer(words, SUM), comm, pointer(words, REQUESTS),
+        )
+    else:
+        var block, byte = integer(words, BLOCK_BYTES), integer(words, BYTE_TYPE)
+        failed = words.unsafe_offset(START).unsafe_bitcast[Gather]()[](
+            value, block, byte, result, block, byte, comm, pointer(words, REQUESTS),
+        )
+    if failed != 0:
+        tell(slots, words, FAILS)
+        return 0
+    return 1
+
+
 @export("mpi_collective")
 def mpi_collective(slots: Slots, args: Args) abi("C"):
-    """A sum or a gathering over processes. Operands: value, token, result, token. Integers: the
-    address of the words.
+    """A collective over processes. Operands: value, token, result, token. Integers: the address of
+    the words.
     """
     var words = args.unsafe_offset(8).unsafe_bitcast[Args]()[]
     if integer(words, READY) == 0 or pointer(words, BLOCKED).unsafe_bitcast[Int64]()[] != 0:
@@ -212,19 +271,10 @@ def mpi_collective(slots: Slots, args: Args) abi("C"):
     if integer(words, IS_SMALL) != 0:
         combine(words, result)
         return
-    var comm, requests = integer(words, COMM), pointer(words, REQUESTS)
-    var failed: Int32
-    if integer(words, IS_SUM) != 0:
-        failed = words.unsafe_offset(IALLREDUCE).unsafe_bitcast[Reduce]()[](
-            value, result, integer(words, COUNT), integer(words, ELEMENT_TYPE),
-            integer(words, SUM), comm, requests,
-        )
+    var count: Int
+    if integer(words, KIND) == PERMUTATION:
+        count = starts_permutation(slots, words, value, result)
     else:
-        var nbytes, kind = integer(words, NBYTES), integer(words, BYTE_TYPE)
-        failed = words.unsafe_offset(IALLGATHER).unsafe_bitcast[Gather]()[](
-            value, nbytes, kind, result, nbytes, kind, comm, requests,
-        )
-    if failed != 0:
-        tell(slots, words, FAILS)
-        return
-    _ = has_ended(slots, words, 1)
+        count = starts(slots, words, value, result)
+    if count > 0:
+        _ = has_ended(slots, words, count)

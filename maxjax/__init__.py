@@ -21,6 +21,7 @@ from maxjax import version as version
 from maxjax._base import accepted_options as _accepted_options
 from maxjax._base import caches as _caches
 from maxjax._base import config as _options
+from maxjax._base import source as _source
 from maxjax._base import variables as _variables
 from maxjax._base.config import config as config
 from maxjax._base.dtypes import float0 as float0
@@ -29,7 +30,6 @@ from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import explain_missing_names as _explain_missing_names
 from maxjax._base.missing import public_names as _public_names
 from maxjax._base.processes import job as _job
-from maxjax._base.source import scopes as _scopes
 from maxjax._base.tracebacks import shorten_uncaught as _shorten_uncaught
 from maxjax._higher_order import control as _control
 from maxjax._higher_order import entries as _entries
@@ -113,12 +113,16 @@ class _NamedScope(contextlib.ContextDecorator):
         if not isinstance(name, str):
             raise TypeError("named_scope name argument must be a string.")
         self.name = name
+        self.previous: list[Any] = []
+
+    def _recreate_cm(self) -> _NamedScope:      # as a decorator: one for each call
+        return _NamedScope(self.name)
 
     def __enter__(self) -> None:
-        _scopes.names = _scopes.names.and_name(self.name)
+        self.previous.append(_source.open_scope(self.name))
 
     def __exit__(self, *_: Any) -> None:
-        _scopes.names = _scopes.names.but_last()
+        _source.close_scope(self.previous.pop())
 
 
 def named_call(fun: _Function, *, name: str | None = None) -> _Function:

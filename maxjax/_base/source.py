@@ -94,9 +94,6 @@ class Names(tuple[str, ...]):
         """These and one more."""
         return Names((*self, name)).with_metadata(self.metadata)
 
-    def but_last(self) -> Names:
-        return Names(self[:-1]).with_metadata(self.metadata)
-
     def inside(self, outer: Names) -> Names:
         """These in the scopes ``outer``."""
         names = Names(outer + self)
@@ -166,12 +163,34 @@ def inherited_source_lines() -> Iterator[None]:
 @contextlib.contextmanager
 def transformed(transformation: Transformation) -> Iterator[None]:
     """What is traced inside is of a function that is transformed so."""
-    names = scopes.names
-    scopes.names = names.and_name(transformation)
+    previous = open_scope(transformation)
     try:
         yield
     finally:
-        scopes.names = names
+        close_scope(previous)
+
+
+def open_scope(name: str) -> tuple[Names, SourceLine | str | None]:
+    """Opens a scope, in the inherited line too; gives what closes it."""
+    names, line = scopes.names, scopes.source_line
+    scopes.names = names.and_name(name)
+    if line.__class__ is SourceLine:
+        scopes.source_line = SourceLine(line.code, line.instruction, line.scopes.and_name(name))
+    return names, line
+
+
+def leave_scopes() -> tuple[Names, SourceLine | str | None]:
+    """Closes all scopes until ``close_scope``: a program is of use outside of them."""
+    names, line = scopes.names, scopes.source_line
+    if names:
+        scopes.names = NO_NAMES.with_metadata(names.metadata)
+    if line.__class__ is SourceLine and line.scopes:
+        scopes.source_line = line.without(len(line.scopes))
+    return names, line
+
+
+def close_scope(previous: tuple[Names, SourceLine | str | None]) -> None:
+    scopes.names, scopes.source_line = previous
 
 
 NO_NAMES = Names()

@@ -48,7 +48,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
     values: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
     last = last_uses(jaxpr) if rule is None else {}
-    inherits_lines = rule is None and scopes.source_line.__class__ is not str
+    outer_line = scopes.source_line
+    inherits_lines = rule is None and outer_line.__class__ is not str
     for position, eqn in enumerate(jaxpr.eqns):
         if inherits_lines:
             scopes.source_line = (eqn.source if eqn.source is None or not scopes.names
@@ -66,6 +67,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
         for atom in eqn.invars:
             if last.get(atom) == position:
                 values.pop(atom, None)
+    if inherits_lines:
+        scopes.source_line = outer_line
     return [literal(atom) if isinstance(atom, Literal) else values[atom] for atom in jaxpr.outvars]
 
 

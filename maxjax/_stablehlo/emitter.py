@@ -137,10 +137,12 @@ class Emitter(Lowering):
             line = self.lines[number]
             if line.startswith((start + " =", start + ":")):
                 # An operation with regions ends with the line that closes the last.
-                while " : " not in line or not line.startswith(("  " * self.depth + "})", start)):
+                while line.endswith("({") or not line.startswith(
+                        ("  " * self.depth + "})", start)):
                     number += 1
                     line = self.lines[number]
-                head, _, types = line.partition(" : ")
+                line, located, where = line.partition(" loc(")
+                head, _, types = line.rpartition(" : ")
                 before, found, said = head.rpartition(FRONTEND)
                 if not found:
                     before, said = head, "}}"
@@ -148,7 +150,7 @@ class Emitter(Lowering):
                                            if f"{key} = " not in said})
                 if new and found:
                     new = f"{new[:-2]}, {said}"
-                self.lines[number] = f"{before}{new or found + said} : {types}"
+                self.lines[number] = f"{before}{new or found + said} : {types}{located}{where}"
                 return
 
     def value(self, shape: Sequence[int], dtype: Any) -> Value:

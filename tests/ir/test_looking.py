@@ -275,6 +275,24 @@ def _applied_outside(j, v):
         return back(out)
 
 
+def _with_a_rule(j, v):
+    @j.custom_vjp
+    def ruled(w):
+        with j.named_scope("value"):
+            return j.lax.sin(w)
+
+    def forward(w):
+        with j.named_scope("forward"):
+            return ruled(w), j.lax.exp(w)
+
+    def backward(kept, cotangent):
+        with j.named_scope("backward"):
+            return (kept * cotangent,)
+
+    ruled.defvjp(forward, backward)
+    return ruled(v)
+
+
 TRANSFORMED = {
     "grad": _differentiated,
     "jvp": lambda j, v: j.jvp(lambda w: _grown(j, w), (v,), (v,)),
@@ -291,6 +309,8 @@ TRANSFORMED = {
     "grad of a call": lambda j, v: j.grad(lambda w: _again(j, w))(v),
     "grad twice of a call": lambda j, v: j.grad(j.grad(lambda w: _again(j, w)))(v),
     "checkpoint": lambda j, v: j.vjp(j.checkpoint(lambda w: _grown(j, w)), v)[0],
+    "rule": lambda j, v: j.grad(lambda w: _with_a_rule(j, w))(v),
+    "rule in a call": lambda j, v: j.grad(j.jit(lambda w: _with_a_rule(j, w)))(v),
     "applied outside": _applied_outside,
 }
 

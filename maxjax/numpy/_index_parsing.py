@@ -24,7 +24,11 @@ ALL = slice(None)
 
 @dataclasses.dataclass(frozen=True)
 class Slice:
-    """``size`` positions from ``start``, which may be a traced integer. Made by ``jax.ds``."""
+    """``size`` positions from ``start``, which may be a traced integer. Made by ``jax.ds``.
+
+    >>> jnp.arange(5)[jax.ds(1, 3)]
+    Array([1, 2, 3], dtype=int32)
+    """
 
     start: Any
     size: int

@@ -49,6 +49,12 @@ def program_id(axis: int) -> Any:
 
     Raises:
       ValueError: the grid has no such axis.
+
+    >>> pl = jax.experimental.pallas
+    >>> def kernel(o_ref):
+    ...     o_ref[pl.program_id(0)] = 10 * pl.program_id(0)
+    >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((3,), jnp.int32), grid=3, interpret=True)()
+    Array([ 0, 10, 20], dtype=int32)
     """
     return _along(axis, "program_id")[0]
 
@@ -58,6 +64,12 @@ def num_programs(axis: int) -> Any:
 
     Raises:
       ValueError: the grid has no such axis.
+
+    >>> pl = jax.experimental.pallas
+    >>> def kernel(o_ref):
+    ...     o_ref[pl.program_id(0)] = pl.num_programs(0)
+    >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((3,), jnp.int32), grid=3, interpret=True)()
+    Array([3, 3, 3], dtype=int32)
     """
     return _along(axis, "num_programs")[1]
 

@@ -13,7 +13,12 @@ from maxjax._ir.types import ShapedArray
 
 @dataclasses.dataclass(frozen=True)
 class Blocked:
-    """A dimension cut into blocks: the index map gives the block's number."""
+    """A dimension cut into blocks: the index map gives the block's number.
+
+    >>> pl = jax.experimental.pallas
+    >>> pl.Blocked(8)
+    Blocked(block_size=8)
+    """
 
     block_size: int
 
@@ -24,6 +29,17 @@ class Element:
 
     Attributes:
       padding: elements of no value before and after the array.
+
+    >>> pl = jax.experimental.pallas
+    >>> windows = pl.BlockSpec((pl.Element(3),), lambda i: 2 * i)
+    >>> x = jax.ShapeDtypeStruct((2, 3), jnp.float32)
+    >>> rows = pl.BlockSpec((None, 3), lambda i: (i, 0))
+    >>> def kernel(x_ref, o_ref):
+    ...     o_ref[...] = x_ref[...]
+    >>> pl.pallas_call(kernel, x, grid=2, in_specs=[windows], out_specs=rows,
+    ...                interpret=True)(jnp.arange(5.))
+    Array([[0., 1., 2.],
+           [2., 3., 4.]], dtype=float32)
     """
 
     block_size: int
@@ -36,7 +52,12 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class Squeezed:
-    """A dimension of which a block has one position, and which the kernel does not see."""
+    """A dimension of which a block has one position, and which the kernel does not see.
+
+    >>> pl = jax.experimental.pallas
+    >>> pl.BlockSpec((pl.squeezed, 8), lambda i: (i, 0)).block_shape
+    (Squeezed(), 8)
+    """
 
 
 squeezed = Squeezed()
@@ -44,19 +65,35 @@ squeezed = Squeezed()
 
 @dataclasses.dataclass(frozen=True)
 class BoundedSlice:
-    """A dimension of which the index map gives a slice; ``pallas_call`` refuses it here."""
+    """A dimension of which the index map gives a slice; ``pallas_call`` refuses it here.
+
+    >>> pl = jax.experimental.pallas
+    >>> pl.BoundedSlice(8)
+    BoundedSlice(block_size=8)
+    """
 
     block_size: int
 
 
 class RevisitMode(enum.Enum):
+    """When a device may come back to a block; the interpreter has no pipeline.
+
+    >>> jax.experimental.pallas.RevisitMode.ANY
+    <RevisitMode.ANY: 'any'>
+    """
+
     IMMEDIATE = "immediate"
     ANY = "any"
 
 
 @dataclasses.dataclass(frozen=True)
 class Buffered:
-    """How many buffers a device's pipeline has for a block; the interpreter has no pipeline."""
+    """How many buffers a device's pipeline has for a block; the interpreter has no pipeline.
+
+    >>> pl = jax.experimental.pallas
+    >>> pl.Buffered(2).buffer_count
+    2
+    """
 
     buffer_count: int
     use_lookahead: bool = False
@@ -64,7 +101,12 @@ class Buffered:
 
 
 class MemoryRef:
-    """The type of a reference that a kernel is given for its own use."""
+    """The type of a reference that a kernel is given for its own use.
+
+    >>> pl = jax.experimental.pallas
+    >>> pl.ANY((2,), jnp.float32).shape
+    (2,)
+    """
 
     def __init__(self, inner_aval: ShapedArray, memory_space: Any):
         self.inner_aval = inner_aval
@@ -85,7 +127,12 @@ class _Space:
 
 
 class MemorySpace(_Space, enum.Enum):
-    """Memory that any device has."""
+    """Memory that any device has.
+
+    >>> pl = jax.experimental.pallas
+    >>> pl.ANY((2,), jnp.float32)
+    MemoryRef(inner_aval=ShapedArray(float32[2]), memory_space=<MemorySpace.ANY: 'any'>)
+    """
 
     ANY = "any"
     ERROR = "error"
@@ -138,7 +185,12 @@ class BlockSpec:
 
 @dataclasses.dataclass(init=False)
 class GridSpec:
-    """The grid of a kernel, and how its inputs and outputs are cut along it."""
+    """The grid of a kernel, and how its inputs and outputs are cut along it.
+
+    >>> pl = jax.experimental.pallas
+    >>> pl.GridSpec(grid=4).grid
+    (4,)
+    """
 
     grid: tuple[Any, ...]
     in_specs: Any
@@ -170,7 +222,12 @@ def grid_of(grid: Any) -> tuple[Any, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class CostEstimate:
-    """What a kernel costs, for a device's scheduler."""
+    """What a kernel costs, for a device's scheduler.
+
+    >>> pl = jax.experimental.pallas
+    >>> pl.CostEstimate(flops=10, transcendentals=0, bytes_accessed=80).flops
+    10
+    """
 
     flops: int
     transcendentals: int

@@ -39,9 +39,7 @@ def auto_axes(f: Callable[..., PyTree] | None = None, /, *,
 
     @functools.wraps(f)
     def call(*args: PyTree, **kwargs: PyTree) -> Any:
-        wanted = kwargs.pop("out_sharding", out_sharding)
-        if wanted is None:
-            raise TypeError("Missing required keyword argument: 'out_sharding'")
+        wanted = _given(kwargs, "out_sharding", out_sharding)
         mesh = _mesh(args, kwargs)
         inner = free_mesh(mesh, _chosen(mesh, axes, AxisType.Explicit))
         args, kwargs = pytree.map(functools.partial(_over, inner), (args, kwargs))
@@ -70,9 +68,7 @@ def explicit_axes(f: Callable[..., PyTree] | None = None, /, *,
 
     @functools.wraps(f)
     def call(*args: PyTree, **kwargs: PyTree) -> Any:
-        wanted = kwargs.pop("in_sharding", in_sharding)
-        if wanted is None:
-            raise TypeError("Missing required keyword argument: 'in_sharding'")
+        wanted = _given(kwargs, "in_sharding", in_sharding)
         mesh = _mesh(args, kwargs)
         chosen = _chosen(mesh, axes, AxisType.Auto)
         inner = mesh.update_axis_types(dict.fromkeys(chosen, AxisType.Explicit))
@@ -82,6 +78,13 @@ def explicit_axes(f: Callable[..., PyTree] | None = None, /, *,
         return pytree.map(functools.partial(_over, mesh), results)
 
     return call
+
+
+def _given(kwargs: dict[str, Any], name: str, default: PyTree) -> PyTree:
+    """Shardings given at a call, which may be None where there is nothing to move, or before."""
+    if name not in kwargs and default is None:
+        raise TypeError(f"Missing required keyword argument: {name!r}")
+    return kwargs.pop(name, default)
 
 
 def _mesh(*trees: PyTree) -> AbstractMesh:
@@ -123,7 +126,8 @@ def _moved(tree: PyTree, wanted: PyTree, mesh: AbstractMesh, what: str) -> Any:
 
 def _put(leaf: object, sharding: NamedSharding | PartitionSpec | None, mesh: AbstractMesh) -> Any:
     if sharding is None:
-        return leaf
+        raise ValueError("Reshard should only be used with out_shardings which are non-None and "
+                         "have a non-empty mesh. Got sharding None.")
     value = installed.runtime.operand(leaf)
     spec = sharding if isinstance(sharding, PartitionSpec) else sharding.spec
     missing = len(value.shape) - len(spec)

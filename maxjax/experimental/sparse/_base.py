@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import abc
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array, Tracer
 
 
@@ -78,7 +78,7 @@ class JAXSparse(abc.ABC):
     __array_priority__ = 100
 
     def __init__(self, args: tuple[Any, ...], *, shape: Sequence[int]):
-        self.shape = tuple(map(operator.index, shape))
+        self.shape = tuple(map(size_index, shape))
 
     @property
     def size(self) -> int:

@@ -225,7 +225,10 @@ def coordinates(indices: Any, shape: Sequence[int]) -> tuple[Any, ...]:
 def ends(indices: Any, shape: Sequence[int]) -> Any:
     """The sizes of the sparse dimensions: the coordinates of padding."""
     n_batch = indices.ndim - 2
-    return np.array(shape[n_batch:n_batch + indices.shape[-1]], indices.dtype)
+    sizes = tuple(shape[n_batch:n_batch + indices.shape[-1]])
+    # A symbolic size has a value only where the program runs.
+    make = np.array if all(isinstance(size, int) for size in sizes) else jnp.array
+    return make(sizes, indices.dtype)
 
 
 def in_bounds(indices: Any, shape: Sequence[int]) -> Any:

@@ -16,6 +16,7 @@ from maxjax.experimental.sparse._bcoo_array import (
     BCOO,
     bcoo_sum_duplicates,
     bcoo_update_layout,
+    ends,
     in_bounds,
     masked,
     padded,
@@ -187,7 +188,7 @@ def _with_nse(mat: BCOO, nse: int) -> BCOO:
     n_batch = mat.n_batch
     data = jnp.concatenate([mat.data, jnp.zeros(
         (*mat.data.shape[:n_batch], more, *mat.data.shape[n_batch + 1:]), mat.dtype)], n_batch)
-    end = np.array(mat._sparse_shape, mat.indices.dtype)
+    end = ends(mat.indices, mat.shape)
     indices = jnp.concatenate([mat.indices, jnp.broadcast_to(
         end, (*mat.indices.shape[:n_batch], more, mat.n_sparse))], n_batch)
     return BCOO((data, indices), shape=mat.shape, unique_indices=mat.unique_indices)
@@ -277,7 +278,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
         indices = lax.rev(mat.indices, batch)
         if any(sparse):
             inside = in_bounds(indices, mat.shape)
-            end = np.array(mat._sparse_shape, indices.dtype)
+            end = ends(indices, mat.shape)
             turned = jnp.where(np.array(sparse), end - 1 - indices, indices)
             indices = padded(turned, inside, mat.shape)
     return BCOO((data, indices), shape=mat.shape, unique_indices=mat.unique_indices,

@@ -122,6 +122,11 @@ class MemoryRef:
 class _Space:
     """What a memory space's name does: called, it gives the type of a reference there."""
 
+    value: Any
+
+    def __str__(self) -> str:
+        return str(self.value)
+
     def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
         return MemoryRef(ShapedArray(tuple(shape), dtypes.canonical(dtype)), self)
 
@@ -139,9 +144,6 @@ class MemorySpace(_Space, enum.Enum):
     INDEX = "index"
     KEY = "key"
     HOST = "host"
-
-    def __str__(self) -> str:
-        return str(self.value)
 
 
 ANY, HOST = MemorySpace.ANY, MemorySpace.HOST

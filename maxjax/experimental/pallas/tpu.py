@@ -30,9 +30,6 @@ class MemorySpace(_Space, enum.Enum):
     SEMAPHORE = "semaphore_mem"
     HBM = "hbm"
 
-    def __str__(self) -> str:
-        return str(self.value)
-
     def __repr__(self) -> str:
         return self.name
 

@@ -26,7 +26,7 @@ class Result:
 
     Attributes:
       name: ``Class::test``, or the public name of a docstring.
-      error: the error's type and message, in one line.
+      error: the error's type and message, in one line; of a skipped test, why.
       place: where it was raised.
       private: the private objects of JAX's that the test asked for.
     """
@@ -105,11 +105,12 @@ def results_of(path: Path) -> list[Result]:
         if line["outcome"] == "began":
             found[line["id"]] = Result(path.stem, line["id"], "failed", "the process died")
             continue
-        error = " ".join(f"{line.get('type', '')}: {line.get('message', '')}".split())
+        words = (line[key] for key in ("type", "message") if key in line)
+        error = " ".join(": ".join(words).split())
         earlier = found.get(line["id"])
         if earlier is None or earlier.error == "the process died" or line["outcome"] == "failed":
             found[line["id"]] = Result(
-                path.stem, line["id"], line["outcome"], error if "type" in line else "",
+                path.stem, line["id"], line["outcome"], error,
                 line.get("place", ""), tuple(line.get("private", ())))
     return list(found.values())
 

@@ -1,15 +1,16 @@
-"""Runs libraries' own tests, unchanged, on JAX and on maxjax, and compares them test by test.
+"""Runs libraries' own tests, unchanged, on maxjax and on JAX, and compares them test by test.
 
     python -m compat.libraries [SUITE ...]     all suites where none is named
+    python -m compat.libraries SUITE --file 'test_a*'
+                                               some of its files
+    python -m compat.libraries --keep          goes on with what has no result yet
     python -m compat.libraries --report        what is kept, without a run
-    python -m compat.libraries --by-file SUITE ...
-                                               file by file, on JAX only what does not pass here;
-                                               --file 'test_a*' names some of its files
 
-Tests come with the source distributions of the installed versions. The run fails where a test
-fails that passes on JAX and that compat/libraries.toml does not list, and where one passes that it
-lists. Results are kept in .compat/libraries and written into docs/libraries.md. Suites whose source
-distributions have no tests run from a folder that --source names.
+Tests come with the source distributions of the installed versions; where those have none, a suite
+runs from a folder that --source names. Each file runs whole on maxjax; JAX, which compiles what it
+runs, runs what does not pass on maxjax, and of what does a sample, for the time. The run fails
+where a test fails that passes on JAX and that compat/libraries.toml does not list, and where one
+passes that it lists. Results are kept in .compat/libraries and written into docs/libraries.md.
 """
 
 from __future__ import annotations
@@ -19,24 +20,23 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path
 
 from compat import processes
 from compat.jax_tests import records
-from compat.libraries import by_file, compare, section
+from compat.libraries import compare, section
 from compat.libraries.suites import SUITES, WITHOUT_TESTS, Suite, files_of, source_of
 
-LIBRARIES = ("jax", "maxjax")
 
-
-def command_of(suite: Suite, library: str, files: Sequence[str], source: Path,
+def command_of(suite: Suite, library: str, file: str, source: Path,
                options: argparse.Namespace) -> list[str]:
     runner = ["-m", "maxjax", "-m", "pytest"] if library == "maxjax" else ["-m", "pytest"]
     # Of a library's own options those for coverage and parallel runs are left out.
     return [sys.executable, *runner, "-p", "compat.recorder", "-p", "no:cacheprovider",
             "-o", "addopts=", "--continue-on-collection-errors",
-            "--rootdir", str(source), "-q", "--tb=short", *suite.options, *files,
+            "--rootdir", str(source), "-q", "--tb=short", *suite.options, file,
             *options.pytest]
 
 
@@ -48,40 +48,63 @@ def environment_of(suite: Suite, source: Path, options: argparse.Namespace) -> d
             **suite.environment}
 
 
-def run_suite(suite: Suite, library: str, options: argparse.Namespace) -> None:
-    """Runs what has no result yet of a suite on one of the libraries."""
-    source = options.sources.get(suite.name) or source_of(suite)
-    results = compare.results_path(options.results, library, suite.name)
-    results.parent.mkdir(parents=True, exist_ok=True)
-    if not options.keep and (library == "maxjax" or not options.keep_jax):
-        for path in (results, results.with_suffix(".log")):
-            path.unlink(missing_ok=True)
-    if results.exists() and library == "jax" and options.keep_jax:
-        return
-    environment = environment_of(suite, source, options)
-    files = files_of(suite, source)
-    limit = time.monotonic() + options.suite_seconds
-    for group in [[file] for file in files] if suite.by_file else [files]:
-        if not processes.run(command_of(suite, library, group, source, options), source,
-                             environment, results, limit - time.monotonic()):
-            print(f"{suite.name} on {library}: stopped after {options.suite_seconds:g} s; "
-                  "--keep goes on with what is left", flush=True)
-            return
+def run_file(suite: Suite, source: Path, file: str, is_sampled: bool, limit: float,
+             options: argparse.Namespace) -> bool:
+    """Runs what has no result yet of a file.
+
+    Returns:
+      Whether it came to its end before the limit, a time of the monotonic clock.
+    """
+    for library in compare.LIBRARIES:
+        results = compare.results_path(options.results, library, suite.name, file)
+        ended = compare.ended_path(results)
+        if ended.exists():
+            continue
+        left = limit - time.monotonic()
+        if left <= 0:
+            return False
+        environment = environment_of(suite, source, options)
+        if library == "jax":
+            names = compare.wanted_of_jax(compare.results_path(
+                options.results, "maxjax", suite.name, file), is_sampled)
+            if not names:
+                results.touch()
+                ended.touch()
+                continue
+            wanted = results.with_suffix(".wanted")
+            wanted.write_text("\n".join(names))
+            environment["RECORDER_ONLY"] = os.fspath(wanted)
+        if not processes.run(command_of(suite, library, file, source, options), source,
+                             environment, results, left):
+            return False
+        ended.touch()
+    return True
 
 
-def run_by_file(suite: Suite, options: argparse.Namespace) -> None:
-    """Runs a suite file by file; on JAX only what does not pass on maxjax.
+def run_suite(suite: Suite, options: argparse.Namespace) -> None:
+    """Runs a suite's files, some at once.
 
     Raises:
       ValueError: no file has the name that ``--file`` asks for.
     """
     source = options.sources.get(suite.name) or source_of(suite)
-    files = [file for file in files_of(suite, source)
-             if any(fnmatch(file, pattern) for pattern in options.file)]
-    if not files:
+    files = files_of(suite, source)
+    chosen = [file for file in files if any(fnmatch(file, pattern) for pattern in options.file)]
+    if not chosen:
         raise ValueError(f"no file of {suite.name} is named {' or '.join(options.file)}")
-    if not by_file.run(suite, source, files,
-                       environment_of(suite, source, options), command_of, options):
+    for file in chosen:
+        for library in compare.LIBRARIES:
+            results = compare.results_path(options.results, library, suite.name, file)
+            results.parent.mkdir(parents=True, exist_ok=True)
+            if not options.keep:
+                for suffix in (".jsonl", ".ended", ".log", ".wanted"):
+                    results.with_suffix(suffix).unlink(missing_ok=True)
+    sampled = set(files[::compare.SAMPLED_FILES])
+    limit = time.monotonic() + options.suite_seconds
+    with ThreadPoolExecutor(options.jobs) as pool:
+        ends = list(pool.map(lambda file: run_file(suite, source, file, file in sampled, limit,
+                                                   options), chosen))
+    if not all(ends):
         print(f"{suite.name}: stopped after {options.suite_seconds:g} s; "
               "--keep goes on with what is left", flush=True)
 
@@ -106,21 +129,18 @@ def parser() -> argparse.ArgumentParser:
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES))
     made.add_argument("--report", action="store_true", help="judge what is kept, run nothing")
-    made.add_argument("--by-file", action="store_true",
-                      help="run a suite file by file, and on JAX only what does not pass on maxjax")
     made.add_argument("--file", nargs="+", metavar="PATTERN", default=["*"],
-                      help="of a suite that is run by file: only files of these names")
+                      help="only files of these names")
     made.add_argument("--results", type=Path, metavar="FOLDER", default=compare.RESULTS,
                       help="where results are kept; .compat/libraries")
     made.add_argument("--known", type=Path, default=compare.KNOWN, help="the known failures")
     made.add_argument("--keep", action="store_true", help="run only what has no result yet")
-    made.add_argument("--keep-jax", action="store_true", help="take JAX's results as they are kept")
     made.add_argument("--source", action="append", default=[], metavar="NAME=FOLDER",
                       help="a suite's sources, in place of its source distribution")
+    made.add_argument("--jobs", type=int, default=os.cpu_count(), help="files at once; all cores")
     made.add_argument("--compile", choices=["never", "auto", "always"], default="never")
     made.add_argument("--test-seconds", type=float, default=120, help="limit of a test")
-    made.add_argument("--suite-seconds", type=float, default=3600,
-                      help="limit of a suite on each library")
+    made.add_argument("--suite-seconds", type=float, default=7200, help="limit of a suite")
     made.add_argument("--failures", type=int, default=12, help="causes shown of each suite")
     made.add_argument("--no-docs", action="store_true", help="leave docs/libraries.md as it is")
     made.add_argument("--pytest", nargs=argparse.REMAINDER, default=[],
@@ -137,43 +157,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ValueError(f"no suites {sorted(unknown)}; there are {', '.join(SUITES)}")
         names = options.suites or [name for name in SUITES if name not in WITHOUT_TESTS
                                    or name in options.sources]
-        if options.by_file and not options.suites:
-            raise ValueError("--by-file runs suites that are named")
-        for name in [] if options.report else names:
-            if options.by_file:
-                run_by_file(SUITES[name], options)
-            else:
-                for library in LIBRARIES:
-                    run_suite(SUITES[name], library, options)
+        for number, name in enumerate([] if options.report else names):
+            run_suite(SUITES[name], options)
             records.print_verdict(judge(options, known, [name]), options.failures, compare.STATES)
+            write(options, known, names[:number + 1])
+        if options.report:
+            records.print_verdict(judge(options, known, names), options.failures, compare.STATES)
+            write(options, known, names)
     except (ValueError, RuntimeError) as error:
         parser().error(str(error))
-    is_whole = not options.pytest
-    verdict = judge(options, known, names, is_whole)
-    if options.report:
-        records.print_verdict(verdict, options.failures, compare.STATES)
-    if is_whole and not options.no_docs:
-        if options.by_file:
-            section.write_others(known, verdict,
-                                 {name: ran_of(options, name) for name in names})
-        else:
-            section.write(options.results, judge(options, known, list(SUITES), True))
-    return 0 if verdict.is_good else 1
+    return 0 if judge(options, known, names).is_good else 1
 
 
-def ran_of(options: argparse.Namespace, name: str) -> tuple[list[str], list[str]]:
-    """Of a suite that is run file by file: the files that were run, and all of them."""
-    source = options.sources.get(name) or source_of(SUITES[name])
-    files = files_of(SUITES[name], source)
-    return by_file.ran(options.results, name, files), files
+def write(options: argparse.Namespace, known: Sequence[records.Known],
+          names: Sequence[str]) -> None:
+    """Puts the suites' results into docs/libraries.md, unless some of their tests were left out."""
+    if not options.pytest and not options.no_docs:
+        section.write(known, judge(options, known, names),
+                      {name: row_of(options, name) for name in names})
 
 
-def judge(options: argparse.Namespace, known: Sequence[records.Known], names: Sequence[str],
-          is_whole: bool = False) -> records.Verdict:
-    if options.by_file:
-        results = [result for name in names for result in by_file.compared(
-            options.results, name, ran_of(options, name)[0])]
-    else:
-        results = [result for name in names for result in compare.compared(options.results, name)]
+def _files(options: argparse.Namespace, name: str) -> list[str]:
+    return files_of(SUITES[name], options.sources.get(name) or source_of(SUITES[name]))
+
+
+def row_of(options: argparse.Namespace, name: str) -> section.Row:
+    files = _files(options, name)
+    ended = compare.ran(options.results, name, files)
+    return section.Row(len(ended), len(files), compare.times(options.results, name, ended))
+
+
+def judge(options: argparse.Namespace, known: Sequence[records.Known],
+          names: Sequence[str]) -> records.Verdict:
+    results = [result for name in names for result in compare.compared(
+        options.results, name, compare.ran(options.results, name, _files(options, name)))]
     ran = {result.file for result in results}
-    return records.judge(results, known, ran if is_whole else ())
+    return records.judge(results, known, () if options.pytest else ran)

@@ -1,7 +1,8 @@
-"""The sections of docs/libraries.md on the libraries' own tests, replaced by themselves."""
+"""The section of docs/libraries.md on the libraries' own tests, replaced by itself."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,81 +14,58 @@ from compat.libraries import compare
 from compat.libraries.suites import SUITES, WITHOUT_TESTS
 
 PAGE = ROOT / "docs" / "libraries.md"
-BEGIN, END = "<!-- the libraries' own tests -->", "<!-- end of the libraries' own tests -->"
-OTHERS = "<!-- the other suites -->", "<!-- end of the other suites -->"
+ENDS = "<!-- the libraries' own tests -->", "<!-- end of the libraries' own tests -->"
 INTRODUCTION = (
     "`make libraries` runs the tests that come with the libraries' source distributions, "
-    "unchanged, under JAX and under `python -m maxjax -m pytest`, interpreted. Failed are tests "
-    "that pass on JAX; those with a reason are known, and listed below. Seconds are those of the "
-    "tests that pass on both.")
-
-INTRODUCTION_OF_OTHERS = (
-    "`python -m compat.libraries --by-file SUITE` runs these on maxjax, file by file, with a limit "
-    "for each test, and on JAX only what does not pass on maxjax. `--keep` goes on with what is "
-    "left, `--source SUITE=FOLDER` takes the tests of a checkout. Files are those run of those "
-    "there are; failed are tests that pass on JAX, known those with a reason. The commit is that "
-    "of the last run, whose results stand beside those kept from runs before it.")
+    "unchanged, by `python -m maxjax -m pytest`, interpreted, file by file, with a limit for each "
+    "test; and on JAX what does not pass on maxjax, and, for the time, a sample of what does. "
+    "Failed are tests that pass on JAX, known those with a reason, listed below. Time is "
+    "maxjax's / JAX's, over so many tests. The commit is that of a suite's last run; "
+    "`python -m compat.libraries SUITE` runs one, `--keep` goes on with what is left.")
+HEAD = ("| suite | version | files | passed | failed | known | failed on JAX too | skipped | time "
+        "| run, from commit |")
 
 
-def _row(folder: Path, name: str, counts: Counter[str]) -> str:
-    ours, theirs = compare.seconds(folder, name)
-    known = counts["internal"] + counts["difference"]
-    cells = [name, SUITES[name].version, counts["passed"], counts["failed"], known,
-             counts[compare.ON_JAX_TOO], counts["skipped"], f"{ours:.0f}", f"{theirs:.0f}"]
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Of a suite: how many of its files were run to their end, how many it has, the time."""
+
+    ran: int
+    files: int
+    times: compare.Times
+
+
+def _line(name: str, counts: Counter[str], row: Row) -> str:
+    made = state.provenance()
+    times = row.times
+    ratio = f"{times.ours / times.theirs:.2f} (of {times.tests})" if times.theirs else "-"
+    cells = [name, SUITES[name].version, f"{row.ran} of {row.files}", counts["passed"],
+             counts["failed"], counts["internal"] + counts["difference"],
+             counts[compare.ON_JAX_TOO], counts["skipped"], ratio,
+             f"{made['day']}, {made['commit']}"]
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def markdown(folder: Path, verdict: Verdict) -> str:
+def markdown(text: str, known: Sequence[Known], verdict: Verdict, rows: Mapping[str, Row]) -> str:
+    """The section, with the lines that the text has of suites that were not run now."""
+    section = pattern_of(ENDS).search(text)
+    lines_of = {line.split("|")[1].strip(): line for line in
+                (section.group().splitlines() if section else ()) if line.startswith("| ")}
+    lines_of |= {name: _line(name, verdict.counts[name], rows[name]) for name in verdict.counts}
     made = state.provenance()
-    lines = [BEGIN, "## Their own tests", "", INTRODUCTION,
-             f"Run on {made['day']}, from commit {made['commit']}, with {made['versions']}, on "
-             f"{made['machine']}.", "",
-             "| suite | version | passed | failed | known | failed on JAX too | skipped | s "
-             "| s, JAX |", "| --- |" + " --: |" * 8]
-    lines += [_row(folder, name, verdict.counts[name]) for name in SUITES if name in verdict.counts]
-    counts: Counter[tuple[str, str]] = Counter()
-    for known, count in verdict.explained.items():
-        counts[known.file, known.reason] += count
-    lines += ["", *(f"- {file}, {count}: {reason}"
-                    for (file, reason), count in sorted(counts.items()) if count)]
-    if any(counts.values()):
-        lines.append("")
-    lines += [f"The source distributions of {', '.join(WITHOUT_TESTS)} have no tests."]
-    return "\n".join([*lines, END])
-
-
-def _row_of_others(name: str, counts: Counter[str], ran: int, files: int) -> str:
-    made = state.provenance()
-    cells = [name, SUITES[name].version, f"{ran} of {files}", counts["passed"], counts["failed"],
-             counts["internal"] + counts["difference"], counts[compare.ON_JAX_TOO],
-             counts["skipped"], f"{made['day']}, {made['commit']}"]
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def markdown_of_others(text: str, known: Sequence[Known], verdict: Verdict,
-                       files: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> str:
-    """The section, with the rows that the text has of suites that were not run now.
-
-    Args:
-      files: by suite, the test files that were run, and those that there are.
-    """
-    section = _pattern(*OTHERS).search(text)
-    rows = {line.split("|")[1].strip(): line for line in
-            (section.group().splitlines() if section else ()) if line.startswith("| ")}
-    rows |= {name: _row_of_others(name, verdict.counts[name], *map(len, files[name]))
-             for name in verdict.counts}
-    lines = [OTHERS[0], "## The other suites", "", INTRODUCTION_OF_OTHERS,
-             f"The last run was with {state.provenance()['versions']}.", "",
-             "| suite | version | files | passed | failed | known | failed on JAX too | skipped "
-             "| run, from commit |", "| --- |" + " --: |" * 7 + " --- |"]
-    lines += [rows[name] for name in SUITES if name in rows]
+    lines = [ENDS[0], "## Their own tests", "", INTRODUCTION,
+             f"The last run was with {made['versions']}, on {made['machine']}.", "",
+             HEAD, "| --- |" + " --: |" * 8 + " --- |"]
+    lines += [lines_of[name] for name in SUITES if name in lines_of]
     reasons = [f"- {name}, {sum(len(row.tests) for row in group)}: {group[0].reason}"
-               for name in SUITES if name in rows
+               for name in SUITES if name in lines_of
                for group in _by_reason(row for row in known if row.file == name)]
     unknown = [f"- {result.file}, not settled: `{result.name}` ({result.error[:100]})"
                for result in verdict.failed]
-    return "\n".join([*lines, "", "What is known of them, and how many tests or patterns of names:",
-                      "", *reasons, *unknown, OTHERS[1]])
+    return "\n".join([
+        *lines, "", f"The source distributions of {', '.join(WITHOUT_TESTS)} have no tests.", "",
+        "What is known of them, and how many tests or patterns of names:", "", *reasons, *unknown,
+        ENDS[1]])
 
 
 def _by_reason(rows: Iterable[Known]) -> list[list[Known]]:
@@ -97,24 +75,19 @@ def _by_reason(rows: Iterable[Known]) -> list[list[Known]]:
     return list(found.values())
 
 
-def write_others(known: Sequence[Known], verdict: Verdict,
-                 files: Mapping[str, tuple[Sequence[str], Sequence[str]]],
-                 page: Path = PAGE) -> None:
-    text = page.read_text()
-    page.write_text(placed(text, markdown_of_others(text, known, verdict, files), OTHERS))
+def pattern_of(ends: tuple[str, str]) -> re.Pattern[str]:
+    return re.compile(f"{re.escape(ends[0])}.*?{re.escape(ends[1])}", re.DOTALL)
 
 
-def _pattern(begin: str, end: str) -> re.Pattern[str]:
-    return re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-
-
-def placed(text: str, section: str, ends: tuple[str, str] = (BEGIN, END)) -> str:
-    """The page with the section in it, instead of the one that it has."""
-    pattern = _pattern(*ends)
+def placed(text: str, section: str, ends: tuple[str, str]) -> str:
+    """The page with the section in it, instead of the one between these ends, or at its end."""
+    pattern = pattern_of(ends)
     if pattern.search(text):
         return pattern.sub(lambda _: section, text, count=1)
     return f"{text.rstrip()}\n\n{section}\n"
 
 
-def write(folder: Path, verdict: Verdict, page: Path = PAGE) -> None:
-    page.write_text(placed(page.read_text(), markdown(folder, verdict)))
+def write(known: Sequence[Known], verdict: Verdict, rows: Mapping[str, Row],
+          page: Path = PAGE) -> None:
+    text = page.read_text()
+    page.write_text(placed(text, markdown(text, known, verdict, rows), ENDS))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -22,10 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from compat import ROOT, state
-from compat.libraries import programs
-from compat.libraries.section import PAGE
+from compat.libraries import programs, section
 
-BEGIN, END = "<!-- the libraries' speed -->", "<!-- end of the libraries' speed -->"
+ENDS = "<!-- the libraries' speed -->", "<!-- end of the libraries' speed -->"
 _LIMIT = 300.0       # seconds for a process
 
 
@@ -60,22 +58,15 @@ def row(name: str, ours: Any, theirs: Any) -> list[str]:
 def write(rows: list[list[str]], load: float) -> None:
     made = state.provenance()
     lines = [
-        BEGIN, "## Speed", "",
+        ENDS[0], "## Speed", "",
         "`python -m compat.libraries.speed`, in the environment of `make libraries`: maxjax's time "
         "/ JAX's, with the kernel pack there and at first no other kernel. First: from the "
         "process' start to the first result; a call: each one after that.",
         f"Run on {made['day']}, from commit {made['commit']}, with {made['versions']}, on "
         f"{made['machine']}, at a load of {load:.1f}.", "",
         "| program | first | a call |", "| --- | --- | --- |",
-        *(f"| {' | '.join(cells)} |" for cells in rows), END]
-    text = PAGE.read_text()
-    old = re.compile(f"{BEGIN}.*?{END}", re.DOTALL)
-    section = "\n".join(lines)
-    if old.search(text):
-        text = old.sub(lambda _: section, text)
-    else:
-        text = f"{text.rstrip()}\n\n{section}\n"
-    PAGE.write_text(text)
+        *(f"| {' | '.join(cells)} |" for cells in rows), ENDS[1]]
+    section.PAGE.write_text(section.placed(section.PAGE.read_text(), "\n".join(lines), ENDS))
 
 
 def main() -> None:

@@ -24,7 +24,6 @@ class Suite:
       package: the distribution's name.
       paths: files and folders with tests, in the source distribution.
       ignore: those among them that are left out.
-      by_file: each file has a process of its own, for tests that set up devices or wider types.
       options: for pytest.
       in_sdist: the tests come with the source distribution; else a user names a folder with them.
     """
@@ -33,7 +32,6 @@ class Suite:
     package: str
     paths: tuple[str, ...]
     ignore: tuple[str, ...] = ()
-    by_file: bool = False
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     options: tuple[str, ...] = ()
     in_sdist: bool = True
@@ -48,13 +46,13 @@ _WARNINGS = ("-W", "ignore")
 
 SUITES = {suite.name: suite for suite in (
     Suite("optax", "optax", ("optax",)),
-    Suite("chex", "chex", ("chex",), by_file=True),
+    Suite("chex", "chex", ("chex",)),
     Suite("tree-math", "tree-math", ("tree_math",)),
     Suite("einops", "einops", ("einops/tests",), environment={"EINOPS_TEST_BACKENDS": "numpy,jax"}),
     Suite("mctx", "mctx", ("mctx",)),
     Suite("haiku", "dm-haiku", ("haiku",)),
-    Suite("distrax", "distrax", ("distrax",), by_file=True),
-    Suite("rlax", "rlax", ("rlax",), by_file=True),
+    Suite("distrax", "distrax", ("distrax",)),
+    Suite("rlax", "rlax", ("rlax",)),
     Suite("flax-linen", "flax", ("tests",), ignore=("tests/nnx",), options=_WARNINGS),
     Suite("flax-nnx", "flax", ("tests/nnx",), options=_WARNINGS),
     Suite("numpyro", "numpyro", ("test",), ignore=("test/test_examples.py",)),
@@ -64,13 +62,12 @@ SUITES = {suite.name: suite for suite in (
     Suite("keras", "keras", ("keras/src",), ignore=("keras/src/applications",),
           environment={"KERAS_BACKEND": "jax"}),
     # The source distributions of these have no tests, or none but helpers for their own.
-    Suite("jaxopt", "jaxopt", ("tests",), by_file=True, in_sdist=False),
+    Suite("jaxopt", "jaxopt", ("tests",), in_sdist=False),
     Suite("equinox", "equinox", ("tests",), in_sdist=False),
     Suite("diffrax", "diffrax", ("test",), in_sdist=False),
     Suite("lineax", "lineax", ("tests",), in_sdist=False),
     Suite("optimistix", "optimistix", ("tests",), in_sdist=False),
-    Suite("orbax-checkpoint", "orbax-checkpoint", ("orbax/checkpoint",), by_file=True,
-          in_sdist=False),
+    Suite("orbax-checkpoint", "orbax-checkpoint", ("orbax/checkpoint",), in_sdist=False),
 )}
 WITHOUT_TESTS = tuple(name for name, suite in SUITES.items() if not suite.in_sdist)
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("jax")
 
-from compat.libraries import by_file, compare, run, section, suites
+from compat.libraries import compare, run, section, suites
 
 # What they share is computed once.
 pytestmark = [pytest.mark.extended, pytest.mark.xdist_group("libraries_tests")]
@@ -38,6 +38,10 @@ def test_passes_on_maxjax():
 @pytest.mark.skipif(IS_MAXJAX, reason="for a reason")
 def test_skipped_here():
     pass
+
+@pytest.mark.parametrize("x", range(4))
+def test_skipped_on_both(x):
+    pytest.skip("for one reason")
 
 def test_ends_the_process():
     if IS_MAXJAX:
@@ -85,20 +89,43 @@ def made_up(tmp_path_factory):
         yield folder, words
 
 
+FILES = ["tests/test_one.py", "tests/test_two.py"]
+
+
+def compared(folder):
+    return compare.compared(folder / "results", "made-up", FILES)
+
+
 def test_each_outcome(made_up):
     folder, _ = made_up
-    found = {result.name.partition("::")[2] or result.name: result
-             for result in compare.compared(folder / "results", "made-up")}
+    assert compare.ran(folder / "results", "made-up", FILES) == FILES
+    found = {result.name.partition("::")[2] or result.name: result for result in compared(folder)}
     assert {name: result.outcome for name, result in found.items()} == {
         "test_passes[0.0]": "passed", "test_passes[1.0]": "passed", "test_fails": "failed",
         "test_fails_on_both": compare.ON_JAX_TOO, "test_passes_on_maxjax": "passed",
         "test_skipped_here": "failed", "test_ends_the_process": "failed",
-        "test_z_after_the_end": "passed", "tests/test_two.py": "failed",
-        "test_in_a_file_that_does_not_import": "failed"}
+        **{f"test_skipped_on_both[{x}]": "skipped" for x in range(4)},
+        "test_z_after_the_end": "passed", "tests/test_two.py": "failed"}
     assert "made to fail" in found["test_fails"].error
     assert found["test_fails"].place.startswith("tests/test_one.py:")
     assert found["test_ends_the_process"].error == "the process died"
     assert "no_such_module" in found["tests/test_two.py"].error
+
+
+def test_jax_runs_what_does_not_pass_here_and_a_sample(made_up, monkeypatch):
+    folder, _ = made_up
+    ours, theirs = (compare.results_path(folder / "results", library, "made-up", FILES[0])
+                    for library in compare.LIBRARIES)
+    assert {result.name.partition("::")[2] for result in run.records.results_of(theirs)} == {
+        "test_fails", "test_fails_on_both", "test_skipped_here", "test_ends_the_process",
+        "test_skipped_on_both[0]", "test_skipped_on_both[1]",
+        "test_passes[0.0]", "test_passes[1.0]", "test_passes_on_maxjax", "test_z_after_the_end"}
+    times = compare.times(folder / "results", "made-up", FILES)
+    assert times.tests == 3 and times.ours > 0 and times.theirs > 0
+    monkeypatch.setattr(compare, "SAMPLED_TESTS", 2)
+    passed = [name.partition("::")[2] for name in compare.wanted_of_jax(ours, is_sampled=True)
+              if "pass" in name or "_z_" in name]
+    assert passed == ["test_passes[0.0]", "test_passes_on_maxjax"]
 
 
 def test_known_failures(made_up, capsys):
@@ -113,26 +140,15 @@ def test_known_failures(made_up, capsys):
 
 def test_only_what_has_no_result_is_run_again(made_up):
     folder, words = made_up
-    path = compare.results_path(folder / "results", "maxjax", "made-up")
-    lines = path.read_text().splitlines()
-    path.write_text("".join(f"{line}\n" for line in lines
-                            if not json.loads(line)["id"].endswith("::test_z_after_the_end")))
+    paths = [compare.results_path(folder / "results", "maxjax", "made-up", file) for file in FILES]
+    lines, kept = paths[0].read_text().splitlines(), paths[1].stat().st_mtime_ns
+    paths[0].write_text("".join(f"{line}\n" for line in lines
+                                if not json.loads(line)["id"].endswith("::test_z_after_the_end")))
+    compare.ended_path(paths[0]).unlink()
     assert run.main([*words, "--keep"]) == 0
-    added = [json.loads(line)["id"] for line in path.read_text().splitlines()[len(lines) - 2:]]
-    assert set(added) - {"tests/test_two.py"} == {"tests/test_one.py::test_z_after_the_end"}
-
-
-def test_the_section_replaces_itself(made_up, tmp_path):
-    folder, _ = made_up
-    page = tmp_path / "libraries.md"
-    page.write_text("# Libraries\n\nText.\n")
-    verdict = run.records.judge(compare.compared(folder / "results", "made-up"),
-                                run.records.read_known(folder / "known.toml"))
-    section.write(folder / "results", verdict, page)
-    first = page.read_text()
-    assert "| 4 | 0 | 5 | 1 | 0 |" in first and "- made-up, 3: made up" in first
-    section.write(folder / "results", verdict, page)
-    assert page.read_text() == first
+    added = [json.loads(line)["id"] for line in paths[0].read_text().splitlines()[len(lines) - 2:]]
+    assert set(added) == {"tests/test_one.py::test_z_after_the_end"}
+    assert paths[1].stat().st_mtime_ns == kept
 
 
 def test_suites_name_what_there_is(tmp_path):
@@ -151,34 +167,18 @@ def test_suites_name_what_there_is(tmp_path):
             assert f"\n{package}==" in required
 
 
-def test_file_by_file(made_up, tmp_path, capsys):
+def test_a_run_that_is_stopped(made_up, tmp_path, capsys):
     folder, words = made_up
-    words = [*words, "--by-file", "--results", str(tmp_path)]
+    words = [*words, "--results", str(tmp_path)]
     assert run.main([*words, "--suite-seconds", "0"]) == 0 and "stopped" in capsys.readouterr().out
-    assert run.main([*words, "--keep"]) == 0
-    files = ["tests/test_one.py", "tests/test_two.py"]
-    assert by_file.ran(tmp_path, "made-up", files) == files
-    on_jax = by_file.results_path(tmp_path, "jax", "made-up", files[0])
-    assert {json.loads(line)["id"].partition("::")[2] for line in
-            on_jax.read_text().splitlines()} == {
-                "test_fails", "test_fails_on_both", "test_skipped_here", "test_ends_the_process"}
-    outcomes = {result.name.partition("::")[2] or result.name: result.outcome
-                for result in by_file.compared(tmp_path, "made-up", files)}
-    assert outcomes == {
-        "test_passes[0.0]": "passed", "test_passes[1.0]": "passed", "test_fails": "failed",
-        "test_fails_on_both": compare.ON_JAX_TOO, "test_passes_on_maxjax": "passed",
-        "test_skipped_here": "failed", "test_ends_the_process": "failed",
-        "test_z_after_the_end": "passed", "tests/test_two.py": "failed"}
-    kept = on_jax.stat().st_mtime_ns
-    assert run.main([*words, "--keep"]) == 0 and on_jax.stat().st_mtime_ns == kept
+    assert compare.ran(tmp_path, "made-up", FILES) == []
 
 
 def test_some_files_of_a_suite(made_up, tmp_path, capsys):
     _, words = made_up
-    words = [*words, "--by-file", "--results", str(tmp_path), "--file"]
+    words = [*words, "--results", str(tmp_path), "--file"]
     assert run.main([*words, "*/test_two.py"]) in (0, 1)
-    files = ["tests/test_one.py", "tests/test_two.py"]
-    assert by_file.ran(tmp_path, "made-up", files) == files[1:]
+    assert compare.ran(tmp_path, "made-up", FILES) == FILES[1:]
     with pytest.raises(SystemExit):
         run.main([*words, "no-such-file"])
     assert "no file of made-up is named no-such-file" in capsys.readouterr().err
@@ -187,16 +187,23 @@ def test_some_files_of_a_suite(made_up, tmp_path, capsys):
 def test_rows_of_other_suites_stay(made_up, tmp_path):
     folder, _ = made_up
     page = tmp_path / "libraries.md"
-    page.write_text(f"# Libraries\n\n{section.OTHERS[0]}\n| rlax | 1 | old |\n"
-                    f"| made-up | 1 | old |\n{section.OTHERS[1]}\n\nAfter.\n")
+    page.write_text(f"# Libraries\n\n{section.ENDS[0]}\n| rlax | 1 | old |\n"
+                    f"| made-up | 1 | old |\n{section.ENDS[1]}\n\nAfter.\n")
     known = run.records.read_known(folder / "known.toml")
-    verdict = run.records.judge(compare.compared(folder / "results", "made-up"), known)
+    verdict = run.records.judge(compared(folder), known)
+    rows = {"made-up": section.Row(1, 2, compare.Times(3, 0.5, 2.0))}
+    texts = []
     for _ in range(2):
-        section.write_others(known, verdict, {"made-up": (["a"], ["a", "b"])}, page)
+        section.write(known, verdict, rows, page)
         text = page.read_text()
         assert "| rlax | 1 | old |" in text and text.count("| made-up |") == 1
-        assert "| 1 of 2 | 4 | 0 | 5 | 1 | 0 |" in text and "- made-up, 3: made up" in text
-        assert text.endswith("\n\nAfter.\n")
+        assert "| 1 of 2 | 4 | 0 | 4 | 1 | 4 | 0.25 (of 3) |" in text
+        assert "- made-up, 3: made up" in text and text.endswith("\n\nAfter.\n")
+        texts.append(text)
+    assert texts[0] == texts[1]
+    page.write_text("# Libraries\n")
+    section.write(known, verdict, rows, page)
+    assert page.read_text().startswith("# Libraries\n\n" + section.ENDS[0])
 
 
 def test_tests_that_no_source_distribution_has():

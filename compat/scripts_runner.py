@@ -34,9 +34,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "compat" / "scripts"
-TIMEOUT_SECONDS = 300.0
-COMPILED_TIMEOUT_SECONDS = 900.0
 MODES = {"auto": "auto", "interpreted": "never", "compiled": "always"}
+SECONDS = {"auto": 300.0, "interpreted": 300.0, "compiled": 900.0}
+SECONDS_OF_JAX = 300.0
 
 
 # --- scripts --------------------------------------------------------------------------------------
@@ -191,11 +191,10 @@ def run_process(arguments: Sequence[str], variables: dict[str, str], timeout: fl
         return Run(done.stdout, done.stderr, done.returncode, time.perf_counter() - started)
 
 
-def run_maxjax(script: Script, mode: str = "auto") -> Run:
-    """Runs a script through ``python -m maxjax``."""
-    timeout = COMPILED_TIMEOUT_SECONDS if mode == "compiled" else TIMEOUT_SECONDS
-    return run_process(["-m", "maxjax", str(script.path)],
-                       {"MAXJAX_COMPILE": MODES[mode]}, timeout)
+def run_maxjax(script: Script, mode: str = "auto", seconds: float | None = None) -> Run:
+    """Runs a script through ``python -m maxjax``, for at most so many seconds."""
+    return run_process(["-m", "maxjax", str(script.path)], {"MAXJAX_COMPILE": MODES[mode]},
+                       seconds or SECONDS[mode])
 
 
 def run_jax(script: Script, cached: bool = True) -> Run:
@@ -203,7 +202,7 @@ def run_jax(script: Script, cached: bool = True) -> Run:
     kept = _cache_folder() / f"{_digest(script)}.json"
     if cached and kept.exists():
         return Run(**json.loads(kept.read_text()))
-    run = run_process([str(script.path)], {}, TIMEOUT_SECONDS)
+    run = run_process([str(script.path)], {}, SECONDS_OF_JAX)
     if run.code == 0:
         kept.parent.mkdir(parents=True, exist_ok=True)
         partial = kept.with_suffix(f".{os.getpid()}")
@@ -272,7 +271,8 @@ def judge(script: Script, jax: Run, ours: Run) -> Record:
 
 
 def run_all(names: Iterable[str] = (), mode: str = "auto", cached: bool = True,
-            report: Callable[[Record], None] | None = None) -> list[Record]:
+            report: Callable[[Record], None] | None = None,
+            seconds: float | None = None) -> list[Record]:
     """Runs scripts one after the other.
 
     Args:
@@ -280,6 +280,7 @@ def run_all(names: Iterable[str] = (), mode: str = "auto", cached: bool = True,
       mode: "auto", "interpreted" (tier 0 only) or "compiled" (waits for the compiler).
       cached: JAX's output (and its time) may be that of an earlier run.
       report: is given each record as soon as it is known.
+      seconds: a script's limit on maxjax; the mode's where it is None.
     """
     records = []
     for script in all_scripts(names):
@@ -287,7 +288,7 @@ def run_all(names: Iterable[str] = (), mode: str = "auto", cached: bool = True,
             detail = f"not installed: {', '.join(script.missing)}"
             record = Record(script.name, "skipped", 0.0, 0.0, detail)
         else:
-            record = judge(script, run_jax(script, cached), run_maxjax(script, mode))
+            record = judge(script, run_jax(script, cached), run_maxjax(script, mode, seconds))
         records.append(record)
         if report is not None:
             report(record)
@@ -308,13 +309,14 @@ def main(arguments: Sequence[str]) -> list[Record]:
     parser.add_argument("--compiled", action="store_true", help="wait for the compiler")
     parser.add_argument("--libraries", action="store_true", help="only those that use libraries")
     parser.add_argument("--fresh", action="store_true", help="run JAX too, whatever is kept")
+    parser.add_argument("--seconds", type=float, help="limit of a script on maxjax")
     options = parser.parse_args(arguments)
     mode = "compiled" if options.compiled else "interpreted" if options.interpreted else "auto"
     print(f"{'state':8}{'script':28}{'JAX':>9}{'maxjax':>9}{'ratio':>7}")
     names = options.names
     if options.libraries:
         names = [script.name for script in all_scripts(names) if script.libraries]
-    records = run_all(names, mode, not options.fresh, _print)
+    records = run_all(names, mode, not options.fresh, _print, options.seconds)
     states = [record.state for record in records]
     kinds = ("pass", "waiting", "skipped", "fail")
     print(", ".join(f"{states.count(state)} {state}" for state in kinds))

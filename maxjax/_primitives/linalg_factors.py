@@ -23,7 +23,6 @@ from maxjax._primitives.linalg_rules import (
     HOST_REASON,
     adjoint,
     as_dtype,
-    conj,
     each,
     eye_like,
     fitted,
@@ -31,6 +30,7 @@ from maxjax._primitives.linalg_rules import (
     like,
     linalg_primitive,
     lower,
+    lower_call,
     many_small,
     matmul,
     on_diagonal,
@@ -281,32 +281,34 @@ def _with_workspace(routine: Callable[..., Any]) -> Any:
     return lambda *args, lwork: routine(*args, lwork)
 
 
-def _ormqr_lower(ctx: Lowering, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
-    """A product with the matrix of all reflections."""
-    m, n = ctx.in_avals[0].shape[-2:]
-    count = min(m, n, ctx.in_avals[1].shape[-1])
-    if not count or not ctx.in_avals[2].size:
+@functools.cache
+def _ormqr_workspace(m: int, n: int, k: int, left: bool, dtype: np.dtype) -> int:
+    routine = lapack("ormqr unmqr", dtype)
+    rows = m if left else n
+    size = routine("L" if left else "R", "N", np.empty((rows, k), dtype), np.empty(k, dtype),
+                   np.empty((m, n), dtype), -1)[-2][0].real
+    return max(int(size), m, n)
+
+
+def _ormqr_call(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool
+                ) -> Call:
+    m, n = c.shape[-2:]
+    count = min(*a.shape[-2:], taus.shape[-1])
+    form = 0 if not transpose else 2 if dtypes.is_complex(c.dtype) else 1
+    return Call("ormqr", (stack_size(c), m, n, *a.shape[-2:], taus.shape[-1], count,
+                          address("ormqr unmqr", c.dtype),
+                          _ormqr_workspace(m, n, count, left, c.dtype), left, form), [c])
+
+
+def _ormqr_lower(ctx: Lowering, a: Any, taus: Any, c: Any, **params: Any) -> Any:
+    avals = [ShapedArray(aval.shape, WIDER.get(aval.dtype, aval.dtype)) for aval in ctx.in_avals]
+    if 0 in [aval.size for aval in avals]:      # no reflection changes anything
         return c
-
-    def product(a: Array, taus: Array, c: Array) -> Any:
-        batch = len(a.shape) - 2
-        vectors = pad(slice_in_dim(a, 0, count, batch + 1), 0,
-                      (*((0, 0, 0),) * (batch + 1), (0, m - count, 0)))
-        q = householder_product_p.bind(vectors, slice_in_dim(taus, 0, count, batch))
-        q = conj(swapped(q)) if transpose else q
-        return matmul(q, c) if left else matmul(c, q)
-
-    return ctx.decompose(product, a, taus, c)
-
-
-# Rows of the largest reflections whose matrix is made: its memory grows as their square.
-_MOST_REFLECTED = 512
+    return lower_call(ctx, _ormqr_call(*avals, **params), [a, taus, c])[0]
 
 
 ormqr_p = linalg_primitive(
-    "ormqr", lower=_ormqr_lower,
-    host_condition=lambda a, taus, c, **params: (
-        None if a.shape[-2] <= _MOST_REFLECTED else HOST_REASON),
+    "ormqr", lower=_ormqr_lower, calls=_ormqr_call,
     abstract=lambda a, taus, c, **params: ShapedArray(c.shape, c.dtype, weak(a, taus, c)),
     evaluate=_ormqr_evaluate,
     no_derivative="the product with reflections has no derivative in JAX either",

@@ -209,6 +209,14 @@ def together(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays
 # --- the primitives -------------------------------------------------------------------------------
 
 
+def lower_call(ctx: Lowering, call: Call, values: Sequence[Any]) -> list[Any]:
+    """The results of a call in a program, of operands that are as wide as LAPACK's."""
+    wide = [ctx.convert(value, WIDER.get(aval.dtype, aval.dtype))
+            for value, aval in zip(values, ctx.in_avals, strict=True)]
+    return [ctx.convert(out, aval.dtype) for out, aval in zip(
+        lapack_calls.lower(ctx, call, wide), ctx.out_avals, strict=True)]
+
+
 def _through_lapack(calls: Callable[..., Call | None], evaluate: Callable[..., Any],
                     multiple_results: bool) -> dict[str, Any]:
     """The rules of a primitive for which the pack has a function (``linalg_primitive``)."""
@@ -236,10 +244,7 @@ def _through_lapack(calls: Callable[..., Call | None], evaluate: Callable[..., A
             results = [ctx.constant(np.asarray(out, aval.dtype))
                        for out, aval in zip(outs, out_avals, strict=True)]
         else:
-            wide = [ctx.convert(value, WIDER.get(aval.dtype, aval.dtype))
-                    for value, aval in zip(values, avals, strict=True)]
-            results = [ctx.convert(out, aval.dtype) for out, aval in zip(
-                lapack_calls.lower(ctx, call, wide), out_avals, strict=True)]
+            results = lower_call(ctx, call, values)
         return results if multiple_results else results[0]
 
     def host_condition(*avals: ShapedArray, **params: Any) -> str | None:
@@ -258,10 +263,12 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
     Args:
       rank: of the first operand without its batch dimensions.
       calls: gives the call of the pack for operands of given types and parameters, or None where
-        there is none; the NumPy rule makes it for stacks of matrices.
+        there is none; the NumPy rule makes it for stacks of matrices, and the lowering, unless
+        there is another.
     """
     if calls is not None:
-        rules |= _through_lapack(calls, rules["evaluate"], rules.get("multiple_results", False))
+        rules = {**_through_lapack(calls, rules["evaluate"], rules.get("multiple_results", False)),
+                 **{name: rule for name, rule in rules.items() if name != "evaluate"}}
 
     def batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], **params: object
               ) -> tuple[Any, Any]:

@@ -135,6 +135,19 @@ CASES += [
     row("householder_product", lambda j, a, t: j.lax.linalg.householder_product(a, t), TALL, TAUS,
         **HOST),
     row("ormqr", lambda j, a, t, c: j.lax.linalg.ormqr(a, t, c), TALL, TAUS, matrix(5, 2), **HOST),
+    *(row(f"ormqr-{left}-{transpose}-{label}",
+          lambda j, a, t, c, left=left, transpose=transpose: j.lax.linalg.ormqr(
+              a, t, c, left=left, transpose=transpose),
+          a, t, c if left else c.swapaxes(-1, -2).copy(), **HOST)
+      for left in (False, True) for transpose in (False, True)
+      for label, a, t, c in (
+          ("stack", matrix(3, 5, 4), matrix(3, 4), matrix(3, 5, 2)),
+          ("few", matrix(5, 4), matrix(2), matrix(5, 1)),
+          ("wide", WIDE, TAUS, matrix(3, 4)),
+          ("complex", matrix(5, 2, dtype=np.complex64), matrix(2, dtype=np.complex64),
+           matrix(5, 3, dtype=np.complex64)),
+          ("none", TALL, matrix(0), matrix(5, 2)),
+          ("empty", TALL, TAUS, matrix(5, 0)))),
     row("qr-raw", lambda j, x: tuple(j.numpy.linalg.qr(x, "raw")), TALL, **HOST),
     row("qr-pivoting", lambda j, x: j.lax.linalg.qr(x, pivoting=True), TALL),
     row("cholesky_update", lambda j, r, w: j.lax.linalg.cholesky_update(r, w), LOWER.T.copy(),

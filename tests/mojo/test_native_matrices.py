@@ -65,6 +65,12 @@ def test_factorizations(calls, name, size):
             for full in (False, True):
                 both(linalg_factors.qr_p, [x], close_matrices, full_matrices=full,
                      pivoting=False, use_magma=None)
+        taus = matrices(name, *shape[:-2], min(shape[-2:]))
+        for left in (False, True):
+            c = matrices(name, *shape[:-2], *((shape[-2], 3) if left else (3, shape[-2])))
+            for transpose in (False, True):
+                both(linalg_factors.ormqr_p, [matrices(name, *shape), taus, c], close_matrices,
+                     left=left, transpose=transpose)
     x = definite(name, 70, size, size)
     both(linalg_factors.cholesky_p, [x], close_matrices)
     x[3], x[7, 0, 0] = -x[3], np.nan
@@ -72,7 +78,8 @@ def test_factorizations(calls, name, size):
     both(linalg_factors.cholesky_p, [x], close_matrices)
     both(linalg_factors.lu_p, [x[8:12]], close_matrices)
     bits = np.dtype(name).itemsize * 8
-    assert set(calls) == {f"{kind}_{bits}" for kind in ("getrf", "geqrf", "orgqr", "potrf")}
+    assert set(calls) == {f"{kind}_{bits}" for kind in (
+        "getrf", "geqrf", "orgqr", "ormqr", "potrf")}
 
 
 @pytest.mark.parametrize("name", LINALG_DTYPES)

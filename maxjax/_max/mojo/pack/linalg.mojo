@@ -8,6 +8,8 @@ Of a matrix for which a routine fails all results are NaN: `nan` is its bits, th
 `potrf_<bits>`: x, out | count, n, potrf, nan, threads
 `geqrf_<bits>`: x, packed, taus | count, m, n, geqrf, lwork, threads
 `orgqr_<bits>`: x, taus, out | count, m, n, k, orgqr, lwork, threads
+`ormqr_<bits>`: x, taus, c, out | count, m, n, rows and columns of x, number of taus, k, ormqr, lwork,
+    left, form, threads
 `trsm_<bits>`: a, b, out | count, n, columns, trsm, left, lower, form, unit, one, is real, threads
 `getrs_<bits>`: a, b, out | count, n, columns, getrf, getrs, is real, threads
 `syevd_<bits>`: x, vectors, values | count, n, syevd, lower, lwork, lrwork, liwork, nan, real size,
@@ -407,6 +409,70 @@ struct Product[T: DType, words: Int](Routine):
             self.work.at(4),
         )
         to_rows[Self.T, Self.words](self.a, self.call.operand(2, i * size), self.m, self.n)
+
+    def free(deinit self):
+        self.work^.free()
+
+
+struct Reflected[T: DType, words: Int](Routine):
+    """The product of reflections, or its transpose, times a matrix."""
+
+    comptime SIZE = size_of[Scalar[Self.T]]() * Self.words
+    var call: Operands
+    var work: Work
+    var m: Int
+    var n: Int
+    var rows: Int
+    var columns: Int
+    var taus: Int
+    var ormqr: Call13
+    var a: Bytes
+    var c: Bytes
+    var more: Bytes
+
+    def __init__(out self, call: Operands):
+        self.call = call
+        self.m = call.integer(1)
+        self.n = call.integer(2)
+        self.rows = call.integer(3)
+        self.columns = call.integer(4)
+        self.taus = call.integer(5)
+        self.ormqr = routine[Call13](call.integer(7))
+        var more = call.integer(8)
+        self.work = Work((self.rows * self.columns + self.m * self.n + more) * Self.SIZE)
+        self.a = self.work.array(self.rows * self.columns * Self.SIZE)
+        self.c = self.work.array(self.m * self.n * Self.SIZE)
+        self.more = self.work.array(more * Self.SIZE)
+        self.work.set(0, LEFT if call.integer(9) else RIGHT)
+        var form = call.integer(10)
+        self.work.set(1, NO if form == 0 else TRANSPOSED if form == 1 else CONJUGATED)
+        self.work.set(2, self.m)
+        self.work.set(3, self.n)
+        self.work.set(4, call.integer(6))
+        self.work.set(5, self.rows)
+        self.work.set(6, more)
+
+    def run(mut self, i: Int):
+        var size = self.m * self.n * Self.SIZE
+        var a = self.call.operand(0, i * self.rows * self.columns * Self.SIZE)
+        to_columns[Self.T, Self.words](a, self.a, self.rows, self.columns)
+        to_columns[Self.T, Self.words](self.call.operand(2, i * size), self.c, self.m, self.n)
+        self.ormqr(
+            self.work.at(0),
+            self.work.at(1),
+            self.work.at(2),
+            self.work.at(3),
+            self.work.at(4),
+            self.a,
+            self.work.at(5),
+            self.call.operand(1, i * self.taus * Self.SIZE),
+            self.c,
+            self.work.at(2),
+            self.more,
+            self.work.at(6),
+            self.work.at(7),
+        )
+        to_rows[Self.T, Self.words](self.c, self.call.operand(3, i * size), self.m, self.n)
 
     def free(deinit self):
         self.work^.free()
@@ -896,6 +962,21 @@ def orgqr_64(slots: Slots, args: Args) abi("C"):
 @export
 def orgqr_128(slots: Slots, args: Args) abi("C"):
     orgqr[DType.uint64, 2](slots, args)
+
+
+@export
+def ormqr_32(slots: Slots, args: Args) abi("C"):
+    run[Reflected[DType.uint32, 1], 4, 11, 1, 2](slots, args)
+
+
+@export
+def ormqr_64(slots: Slots, args: Args) abi("C"):
+    run[Reflected[DType.uint64, 1], 4, 11, 1, 2](slots, args)
+
+
+@export
+def ormqr_128(slots: Slots, args: Args) abi("C"):
+    run[Reflected[DType.uint64, 2], 4, 11, 1, 2](slots, args)
 
 
 @export

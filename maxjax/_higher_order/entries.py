@@ -114,7 +114,8 @@ class EntryCache:
     Attributes:
       by_signature: the entries, by (tree, types, static arguments, options) and what else
         distinguishes signatures.
-      by_types: those of calls with arrays and nothing else, by (types, options) once more.
+      by_types: those of calls with arrays or numbers alone, by what the runtime says that
+        determines their types, and by options, once more.
     """
 
     __slots__ = ("__weakref__", "_function", "_variants", "by_signature", "by_types")

@@ -109,13 +109,18 @@ class PjitFunction:
             runtime = installed.runtime
             at_base = context.trace is runtime
             if self._plain and not kwargs and at_base:
-                # Arrays and nothing else: no pytrees to flatten.
+                # Arrays or numbers: no pytrees to flatten.
                 types = runtime.array_types(args)
                 if types is not None:
                     entry = self._entries.by_types.get((types, config.trace_state()))
                     if entry is not None:
-                        results = runtime.call(entry.closed, args, entry.donated)
-                        return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
+                        try:
+                            results = runtime.call(entry.closed, args, entry.donated)
+                        except OverflowError:      # a Python int too large: its path is named below
+                            pass
+                        else:
+                            return (results[0] if entry.is_leaf
+                                    else entry.out_tree.unflatten(results))
             if self._shardings is not None:
                 return self._call_sharded(args, kwargs)
             if self._simple:
@@ -133,8 +138,10 @@ class PjitFunction:
                         except OverflowError:      # a Python int too large: its path is named below
                             pass
                         else:
-                            if self._plain and not kwargs and runtime.array_types(args) is not None:
-                                self._entries.by_types[avals, config.trace_state()] = entry
+                            types = None if kwargs or not self._plain \
+                                else runtime.array_types(args)
+                            if types is not None:
+                                self._entries.by_types[types, config.trace_state()] = entry
                             return entry.out_tree.unflatten(results)
             return self._call_slowly(leaves, tree, static, args, kwargs)
         except FloatingPointError:

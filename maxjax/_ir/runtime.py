@@ -88,8 +88,8 @@ class Runtime(Trace, ABC):
 
     # --- types ---
     @abstractmethod
-    def array_types(self, values: Sequence[object]) -> tuple[ShapedArray, ...] | None:
-        """The types of values that are all concrete arrays; else None."""
+    def array_types(self, values: Sequence[object]) -> tuple[object, ...] | None:
+        """What determines the types of values that are all concrete arrays or numbers; or None."""
 
     @abstractmethod
     def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:

@@ -281,12 +281,21 @@ class LazyTrace(Runtime):
             avals.append(aval)
         return tuple(avals)
 
-    def array_types(self, values: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
-        """The types of values that are all arrays; else None."""
+    def array_types(self, values: Sequence[Any]) -> tuple[object, ...] | None:
+        """What determines the types of values that are all arrays, NumPy's too, or numbers, and
+        takes less to find out than they; else None."""
+        found: list[object] = []
         for value in values:
-            if value.__class__ is not ArrayImpl:
+            kind = value.__class__
+            if kind is ArrayImpl:
+                found.append(value.aval)
+            elif kind is np.ndarray:
+                found.append((value.dtype, value.shape))
+            elif kind in dtypes.PYTHON_SCALARS or issubclass(kind, np.generic):
+                found.append(kind)
+            else:
                 return None
-        return tuple([value.aval for value in values])
+        return tuple(found)
 
     def call(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
              donated: Sequence[int] = (), name: str = "",

@@ -24,7 +24,7 @@ from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.plan import Plan
 from maxjax._max.mojo.scalar_code import MACHINE, OPCODES, LoopCode, Repeat, every_instruction
 from maxjax._max.mojo.tape import Tape
-from maxjax._max.mojo.vector_operations import pairs, singles
+from maxjax._max.mojo.vector_operations import own_operations, pairs, singles
 from maxjax._runtime.program import Program
 
 pytestmark = pytest.mark.xdist_group("mojo")
@@ -263,6 +263,26 @@ LOOPS |= {
         (t := a * b) + y, t - (a + y) * t), x, y), np.float32(0.3), np.float32(-0.7)),
     "products of lines": (lambda x, y: rows_loop(lambda i, a, b: (
         a * b + y, b - a * y), x, y), F3, F3[::-1] * 0.3),
+    "rows that are written": (lambda x, y: rows_loop(
+        lambda i, a, b: (b, a.at[i - 2].set(b[i] + 1, mode="drop")), x, y),
+        F64[:21].reshape(7, 3), F64[21:42].reshape(7, 3)),
+    "an array and what it was": (lambda x: rows_loop(
+        lambda i, a, b: (a.at[i % 3].set(a[2] * 0.5), a), x, x), F64[:9].reshape(3, 3)),
+    "a row by an index beyond": (lambda x, n: lax.fori_loop(
+        0, 5, lambda i, c: c.at[n + i].add(i).at[n - i].set(0.5), x), F7, np.int32(5)),
+    "two ends of a loop": (lambda a, b: lax.while_loop(
+        lambda c: (c[0] < 7) & (9 > c[1]) & (c[2][0] < 100),
+        lambda c: (c[0] + 1, c[1] + 2, c[2].at[c[0]].set(c[2][c[0] - 1] + c[1])),
+        (a, b, jnp.asarray(F7))), np.int32(2), np.int32(-3)),
+    "backwards to an end": (lambda x: lax.while_loop(
+        lambda c: c[0] >= 0, lambda c: (c[0] - 1, c[1].at[c[0]].add(c[1][c[0] - 1])),
+        (jnp.int32(6), x))[1], F7),
+    "a counter that runs over": (lambda n: lax.while_loop(
+        lambda c: c[0] < 127, lambda c: (c[0] + jnp.int8(3), c[1] + jnp.where(c[0] < 0, 1, 100)),
+        (n, jnp.int32(0))), np.int8(125)),
+    "an end that moves": (lambda n: lax.while_loop(
+        lambda c: c[0] < c[1], lambda c: (c[0] + 1, c[1] + c[2], c[2] ^ (c[0] < 9), c[3] + (
+            c[0] < 7)), (jnp.int32(0), n, True, 0)), np.int32(6)),
 }
 
 
@@ -295,6 +315,7 @@ def stages(y):
 # Those that NumPy rounds otherwise.
 ROUNDED = {
     "functions and a sum": (lambda x: steps(lambda c: jnp.sin(c) * jnp.exp(-c) + c.sum(), x), F7),
+    "a row by a matrix": (lambda x: steps(lambda c: 0.5 * c - 0.1 * (c[:, 1] @ c), x), SQUARE),
     "products of matrices": (lambda x: steps(lambda c: jnp.tanh(c @ c.T) @ c, x), MATRIX),
     "sums of columns": (lambda x: steps(lambda c: c / jnp.sqrt((c * c).sum(0) + 1), x), MATRIX),
     "a derivative": (maxjax.grad(lambda x: lax.scan(
@@ -488,6 +509,38 @@ def test_two_operations_are_one_instruction():
     first = len(OPCODES) + len(singles())
     assert np.count_nonzero(opcodes >= first) == 4, str(code)
     assert {*pairs().values()} == {*range(len(singles()), len(singles()) + len(pairs()))}
+
+
+def test_operations_on_elements_are_one_instruction():
+    """Of three elements; a number is the same for all of them."""
+    _, plan = planned(lambda x, y: lax.fori_loop(
+        0, 9, lambda i, c: jnp.sqrt(jnp.abs(c / y)) * 0.9, x), F3, F3[::-1])
+    code, = codes(plan.tape)
+    numbers = np.array(code.words(dict.fromkeys(code.functions, 1), lambda integers: 0))
+    opcodes = numbers.reshape(-1, 5)[:, 3] >> 32
+    several = opcodes >= len(OPCODES) + own_operations()
+    elements = numbers.reshape(-1, 5)[several, 3] & 0xFFFFFFFF
+    assert list(elements) == [3] * 4, str(code)
+
+
+def test_a_row_is_written_in_place():
+    """Nothing is called or copied."""
+    _, plan = planned(stages, F3)
+    code, = codes(plan.tape)
+    loop = next(x for x in every_loop(code.items) if any(
+        getattr(y, "is_assignment", False) for y in x.body))
+    row = next(y for y in loop.body if getattr(y, "is_assignment", False))
+    assert row.results == row.sources[:1], str(code)
+    assert not any(getattr(y, "opcode", "") == "move" and y.target is row.results[0]
+                   for y in loop.body), str(code)
+    assert not any(name.startswith("scatter") for name in code.functions)
+
+
+def every_loop(items):
+    for item in items:
+        if isinstance(item, Repeat):
+            yield item
+            yield from every_loop(item.body)
 
 
 def test_a_carry_is_computed_where_it_is_read():

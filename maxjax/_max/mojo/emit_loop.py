@@ -43,13 +43,9 @@ _MOST_VARIABLES = 4     # elements of a register that are variables
 _VECTOR = 8             # elements of a longer one that are computed at a time
 _MOST_UNROLLED = 4      # vectors that are written one after the other
 _MOST_LINES = 2000
-_MOST_TERMS = 16        # of an element of a product that is no call
-_MOST_PRODUCTS = 128    # in such a product
-_VECTOR_BYTES = 16      # every processor's vectors have as many, or more
 _WITH_INTEGER = ("set", "point", "read", "write")
 _HALVES = (dtypes.float16, dtypes.bfloat16)     # of one of which subnormal numbers would be lost
 _REDUCTION = "vector_lines_"
-_SCATTER = "scatter_rows_set_"
 
 
 def numbers_of(code: LoopCode) -> list[int]:
@@ -95,29 +91,12 @@ def called(code: LoopCode) -> dict[str, None]:
 
 
 def _is_called(x: Instruction) -> bool:
-    return x.opcode == "call" and not _is_product(x) and not _is_assignment(x)
-
-
-def _is_product(x: Instruction) -> bool:
-    """Whether a call is a product of few elements that adds in the order of its terms, as the
-    pack's function does: that sums by vectors where a vector is multiplied by columns."""
-    if x.function not in ("matmul_float32", "matmul_float64"):
-        return False
-    batch, m, n, k, _, a_row, a_col, _, b_row, b_col = x.numbers[:10]
-    if not 0 < k <= _MOST_TERMS or batch * m * n * k > _MOST_PRODUCTS:
-        return False
-    if k < _VECTOR_BYTES // x.sources[0].dtype.itemsize:
-        return True
-    if m == 1 and 1 in (b_row, b_col):
-        return b_col == 1 and (b_row != 1 or n >= k)
-    if n == 1 and 1 in (a_row, a_col):
-        return a_row == 1 and (a_col != 1 or m >= k)
-    return True
+    return x.opcode == "call" and not x.is_product and not _is_assignment(x)
 
 
 def _is_assignment(x: Instruction) -> bool:
     """Whether a call writes a few rows of a register."""
-    return x.function.startswith(_SCATTER) and x.numbers[1] * x.numbers[2] <= _MOST_VARIABLES
+    return x.is_assignment and x.numbers[1] * x.numbers[2] <= _MOST_VARIABLES
 
 
 def _in_memory(code: LoopCode) -> set[Register]:
@@ -418,7 +397,7 @@ class _Writer:
             yield self.set(target, to + k * step, self.value(source, begin + k * source_step))
 
     def call(self, x: Instruction) -> Iterator[str]:
-        if _is_product(x):
+        if x.is_product:
             yield from self.product(x)
         elif _is_assignment(x):
             yield from self.assignment(x)
@@ -448,7 +427,9 @@ class _Writer:
         given, places, updates = x.sources
         rows, width, count = x.numbers[:3]
         target, = x.results
-        if given.root in self.memory:
+        if given is target:
+            pass        # written in place
+        elif given.root in self.memory:
             yield _copy(_place(target), _place(given), target.nbytes)
         else:
             for k in range(target.elements):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from maxjax._max.mojo.scalar_code import (
@@ -17,14 +17,23 @@ from maxjax._max.mojo.scalar_code import (
 )
 
 
-def without_copies(block: list[Item]) -> None:
-    """Has a value computed where it would be copied to, if what is there is not needed any more."""
-    _Copies(block).remove()
+def without_copies(block: list[Item], kept: Collection[Register]) -> None:
+    """Has a value computed where it would be copied to, if what is there is not needed any more.
+
+    Args:
+      kept: registers that are read behind the block, or when it runs again.
+    """
+    # What is copied twice has one copy less, and then perhaps none.
+    for _ in range(_MOST_PASSES):
+        if not _Copies(block, kept).remove():
+            break
     # What is one of them for all, and is not read as a whole.
     read = {x.root for x in every_source(block)}
     block[:] = [x for x in block if not isinstance(x, Instruction) or x.opcode != "spread"
                 or x.target in read]
 
+
+_MOST_PASSES = 3
 
 # What does nothing but write a register, which it does not read.
 _ONLY_WRITING = frozenset(("apply", "spread", "move", "load", "read", "point", "aim"))
@@ -72,7 +81,7 @@ class _Entry:
 class _Copies:
     """The copies of a block, and who reads and writes which register, by whole ones."""
 
-    def __init__(self, block: list[Item]):
+    def __init__(self, block: list[Item], kept: Collection[Register]):
         self.block = block
         self.readers: dict[Register, list[_Entry]] = {}
         self.writers: dict[Register, list[_Entry]] = {}
@@ -92,15 +101,17 @@ class _Copies:
                     found.setdefault(root, []).append(entry)
             if isinstance(item, Instruction) and item.opcode == "move":
                 self.copies.append(entry)
-        self.kept = {x.root for copy in self.copies for x in copy.writes}
+        self.kept = {x.root for x in (*kept, *(x for copy in self.copies for x in copy.writes))}
 
-    def remove(self) -> None:
+    def remove(self) -> bool:
+        """Returns whether there was one."""
         removed = {copy for number, copy in enumerate(self.copies, 1)
                    if self.is_removed(copy, number)}
         if removed:
             self.entries = [entry for entry in self.entries if entry not in removed]
             self.entries.sort(key=lambda entry: entry.order)
             self.block[:] = [_renamed(entry.item, self.names) for entry in self.entries]
+        return bool(removed)
 
     def is_removed(self, copy: _Entry, number: int) -> bool:
         assert isinstance(copy.item, Instruction)
@@ -112,8 +123,7 @@ class _Copies:
         made = [x for x in self.writers.get(source.root, ())
                 if any(written.overlaps(source) for written in x.writes)]
         if len(made) != 1 or not isinstance(made[0].item, Instruction) \
-                or made[0].item.opcode != "apply" or made[0].item.target is not source \
-                or made[0].order > copy.order:
+                or not _may_write(made[0].item, source, target) or made[0].order > copy.order:
             return False
         first, users = made[0], self.readers[source.root]
         if any(x is not source and x.overlaps(source) for user in users for x in user.reads) \
@@ -143,6 +153,14 @@ class _Copies:
         return True
 
 
+def _may_write(x: Instruction, source: Register, target: Register) -> bool:
+    """Whether what computes a register, and no other, may compute another in its place: also one
+    that it reads, element by element or, where an array has a row written, if that is the array."""
+    if x.opcode == "apply":
+        return x.target is source
+    return x.is_assignment and x.results == (source,) and target not in x.sources[1:]
+
+
 def _renamed(item: Item, names: Mapping[Register, Register]) -> Item:
     """The item with other registers in the place of some."""
     if isinstance(item, Repeat):
@@ -156,4 +174,5 @@ def _renamed(item: Item, names: Mapping[Register, Register]) -> Item:
         item.index = names.get(item.index, item.index)
         return item
     target = None if item.target is None else names.get(item.target, item.target)
-    return item._replace(target=target, sources=tuple([names.get(x, x) for x in item.sources]))
+    return item._replace(target=target, sources=tuple([names.get(x, x) for x in item.sources]),
+                         results=tuple([names.get(x, x) for x in item.results]))

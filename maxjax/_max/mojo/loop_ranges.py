@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from maxjax._ir.control_flow import Structure
-from maxjax._ir.jaxpr import Jaxpr, Literal
 from maxjax._max.mojo.emitter import BOOL
-from maxjax._max.mojo.loop_memory import Memory
-from maxjax._max.mojo.scalar_code import Register
+from maxjax._max.mojo.loop_memory import unchanged
+from maxjax._max.mojo.nodes import Apply, Constant, Input, Node
+from maxjax._max.mojo.scalar_code import Instruction, Item, Register
 
 Range = tuple[int, int]     # the least and the greatest
 
@@ -28,6 +27,7 @@ _COMPARED: dict[str, Callable[[Range, Range], bool]] = {      # where it is true
     "ne": lambda a, b: a[1] < b[0] or b[1] < a[0],
 }
 _UNCHANGED = frozenset(("select", "and", "or", "min", "max"))   # which may return an operand
+_LIMITS = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}     # with operands exchanged
 _OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 
 
@@ -49,24 +49,70 @@ class Ranges:
         else:
             self._known.pop(register, None)
 
-    def counted(self, flow: Structure, inputs: Mapping[int, Register | Memory]
+    def taken(self, registers: Sequence[Register]) -> dict[Register, Range]:
+        """Forgets what registers are, which a loop is about to change; returns what was known."""
+        found = {x: known for x in registers if (known := self.of(x)) is not None}
+        for x in found:
+            self.set(x, None)
+        return found
+
+    def counted(self, carries: Mapping[Register, int], begins: Mapping[Register, Range],
+                length: int | None, limits: Mapping[Register, Range]
                 ) -> dict[Register, Range | None]:
-        """Sets the ranges that carries have in a loop's body; returns those they have behind it."""
-        body, = flow.producers
+        """Sets the ranges that carries have in a loop's body; returns those they have behind it.
+
+        Args:
+          carries: what each iteration adds to them.
+          begins: what they are before the loop.
+          length: the number of iterations, if that is known.
+          limits: what the loop's condition says of them in the body.
+        """
         ends: dict[Register, Range | None] = {}
-        for position, number in enumerate(flow.carries):
-            carry = inputs[number]
-            if not isinstance(carry, Register):
-                continue
-            begin = self.of(carry)
-            step = _step_of(body.jaxpr.jaxpr, position, body.takes.index(number)) if begin else 0
+        for carry, step in carries.items():
             ends[carry] = None
-            self.set(carry, None)
-            if begin and step and flow.length:
-                whole, last = flow.length * step, (flow.length - 1) * step
+            begin, limit = begins.get(carry), limits.get(carry)
+            if begin is None or not step:
+                continue
+            if length:
+                whole, last = length * step, (length - 1) * step
                 ends[carry] = begin[0] + whole, begin[1] + whole
                 self.set(carry, (begin[0] + min(last, 0), begin[1] + max(last, 0)))
+            elif length is None and limit is not None:
+                # The last iteration begins within the limit, and goes a step beyond.
+                low, high = (begin[0], limit[1]) if step > 0 else (limit[0], begin[1])
+                end = ((begin[0], max(begin[1], high + step)) if step > 0
+                       else (min(begin[0], low + step), begin[1]))
+                if low <= high and _fits(end, carry.dtype):
+                    ends[carry] = end
+                    self.set(carry, (low, high))
         return ends
+
+    def limits(self, condition: Sequence[Item], predicate: Register) -> dict[Register, Range]:
+        """What registers are where a condition's code, which computes the predicate, has it true.
+        """
+        made = {x.target: x for x in condition if isinstance(x, Instruction)}
+        found: dict[Register, Range] = {}
+        left = [predicate]
+        while left:
+            x = made.get(left.pop())
+            if x is None:
+                continue
+            if x.name == "and" and x.target is not None and x.target.dtype == BOOL:
+                left += x.sources
+            elif x.name in _LIMITS:
+                name = x.name
+                for one, other in (x.sources, x.sources[::-1]):
+                    known = self.of(other)
+                    if known is not None and one.dtype.kind == "i" and one.elements == 1:
+                        info = np.iinfo(one.dtype)
+                        low, high = found.get(one, (int(info.min), int(info.max)))
+                        if name in ("lt", "le"):
+                            high = min(high, known[1] - (name == "lt"))
+                        else:
+                            low = max(low, known[0] + (name == "gt"))
+                        found[one] = low, high
+                    name = _LIMITS[name]
+        return found
 
     def joined(self, given: Sequence[Register]) -> Range | None:
         """Of elements of some registers."""
@@ -156,19 +202,25 @@ def known_range(data: bytes | None, elements: int, dtype: np.dtype) -> Range | N
     return int(values.min()), int(values.max())
 
 
-def _step_of(jaxpr: Jaxpr, position: int, number: int) -> int:
+def step_of(result: Node, number: int) -> int:
     """What each iteration of a body adds to a carry: that of an input, and a result; 0 if it is
     nothing, or anything else.
 
     Args:
-      position: of the result.
       number: of the input.
     """
-    result, carry = jaxpr.outvars[position], jaxpr.invars[number]
-    for eqn in jaxpr.eqns:
-        if eqn.outvars[0] is result and eqn.primitive.name == "add":
-            a, b = eqn.invars
-            other = b if a is carry else a if b is carry else None
-            if isinstance(other, Literal) and not np.shape(other.val):
-                return int(other.val)
+    result = _itself(result)
+    if isinstance(result, Apply) and result.name == "add":
+        for x, other in (result.inputs, result.inputs[::-1]):
+            x, other = _itself(x), _itself(other)
+            if isinstance(x, Input) and x.number == number and x.size == 1 \
+                    and isinstance(other, Constant) and other.size == 1:
+                return int(other.value.item())
     return 0
+
+
+def _itself(node: Node) -> Node:
+    """What a node only has the elements of."""
+    while (same := unchanged(node)) is not None:
+        node = same
+    return node

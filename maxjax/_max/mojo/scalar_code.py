@@ -3,8 +3,10 @@
 A loop's values are registers, in one block of memory; its code is a tree of instructions, loops
 and choices, which is written one after the other with jumps:
 
-  apply, reduce   a register becomes a function of others, the same that the vector machine has
-  call            a function of the pack, on registers
+  apply, reduce   a register becomes a function of others, the same that the vector machine has;
+                  a few elements, each by an instruction of its own, are written as one
+  call            a function of the pack, on registers; a product of few elements, and an array with
+                  a row written, the machine makes itself
   spread, move    one element for all of a register; elements from one register to another
   load, store     a register from an operand of the call, or to it
   point, aim      a register holds where an operand, or another register, begins
@@ -19,22 +21,28 @@ end of one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from maxjax._max.mojo.vector_operations import pairs, singles
+from maxjax._max.mojo.vector_operations import STEPS, own_operations, pairs, singles
 
 MACHINE = "scalar_machine"
 OPCODES = ("apply", "count", "jump", "if", "switch", "next", "put", "spread", "move", "reduce",
-           "call", "set", "load", "store", "point", "aim", "read", "write", "end")
+           "call", "set", "load", "store", "point", "aim", "read", "write", "product", "assign",
+           "end")
 WORDS = 5               # of an instruction
 _VECTOR_BYTES = 128     # of the longest that an operation goes through at a time
 _NANOSECONDS = 1.5      # of an instruction
 _FAR = 16               # instructions between two that may be one
+_MOST_TERMS = 16        # of an element of a product that is no call
+_MOST_PRODUCTS = 128    # in such a product
+_LEAST_VECTOR_BYTES = 16    # every processor's vectors have as many, or more
+_SCATTER = "scatter_rows_set_"
 ALIGNMENT = 64          # of the block of registers
+_END = OPCODES.index("end")
 
 Place = tuple[int, int]     # slot, byte offset
 
@@ -113,6 +121,34 @@ class Instruction(NamedTuple):
     def is_single(self) -> bool:
         """Whether the machine computes it itself."""
         return self.opcode == "apply" and self.elements == 1 and self.function in singles()
+
+    @property
+    def is_product(self) -> bool:
+        """Whether a call is a product of few elements that adds in the order of its terms, as the
+        pack's function does: that sums by vectors where a vector is multiplied by columns."""
+        if self.function not in ("matmul_float32", "matmul_float64"):
+            return False
+        batch, m, n, k, _, a_row, a_col, _, b_row, b_col = self.numbers[:10]
+        if not 0 < k <= _MOST_TERMS or batch * m * n * k > _MOST_PRODUCTS:
+            return False
+        if k < _LEAST_VECTOR_BYTES // self.sources[0].dtype.itemsize:
+            return True
+        if m == 1 and 1 in (b_row, b_col):
+            return b_col == 1 and (b_row != 1 or n >= k)
+        if n == 1 and 1 in (a_row, a_col):
+            return a_row == 1 and (a_col != 1 or m >= k)
+        return True
+
+    @property
+    def is_assignment(self) -> bool:
+        """Whether a call writes rows of a register."""
+        return self.function.startswith(_SCATTER)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the machine does itself what it calls."""
+        return self.is_product or self.is_assignment and self.numbers[2] == 1 \
+            and self.sources[1].nbytes in (4, 8)
 
     @property
     def written(self) -> tuple[Register, ...]:
@@ -227,7 +263,7 @@ class LoopCode:
         """The pack's functions that it needs."""
         return dict.fromkeys([MACHINE, *(
             x.function for x in every_instruction(self.items)
-            if x.function and not x.is_single)])
+            if x.function and not x.is_single and not x.is_own)])
 
     @property
     def step_nanoseconds(self) -> float:
@@ -299,6 +335,7 @@ class _Writer:
         self.long: list[tuple[int, int]] = []
         self.short: list[tuple[int, ...]] = []
         self.integers: dict[int, int] = {}      # where calls have theirs
+        self.landed = 0     # the last position that a jump leads to
 
     def put(self, opcode: str, t: int = 0, a: int = 0, b: int = 0, c: int = 0, n: int = 0,
             word: int = 0, last: tuple[int, int] = (0, 0), pointer: int = 0, own: int = 0) -> int:
@@ -309,7 +346,32 @@ class _Writer:
 
     @property
     def here(self) -> int:
-        return len(self.short)
+        """Where a jump leads that comes here."""
+        self.landed = len(self.short)
+        return self.landed
+
+    def own(self, number: int, target: int, sources: Sequence[Register], size: int) -> None:
+        """One of the machine's own operations on an element: with the one before it, if that is the
+        same one on the elements before.
+
+        Args:
+          size: of an element of the target, in bytes.
+        """
+        places = [x.offset for x in sources]
+        if self.short and self.landed != len(self.short):
+            t, *before, count, opcode, steps, _ = self.short[-1]
+            one = _END + 1 + number
+            # How far the operands are from those of the first element.
+            moved = [place - first for place, first in zip(places, before, strict=False)]
+            wanted = sum(bit for bit, by in zip(STEPS, moved, strict=False) if by)
+            if opcode == (one if count == 1 else one + own_operations()) \
+                    and target == t + count * size and (count == 1 or steps == wanted) and all(
+                        by in (0, count * x.dtype.itemsize)
+                        for by, x in zip(moved, sources, strict=True)):
+                self.short[-1] = (t, *before, count + 1, one + own_operations(), wanted, 0)
+                return
+        a, b, c = (*places, 0, 0)[:3]
+        self.put("end", target, a, b, c, 1, own=1 + number)
 
     def land(self, position: int) -> None:
         """The jump at a position leads here."""
@@ -333,7 +395,8 @@ class _Writer:
             self.integers[id(x)] = self.keep([
                 *(number for register in (*x.sources, *x.results)
                   for number in (self.slot, register.offset)), *x.numbers])
-            self.instruction(x)
+            # A kernel may call what the machine does itself.
+            self.put("call", word=self.addresses.get(x.function, 0), pointer=self.integers[id(x)])
         self.land(entry)
 
     def items(self, items: list[Item]) -> None:
@@ -374,8 +437,8 @@ class _Writer:
         assert isinstance(then, Instruction) and then.target is not None
         pair = _pair(first, then)
         other = then.sources[0 if pair[2] else 1]
-        self.put("end", then.target.offset, first.sources[0].offset, first.sources[1].offset,
-                 other.offset, own=1 + pairs()[pair])
+        self.own(pairs()[pair], then.target.offset, (*first.sources, other),
+                 then.target.dtype.itemsize)
 
     def repeat(self, loop: Repeat) -> None:
         if loop.counter is not None:
@@ -409,11 +472,19 @@ class _Writer:
         size = x.sources[0].dtype.itemsize if x.sources else 0
         match x.opcode:
             case "apply" if x.is_single:
-                self.put("end", target, a, b, c, own=1 + singles()[x.function])
+                assert x.target is not None
+                self.own(singles()[x.function], target, x.sources, x.target.dtype.itemsize)
             case "apply":
                 self.put("apply", target, a, b, c, -x.elements, function)
             case "reduce":
                 self.put("reduce", target, a, 0, x.numbers[0], x.elements, function)
+            case "call" if x.is_product:
+                self.put("product", x.results[0].offset, a, b, size,
+                         pointer=self.integers[id(x)])
+            case "call" if x.is_own:
+                rows, width = x.numbers[:2]
+                self.put("assign", x.results[0].offset, a, b, c, x.results[0].nbytes, rows,
+                         (width * size, x.sources[1].nbytes))
             case "call":
                 self.put("call", word=function, pointer=self.integers[id(x)])
             case "spread":

@@ -13,7 +13,7 @@ Large arrays may be there too, if only rows of them are read and written (``loop
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +37,7 @@ from maxjax._max.mojo.loop_memory import (
     registers,
     unchanged,
 )
-from maxjax._max.mojo.loop_ranges import Ranges, known_range
+from maxjax._max.mojo.loop_ranges import Range, Ranges, known_range, step_of
 from maxjax._max.mojo.nodes import (
     Access,
     Alias,
@@ -283,9 +283,24 @@ class _Builder:
         wanted = [position for position in range(len(body.jaxpr.out_avals))
                   if position < len(flow.carries) or position in stacks]
         carries = [inputs[number] for number in flow.carries]
-        ends = self.ranges.counted(flow, inputs)
+        begins = self.ranges.taken([x for x in carries if isinstance(x, Register)])
+        limits: dict[Register, Range] = {}
+        if flow.predicate is not None:
+            self.block, condition = loop.condition, flow.predicate
+            loop.predicate, = registers(self.lower(
+                condition.jaxpr, [inside[number] for number in condition.takes], [0]))
+            self.block = loop.body
+            limits = self.ranges.limits(loop.condition, loop.predicate)
+        ends: dict[Register, Range | None] = {}
+
+        def counted(results: Sequence[Node]) -> None:
+            steps = {carry: step_of(results[position], body.takes.index(number))
+                     for position, (number, carry) in enumerate(
+                         zip(flow.carries, carries, strict=True)) if isinstance(carry, Register)}
+            ends.update(self.ranges.counted(steps, begins, flow.length, limits))
+
         values = dict(zip(wanted, self.lower(
-            body.jaxpr, [inside[number] for number in body.takes], wanted), strict=True))
+            body.jaxpr, [inside[number] for number in body.takes], wanted, counted), strict=True))
         for position, (cell, stride) in stacks.items():
             put = Instruction("put", cell, tuple(registers([values[position]])),
                               numbers=(sign * stride,))
@@ -294,15 +309,9 @@ class _Builder:
         self.carry(carries, [values[position] for position in range(len(carries))])
         for carry, end in ends.items():
             self.ranges.set(carry, end)
-        if flow.predicate is None:
-            if flow.length:
-                loop.counter = self.number()
-                outer.append(Instruction("set", loop.counter, numbers=(flow.length,)))
-        else:
-            self.block = loop.condition
-            condition = flow.predicate
-            loop.predicate, = registers(self.lower(
-                condition.jaxpr, [inside[number] for number in condition.takes], [0]))
+        if flow.predicate is None and flow.length:
+            loop.counter = self.number()
+            outer.append(Instruction("set", loop.counter, numbers=(flow.length,)))
         self.block = outer
         if flow.length != 0:
             outer.append(loop)
@@ -320,17 +329,23 @@ class _Builder:
                 self.copy(copied[value], value)
         for carry, value in pairs:
             self.copy(carry, copied.get(value, value))
-        without_copies(self.block)
+        without_copies(self.block, [carry for carry in carries if isinstance(carry, Register)])
 
     # --- bodies ---
-    def lower(self, closed: ClosedJaxpr, inputs: Sequence[Value],
-              wanted: Sequence[int]) -> list[Value]:
-        """Adds what computes some results of a jaxpr to the block."""
+    def lower(self, closed: ClosedJaxpr, inputs: Sequence[Value], wanted: Sequence[int],
+              begin: Callable[[Sequence[Node]], None] | None = None) -> list[Value]:
+        """Adds what computes some results of a jaxpr to the block.
+
+        Args:
+          begin: is told all results before anything is added.
+        """
         closed = simplify_once(closed)
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
         results = lower_body(context, closed, nodes)
+        if begin is not None:
+            begin(results)
         results = [results[position] for position in wanted]
         values: dict[Node, Value] = {}
         units: dict[Node, Mapping[int, Value]] = {}
@@ -677,7 +692,7 @@ class _Builder:
                     self.copy(into, *registers([value]))
                 elif into is not value:
                     raise Unsuited
-            without_copies(self.block)
+            without_copies(self.block, [x for x in made.values() if isinstance(x, Register)])
             choice.branches.append(self.block)
         self.block = outer
         self.block.append(choice)

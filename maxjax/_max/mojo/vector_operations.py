@@ -241,11 +241,12 @@ class Operator(NamedTuple):
         return self.name in _SINGLE and not {*self.operands, self.result} & {
             dtypes.float16, dtypes.bfloat16}
 
-    def loads(self, indent: str) -> list[str]:
+    def loads(self, indent: str, places: Sequence[str] = "iii") -> list[str]:
         return [f"{indent}var x{k} = " + (
-            f"load_bool[w](typed[DType.uint8]({name}), i)" if dtype == BOOL else
-            f"load[{kind_name(dtype)}, w](typed[{kind_name(dtype)}]({name}), i)")
-            for k, (name, dtype) in enumerate(zip("abc", self.operands, strict=False))]
+            f"load_bool[w](typed[DType.uint8]({name}), {place})" if dtype == BOOL else
+            f"load[{kind_name(dtype)}, w](typed[{kind_name(dtype)}]({name}), {place})")
+            for k, (name, dtype, place) in enumerate(zip(
+                "abc", self.operands, places, strict=False))]
 
     def store(self, indent: str) -> str:
         target = f"typed[{stored_name(self.result)}](result)"
@@ -292,7 +293,7 @@ def _joint_operator(joint: Joint) -> Operator:
 
 @functools.cache
 def singles() -> dict[str, int]:
-    """The functions that the scalar machine computes itself, for one element, by its numbers."""
+    """The functions that the scalar machine computes itself, element by element, by its numbers."""
     return {operator.function: number for number, operator in enumerate(_singles())}
 
 
@@ -304,16 +305,32 @@ def pairs() -> dict[tuple[str, str, bool], int]:
             for number, key in enumerate(joint_operations(_PAIRED_DTYPES))}
 
 
+def own_operations() -> int:
+    """How many the scalar machine has of both."""
+    return len(singles()) + len(pairs())
+
+
+# Of operand k the elements follow one another, or there is one for all.
+STEPS = tuple(1 << k for k in range(3))
+
+
 def singles_text() -> str:
-    """The part of the scalar machine that does."""
-    lines = ["", "", "@always_inline",
-             "def compute_one(kind: Int, result: Bytes, a: Bytes, b: Bytes, c: Bytes):",
-             "    comptime w = 1", "    comptime i = 0"]
+    """The part of the scalar machine that does: of one element; of a few of a register, one after
+    the other."""
     joint = map(_joint_operator, joint_operations(_PAIRED_DTYPES).values())
-    for number, operator in enumerate((*_singles(), *joint)):
-        lines += [f"    {'elif' if number else 'if'} kind == {number}:  # {operator.function}",
-                  *operator.loads(" " * 8), operator.store(" " * 8)]
-    return "\n".join([*lines, ""])
+    operators = [*_singles(), *joint]
+    head = "(kind: Int, result: Bytes, a: Bytes, b: Bytes, c: Bytes"
+    one = ["", "", "@always_inline", f"def compute_one{head}):",
+           "    comptime w = 1", "    comptime i = 0"]
+    few = ["", "", "@always_inline", f"def compute_few{head}, count: Int, steps: Int):",
+           "    comptime w = 1"]
+    places = [f"i * Int(steps & {bit} != 0)" for bit in STEPS]
+    for number, operator in enumerate(operators):
+        case = f"    {'elif' if number else 'if'} kind == {number}:  # {operator.function}"
+        one += [case, *operator.loads(" " * 8), operator.store(" " * 8)]
+        few += [case, "        for i in range(count):",
+                *operator.loads(" " * 12, places), operator.store(" " * 12)]
+    return "\n".join([*one, *few, "", "", f"comptime OPERATIONS = {len(operators)}", ""])
 
 
 @functools.cache

@@ -44,9 +44,13 @@ comptime POINT = 14
 comptime AIM = 15
 comptime READ = 16
 comptime WRITE = 17
-comptime END = 18
-# From here on the machine's own operations, `compute_one`, which follow from a table.
-comptime ONE = 19
+comptime PRODUCT = 18
+comptime ASSIGN = 19
+comptime END = 20
+# From here on the machine's own operations, which follow from a table: of one element
+# (`compute_one`), then as many of a few elements, one after the other (`compute_few`).
+comptime ONE = 21
+comptime FEW = ONE + OPERATIONS
 
 # An instruction: a long word, then shorter ones.
 comptime WORDS = 5
@@ -150,6 +154,27 @@ def move_line(target: Bytes, target_step: Int, source: Bytes, source_step: Int, 
         move[DType.uint16](target, target_step, source, source_step, count)
 
 
+@no_inline
+def product[dtype: DType](target: Bytes, a: Bytes, b: Bytes, numbers: Args):
+    """Products of matrices: each element is a chain of fused multiplications and additions. The
+    numbers are those of `matmul`."""
+    var m, n, k = integer(numbers, 1), integer(numbers, 2), integer(numbers, 3)
+    for t in range(integer(numbers, 0)):
+        var x = typed[dtype](a).unsafe_offset(t * integer(numbers, 4))
+        var y = typed[dtype](b).unsafe_offset(t * integer(numbers, 7))
+        var z = typed[dtype](target).unsafe_offset(t * integer(numbers, 10))
+        for i in range(m):
+            for j in range(n):
+                var left = x.unsafe_offset(i * integer(numbers, 5))
+                var right = y.unsafe_offset(j * integer(numbers, 9))
+                var total = Scalar[dtype](0)
+                for _ in range(k):
+                    total = left[].fma(right[], total)
+                    left = left.unsafe_offset(integer(numbers, 6))
+                    right = right.unsafe_offset(integer(numbers, 8))
+                z.unsafe_store(i * integer(numbers, 11) + j, total)
+
+
 @export("scalar_machine")
 def scalar_machine(slots: Slots, args: Args) abi("C"):
     var count = integer(args, -1)
@@ -160,7 +185,25 @@ def scalar_machine(slots: Slots, args: Args) abi("C"):
     var x = code
     while True:
         var kind = short(x, 7)
-        if kind == APPLY:
+        if kind >= FEW:
+            compute_few(
+                kind - FEW,
+                block.unsafe_offset(short(x, 2)),
+                block.unsafe_offset(short(x, 3)),
+                block.unsafe_offset(short(x, 4)),
+                block.unsafe_offset(short(x, 5)),
+                short(x, 6),
+                short(x, 8),
+            )
+        elif kind >= ONE:
+            compute_one(
+                kind - ONE,
+                block.unsafe_offset(short(x, 2)),
+                block.unsafe_offset(short(x, 3)),
+                block.unsafe_offset(short(x, 4)),
+                block.unsafe_offset(short(x, 5)),
+            )
+        elif kind == APPLY:
             x.unsafe_bitcast[Operation]()[](
                 block.unsafe_offset(short(x, 2)),
                 block.unsafe_offset(short(x, 3)),
@@ -198,9 +241,12 @@ def scalar_machine(slots: Slots, args: Args) abi("C"):
             spread(block.unsafe_offset(short(x, 2)), block.unsafe_offset(short(x, 3)),
                    short(x, 4), short(x, 6))
         elif kind == MOVE:
-            move_line(
-                block.unsafe_offset(short(x, 2)), short(x, 8),
-                block.unsafe_offset(short(x, 3)), short(x, 9), short(x, 4), short(x, 6))
+            var target = block.unsafe_offset(short(x, 2))
+            var source = block.unsafe_offset(short(x, 3))
+            if short(x, 6) == 1:
+                copy_one(target, source, short(x, 4))
+            else:
+                move_line(target, short(x, 8), source, short(x, 9), short(x, 4), short(x, 6))
         elif kind == REDUCE:
             x.unsafe_bitcast[Reduction]()[](
                 block.unsafe_offset(short(x, 2)), block.unsafe_offset(short(x, 3)),
@@ -229,14 +275,29 @@ def scalar_machine(slots: Slots, args: Args) abi("C"):
             var number = row_number(x, block)
             if 0 <= number and number < integer(x, 0):
                 copy_one(row(x, block, number), block.unsafe_offset(short(x, 2)), short(x, 6))
+        elif kind == PRODUCT:
+            var target = block.unsafe_offset(short(x, 2))
+            var a, b = block.unsafe_offset(short(x, 3)), block.unsafe_offset(short(x, 4))
+            # Behind the places of operands and result.
+            var numbers = x.unsafe_offset(4).unsafe_bitcast[Args]()[].unsafe_offset(6)
+            if short(x, 5) == 4:
+                product[DType.float32](target, a, b, numbers)
+            else:
+                product[DType.float64](target, a, b, numbers)
+        elif kind == ASSIGN:
+            # An array with one row written, unless that is out of bounds.
+            var target = block.unsafe_offset(short(x, 2))
+            if short(x, 2) != short(x, 3):
+                unsafe_memcpy(dest=target, src=block.unsafe_offset(short(x, 3)),
+                              count=short(x, 6))
+            var place = block.unsafe_offset(short(x, 4))
+            var number = (
+                Int(place.unsafe_bitcast[Int32]()[]) if short(x, 9) == 4
+                else Int(place.unsafe_bitcast[Int64]()[])
+            )
+            if 0 <= number and number < integer(x, 0):
+                copy_one(target.unsafe_offset(number * short(x, 8)),
+                         block.unsafe_offset(short(x, 5)), short(x, 8))
         elif kind == END:
             return
-        else:
-            compute_one(
-                kind - ONE,
-                block.unsafe_offset(short(x, 2)),
-                block.unsafe_offset(short(x, 3)),
-                block.unsafe_offset(short(x, 4)),
-                block.unsafe_offset(short(x, 5)),
-            )
         x = x.unsafe_offset(WORDS)

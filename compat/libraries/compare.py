@@ -23,8 +23,8 @@ LIBRARIES = ("maxjax", "jax")
 # JAX compiles for minutes what takes maxjax seconds: of the tests that pass here it runs so many,
 # of every so many files, and of those that it is started for anyway.
 SAMPLED_FILES, SAMPLED_TESTS = 6, 8
-# A function's tests that are skipped for one reason are skipped by one line: JAX is asked of these.
-ASKED_OF_ONE_REASON = 2
+# A file's tests that are skipped for one reason are mostly skipped by one line: JAX is asked of these.
+ASKED_OF_ONE_REASON = 3
 
 
 def results_path(folder: Path, library: str, suite: str, file: str) -> Path:
@@ -48,16 +48,15 @@ def ran(folder: Path, suite: str, files: Sequence[str]) -> list[str]:
 def wanted_of_jax(ours: Path, is_sampled: bool) -> list[str]:
     """The tests that JAX is to run: what does not pass on maxjax, and a sample of what does."""
     found = []
-    asked: Counter[tuple[str, str]] = Counter()
+    asked: Counter[str] = Counter()
     passed = []
     for result in records.results_of(ours):
         if result.outcome == "passed":
             passed.append(result.name)
             continue
         if result.outcome == "skipped":
-            why = result.name.partition("[")[0].rstrip("0123456789"), result.error
-            asked[why] += 1
-            if asked[why] > ASKED_OF_ONE_REASON:
+            asked[result.error] += 1
+            if asked[result.error] > ASKED_OF_ONE_REASON:
                 continue
         found.append(result.name)
     if passed and (is_sampled or found):

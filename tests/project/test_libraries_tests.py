@@ -118,7 +118,7 @@ def test_jax_runs_what_does_not_pass_here_and_a_sample(made_up, monkeypatch):
                     for library in compare.LIBRARIES)
     assert {result.name.partition("::")[2] for result in run.records.results_of(theirs)} == {
         "test_fails", "test_fails_on_both", "test_skipped_here", "test_ends_the_process",
-        "test_skipped_on_both[0]", "test_skipped_on_both[1]",
+        "test_skipped_on_both[0]", "test_skipped_on_both[1]", "test_skipped_on_both[2]",
         "test_passes[0.0]", "test_passes[1.0]", "test_passes_on_maxjax", "test_z_after_the_end"}
     times = compare.times(folder / "results", "made-up", FILES)
     assert times.tests == 3 and times.ours > 0 and times.theirs > 0

@@ -220,7 +220,11 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Any, ...]:
       ValueError: they do not.
     """
     if not state.open_scopes:
-        return np.broadcast_shapes(*shapes)
+        try:
+            return np.broadcast_shapes(*shapes)
+        except TypeError:       # a size that no array has, as of a sparse array
+            if not any(is_dimension(size) for shape in shapes for size in shape):
+                raise
     rank = max(map(len, shapes), default=0)
     result = []
     for dim in range(-rank, 0):

@@ -357,7 +357,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """
     sizes = [canonical_shape(shape) for shape in shapes]
     for shape in sizes:
-        if min(shape, default=0) < 0:
+        if any(isinstance(size, int) and size < 0 for size in shape):
             raise TypeError(f"sizes of dimensions must be nonnegative, got the shape {shape}.")
     try:
         return dimensions.broadcast_shapes(*sizes)

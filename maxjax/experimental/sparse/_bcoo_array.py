@@ -430,7 +430,7 @@ def _sort_indices(data: Any, indices: Any, *, spinfo: SparseInfo) -> tuple[Any, 
     if not n_sparse:
         return data, indices
     in_order, order = _sorting(indices)
-    batch = np.broadcast_shapes(data.shape[:n_batch], indices.shape[:n_batch])
+    batch = jnp.broadcast_shapes(data.shape[:n_batch], indices.shape[:n_batch])
     data = jnp.broadcast_to(data, (*batch, *data.shape[n_batch:]))
     order = jnp.broadcast_to(order, (*batch, nse)).reshape(*batch, nse, *(1,) * n_dense)
     return jnp.take_along_axis(data, order, n_batch), in_order
@@ -495,7 +495,7 @@ def _sum_duplicates(data: Any, indices: Any, *, spinfo: SparseInfo,
     of_indices = in_order.shape[:n_batch]
     end = jnp.broadcast_to(ends(indices, shape), (*of_indices, nse, n_sparse))
     new_indices = end.at[(*batch_grid(of_indices, 1), place)].set(in_order, mode="drop")
-    batch = np.broadcast_shapes(of_indices, data.shape[:n_batch])
+    batch = jnp.broadcast_shapes(of_indices, data.shape[:n_batch])
     data = jnp.broadcast_to(data, (*batch, *data.shape[n_batch:]))
     place = jnp.broadcast_to(place, (*batch, stored))
     new_data = jnp.zeros((*batch, nse, *data.shape[n_batch + 1:]), data.dtype).at[
@@ -601,7 +601,7 @@ def _first_sparse_to_batch(mat: BCOO) -> BCOO:
                      (*mat.shape[:n_batch], size, *mat.shape[n_batch + 1:])) \
         if mat.n_sparse > 1 else jnp.zeros((*here.shape, 0), first.dtype)
     data = jnp.expand_dims(mat.data, n_batch)
-    batch = np.broadcast_shapes(data.shape[:n_batch + 1], here.shape[:-1])
+    batch = jnp.broadcast_shapes(data.shape[:n_batch + 1], here.shape[:-1])
     data = jnp.broadcast_to(data, (*batch, *data.shape[n_batch + 1:]))
     here = jnp.broadcast_to(here, (*batch, mat.nse))
     return BCOO((masked(data, here), indices), shape=mat.shape, indices_sorted=False,

@@ -22,6 +22,7 @@ from maxjax.experimental.sparse._bcoo_array import (
     bcoo_sum_duplicates,
     bcoo_update_layout,
     coordinates,
+    ends,
     in_bounds,
     masked,
     padded,
@@ -64,7 +65,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
     if not v.ndim:
         data, v = promoted(sp_mat.data, v)
         return data * v
-    if np.broadcast_shapes(v.shape, shape) != shape:
+    if jnp.broadcast_shapes(v.shape, shape) != shape:
         raise NotImplementedError(
             "multiplication between sparse and dense is only implemented for cases where the "
             "output shape matches the sparse matrix shape. Got "
@@ -115,13 +116,12 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         columns = [right[..., i] if a == 1 else left[..., i] for i, (a, b) in enumerate(sizes)]
         product = data[0][(*[slice(None)] * n_batch, slice(None), None)] \
             * data[1][(*[slice(None)] * n_batch, None, slice(None))]
-        batch = np.broadcast_shapes(met.shape[:n_batch], product.shape[:n_batch])
+        batch = jnp.broadcast_shapes(met.shape[:n_batch], product.shape[:n_batch])
         product = jnp.broadcast_to(product, (*batch, *product.shape[n_batch:]))
         product = masked(product, jnp.broadcast_to(met, (*batch, *pair)))
         indices = jnp.stack([jnp.broadcast_to(column, met.shape) for column in columns], -1) \
             if columns else jnp.zeros((*met.shape, 0), lhs.indices.dtype)
-        indices = jnp.where(met[..., None], indices, np.array(
-            shape[n_batch:n_batch + len(sizes)], indices.dtype))
+        indices = jnp.where(met[..., None], indices, ends(lhs.indices, shape))
         product = product.reshape(*batch, -1 if math.prod(pair) else 0, *product.shape[
             n_batch + 2:]) if product.size else jnp.zeros(
                 (*batch, math.prod(pair), *product.shape[n_batch + 2:]), product.dtype)
@@ -221,14 +221,14 @@ def _dot(data: Any, indices: Any, rhs: Any, *, dimension_numbers: Any,
                       *[rhs.shape[axis] for axis in rhs_free])
     if n_sparse:
         inside = in_bounds(indices, shape)
-        full = np.broadcast_shapes(inside.shape[:n_batch], data.shape[:n_batch])
+        full = jnp.broadcast_shapes(inside.shape[:n_batch], data.shape[:n_batch])
         data = jnp.broadcast_to(data, (*full, *data.shape[n_batch:]))
         data = masked(data, jnp.broadcast_to(inside, (*full, inside.shape[-1])))
     terms = data.reshape(*data.shape, *(1,) * len(rhs_free)).astype(dtype) * met.astype(dtype)
     free = [axis for axis in _free(len(shape), contract, batch) if axis < n_batch + n_sparse]
     target = tuple([places[axis] for axis in (*batch, *free)])
     sizes = [shape[axis] for axis in (*batch, *free)]
-    full = np.broadcast_shapes(terms.shape[:n_batch + 1], (*shape[:n_batch], 1))
+    full = jnp.broadcast_shapes(terms.shape[:n_batch + 1], (*shape[:n_batch], 1))
     rest = terms.shape[n_batch + 1:]
     terms = jnp.broadcast_to(terms, (*full, *rest))
     if not target:

@@ -12,6 +12,7 @@ import numpy as np
 import maxjax
 from maxjax import lax
 from maxjax import numpy as jnp
+from maxjax._ir.dimensions import size_index
 from maxjax.experimental.sparse._bcoo_array import (
     BCOO,
     bcoo_sum_duplicates,
@@ -110,7 +111,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int],
     Array([[0, 5],
            [0, 5]], dtype=int32)
     """
-    shape = tuple(map(operator.index, shape))
+    shape = tuple(map(size_index, shape))
     places = tuple(map(operator.index, broadcast_dimensions))
     _dense_shape(lambda x: lax.broadcast_in_dim(x, shape, places), mat.shape)
     n_batch, n_sparse, n_dense = mat.n_batch, mat.n_sparse, mat.n_dense
@@ -210,7 +211,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int],
     """
     if dimensions is not None and tuple(dimensions) != tuple(range(mat.ndim)):
         mat = bcoo_transpose(mat, permutation=dimensions)
-    shape = tuple(map(operator.index, new_sizes))
+    shape = tuple(map(size_index, new_sizes))
     if math.prod(shape) != mat.size:
         raise TypeError(f"cannot reshape array of shape {mat.shape} (size {mat.size}) into shape "
                         f"{shape} (size {math.prod(shape)})")
@@ -257,7 +258,7 @@ def _reshaped_indices(mat: BCOO, sparse: tuple[int, ...]) -> Any:
         columns.append(number % max(size, 1))
         number = number // max(size, 1)
     indices = jnp.stack(columns[::-1], -1) if columns else mat.indices[..., :0]
-    return jnp.where(inside[..., None], indices, np.array(sparse, indices.dtype))
+    return padded(indices, inside, (*mat.shape[:mat.n_batch], *sparse))
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
@@ -311,7 +312,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     with relaxed():
         if len(kept) < arr.n_sparse:      # padding may have been so by a dimension that goes
             inside = in_bounds(indices, arr.shape)
-            batch = np.broadcast_shapes(inside.shape[:-1], data.shape[:first])
+            batch = jnp.broadcast_shapes(inside.shape[:-1], data.shape[:first])
             data = masked(jnp.broadcast_to(data, (*batch, *data.shape[first:])), inside)
             indices = indices[..., np.array(kept, int)]
         data = lax.squeeze(data, tuple(axis if axis < first else axis - last + first + 1
@@ -370,7 +371,7 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
 
 
 def _kept(data: Any, indices: Any, inside: Any, n_batch: int) -> tuple[Any, Any]:
-    batch = np.broadcast_shapes(inside.shape[:-1], data.shape[:n_batch])
+    batch = jnp.broadcast_shapes(inside.shape[:-1], data.shape[:n_batch])
     data = jnp.broadcast_to(data, (*batch, *data.shape[n_batch:]))
     return masked(data, jnp.broadcast_to(inside, (*batch, inside.shape[-1]))), indices
 
@@ -394,7 +395,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     """
     _required(mat, "bcoo_dynamic_slice")
     starts = [jnp.asarray(start) for start in start_indices]
-    sizes = tuple(map(operator.index, slice_sizes))
+    sizes = tuple(map(size_index, slice_sizes))
     if len(starts) != mat.ndim:
         raise ValueError("Length of slice indices must match number of operand dimensions "
                          f"({len(starts)} vs {mat.shape})")

@@ -105,7 +105,8 @@ def _count_stored_elements(mat: Any, n_batch: int = 0, n_dense: int = 0) -> Arra
 
 def batch_grid(batch: tuple[int, ...], extra: int) -> list[Any]:
     """An index array for each batch dimension, with ``extra`` trailing axes of size 1."""
-    return [np.arange(size, dtype=np.int32).reshape(
+    # A symbolic size has a value only where the program runs.
+    return [(np if isinstance(size, int) else jnp).arange(size, dtype=np.int32).reshape(
         (1,) * i + (size,) + (1,) * (len(batch) - i - 1 + extra))
         for i, size in enumerate(batch)]
 

@@ -10,13 +10,17 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
-from maxjax._transforms.autodiff import jvp, vjp
+from maxjax._transforms.autodiff import jvp, linearize, vjp
 from maxjax.tree_util import tree_leaves, tree_map, tree_structure
 
 EPS = 1e-4
-# Relative and absolute tolerances between derivatives and finite differences, by dtype.
-_TOLERANCE = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-5,
-              "complex64": 1e-3, "complex128": 1e-5}
+# Relative and absolute tolerances, for each element of an array, by dtype: of values, and between
+# derivatives and finite differences. Those of smaller floats are one number.
+_VALUES = {"bfloat16": 1e-2, "float16": 1e-3, "float32": 1e-6, "float64": 1e-15,
+           "complex64": 1e-6, "complex128": 1e-15}
+_DERIVATIVES = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-5,
+                "complex64": 1e-3, "complex128": 1e-5}
+_SMALL = 1e-1
 Tolerance = float | Mapping[Any, float] | None
 
 
@@ -27,51 +31,43 @@ def check_grads(f: Callable[..., Any], args: Sequence[Any], order: int,
 
     Args:
       args: a tuple of arrays or pytrees.
-      modes: "fwd", "rev" or both, in all combinations where the order is above one.
-      atol, rtol: tolerances, of all dtypes or by dtype; by default they depend on the dtypes.
-      eps: the step of the differences; by default the cube root of the dtypes' precision, which
-        balances rounding and curvature errors.
+      modes: of "fwd", "rev" and "lin", which is ``linearize``; in all combinations where the order
+        is above one.
+      atol, rtol: tolerances, of all dtypes or by dtype; by default they depend on the dtypes. They
+        grow with the number of elements.
+      eps: the step of the differences, to both sides; 1e-4 by default.
 
     Raises:
       AssertionError: a derivative is wrong.
 
     >>> jax.test_util.check_grads(lambda x: jnp.sin(x) ** 2, (0.5,), order=2)
     """
-    if isinstance(modes, str):
-        modes = (modes,)
-    args = tuple(args)
-    step = _step(args) if eps is None else eps
-    _check(f, args, order, modes, atol, rtol, step, "")
+    _check(f, tuple(args), order, modes, atol, rtol, eps or EPS, "")
 
 
-def _step(args: tuple[Any, ...]) -> float:
-    precisions = [float(dtypes.finfo(dtype).eps) for dtype in map(_dtype, tree_leaves(args))
-                  if dtypes.is_inexact(dtype)]
-    return max(precisions, default=EPS) ** (1 / 3)
-
-
-def _check(f: Callable[..., Any], args: tuple[Any, ...], order: int, modes: Sequence[str],
-           atol: Tolerance, rtol: Tolerance, eps: float, path: str) -> None:
-    rng = np.random.default_rng(0)
-    if "fwd" in modes:
-        forward = functools.partial(jvp, f)
-        name = f"{path} JVP".strip()
-        check_jvp(f, forward, args, atol, rtol, eps, name)
-        if order > 1:
-            tangents = _random_like(rng, args)
-            _check(lambda *xs: forward(xs, tangents), args, order - 1, modes, atol, rtol, eps, name)
+def _check(f: Callable[..., Any], args: tuple[Any, ...], order: int, modes: str | Sequence[str],
+           atol: Tolerance, rtol: Tolerance, eps: float, of: str) -> None:
+    for mode, forward in (("fwd", jvp), ("lin", _linearized)):
+        if mode in modes:
+            name = f"{'JVP' if mode == 'fwd' else 'LIN'}{of}"
+            along = functools.partial(forward, f)
+            check_jvp(f, along, args, atol, rtol, eps, name)
+            if order > 1:
+                _check(along, (args, args), order - 1, modes, atol, rtol, eps, f" of {name}")
     if "rev" in modes:
-        name = f"{path} VJP".strip()
+        name = f"VJP{of}"
         check_vjp(f, functools.partial(vjp, f), args, atol, rtol, eps, name)
         if order > 1:
-            cotangents = _random_like(rng, f(*args))
-            _check(lambda *xs: _pulled_back(f, xs, cotangents), args, order - 1, modes, atol, rtol,
-                   eps, name)
+            def pulled_back(*args: Any) -> Any:
+                value, pullback = vjp(f, *args)
+                return pullback(value)
+
+            _check(pulled_back, args, order - 1, modes, atol, rtol, eps, f" of {name}")
 
 
-def _pulled_back(f: Callable[..., Any], args: tuple[Any, ...], cotangents: Any) -> Any:
-    value, pullback = vjp(f, *args)
-    return value, pullback(cotangents)
+def _linearized(f: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+    value, along = linearize(f, *primals)
+    return value, along(*tangents)
 
 
 def check_jvp(f: Callable[..., Any], f_jvp: Callable[..., Any], args: Sequence[Any],
@@ -85,10 +81,11 @@ def check_jvp(f: Callable[..., Any], f_jvp: Callable[..., Any], args: Sequence[A
     >>> jax.test_util.check_jvp(jnp.sin, lambda x, t: (jnp.sin(*x), jnp.cos(*x) * t[0]), (0.5,))
     """
     args = tuple(args)
-    tangents = _random_like(np.random.default_rng(0), args)
+    tangents = _random_like(np.random.RandomState(0), args)
     value, tangent = f_jvp(args, tangents)
-    _assert_close(f(*args), value, atol, rtol, f"{err_msg} primal")
-    _assert_close(_difference(f, args, tangents, eps), tangent, atol, rtol, f"{err_msg} tangent")
+    _check_derivative(value, f(*args), atol, rtol, f"{err_msg} primal")
+    _check_derivative(tangent, _difference(f, args, tangents, eps), atol, rtol,
+                      f"{err_msg} tangent")
 
 
 def check_vjp(f: Callable[..., Any], f_vjp: Callable[..., Any], args: Sequence[Any],
@@ -101,93 +98,123 @@ def check_vjp(f: Callable[..., Any], f_vjp: Callable[..., Any], args: Sequence[A
 
     >>> jax.test_util.check_vjp(jnp.sin, lambda x: jax.vjp(jnp.sin, x), (0.5,))
     """
-    rng = np.random.default_rng(0)
+    random = np.random.RandomState(0)
     args = tuple(args)
     value, pullback = f_vjp(*args)
-    _assert_close(f(*args), value, atol, rtol, f"{err_msg} primal")
-    tangents = _random_like(rng, args)
-    cotangents = _random_like(rng, value)
-    _assert_close(_inner(cotangents, _difference(f, args, tangents, eps)),
-                  _inner(tangents, pullback(cotangents)), atol, rtol,
-                  f"{err_msg} cotangent projection")
+    _check_derivative(value, f(*args), atol, rtol, f"{err_msg} primal")
+    tangents = _random_like(random, args)
+    difference = _difference(f, args, tangents, eps)
+    cotangents = _random_like(random, value)
+    pulled_back = tree_map(_conjugate, pullback(tree_map(_conjugate, cotangents)))
+    _check_derivative(_inner(tangents, pulled_back), _inner(difference, cotangents), atol, rtol,
+                      f"{err_msg} cotangent projection")
 
 
-def _random_like(rng: np.random.Generator, tree: Any) -> Any:
-    def leaf(value: Any) -> Any:
-        dtype = _dtype(value)
-        shape = np.shape(value)
-        if not dtypes.is_inexact(dtype):
-            return np.zeros(shape, dtypes.float0)
-        noise = rng.normal(size=shape)
-        if dtypes.is_complex(dtype):
-            noise = noise + 1j * rng.normal(size=shape)
-        return np.asarray(noise).astype(dtype)
-
-    return tree_map(leaf, tree)
-
+# --- along a direction ----------------------------------------------------------------------------
 
 def _dtype(value: Any) -> Any:
     return dtypes.canonical(getattr(value, "dtype", None) or np.asarray(value).dtype)
 
 
+def _random_like(random: np.random.RandomState, tree: Any) -> Any:
+    """Normal numbers, Python's of Python's; of integers, which have no other tangents, float0."""
+    def leaf(value: Any) -> Any:
+        dtype, shape = _dtype(value), np.shape(value)
+        if not dtypes.is_inexact(dtype):
+            return np.zeros(shape, dtypes.float0)
+        if isinstance(value, (float, complex)) and not isinstance(value, np.generic):
+            return random.randn() + (1j * random.randn() if isinstance(value, complex) else 0.0)
+        noise = np.asarray(random.randn(*shape), dtypes.real_dtype(dtype))
+        if dtypes.is_complex(dtype):
+            noise = (noise + 1j * np.asarray(random.randn(*shape), noise.dtype)).astype(dtype)
+        return noise
+
+    return tree_map(leaf, tree)
+
+
 def _difference(f: Callable[..., Any], args: tuple[Any, ...], tangents: Any, eps: float) -> Any:
-    """The central difference of ``f`` along the tangents."""
-    def moved(scale: float) -> Any:
+    """The central difference of ``f`` along the tangents, in the precision of its results."""
+    def moved(step: float) -> Any:
         def leaf(value: Any, tangent: Any) -> Any:
+            if isinstance(tangent, (float, complex)) and not isinstance(tangent, np.generic):
+                return value + tangent * step
             if tangent.dtype == dtypes.float0:
                 return value
-            return np.asarray(value + scale * tangent.astype(_wide(tangent.dtype)), tangent.dtype)
+            return np.asarray(value, tangent.dtype) + tangent * np.asarray(step, tangent.dtype)
         return f(*tree_map(leaf, args, tangents))
 
     def difference(above: Any, below: Any) -> Any:
-        if not dtypes.is_inexact(_dtype(above)):
-            return np.zeros(np.shape(above), dtypes.float0)
-        wide = _wide(_dtype(above))
-        return (np.asarray(above).astype(wide) - np.asarray(below).astype(wide)) / eps
+        above, below = np.asarray(above), np.asarray(below)
+        if not dtypes.is_inexact(above.dtype):
+            return np.zeros(above.shape, dtypes.float0)
+        with np.errstate(invalid="ignore"):
+            # Two equal infinities differ by nothing.
+            change = np.where(above == below, np.zeros((), above.dtype), above - below)
+        return change * np.asarray(0.5 / eps, above.dtype)
 
-    return tree_map(difference, moved(eps / 2), moved(-eps / 2))
+    return tree_map(difference, moved(eps), moved(-eps))
 
 
-def _wide(dtype: Any) -> Any:
-    return np.dtype(np.complex128 if dtypes.is_complex(dtype) else np.float64)
+def _conjugate(value: Any) -> Any:
+    return np.conj(value) if dtypes.is_complex(_dtype(value)) else value
 
 
 def _inner(left: Any, right: Any) -> np.ndarray:
     """The real inner product of two pytrees."""
-    total = 0.0
-    dtype: Any = np.dtype(np.float64)
-    for x, y in zip(tree_leaves(left), tree_leaves(right), strict=True):
-        if _dtype(x) == dtypes.float0 or _dtype(y) == dtypes.float0:
+    products = [np.real(np.vdot(np.asarray(x), np.asarray(y)))
+                for x, y in zip(tree_leaves(left), tree_leaves(right), strict=True)
+                if dtypes.float0 not in (_dtype(x), _dtype(y))]
+    return np.asarray(functools.reduce(np.add, products) if products else 0.0)
+
+
+# --- comparison -----------------------------------------------------------------------------------
+
+def _check_derivative(actual: Any, expected: Any, atol: Tolerance, rtol: Tolerance,
+                      what: str) -> None:
+    for a, e in zip(tree_leaves(actual), tree_leaves(expected), strict=False):
+        assert _dtype(a) == _dtype(e) or dtypes.float0 in (_dtype(a), _dtype(e)), (
+            f"{what}: dtype {_dtype(a)}, not {_dtype(e)}")
+    check_close(actual, expected, atol, rtol, what.strip(), _DERIVATIVES)
+
+
+def check_close(xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None,
+                err_msg: str = "", defaults: Mapping[str, float] = _VALUES) -> None:
+    """Compares pytrees of arrays, by default to the precision of their dtypes.
+
+    Args:
+      atol, rtol: for each element of an array: they grow with their number.
+
+    Raises:
+      AssertionError: they differ.
+    """
+    assert tree_structure(xs) == tree_structure(ys), (
+        f"{err_msg}: {tree_structure(xs)}, not {tree_structure(ys)}")
+    for x, y in zip(tree_leaves(xs), tree_leaves(ys), strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        assert x.shape == y.shape, f"{err_msg}: shape {x.shape}, not {y.shape}"
+        if dtypes.float0 in (x.dtype, y.dtype):
             continue
-        narrow = _dtype(x) if _tolerance(_dtype(x)) >= _tolerance(_dtype(y)) else _dtype(y)
-        dtype = max(dtype, narrow, key=_tolerance)
-        wide = _wide(narrow)
-        total += np.sum(np.asarray(x).astype(wide) * np.asarray(y).astype(wide)).real
-    return np.asarray(total, dtypes.real_dtype(dtype))
+        absolute, relative = (x.size * max(_tolerance(array.dtype, given, defaults)
+                                           for array in (x, y)) for given in (atol, rtol))
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(_wide(x), _wide(y), rtol=relative or 1e-7, atol=absolute,
+                                       err_msg=err_msg)
 
 
-def _tolerance(dtype: Any, given: Tolerance = None) -> float:
+def _tolerance(dtype: Any, given: Tolerance, defaults: Mapping[str, float]) -> float:
     """That of a dtype: as given, by default of its precision."""
     if given is not None and not isinstance(given, Mapping):
         return given
     chosen = {np.dtype(kind): value for kind, value in (given or {}).items()}
-    dtype = np.dtype(dtype)
-    return chosen.get(dtype, _TOLERANCE.get(dtype.name, 0.0))
+    dtype = dtypes.canonical(dtype)
+    default = defaults.get(dtype.name, _SMALL if dtypes.is_inexact(dtype) else 0.0)
+    return chosen.get(dtype, default)
 
 
-def _assert_close(expected: Any, actual: Any, atol: Tolerance, rtol: Tolerance,
-                  what: str) -> None:
-    assert tree_structure(expected) == tree_structure(actual), (
-        f"{what}: {tree_structure(actual)}, not {tree_structure(expected)}")
-    for e, a in zip(tree_leaves(expected), tree_leaves(actual), strict=True):
-        assert np.shape(e) == np.shape(a), f"{what}: shape {np.shape(a)}, not {np.shape(e)}"
-        if dtypes.float0 in (_dtype(e), _dtype(a)):
-            continue
-        relative, absolute = (max(_tolerance(_dtype(a), given), _tolerance(_dtype(e), given))
-                              for given in (rtol, atol))
-        np.testing.assert_allclose(
-            np.asarray(a).astype(_wide(_dtype(a))), np.asarray(e).astype(_wide(_dtype(e))),
-            rtol=relative, atol=absolute, err_msg=what)
+def _wide(x: np.ndarray) -> np.ndarray:
+    """Small floats as NumPy computes with them."""
+    is_small = dtypes.is_inexact(x.dtype) and x.dtype.kind not in "fc"
+    return x.astype(np.float32) if is_small else x
 
 
 explain_missing_names(__name__)

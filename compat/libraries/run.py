@@ -138,7 +138,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--source", action="append", default=[], metavar="NAME=FOLDER",
                       help="a suite's sources, in place of its source distribution")
     made.add_argument("--jobs", type=int, default=os.cpu_count(), help="files at once; all cores")
-    made.add_argument("--compile", choices=["never", "auto", "always"], default="never")
+    made.add_argument("--compile", choices=["never", "auto", "always"], default="auto",
+                      help="maxjax's mode; what users get by default")
     made.add_argument("--test-seconds", type=float, default=120, help="limit of a test")
     made.add_argument("--suite-seconds", type=float, default=7200, help="limit of a suite")
     made.add_argument("--failures", type=int, default=12, help="causes shown of each suite")

@@ -23,7 +23,8 @@ LIBRARIES = ("maxjax", "jax")
 # JAX compiles for minutes what takes maxjax seconds: of the tests that pass here it runs so many,
 # of every so many files, and of those that it is started for anyway.
 SAMPLED_FILES, SAMPLED_TESTS = 6, 8
-# A file's tests that are skipped for one reason are mostly skipped by one line: JAX is asked of these.
+# A file's tests that are skipped for one reason are mostly skipped by one line: so JAX is asked of
+# no more.
 ASKED_OF_ONE_REASON = 3
 
 

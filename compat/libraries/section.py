@@ -17,10 +17,10 @@ PAGE = ROOT / "docs" / "libraries.md"
 ENDS = "<!-- the libraries' own tests -->", "<!-- end of the libraries' own tests -->"
 INTRODUCTION = (
     "`make libraries` runs the tests that come with the libraries' source distributions, "
-    "unchanged, by `python -m maxjax -m pytest`, compiled as by default, file by file, with a limit "
-    "for each test; and on JAX what does not pass on maxjax, and, for the time, a sample of what does. "
-    "Failed are tests that pass on JAX, known those with a reason, listed below. Time is "
-    "maxjax's / JAX's, over so many tests. The commit is that of a suite's last run; "
+    "unchanged, by `python -m maxjax -m pytest`, compiled as by default, file by file, with a "
+    "limit for each test; and on JAX what does not pass on maxjax, and, for the time, a sample of "
+    "what does. Failed are tests that pass on JAX, known those with a reason, listed below. Time "
+    "is maxjax's / JAX's, over so many tests. The commit is that of a suite's last run; "
     "`python -m compat.libraries SUITE` runs one, `--keep` goes on with what is left.")
 HEAD = ("| suite | version | files | passed | failed | known | failed on JAX too | skipped | time "
         "| run, from commit |")

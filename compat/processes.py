@@ -13,13 +13,17 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], re
         seconds: float) -> bool:
     """Runs tests with the plugin ``recorder``, which writes ``results``.
 
-    Output goes beside the results, to a file ``.log``.
+    Output goes beside the results, to a file ``.log``. A test that an earlier run was stopped in
+    runs again.
 
     Returns:
       Whether that ended within the seconds.
     """
     limit = time.monotonic() + seconds
     results.touch()
+    if _last_began(results):
+        lines = results.read_text().splitlines(keepends=True)
+        results.write_text("".join(lines[:-1]))
     environment = {**environment, "RECORDER_FILE": str(results)}
     with open(results.with_suffix(".log"), "a") as log:
         while True:

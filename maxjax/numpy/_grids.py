@@ -99,5 +99,19 @@ class _Joined:
         return f"jax.numpy.{self.name}"
 
 
-r_ = _Joined("r_", 0, 1, -1)
-c_ = _Joined("c_", -1, 2, 0)
+class RClass(_Joined):
+    """The class of ``r_``."""
+
+    def __init__(self) -> None:
+        super().__init__("r_", 0, 1, -1)
+
+
+class CClass(_Joined):
+    """The class of ``c_``."""
+
+    def __init__(self) -> None:
+        super().__init__("c_", -1, 2, 0)
+
+
+r_ = RClass()
+c_ = CClass()

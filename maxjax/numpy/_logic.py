@@ -240,7 +240,12 @@ _CORE = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
 _SIGNATURE = rf"^{_CORE}(?:,{_CORE})*->{_CORE}(?:,{_CORE})*$"
 
 
-def _parse_signature(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+def parse_signature(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """The core dimensions of operands and results.
+
+    Raises:
+      ValueError: that is no signature.
+    """
     text = signature.replace(" ", "")
     if not re.match(_SIGNATURE, text):
         raise ValueError(f"not a valid gufunc signature: {signature}")
@@ -291,24 +296,10 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
             cores: list[tuple[str, ...]] = [()] * len(arrays)
             outputs = None
         else:
-            cores, outputs = _parse_signature(signature)
-        if len(cores) != len(arrays):
-            raise TypeError(f"wrong number of positional arguments: expected {len(cores)}, got "
-                            f"{len(arrays)}{hint}")
-        sizes: dict[str, int] = {}
-        batches = []
-        for x, core in zip(arrays, cores, strict=True):
-            if x.ndim < len(core):
-                raise ValueError(f"input with shape {x.shape} does not have enough dimensions for "
-                                 f"all core dimensions {core}{hint}")
-            split = x.ndim - len(core)
-            batches.append(x.shape[:split])
-            for name, size in zip(core, x.shape[split:], strict=True):
-                if sizes.setdefault(name, size) != size:
-                    raise ValueError(f"inconsistent size for core dimension {name!r}: {size} vs "
-                                     f"{sizes[name]}{hint}")
+            cores, outputs = parse_signature(signature)
+        batches, sizes = input_dimensions([x.shape for x in arrays], cores, hint)
         batch = shapes.broadcast_shapes(*batches)
-        checked = _checked(function, outputs, sizes, hint) if outputs is not None else function
+        checked = function if outputs is None else output_checked(function, outputs, sizes, hint)
         operands, in_axes = [], []
         for x, own in zip(arrays, batches, strict=True):
             # Dimensions of size 1 that broadcast against others are removed, not mapped.
@@ -329,6 +320,35 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
     return wrapped
 
 
+def input_dimensions(given: Sequence[Any], cores: Sequence[tuple[str, ...]], hint: str
+                     ) -> tuple[list[Any], dict[str, int]]:
+    """The dimensions of each operand that are broadcast, and the sizes of the core ones.
+
+    Args:
+      given: the operands' shapes.
+      hint: ends the errors' messages.
+
+    Raises:
+      TypeError, ValueError: the shapes do not go with the signature.
+    """
+    if len(cores) != len(given):
+        raise TypeError(f"wrong number of positional arguments: expected {len(cores)}, got "
+                        f"{len(given)}{hint}")
+    sizes: dict[str, int] = {}
+    batches = []
+    for shape, core in zip(given, cores, strict=True):
+        if len(shape) < len(core):
+            raise ValueError(f"input with shape {shape} does not have enough dimensions for "
+                             f"all core dimensions {core}{hint}")
+        split = len(shape) - len(core)
+        batches.append(shape[:split])
+        for name, size in zip(core, shape[split:], strict=True):
+            if sizes.setdefault(name, size) != size:
+                raise ValueError(f"inconsistent size for core dimension {name!r}: {size} vs "
+                                 f"{sizes[name]}{hint}")
+    return batches, sizes
+
+
 def _repeated(function: Callable[..., Any], size: int) -> Callable[..., Any]:
     def repeated(*values: Any) -> Any:
         return pytree.map(lambda x: broadcasting.broadcast_leading(as_array(x), size),
@@ -336,8 +356,9 @@ def _repeated(function: Callable[..., Any], size: int) -> Callable[..., Any]:
     return repeated
 
 
-def _checked(function: Callable[..., Any], cores: list[tuple[str, ...]], sizes: dict[str, int],
-             hint: str) -> Callable[..., Any]:
+def output_checked(function: Callable[..., Any], cores: list[tuple[str, ...]],
+                   sizes: dict[str, int], hint: str) -> Callable[..., Any]:
+    """The function, whose results have the core dimensions; others raise an error."""
     def checked(*values: Any) -> Any:
         result = function(*values)
         if len(cores) > 1 and not isinstance(result, tuple):

@@ -286,6 +286,28 @@ for node in ((1, 2), [3], {"b": 1, "a": 2}, None, collections.OrderedDict(b=1, a
     entry = _registry[type(node)]
     children, metadata = entry.to_iter(node)
     print(entry.from_iter(metadata, list(children)))
+from jax._src.lax import linalg
+from jax._src.numpy import array_methods, vectorize
+from jax._src.numpy.index_tricks import CClass, RClass
+class Rows(RClass):
+    def __getitem__(self, key):
+        return super().__getitem__(key) * 2
+print(Rows()[1:3, 7], CClass()[np.ones(2), np.ones(2)], linalg.qr_p.name)
+class Helper(array_methods._IndexUpdateHelper):
+    def __getitem__(self, index):
+        return array_methods._IndexUpdateRef(self.array, index)
+print(Helper(jax.numpy.ones(2))[0].set(3), Helper(1), Helper(1)[0])
+function, args, kwargs = vectorize._apply_excluded(
+    lambda *args, **kwargs: (args, kwargs), {1, "b"}, (1, 2, 3), {"a": 4, "b": 5})
+print(function(10, 30, **kwargs), args, kwargs, vectorize._parse_gufunc_signature("(n,m),(m)->(n)"))
+print(vectorize._parse_input_dimensions((np.ones((5, 2, 3)), np.ones(3)), [("n", "m"), ("m",)]))
+for f in (lambda: vectorize._parse_input_dimensions((np.ones(3), np.ones(2)), [("m",)] * 2, "here"),
+          lambda: vectorize._check_output_dims(lambda: np.ones(2), {"n": 3}, [("n",)], "there")(),
+          lambda: vectorize._check_output_dims(lambda: np.ones(3), {"n": 3}, [("n",)])()):
+    try:
+        print(f())
+    except ValueError as error:
+        print(error)
 kinds = [type(jax.numpy.ones(2))]
 jax.jit(lambda x: kinds.append(type(x)))(1.)
 jax.vmap(lambda x: kinds.append(type(x)))(jax.numpy.ones(2))

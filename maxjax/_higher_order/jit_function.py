@@ -419,7 +419,7 @@ class PjitFunction:
             return self._made_entry(closed, out_tree, [], avals, tree, static)
         if config.explain_cache_misses.value:
             # A copy: other threads add to the traces.
-            explain(self._function, key, tuple(traces), self._argument_names(tree, static))
+            explain(self._function, key, tuple(traces.copy()), self._argument_names(tree, static))
         entry = self._trace(avals, tree, static)
         if not entry.captured and not entry.closed.refs:
             traces[key] = entry.traced, entry.out_tree

@@ -14,7 +14,7 @@ from typing import Any
 from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.pytree import PyTree, PyTreeSpec
-from maxjax._base.signatures import wraps
+from maxjax._base.signatures import argument_names, wraps
 from maxjax._base.source import Names, kept_source_lines, scopes
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order import refs
@@ -287,8 +287,10 @@ def _trace(fun: Callable[..., PyTree], args: tuple[PyTree, ...], static: frozens
         fixed = ()
     if any(isinstance(leaf, Tracer) for _, _, arg in fixed for leaf in pytree.leaves(arg)):
         owner, fixed = call, ()
+    names = functools.partial(
+        argument_names, fun, tree, [n for n in range(len(args)) if n not in static])
     try:
-        return traced(owner, "checkpoint / remat", tree, avals, fixed, call)
+        return traced(owner, "checkpoint / remat", tree, avals, fixed, call, names)
     except ConcretizationTypeError as error:
         message = str(error)
         if "for checkpoint" in message:

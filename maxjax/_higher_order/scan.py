@@ -6,6 +6,7 @@ stacked outputs. The body is a jaxpr (constants, carries, slices) -> (carries, s
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from maxjax._higher_order.control import (
     empty_like,
     merged,
     operands_of,
+    parameter_paths,
     promote_weak,
     rearranged,
     scalars,
@@ -382,8 +384,8 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
         return python_control.scan(f, init, xs_values, xs_tree, length, bool(reverse))
     init = lifted_carry(init)
     leaves, tree = pytree.flatten(init)
+    in_fori = key == "fori_loop"
     if refs.has_refs(leaves):
-        in_fori = key == "fori_loop"
         slices = [x.aval.without_dim(0) for x in xs_values]
         refs.refuse_both_ways(owner or f, "fori_loop" if in_fori else "scan", tuple(init)
                               if in_fori else (init, pytree.unflatten(xs_tree, slices)))
@@ -399,10 +401,15 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
                 f"0th dimension of all xs should be replicated. Got {on_mesh[1]}")
     slices = [x.aval.without_dim(0) for x in xs_values]
 
+    names = None if owner is None else functools.partial(
+        parameter_paths, owner, pytree.structure(tuple(init)) if in_fori
+        else pytree.tuple_of(xs_tree))
+
     def trace() -> tuple[Traced, int]:
         avals = [*(x.aval for x in carry), *slices]
         try:
-            body = traced(owner or f, "scan", both, avals, key, f)
+            body = traced(owner or f, "fori_loop" if in_fori else "scan", both, avals, key, f,
+                          names)
         except RefsTouched as touched:
             body = touched.traced
         return body, _check_pair(body)

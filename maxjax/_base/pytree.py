@@ -611,7 +611,7 @@ def _difference_here(prefix: PyTree, full: PyTree, name: str, path: KeyPath,
 
 
 def structure_differences(left: PyTree, right: PyTree, leaf: str = "", path: KeyPath = ()
-                          ) -> Iterator[tuple[KeyPath, Any, Any, Any]]:
+                          ) -> Iterator[tuple[Any, ...]]:
     """Where two pytrees differ: path, what either has there, and in what they differ.
 
     Args:

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from maxjax._base import dtypes, pytree
+from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names, wraps
@@ -20,7 +20,7 @@ from maxjax._base.tracebacks import boundary
 from maxjax._higher_order import refs
 from maxjax._higher_order.calls import call_primitive, without_dead_code
 from maxjax._higher_order.checkpoint_policies import Policy
-from maxjax._higher_order.control import Traced, chosen, forwarded, merged, operands_of, traced
+from maxjax._higher_order.control import Traced, chosen, handed_on, merged, operands_of, traced
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.saved_inside import Divided, divided
 from maxjax._ir.effects import io_effect, ordered_io_effect
@@ -225,11 +225,7 @@ def checkpoint(fun: Callable[..., PyTree], *, prevent_cse: bool | Sequence[bool]
             cse = (*(False,) * len(body.consts), *pytree.broadcast_prefix(cse, arguments))
         outs = remat_p.bind(*body.consts, *values, jaxpr=body.closed, prevent_cse=cse,
                             differentiated=False, policy=policy)
-        if any(leaf.__class__ in dtypes.PYTHON_SCALARS for leaf in leaves):
-            outs = [out if number is None or number < len(body.consts) else
-                    _handed_on(leaves[number - len(body.consts)], out)
-                    for out, number in zip(outs, forwarded(body.closed), strict=True)]
-        return pytree.unflatten(body.tree, outs)
+        return pytree.unflatten(body.tree, handed_on(outs, leaves, body.closed, len(body.consts)))
 
     return fun_remat
 
@@ -258,11 +254,6 @@ def remat(fun: Callable[..., PyTree], *, prevent_cse: bool = True, policy: Polic
     """The same as ``checkpoint``."""
     return checkpoint(fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
                       concrete=concrete)
-
-
-def _handed_on(leaf: object, out: Array) -> Any:
-    """A result that is an argument: a number of Python's is given back as one."""
-    return dtypes.typed_number(leaf) if leaf.__class__ in dtypes.PYTHON_SCALARS else out
 
 
 def _static_positions(numbers: int | Sequence[int], count: int) -> frozenset[int]:

@@ -315,6 +315,17 @@ def forwarded(closed: ClosedJaxpr) -> tuple[int | None, ...]:
                  for var in closed.jaxpr.outvars)
 
 
+def handed_on(outs: Sequence[Value], leaves: Sequence[object], closed: ClosedJaxpr,
+              num_consts: int) -> list[Any]:
+    """The results of a call; those that are arguments, and numbers of Python's, as these."""
+    if not any(leaf.__class__ in dtypes.PYTHON_SCALARS for leaf in leaves):
+        return [*outs]
+    places = [None if n is None or n < num_consts else n - num_consts for n in forwarded(closed)]
+    return [out if place is None or leaves[place].__class__ not in dtypes.PYTHON_SCALARS
+            else dtypes.typed_number(leaves[place])
+            for out, place in zip(outs, places, strict=True)]
+
+
 def used_inputs(closed: ClosedJaxpr) -> list[bool]:
     """Which inputs an equation takes, or are outputs."""
     jaxpr = closed.jaxpr

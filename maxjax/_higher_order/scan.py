@@ -41,7 +41,7 @@ from maxjax._ir.jaxpr import Atom, ClosedJaxpr, derived
 from maxjax._ir.liveness import dependent_outputs, eliminate_dead_code, needed_inputs
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context
+from maxjax._ir.trace import Array, Trace, Tracer, all_as_given, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import HostValue, Params, Value
 from maxjax._primitives.rules import Linear, is_linear
@@ -436,7 +436,7 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
                    reverse=bool(reverse), unroll=unroll, split_transpose=bool(split_transpose))
     refs.write_all(written, results[:len(written)], in_loop=True)
     results = results[len(written):]
-    return pytree.unflatten(body.tree, results)
+    return pytree.unflatten(body.tree, all_as_given(results))
 
 
 def _carry_name(function: Callable[..., PyTree], in_fori: bool) -> str:

@@ -41,7 +41,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Trace, Tracer
+from maxjax._ir.trace import Array, Trace, Tracer, all_as_given
 from maxjax._ir.typing import ArrayLike, HostValue, Tree, Value
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.broadcasting import broadcast_in_dim
@@ -253,7 +253,7 @@ def _while(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree], Py
     check_carry("while_loop body", name or first_parameter(body_fun), pytree.canonical(tree),
                 [x.aval for x in carry], body.tree, body.closed.out_avals)
     results = _bind_with_constants(cond, body, carry)
-    return pytree.unflatten(body.tree, results)
+    return pytree.unflatten(body.tree, all_as_given(results))
 
 
 def _fori_names(function: Callable[..., PyTree], carry: tuple[PyTree, ...]) -> list[str]:

@@ -120,7 +120,7 @@ class custom_jvp(Generic[Result]):
                  nondiff_argnames: Sequence[str] = ()):
         functools.update_wrapper(self, fun)
         self.fun = fun
-        self.handing_on = handing_on(fun)
+        self._handing_on = handing_on(fun)
         self.nondiff_argnums = fixed_numbers(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
@@ -212,7 +212,7 @@ class _FlatCall:
         self.results: Results | None = None
 
     def function(self, *leaves: Value) -> list[Any]:
-        given = iter(pytree.unflatten(self.tree, self.custom.handing_on(leaves)))
+        given = iter(pytree.unflatten(self.tree, self.custom._handing_on(leaves)))
         args = [self.fixed[n] if n in self.fixed else next(given) for n in range(self.count)]
         outs, self.out_tree = pytree.flatten(self.custom.fun(*args))
         outs = check_outputs(outs, self.name, "custom_jvp")
@@ -226,7 +226,7 @@ class _FlatCall:
                   for primal, tangent in zip(primals, tangents, strict=True)]
         jvp = self.custom.jvp
         assert jvp is not None
-        given, directions = map(self.custom.handing_on, (primals, filled))
+        given, directions = map(self.custom._handing_on, (primals, filled))
         result = jvp(*self.fixed.values(), pytree.unflatten(self.tree, given),
                      pytree.unflatten(self.tree, directions))
         rule = f"Custom JVP rule {name_of(jvp)} for function {self.name}"

@@ -11,6 +11,7 @@ import numpy as np
 
 from maxjax._base import config, source
 from maxjax._base.errors import TypePromotionError
+from maxjax._base.typed_numbers import KINDS, TypedComplex, TypedFloat, TypedInt
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -490,6 +491,9 @@ PYTHON_SCALARS: dict[type, tuple[Any, Any, bool]] = {
     int: (int32, int64, True),
     float: (float32, float64, True),
     complex: (complex64, complex128, True),
+    TypedInt: (int32, int64, True),
+    TypedFloat: (float32, float64, True),
+    TypedComplex: (complex64, complex128, True),
 }
 
 
@@ -497,3 +501,13 @@ def python_scalar(kind: type) -> tuple[Any, bool]:
     """The dtype and weakness of a Python scalar of type ``kind``."""
     narrow, wide, weak = PYTHON_SCALARS[kind]
     return (wide if config.enable_x64.value else narrow), weak
+
+
+def typed_number(value: Any) -> Any:
+    """A number of Python's with the dtype that it has as an array; what is none, as it is.
+
+    >>> typed_number(2.5)
+    TypedFloat(2.5, dtype=float32)
+    """
+    kind = KINDS.get(value.__class__)
+    return value if kind is None else kind(value, python_scalar(value.__class__)[0])

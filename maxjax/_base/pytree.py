@@ -540,6 +540,10 @@ def prefix_error(prefix: PyTree, full: PyTree, what: str, is_leaf: IsLeaf | None
         f"\n  Mismatch details ({len(errors)} found):\n  {details}")
 
 
+class PytreeLeaf:
+    """Stands for a leaf of a function's result in messages about prefixes of it."""
+
+
 def structure_errors(prefix: PyTree, full: PyTree, name: str,
                      is_leaf: IsLeaf | None = None) -> list[str]:
     """All places where a ``prefix`` is no prefix of ``full``, in words."""
@@ -604,6 +608,46 @@ def _difference_here(prefix: PyTree, full: PyTree, name: str, path: KeyPath,
                 "so the diff in the metadata at these pytree nodes is\n"
                 f"{textwrap.indent(difference, '    ')}")
     return None
+
+
+def structure_differences(left: PyTree, right: PyTree, leaf: str = "", path: KeyPath = ()
+                          ) -> Iterator[tuple[Any, ...]]:
+    """Where two pytrees differ: path, what either has there, and in what they differ.
+
+    Args:
+      leaf: what leaves are called; by their types, if empty.
+    """
+    def described(node: PyTree, level: object) -> str:
+        return f"a {leaf}" if leaf and level is None else f"a {type(node)}"
+
+    mine, other = one_level(left), one_level(right)
+    if mine is None and other is None:
+        return
+    if type(left) is not type(right):
+        yield path, described(left, mine), described(right, other), "their Python types differ"
+        return
+    assert mine is not None and other is not None
+    counts = len(mine.children), len(other.children)
+    if type(left) in (tuple, list) and counts[0] != counts[1]:
+        kind = type(left).__name__
+        yield (path, f"a {kind} of length {counts[0]}", f"a {kind} of length {counts[1]}",
+               "the lengths do not match")
+        return
+    if counts[0] != counts[1]:
+        keys = {str(key) for key in mine.keys} ^ {str(key) for key in other.keys}
+        if isinstance(left, dict):
+            keys = set(left) ^ set(right)
+        texts = [f"a {type(left)} with {count} child{'' if count == 1 else 'ren'}"
+                 for count in counts]
+        yield (path, *texts, "the numbers of children do not match, with the symmetric difference "
+               f"of key sets: {keys}")
+        return
+    if mine.metadata != other.metadata:
+        texts = [f"a {type(left)} with pytree metadata {node.metadata}" for node in (mine, other)]
+        yield path, *texts, "the pytree node metadata does not match"
+        return
+    for key, child, other_child in zip(mine.keys, mine.children, other.children, strict=True):
+        yield from structure_differences(child, other_child, leaf, (*path, key))
 
 
 def _equal(left: object, right: object) -> bool:

@@ -239,11 +239,12 @@ class SourceLine:
         return f"{self.code.co_filename}:{self.line} ({self.name})"
 
     def with_column(self) -> str:
-        """``file:line:column (function)``."""
+        """``file:line:column (function)``, without a column that is 0."""
         positions = list(self.code.co_positions())
         index = self.instruction // 2
         column = positions[index][2] if index < len(positions) else None
-        return f"{self.code.co_filename}:{self.line}:{column or 0} ({self.name})"
+        place = f"{self.line}:{column}" if column else f"{self.line}"
+        return f"{self.code.co_filename}:{place} ({self.name})"
 
 
 # Of equations that are of no line.

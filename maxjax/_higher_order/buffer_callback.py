@@ -27,7 +27,7 @@ from maxjax._higher_order.callback import (
 from maxjax._ir.effects import Effect
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, invalid_type
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives.random_bits import random_unwrap_p
@@ -228,8 +228,7 @@ def _operand(leaf: object) -> Any:
     try:
         operand = installed.runtime.argument(leaf)
     except TypeError:
-        raise TypeError(
-            f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
+        raise invalid_type(leaf) from None
     return random_unwrap_p.bind(operand) if dtypes.is_key(operand.dtype) else operand
 
 

@@ -14,13 +14,13 @@ from typing import Any
 from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.pytree import PyTree, PyTreeSpec
-from maxjax._base.signatures import wraps
+from maxjax._base.signatures import argument_names, wraps
 from maxjax._base.source import Names, kept_source_lines, scopes
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order import refs
 from maxjax._higher_order.calls import call_primitive, without_dead_code
 from maxjax._higher_order.checkpoint_policies import Policy
-from maxjax._higher_order.control import Traced, chosen, merged, operands_of, traced
+from maxjax._higher_order.control import Traced, chosen, handed_on, merged, operands_of, traced
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.saved_inside import Divided, divided
 from maxjax._ir.effects import io_effect, ordered_io_effect
@@ -225,7 +225,7 @@ def checkpoint(fun: Callable[..., PyTree], *, prevent_cse: bool | Sequence[bool]
             cse = (*(False,) * len(body.consts), *pytree.broadcast_prefix(cse, arguments))
         outs = remat_p.bind(*body.consts, *values, jaxpr=body.closed, prevent_cse=cse,
                             differentiated=False, policy=policy)
-        return pytree.unflatten(body.tree, outs)
+        return pytree.unflatten(body.tree, handed_on(outs, leaves, body.closed, len(body.consts)))
 
     return fun_remat
 
@@ -287,8 +287,10 @@ def _trace(fun: Callable[..., PyTree], args: tuple[PyTree, ...], static: frozens
         fixed = ()
     if any(isinstance(leaf, Tracer) for _, _, arg in fixed for leaf in pytree.leaves(arg)):
         owner, fixed = call, ()
+    names = functools.partial(
+        argument_names, fun, tree, [n for n in range(len(args)) if n not in static])
     try:
-        return traced(owner, "checkpoint / remat", tree, avals, fixed, call)
+        return traced(owner, "checkpoint / remat", tree, avals, fixed, call, names)
     except ConcretizationTypeError as error:
         message = str(error)
         if "for checkpoint" in message:

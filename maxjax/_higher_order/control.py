@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes, pytree
+from maxjax._base import config, dtypes, pytree, signatures
 from maxjax._base.meshes import AxisName
 from maxjax._base.pytree import KeyPath, PyTree, PyTreeSpec
 from maxjax._base.source import function_location
@@ -18,8 +19,8 @@ from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, derived, replaced
 from maxjax._ir.liveness import eliminate_dead_code, has_effects, variables
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Tracer, context
+from maxjax._ir.staging import ArgumentNames, trace_to_jaxpr
+from maxjax._ir.trace import Array, Tracer, context, invalid_type
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._ir.typing import Value
 from maxjax._primitives.convert import convert_element_type
@@ -58,7 +59,7 @@ def forget_traces() -> None:
 
 def traced(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
            avals: Sequence[ShapedArray], key: Hashable = None,
-           call: Callable[..., PyTree] | None = None, argument_names: Sequence[str] | None = None
+           call: Callable[..., PyTree] | None = None, argument_names: ArgumentNames = None
            ) -> Traced:
     """The jaxpr of ``function`` at a signature; cached by function object.
 
@@ -66,7 +67,8 @@ def traced(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
       kind: what it is traced for, in the words of messages.
       tree, avals: its arguments, as the tuple of them.
       call: what is traced in the function's place; ``key`` distinguishes such calls.
-      argument_names: one for each leaf of the arguments, for messages.
+      argument_names: one for each leaf of the arguments, for messages; those of the function's
+        parameters, if absent.
 
     Raises:
       RefsTouched: the function touches array references from outside.
@@ -92,8 +94,10 @@ def traced(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
 
 def _trace(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
            avals: Sequence[ShapedArray], call: Callable[..., PyTree],
-           argument_names: Sequence[str] | None) -> Traced:
+           argument_names: ArgumentNames) -> Traced:
     location = function_location(function)
+    if argument_names is None:
+        argument_names = functools.partial(parameter_paths, function, tree)
     out_tree: Any = None
 
     def flat(*tracers: Value) -> Sequence[Any]:
@@ -112,6 +116,11 @@ def _trace(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
                   pytree.canonical(out_tree))
 
 
+def parameter_paths(function: Callable[..., PyTree], tree: PyTreeSpec) -> list[str]:
+    """A name like ``params['w']`` for each leaf of the tuple of a function's arguments."""
+    return signatures.argument_names(function, pytree.tuple_of(tree, pytree.structure({})))
+
+
 def operands_of(leaves: Sequence[object]) -> list[Any]:
     """The leaves of an argument as arrays and tracers.
 
@@ -127,8 +136,7 @@ def operands_of(leaves: Sequence[object]) -> list[Any]:
         try:
             result.append(runtime.argument(leaf))
         except TypeError:
-            raise TypeError(
-                f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
+            raise invalid_type(leaf) from None
     return result
 
 
@@ -171,7 +179,7 @@ def check_carry(what: str, name: str, in_tree: PyTreeSpec, in_avals: Sequence[Sh
         return f"the input carry {'component ' if place else ''}{name}{place}"
 
     if in_tree != out_tree:
-        differences = list(structure_differences(
+        differences = list(pytree.structure_differences(
             pytree.unflatten(in_tree, in_avals), pytree.unflatten(out_tree, out_avals)))
         lines = [
             f"{component(path)} is {mine} but the corresponding component of the carry output is "
@@ -228,7 +236,7 @@ def check_branches(what: str, first: tuple[str, Callable[..., PyTree], Traced],
     result = pytree.unflatten(mine.tree, mine.closed.out_avals)
     if mine.tree != other.tree:
         lines = []
-        for path, left, right, why in structure_differences(
+        for path, left, right, why in pytree.structure_differences(
                 result, pytree.unflatten(other.tree, other.closed.out_avals), "pytree leaf"):
             place = f" at path {pytree.path_string(path)}" if path else ""
             lines.append(f"{name} output{place} is {left} but {other_name} output{place} is "
@@ -287,41 +295,6 @@ def _mismatch(left: ShapedArray, right: ShapedArray) -> str:
     return ", and ".join(f"the {name} do not match" for name in what)
 
 
-def structure_differences(left: PyTree, right: PyTree, leaf: str = "", path: KeyPath = ()):
-    """Where two pytrees differ: path, what either has there, and in what they differ."""
-    def described(node: PyTree, level: object) -> str:
-        return f"a {leaf}" if leaf and level is None else f"a {type(node)}"
-
-    mine, other = pytree.one_level(left), pytree.one_level(right)
-    if mine is None and other is None:
-        return
-    if type(left) is not type(right):
-        yield path, described(left, mine), described(right, other), "their Python types differ"
-        return
-    assert mine is not None and other is not None
-    counts = len(mine.children), len(other.children)
-    if type(left) in (tuple, list) and counts[0] != counts[1]:
-        kind = type(left).__name__
-        yield (path, f"a {kind} of length {counts[0]}", f"a {kind} of length {counts[1]}",
-               "the lengths do not match")
-        return
-    if counts[0] != counts[1]:
-        keys = {str(key) for key in mine.keys} ^ {str(key) for key in other.keys}
-        if isinstance(left, dict):
-            keys = set(left) ^ set(right)
-        texts = [f"a {type(left)} with {count} child{'' if count == 1 else 'ren'}"
-                 for count in counts]
-        yield (path, *texts, "the numbers of children do not match, with the symmetric difference "
-               f"of key sets: {keys}")
-        return
-    if mine.metadata != other.metadata:
-        texts = [f"a {type(left)} with pytree metadata {node.metadata}" for node in (mine, other)]
-        yield path, *texts, "the pytree node metadata does not match"
-        return
-    for key, child, other_child in zip(mine.keys, mine.children, other.children, strict=True):
-        yield from structure_differences(child, other_child, leaf, (*path, key))
-
-
 # --- jaxprs ---------------------------------------------------------------------------------------
 
 
@@ -340,6 +313,17 @@ def forwarded(closed: ClosedJaxpr) -> tuple[int | None, ...]:
     numbers: dict[Any, int] = {var: number for number, var in enumerate(closed.jaxpr.invars)}
     return tuple(numbers.get(var) if isinstance(var, Var) else None
                  for var in closed.jaxpr.outvars)
+
+
+def handed_on(outs: Sequence[Value], leaves: Sequence[object], closed: ClosedJaxpr,
+              num_consts: int) -> list[Any]:
+    """The results of a call; those that are arguments, and numbers of Python's, as these."""
+    if not any(leaf.__class__ in dtypes.PYTHON_SCALARS for leaf in leaves):
+        return [*outs]
+    places = [None if n is None or n < num_consts else n - num_consts for n in forwarded(closed)]
+    return [out if place is None or leaves[place].__class__ not in dtypes.PYTHON_SCALARS
+            else dtypes.typed_number(leaves[place])
+            for out, place in zip(outs, places, strict=True)]
 
 
 def used_inputs(closed: ClosedJaxpr) -> list[bool]:

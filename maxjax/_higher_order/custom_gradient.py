@@ -10,7 +10,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive
-from maxjax._higher_order.control import Traced, operands_of, traced
+from maxjax._higher_order.control import Traced, handed_on, operands_of, traced
 from maxjax._higher_order.custom_vjp import custom_vjp
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -227,4 +227,5 @@ def linear_call(fun: Callable[[PyTree, PyTree], PyTree],
         *function.consts, *residuals, *values, callee=function.closed,
         transpose_thunk=_Transpose(transpose), num_callee_consts=len(function.consts),
         num_res=len(residuals))
-    return pytree.unflatten(function.tree, outs)
+    return pytree.unflatten(function.tree, handed_on(
+        outs, [*res_leaves, *lin_leaves], function.closed, len(function.consts)))

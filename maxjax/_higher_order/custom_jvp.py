@@ -22,6 +22,7 @@ from maxjax._higher_order.custom_rules import (
     check_results,
     fixed_numbers,
     forwarded,
+    handing_on,
     name_of,
     zero_tangent,
 )
@@ -31,7 +32,7 @@ from maxjax._ir.axes import ANY_AXIS
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
-from maxjax._ir.trace import Array, Tracer, aval_of, context
+from maxjax._ir.trace import Array, Tracer, all_as_given, as_given, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatJvp, Result, Value
 from maxjax._primitives.builders import add_tangents
@@ -119,6 +120,7 @@ class custom_jvp(Generic[Result]):
                  nondiff_argnames: Sequence[str] = ()):
         functools.update_wrapper(self, fun)
         self.fun = fun
+        self._handing_on = handing_on(fun)
         self.nondiff_argnums = fixed_numbers(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
@@ -181,14 +183,14 @@ class custom_jvp(Generic[Result]):
         fixed = {n: _without_tangents(args[n]) for n in sorted(numbers)}
         given = tuple(arg for n, arg in enumerate(args) if n not in numbers)
         leaves, tree = pytree.flatten(given)
-        operands = [leaf_operand(leaf) for leaf in leaves]
+        operands = [leaf_operand(dtypes.typed_number(as_given(leaf))) for leaf in leaves]
         call = _FlatCall(self, name, len(args), fixed, tree)
         outs = context.trace.apply_custom_jvp(
             call.function, call.rule, operands,
             stage=functools.partial(
                 stage, name=name, rule_name=name_of(self.jvp),
                 symbolic_zeros=self.symbolic_zeros))
-        return pytree.unflatten(call.out_tree, outs)
+        return pytree.unflatten(call.out_tree, all_as_given(outs))
 
 
 def _without_tangents(argument: object) -> Any:
@@ -210,7 +212,7 @@ class _FlatCall:
         self.results: Results | None = None
 
     def function(self, *leaves: Value) -> list[Any]:
-        given = iter(pytree.unflatten(self.tree, leaves))
+        given = iter(pytree.unflatten(self.tree, self.custom._handing_on(leaves)))
         args = [self.fixed[n] if n in self.fixed else next(given) for n in range(self.count)]
         outs, self.out_tree = pytree.flatten(self.custom.fun(*args))
         outs = check_outputs(outs, self.name, "custom_jvp")
@@ -224,8 +226,9 @@ class _FlatCall:
                   for primal, tangent in zip(primals, tangents, strict=True)]
         jvp = self.custom.jvp
         assert jvp is not None
-        result = jvp(*self.fixed.values(), pytree.unflatten(self.tree, primals),
-                     pytree.unflatten(self.tree, filled))
+        given, directions = map(self.custom._handing_on, (primals, filled))
+        result = jvp(*self.fixed.values(), pytree.unflatten(self.tree, given),
+                     pytree.unflatten(self.tree, directions))
         rule = f"Custom JVP rule {name_of(jvp)} for function {self.name}"
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise TypeError(

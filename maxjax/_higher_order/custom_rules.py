@@ -13,9 +13,10 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import signature_of
+from maxjax._base.source import is_own
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.trace import aval_of, context
+from maxjax._ir.trace import all_as_given, aval_of, context
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._ir.typing import ArrayLike, Value
 from maxjax._transforms.autodiff import leaf_operand
@@ -67,6 +68,13 @@ def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> Any:
     if symbolic_zeros:
         return pytree.map(SymbolicZero.from_primal_value, val)
     return pytree.map(lambda x: zero_tangent(leaf_operand(x).aval), val)
+
+
+def handing_on(fun: Callable[..., object]) -> Callable[[Iterable[Any]], list[Any]]:
+    """How a function and its rules get their operands: numbers of Python's as they were given, but
+    as arrays where the function is maxjax's own."""
+    code = getattr(inspect.unwrap(fun), "__code__", None)
+    return list if code is not None and is_own(code) else all_as_given
 
 
 def name_of(function: Callable[..., PyTree]) -> str:

@@ -35,6 +35,7 @@ from maxjax._higher_order.custom_rules import (
     check_results,
     fixed_numbers,
     forwarded,
+    handing_on,
     name_of,
     zero_tangent,
 )
@@ -47,7 +48,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import Ref, RefsTouched, RefUse
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
-from maxjax._ir.trace import Array, Tracer, aval_of, context
+from maxjax._ir.trace import Array, Tracer, all_as_given, as_given, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatFunction, FlatVjp, Result, Value
 from maxjax._primitives.rules import Linear, call_factors, is_linear
@@ -414,14 +415,15 @@ class custom_vjp(Generic[Result]):
         refs = {n: leaf for n, leaf in enumerate(leaves) if leaf.__class__ is Ref}
         if len(refs) > 1:
             self._check_refs(args, name)
-        operands = [leaf_operand(leaf) for leaf in leaves if leaf.__class__ is not Ref]
+        operands = [leaf_operand(dtypes.typed_number(as_given(leaf))) for leaf in leaves
+                    if leaf.__class__ is not Ref]
         call = _FlatCall(self, name, len(args), fixed, tree, [x.aval for x in operands], refs)
         hooks = _hooks(name, name_of(self.fwd), self.bwd, self.symbolic_zeros)
         if refs and context.trace is not installed.runtime:
             outs = _with_references(call, operands, hooks)
         else:
             outs = context.trace.apply_custom_vjp(call.function, call.rule, operands, **hooks)
-        return pytree.unflatten(call.out_tree, outs)
+        return pytree.unflatten(call.out_tree, all_as_given(outs))
 
     def _check_refs(self, args: tuple[PyTree, ...], name: str) -> None:
         """Raises ValueError where one reference is passed under two names."""
@@ -455,6 +457,7 @@ class _FlatCall:
                  tree: PyTreeSpec, avals: list[ShapedArray], refs: dict[int, Ref]):
         self.refs = refs
         self.fun = custom.fun
+        self.handing_on = handing_on(custom.fun)
         self.fwd, self.bwd = custom.fwd, custom.bwd
         self.symbolic_zeros = custom.symbolic_zeros
         self.optimize_remat = custom.optimize_remat
@@ -473,7 +476,7 @@ class _FlatCall:
             arrays = iter(leaves)
             leaves = [refs[n] if n in refs else next(arrays)
                       for n in range(self.tree.num_leaves)]
-        given = iter(pytree.unflatten(self.tree, leaves))
+        given = iter(pytree.unflatten(self.tree, self.handing_on(leaves)))
         return [self.fixed[n] if n in self.fixed else next(given) for n in range(self.count)]
 
     def function(self, *leaves: Value) -> list[Any]:
@@ -490,8 +493,9 @@ class _FlatCall:
             outs, residuals, *found = self.forward(xs, perturbed)
             # Python's own numbers stay what they are: a rule may branch on them.
             # So do references, which the backward rule shares with this one.
-            trees[:] = [*found, [x if isinstance(x, (bool, int, float, complex, Ref)) else None
-                                 for x in residuals]]
+            trees[:] = [*found, [
+                dtypes.typed_number(x) if isinstance(x, (bool, int, float, complex, Ref)) else None
+                for x in residuals]]
             return [*outs, *(leaf_operand(x) for x, number in zip(residuals, trees[2], strict=True)
                              if number is None)]
 
@@ -506,7 +510,7 @@ class _FlatCall:
             arrays = iter(residuals)
             leaves = [next(arrays) if number is None else number for number in numbers]
             return self.backward(pytree.unflatten(res_tree, leaves),
-                                 pytree.unflatten(out_tree, cotangents))
+                                 pytree.unflatten(out_tree, self.handing_on(cotangents)))
 
         return values[:count], values[count:], backward
 
@@ -517,7 +521,8 @@ class _FlatCall:
         leaves: Any = primals
         refs: dict[int, Any] = self.refs
         if self.symbolic_zeros:
-            leaves = [CustomVJPPrimal(x, flag) for x, flag in zip(primals, perturbed, strict=True)]
+            leaves = [CustomVJPPrimal(x, flag) for x, flag in zip(
+                self.handing_on(primals), perturbed, strict=True)]
             refs = {n: CustomVJPPrimal(ref, False) for n, ref in refs.items()}
         pair = self.fwd(*self.arguments(leaves, refs))
         rule = name_of(self.fwd)

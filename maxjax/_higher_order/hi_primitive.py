@@ -22,7 +22,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context, current_trace
+from maxjax._ir.trace import Array, Trace, Tracer, all_as_given, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives.broadcasting import reduce_sum
@@ -218,19 +218,24 @@ class VJPHiPrimitive:
             return hooks.apply(self, args)
         leaves = _leaves(self._in_spec, args, f"the tuple of arguments of {self!r}")
         if context.trace is installed.runtime:
-            return self.expand(*args)
+            return self.expand(*self._typed(args))
         if _is_evaluated() and not any(isinstance(leaf, Tracer) for leaf in leaves):
             # On values a rule of a derivative computes at once, and may branch on them.
             with current_trace(installed.runtime):
-                return self.expand(*args)
+                return self.expand(*self._typed(args))
         operands = operands_of(leaves)
         for operand, aval in zip(operands, self.in_avals_flat, strict=True):
             found = aval_of(operand)
             if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise TypeError(f"{self!r} is declared for an argument of type {aval.str_short()}, "
                                 f"and got one of type {found.str_short()}")
-        return pytree.unflatten(self._out_spec,
-                                call_hi_primitive_p.bind(*operands, _prim=self))
+        return pytree.unflatten(self._out_spec, all_as_given(
+            call_hi_primitive_p.bind(*operands, _prim=self)))
+
+    @staticmethod
+    def _typed(args: tuple[PyTree, ...]) -> tuple[Any, ...]:
+        return tuple([dtypes.typed_number(arg) if arg.__class__ in dtypes.PYTHON_SCALARS else
+                      pytree.map(dtypes.typed_number, arg) for arg in args])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}[{self.params}]"
@@ -294,8 +299,8 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *, _prim: V
          ) -> tuple[list[Any], list[Any]]:
     given = [Zero(aval_of(x).tangent()) if t is None else t
              for x, t in zip(primals, tangents, strict=True)]
-    out, tangent = _prim.jvp(pytree.unflatten(_prim._in_spec, primals),
-                             pytree.unflatten(_prim._in_spec, given))
+    out, tangent = _prim.jvp(pytree.unflatten(_prim._in_spec, all_as_given(primals)),
+                             pytree.unflatten(_prim._in_spec, all_as_given(given)))
     what = f"`jvp` of {_prim!r} gives a result or tangent that"
     return (operands_of(_leaves(_prim._out_spec, out, what)),
             _without_zeros(_leaves(_prim._out_spec, tangent, what)))
@@ -306,7 +311,7 @@ class _Residuals:
 
     def __init__(self, residuals: PyTree):
         leaves, self.spec = pytree.flatten(residuals, _is_zero)
-        self.fixed = {n: x for n, x in enumerate(leaves)
+        self.fixed = {n: dtypes.typed_number(x) for n, x in enumerate(leaves)
                       if isinstance(x, (bool, int, float, complex, Zero))}
         self.arrays = operands_of([x for n, x in enumerate(leaves) if n not in self.fixed])
 
@@ -321,7 +326,7 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
                _prim: VJPHiPrimitive) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(t is not None for t in tangents)
     flags = pytree.unflatten(_prim._in_spec, nonzero)
-    args = pytree.unflatten(_prim._in_spec, primals)
+    args = pytree.unflatten(_prim._in_spec, all_as_given(primals))
     directions = [t for t in tangents if t is not None]
     operands: list[Any] = []
     backward = None
@@ -391,7 +396,7 @@ class _Backward:
         accums = [ValAccum(aval) if flag else NullAccum(aval)
                   for flag, aval in zip(self.nonzero, prim.in_avals_flat, strict=True)]
         residuals = self.saved.rebuilt(operands[self.start:self.start + self.count])
-        prim.vjp_bwd(residuals, pytree.unflatten(prim._out_spec, given),
+        prim.vjp_bwd(residuals, pytree.unflatten(prim._out_spec, all_as_given(given)),
                      *pytree.unflatten(prim._in_spec, accums))
         found = [accum.value for accum in accums if isinstance(accum, ValAccum)]
         return [*(None,) * (len(operands) - len(found)), *found]

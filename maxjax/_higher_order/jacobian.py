@@ -181,7 +181,8 @@ def jacfwd(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
             for leaf in pytree.leaves(aux):
                 if not isinstance(leaf, Array):
                     vmap_output(leaf)
-            return result, pytree.map(_column, tangent, result)
+            result = _arrays(result)
+            return result, pytree.map(_column, _arrays(tangent), result)
 
         result, jacobian = vmap(push, out_axes=(None, -1))(*_basis(leaves))
         for dtype in _dtypes(result):
@@ -221,7 +222,7 @@ def jacrev(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
 
         def pull(*cotangents: PyTree) -> Any:
             given = [vary(x, leaf.aval.vma) for x, leaf in zip(cotangents, leaves, strict=True)]
-            return pytree.map(_row, pullback(pytree.unflatten(tree, given)), avals)
+            return pytree.map(_row, _arrays(pullback(pytree.unflatten(tree, given))), avals)
 
         rows = vmap(pull)(*_basis(leaves))
         if isinstance(argnums, int):
@@ -233,6 +234,12 @@ def jacrev(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
         return (jacobian, aux[0]) if has_aux else jacobian
 
     return jacfun
+
+
+def _arrays(tree: PyTree) -> Any:
+    """The same of arrays, which Python's numbers among the leaves may be as well."""
+    leaves, spec = pytree.flatten(tree)
+    return pytree.unflatten(spec, operands_of(leaves))
 
 
 def hessian(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: bool = False,

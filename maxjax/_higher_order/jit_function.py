@@ -464,8 +464,8 @@ class PjitFunction:
         if config.log_compiles.value:
             logger.warning("Finished tracing %s for jit in %.9f sec", self.function_name,
                            time.perf_counter() - start)
-            logger.warning("Compiling jit(%s) with global shapes and types (%s).",
-                           self.function_name, ", ".join(map(repr, avals)))
+            logger.warning("Compiling jit(%s) with global shapes and types %s.",
+                           self.function_name, tuple(avals))
         if context.trace is installed.runtime:
             warn_of_constants(closed.consts)
         return self._made_entry(

@@ -299,6 +299,8 @@ def _prefix(prefix: PyTree, whole: PyTree, name: str) -> list[Any]:
     try:
         return pytree.broadcast_prefix(prefix, whole, _is_leaf, name)
     except ValueError:
+        if name == "pjit out_shardings":
+            whole = pytree.map(lambda _: pytree.PytreeLeaf(), whole)
         errors = pytree.structure_errors(prefix, whole, name, _is_leaf)
         raise ValueError("\n".join([f"Mismatch details ({len(errors)} found):", *errors])
                          ) from None

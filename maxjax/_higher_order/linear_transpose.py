@@ -16,6 +16,7 @@ from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.shape_struct import abstract_leaf
 from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Var
 from maxjax._ir.liveness import dependent_equations, eliminate_dead_code
+from maxjax._ir.trace import as_given
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.convert import convert_element_type
@@ -78,8 +79,10 @@ def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
                             f"{tuple(out_avals)} but got {given}")
         _check_linear(closed.jaxpr, len(captured))
         results = transpose_partly(closed.jaxpr, consts, [*captured, *linear], values)
+        passes = as_given if not closed.jaxpr.eqns else lambda x: x
         return pytree.unflatten(tree, [
-            _zeros(aval) if x is None else x for x, aval in zip(results, avals, strict=True)])
+            _zeros(aval) if x is None else passes(x)
+            for x, aval in zip(results, avals, strict=True)])
 
     return Partial(transposed, tuple(closed.consts), tuple(body.consts))
 

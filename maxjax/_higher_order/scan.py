@@ -6,6 +6,7 @@ stacked outputs. The body is a jaxpr (constants, carries, slices) -> (carries, s
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from maxjax._higher_order.control import (
     empty_like,
     merged,
     operands_of,
+    parameter_paths,
     promote_weak,
     rearranged,
     scalars,
@@ -33,20 +35,19 @@ from maxjax._higher_order.control import (
 from maxjax._higher_order.hi_types import lifted_carry
 from maxjax._higher_order.structured import structured
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
-from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, derived
 from maxjax._ir.liveness import dependent_outputs, eliminate_dead_code, needed_inputs
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context
+from maxjax._ir.trace import Array, Trace, Tracer, all_as_given, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import HostValue, Params, Value
-from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import Linear, is_linear
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.simplify import simplify_once
-from maxjax._transforms.transpose import transpose_with_refs
+from maxjax._transforms.transpose import transpose_partly, transpose_with_refs
 
 T = TypeVar("T")
 
@@ -219,7 +220,7 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
     consts_lin, carry_lin, xs_lin = map(tuple, _parts(linear, num_consts, num_carry))
     carry_given, ys_given = has_cotangent[:num_carry], has_cotangent[num_carry:]
     while True:
-        backward, nonzero = transpose_with_refs(jaxpr, linear, (*carry_given, *ys_given))
+        nonzero = transpose_with_refs(jaxpr, linear, (*carry_given, *ys_given))[1]
         consts_nz, carry_nz, xs_nz = _parts(nonzero, sum(consts_lin), sum(carry_lin))
         new = either(carry_given, [bool(flag) for flag in merged(carry_lin, carry_nz)])
         if new == carry_given:
@@ -242,9 +243,14 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
         rest = list(given)
         known_slices, ys = rest[:len(known[1]) + len(known[2])], rest[-len(ys_cotangents):]
         ys = ys if ys_cotangents else []
-        results = eval_with_refs(backward, *known_consts, *known_slices, *cotangents, *ys)
-        found = iter(results)
-        to_consts = [add_tangents(total, next(found)) for total in before]
+        values, given = iter([*known_consts, *known_slices]), iter([*cotangents, *ys])
+        found = iter([x for x in transpose_partly(
+            jaxpr.jaxpr, jaxpr.consts,
+            [Linear(aval) if lin else next(values)
+             for aval, lin in zip(jaxpr.in_avals, linear, strict=True)],
+            [next(given) if has else None for has in (*carry_given, *ys_given)],
+            merged(consts_nz, before)) if x is not None])
+        to_consts = [next(found) for _ in before]
         to_carries = merged(carry_lin, [next(found) if flag else None for flag in carry_nz])
         refs.keep_types(context.trace)
         return [*to_consts,
@@ -382,8 +388,8 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
         return python_control.scan(f, init, xs_values, xs_tree, length, bool(reverse))
     init = lifted_carry(init)
     leaves, tree = pytree.flatten(init)
+    in_fori = key == "fori_loop"
     if refs.has_refs(leaves):
-        in_fori = key == "fori_loop"
         slices = [x.aval.without_dim(0) for x in xs_values]
         refs.refuse_both_ways(owner or f, "fori_loop" if in_fori else "scan", tuple(init)
                               if in_fori else (init, pytree.unflatten(xs_tree, slices)))
@@ -399,10 +405,15 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
                 f"0th dimension of all xs should be replicated. Got {on_mesh[1]}")
     slices = [x.aval.without_dim(0) for x in xs_values]
 
+    names = None if owner is None else functools.partial(
+        parameter_paths, owner, pytree.structure(tuple(init)) if in_fori
+        else pytree.tuple_of(xs_tree))
+
     def trace() -> tuple[Traced, int]:
         avals = [*(x.aval for x in carry), *slices]
         try:
-            body = traced(owner or f, "scan", both, avals, key, f)
+            body = traced(owner or f, "fori_loop" if in_fori else "scan", both, avals, key, f,
+                          names)
         except RefsTouched as touched:
             body = touched.traced
         return body, _check_pair(body)
@@ -425,7 +436,7 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
                    reverse=bool(reverse), unroll=unroll, split_transpose=bool(split_transpose))
     refs.write_all(written, results[:len(written)], in_loop=True)
     results = results[len(written):]
-    return pytree.unflatten(body.tree, results)
+    return pytree.unflatten(body.tree, all_as_given(results))
 
 
 def _carry_name(function: Callable[..., PyTree], in_fori: bool) -> str:

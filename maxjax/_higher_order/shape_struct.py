@@ -16,7 +16,7 @@ from maxjax._higher_order.hi_types import hi_type_of
 from maxjax._higher_order.outputs import HasNoValue
 from maxjax._ir.refs import AbstractRef, Ref
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, invalid_type
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.typing import DTypeLike
 from maxjax._primitives.sharding import type_on
@@ -171,7 +171,7 @@ def typeof(x: object) -> Any:
     try:
         return installed.runtime.argument(x).aval
     except TypeError:
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
+        raise invalid_type(x) from None
 
 
 def abstract_leaf(leaf: object) -> Any:

@@ -33,7 +33,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.liveness import read_inputs
 from maxjax._ir.refs import AbstractRef, Ref, RefUse, read, write_back
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Tracer
+from maxjax._ir.trace import Tracer, tracer_class
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import simplify
 
@@ -314,7 +314,7 @@ class Compiled(Stage):
                     raise TypeError(
                         "Cannot apply JAX transformations to a function lowered and compiled for "
                         "a particular signature. Detected argument of Tracer type "
-                        f"{type(leaf)}.")
+                        f"{tracer_class(leaf)}.")
             avals = tuple(runtime.argument(leaf).aval for leaf in leaves)
         self._check_types(avals)
         results = runtime.call(self._entry.closed, self._placed(leaves), self._entry.donated,

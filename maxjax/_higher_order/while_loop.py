@@ -6,6 +6,7 @@ predicate's jaxpr takes (its constants, carries), the body's (its constants, car
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from maxjax._higher_order.control import (
     check_carry,
     forwarded,
     operands_of,
+    parameter_paths,
     promote_weak,
     rearranged,
     scalars,
@@ -39,7 +41,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Trace, Tracer
+from maxjax._ir.trace import Array, Trace, Tracer, all_as_given
 from maxjax._ir.typing import ArrayLike, HostValue, Tree, Value
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.broadcasting import broadcast_in_dim
@@ -225,15 +227,19 @@ def _while(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree], Py
     carry = operands_of(leaves)
 
     def trace(function: Callable[..., PyTree], kind: str) -> Any:
-        return traced(owner or function, kind, arguments, [x.aval for x in carry], key, function)
+        avals = [x.aval for x in carry]
+        if owner is None or function is cond_fun:
+            return traced(owner or function, kind, arguments, avals, key, function)
+        return traced(owner, "fori_loop", arguments, avals, key, function, functools.partial(
+            _fori_names, owner, init_val))
 
     try:
-        body = trace(body_fun, "while_loop body")
+        body = trace(body_fun, "while_body")
         promoted = promote_weak(carry, body.closed.out_avals)
         if promoted is not None:
             carry = promoted
-            body = trace(body_fun, "while_loop body")
-        cond = trace(cond_fun, "while_loop cond")
+            body = trace(body_fun, "while_body")
+        cond = trace(cond_fun, "while_cond")
     except RefsTouched:
         return _while_references(
             cond_fun, body_fun, init_val, trace, name or first_parameter(body_fun))
@@ -247,7 +253,13 @@ def _while(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree], Py
     check_carry("while_loop body", name or first_parameter(body_fun), pytree.canonical(tree),
                 [x.aval for x in carry], body.tree, body.closed.out_avals)
     results = _bind_with_constants(cond, body, carry)
-    return pytree.unflatten(body.tree, results)
+    return pytree.unflatten(body.tree, all_as_given(results))
+
+
+def _fori_names(function: Callable[..., PyTree], carry: tuple[PyTree, ...]) -> list[str]:
+    """Of the carry of a ``fori_loop``: the index, the bound and the value."""
+    index, *value = parameter_paths(function, pytree.structure((carry[0], carry[2])))
+    return [index, "upper", *value]
 
 
 def _bind_with_constants(cond: Traced, body: Traced, carry: list[Array]) -> list[Any]:
@@ -280,7 +292,7 @@ def _while_references(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[
       RefsTouched: the condition writes one.
     """
     touched = []
-    for function, kind in ((body_fun, "while_loop body"), (cond_fun, "while_loop cond")):
+    for function, kind in ((body_fun, "while_body"), (cond_fun, "while_cond")):
         try:
             trace(function, kind)
         except RefsTouched as error:

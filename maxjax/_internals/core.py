@@ -12,7 +12,7 @@ from maxjax._ir.types import ShapedArray as ShapedArray
 from maxjax._runtime.array import ArrayImpl as _ArrayImpl
 from maxjax._transforms.batching import BatchTracer as _BatchTracer
 from maxjax._transforms.jvp import JVPTracer as _JVPTracer
-from maxjax._transforms.linearize import LinearTracer as _LinearTracer
+from maxjax._transforms.linearize import JaxprTracer as _JaxprTracer
 from maxjax.core import Tracer as Tracer
 from maxjax.extend import core as _extend
 from maxjax.extend.core import Primitive as Primitive
@@ -22,7 +22,7 @@ ARRAY_CLASSES = {
     _Array: "jax", _ArrayImpl: "jaxlib._jax", Tracer: "jax._src.core",
     _DynamicJaxprTracer: "jax._src.interpreters.partial_eval",
     _BatchTracer: "jax._src.interpreters.batching",
-    _JVPTracer: "jax._src.interpreters.ad", _LinearTracer: "jax._src.interpreters.ad"}
+    _JVPTracer: "jax._src.interpreters.ad", _JaxprTracer: "jax._src.interpreters.ad"}
 
 
 def trace_state_clean() -> bool:

@@ -9,21 +9,11 @@ from typing import Any, NamedTuple
 
 from maxjax import tree_util as _public
 from maxjax._base import pytree
-from maxjax._base.pytree import one_level
 
 __all__ = ["_registry", "flatten_one_level"]
 
 
-def flatten_one_level(tree: Any) -> tuple[Any, Any]:
-    """The children of a node, and its metadata.
-
-    Raises:
-      ValueError: it is a leaf.
-    """
-    node = one_level(tree)
-    if node is None:
-        raise ValueError(f"can't tree-flatten type: {type(tree)}")
-    return node.children, node.metadata
+flatten_one_level = _public.flatten_one_level
 
 
 class _RegistryEntry(NamedTuple):

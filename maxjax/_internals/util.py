@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
+
+from maxjax._base.signatures import wraps
 
 T = TypeVar("T")
 
@@ -13,8 +16,16 @@ def safe_map(f: Callable[..., T], *args: Iterable[Any]) -> list[T]:
 
     Raises:
       ValueError: their lengths differ.
+      TypeError: there are none.
     """
-    return [f(*values) for values in safe_zip(*args)]
+    if not args:
+        raise TypeError("safe_map requires at least 2 arguments")
+    lists = list(map(list, args))
+    for n, values in enumerate(lists[1:], 2):
+        if len(values) != len(lists[0]):
+            length = "longer" if len(values) > len(lists[0]) else "shorter"
+            raise ValueError(f"safe_map() argument {n} is {length} than argument 1")
+    return list(map(f, *lists))
 
 
 def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
@@ -22,14 +33,43 @@ def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
 
     Raises:
       ValueError: their lengths differ.
+      TypeError: there are none.
     """
-    return list(zip(*args, strict=True))
+    if not args:
+        raise TypeError("safe_zip requires at least 1 argument")
+    lists = list(map(list, args))
+    lengths = tuple(map(len, lists))
+    for n, length in enumerate(lengths):
+        if length != lengths[0]:
+            raise ValueError(f"safe_zip() argument {n} has length {length} but argument 0 has "
+                             f"length {lengths[0]}. All lengths: {lengths}")
+    return list(zip(*lists, strict=True))
 
 
 def unzip2(pairs: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The first and the second elements of pairs."""
     pairs = list(pairs)
     return tuple(first for first, _ in pairs), tuple(second for _, second in pairs)
+
+
+def unzip3(triples: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], ...]:
+    """The first, second and third elements of triples."""
+    triples = list(triples)
+    return tuple(tuple(triple[n] for triple in triples) for n in range(3))
+
+
+def concatenate(lists: Iterable[Sequence[T]]) -> list[T]:
+    """The elements of all lists."""
+    return [x for values in lists for x in values]
+
+
+def curry(f: Callable[..., T]) -> Callable[..., Callable[..., T]]:
+    """``f`` as a function of its first arguments that gives one of the others.
+
+    >>> curry(lambda x, y: x - y)(3)(2)
+    1
+    """
+    return wraps(f)(functools.partial(functools.partial, f))
 
 
 def split_list(args: Sequence[T], ns: Sequence[int]) -> list[list[T]]:

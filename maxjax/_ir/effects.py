@@ -57,3 +57,12 @@ class OrderedIOEffect(Effect):
 
 debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()
 io_effect, ordered_io_effect = IOEffect(), OrderedIOEffect()
+
+
+class EffectSet(frozenset[Effect]):
+    """The effects of a program, which print as a set does."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(set(self))

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base.source import UNKNOWN_LINE, SourceLine, inherited_source_lines
-from maxjax._ir.effects import Effect
+from maxjax._ir.effects import Effect, EffectSet
 from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Jaxpr:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        return frozenset().union(*[eqn.effects for eqn in self.eqns])
+        return EffectSet(frozenset().union(*[eqn.effects for eqn in self.eqns]))
 
     def replace(self, **changes: Any) -> Jaxpr:
         fields = {name: getattr(self, name) for name in
@@ -209,7 +209,7 @@ class ClosedJaxpr:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        return frozenset().union(*[eqn.effects for eqn in self.eqns])
+        return EffectSet(frozenset().union(*[eqn.effects for eqn in self.eqns]))
 
 
 _UNKNOWN: Any = object()      # what is derived may be None

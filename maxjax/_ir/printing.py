@@ -205,7 +205,7 @@ def _value(value: object, names: Names) -> Document:
                      Break(""), ")")
     if isinstance(value, np.dtype):
         return value.name
-    if isinstance(value, frozenset) and value:      # in one order each time
+    if isinstance(value, frozenset):      # in one order each time
         return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
     # Addresses say nothing, and differ from run to run.
     return _ADDRESS.sub("0x" + 12 * "X", str(value))

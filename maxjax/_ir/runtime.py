@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._base import dtypes
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -63,7 +64,10 @@ class Runtime(Trace, ABC):
                 "Triggering __jax_array__() during abstractification is no longer supported. To "
                 "avoid this error, either explicitly convert your object using jax.numpy.array(), "
                 "or register your object as a pytree.")
-        return self.operand(leaf)
+        operand = self.operand(leaf)
+        if leaf.__class__ in dtypes.PYTHON_SCALARS:
+            operand._number = leaf      # type: ignore[attr-defined]
+        return operand
 
     @abstractmethod
     def constant(self, value: np.ndarray, aval: ShapedArray) -> Array:

@@ -64,6 +64,10 @@ class DynamicJaxprTracer(Tracer):
         return self._trace.text(self._var)
 
 
+# One for each input of a trace, or what gives them: looking at signatures takes time.
+ArgumentNames = Sequence[str] | Callable[[], Sequence[str]] | None
+
+
 class StagingTrace(Trace):
     """Records each operation as an equation of a new jaxpr."""
 
@@ -71,7 +75,7 @@ class StagingTrace(Trace):
                  "refs")
 
     def __init__(self, debug_info: str = "", kind: str = "jit",
-                 argument_names: Sequence[str] | None = None):
+                 argument_names: ArgumentNames = None):
         super().__init__()
         self.eqns: list[JaxprEqn] = []
         self.invars: list[Var] = []
@@ -148,6 +152,8 @@ class StagingTrace(Trace):
             if self.debug_info else f"The error occurred while tracing for {self.kind}.")
         arguments, operations = self._ancestry(var)
         names = self.argument_names
+        if callable(names):
+            names = names() if arguments else None
         if arguments and names is not None and arguments[-1] < len(names):
             chosen = [names[position] for position in arguments]
             what = (f"value of the argument {chosen[0]}" if len(chosen) == 1 else
@@ -156,8 +162,9 @@ class StagingTrace(Trace):
                     f"it depends on the {what}.")
         if arguments or not operations:
             return context_line
-        lines = [f"  operation {eqn}" + (f"\n    from line {eqn.source}" if eqn.source else "")
-                 for eqn in operations[-5:]]
+        lines = [f"  operation {eqn}" + (
+            f"\n    from line {eqn.source.with_column()}" if eqn.source else "")
+            for eqn in operations[-5:]]
         return (f"{context_line} This value became a tracer due to JAX operations on these "
                 "lines:\n\n" + "\n\n".join(lines))
 
@@ -249,7 +256,7 @@ def enumeration(names: Sequence[str]) -> str:
 
 
 def trace_to_jaxpr(function: FlatFunction, in_avals: Sequence[ShapedArray], debug_info: str = "",
-                   kind: str = "jit", argument_names: Sequence[str] | None = None,
+                   kind: str = "jit", argument_names: ArgumentNames = None,
                    with_refs: bool = False) -> ClosedJaxpr:
     """The jaxpr of ``function``, which takes and returns flat sequences of arrays.
 
@@ -266,7 +273,7 @@ def trace_to_jaxpr(function: FlatFunction, in_avals: Sequence[ShapedArray], debu
 
 
 def _traced(function: FlatFunction, in_avals: Sequence[ShapedArray], debug_info: str, kind: str,
-            argument_names: Sequence[str] | None, with_refs: bool
+            argument_names: ArgumentNames, with_refs: bool
             ) -> tuple[ClosedJaxpr, weakref.ref[Trace]]:
     trace = StagingTrace(debug_info, kind, argument_names)
     tracers = [trace.new_input(aval) for aval in in_avals]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from maxjax._base.errors import InconclusiveDimensionOperation
+from maxjax._base.source import current_line
 from maxjax._ir.dimensions import (
     Dimension,
     Extreme,
@@ -73,6 +74,7 @@ class SymbolicScope(Scope):
         self.decide = self._decide
         self.constraints: list[Constraint] = []
         self.bounds: dict[str, tuple[float, float]] = {}
+        self._line = current_line()
         for text in constraints_str:
             self._add(text)
 
@@ -82,7 +84,8 @@ class SymbolicScope(Scope):
 
     def __repr__(self) -> str:
         texts = "".join(f"\n  {constraint.text}" for constraint in self.constraints)
-        return f"{id(self)}" + (f" with constraints:{texts}" if texts else "")
+        place = "" if self._line is None else f" created at {self._line.with_column()}"
+        return f"{id(self)}{place}" + (f" with constraints:{texts}" if texts else "")
 
     def _add(self, text: str) -> None:
         relation = next((op for op in ("==", ">=", "<=") if op in text), None)

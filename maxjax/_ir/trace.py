@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from maxjax._base.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
     UnexpectedTracerError,
+    origin_message,
 )
 from maxjax._ir.types import ManualAxisType, ShapedArray
 
@@ -256,6 +257,12 @@ class Tracer(Array):
         """Whether a concrete array is behind this tracer; does not look for it."""
         return False
 
+    if not TYPE_CHECKING:      # which would hide misspelt names
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):       # a property's own error
+                return object.__getattribute__(self, name)
+            raise AttributeError(f"{self.kind()} has no attribute {name}")
+
     @property
     def mat(self) -> ManualAxisType:
         """Its type along manual axes."""
@@ -312,12 +319,12 @@ class Tracer(Array):
     def tolist(self) -> Any:
         raise ConcretizationTypeError(
             self, "The tolist() method was called on traced array with shape "
-            f"{self.aval.str_short()}.")
+            f"{self.aval.str_short()}.{origin_message(self)}")
 
     def tobytes(self, order: str = "C") -> bytes:
         raise ConcretizationTypeError(
             self, f"The tobytes() method was called on traced array with shape "
-            f"{self.aval.str_short()}.")
+            f"{self.aval.str_short()}.{origin_message(self)}")
 
     def __reduce__(self) -> Any:
         raise ConcretizationTypeError(
@@ -337,6 +344,30 @@ class Tracer(Array):
 
     def __deepcopy__(self, memo: dict) -> Tracer:
         return self
+
+
+def tracer_class(tracer: Tracer) -> str:
+    """A tracer's class as Python prints classes, by the name that JAX has for it."""
+    return repr(type(tracer)).replace(type(tracer).__name__, tracer.kind())
+
+
+def invalid_type(value: object) -> TypeError:
+    """The error for what stands in an array's place and is none."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return TypeError(f"Dtype {value.dtype} is not a valid JAX array type. Only arrays of "
+                         "numeric types are supported by JAX.")
+    kind = f"{type(value)}" if isinstance(value, str) else f"'{type(value)}'"
+    return TypeError(f"Argument '{value}' of type {kind} is not a valid JAX type")
+
+
+def invalid_shape(shape: Sequence[Any]) -> TypeError:
+    """The error for a shape whose entries are not all concrete integers."""
+    message = f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
+    tracers = [size for size in shape if isinstance(size, Tracer) and not size.is_known()]
+    if tracers:
+        message += ("\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
+                    f"subfunctions.{origin_message(tracers[0])}")
+    return TypeError(message)
 
 
 def truth_value_message(aval: ShapedArray) -> str:
@@ -397,6 +428,16 @@ def _described(holder: object, value: object) -> str:
                  if isinstance(outer, dict)]
         return f"<{type(holder).__name__}>{positions}" + (f", of {names[0]}" if names else "")
     return f"<{type(holder).__name__}>"
+
+
+def as_given(value: Any) -> Any:
+    """The number of Python's that an operand was made of, for those who gave it; or the operand."""
+    return value if isinstance(value, Tracer) else getattr(value, "_number", value)
+
+
+def all_as_given(values: Iterable[Any]) -> list[Any]:
+    """``as_given`` of each."""
+    return [as_given(value) for value in values]
 
 
 def aval_of(value: Value) -> ShapedArray:

@@ -179,7 +179,7 @@ div_p = elementwise(
     evaluate=widened(_divide), specialize=_div_specialize,
     kernels=(Kernel("div", kernels.NUMBERS, 2),), lower=_lower_div,
     jvp=(lambda t, x, y, out: div(t, y),
-         lambda t, x, y, out: mul(neg(t), mul(x, integer_pow(y, -2)))),
+         lambda t, x, y, out: mul(mul(neg(t), x), integer_pow(y, -2))),
     transpose=lambda cotangent, x, y: [div(cotangent, y), None],
     may_give_nan=True,
 )

@@ -16,6 +16,7 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.layout import transpose
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear, of_numbers
 from maxjax._primitives.widths import BIT_WIDTHS, bit_width
@@ -71,8 +72,8 @@ def _rank(dtype: np.dtype) -> tuple[int, ...]:
 
 def compute_dtype(lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> np.dtype:
     """The dtype in which a sum of products is accumulated."""
-    if out == dtypes.bool_:
-        return out
+    if out == dtypes.bool_:       # true if any product is
+        return dtypes.float32
     if dtypes.is_floating(out) and out.itemsize < 4:
         return dtypes.float32
     if not dtypes.is_complex(out):
@@ -247,7 +248,7 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], **params: o
 
 def _transpose_lhs(cotangent: Array, lhs: Array | Linear, rhs: Array,
                    dimension_numbers: DotDimensionNumbers, precision: Hashable,
-                   swapped: bool) -> Array:
+                   preferred: np.dtype | None, swapped: bool) -> Array:
     """The cotangent of the left operand.
 
     The result's dimensions are (batch, lhs free, rhs free), or (batch, rhs free, lhs free) where
@@ -262,11 +263,12 @@ def _transpose_lhs(cotangent: Array, lhs: Array | Linear, rhs: Array,
     numbers = ((contracted, rhs_free), (tuple(range(count)), rhs_batch))
     result = dot_general_p.bind(
         cotangent, rhs, dimension_numbers=numbers, precision=precision,
-        preferred_element_type=aval_of(lhs).dtype)
+        preferred_element_type=preferred)
     # What is left of rhs stands in rhs's order: give each dimension the place of its partner.
     partner = dict(zip(rhs_contract, lhs_contract, strict=True))
     order = (*lhs_batch, *lhs_free, *(partner[dim] for dim in sorted(rhs_contract)))
-    return transpose(result, tuple(np.argsort(order).tolist()))
+    return convert_element_type(
+        transpose(result, tuple(np.argsort(order).tolist())), aval_of(lhs).dtype)
 
 
 def _transpose(cotangent: Array, lhs: Any, rhs: Any, *,
@@ -274,9 +276,11 @@ def _transpose(cotangent: Array, lhs: Any, rhs: Any, *,
                preferred_element_type: np.dtype | None) -> list[Array | None]:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     if is_linear(lhs):
-        return [_transpose_lhs(cotangent, lhs, rhs, dimension_numbers, precision, False), None]
+        return [_transpose_lhs(cotangent, lhs, rhs, dimension_numbers, precision,
+                               preferred_element_type, False), None]
     swapped = ((rhs_contract, lhs_contract), (rhs_batch, lhs_batch))
-    return [None, _transpose_lhs(cotangent, rhs, lhs, swapped, precision, True)]
+    return [None, _transpose_lhs(cotangent, rhs, lhs, swapped, precision,
+                                 preferred_element_type, True)]
 
 
 # --- batching -------------------------------------------------------------------------------------
@@ -320,8 +324,6 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *,
     left, right = ctx.in_avals
     out = ctx.out_avals[0]
     compute = compute_dtype(left.dtype, right.dtype, out.dtype)
-    if compute == dtypes.bool_:
-        compute = dtypes.int32
     lhs, rhs = ctx.convert(lhs, compute), ctx.convert(rhs, compute)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     if not lhs_batch and left.ndim == right.ndim == 2 and len(lhs_contract) == 1:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from maxjax._base import dtypes
 from maxjax._ir.dimensions import larger
 from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
@@ -354,8 +353,6 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int
     left, right = ctx.in_avals
     out = ctx.out_avals[0]
     compute = compute_dtype(left.dtype, right.dtype, out.dtype)
-    if compute == dtypes.bool_:
-        compute = dtypes.int32
     lhs, rhs = ctx.convert(lhs, compute), ctx.convert(rhs, compute)
     batch, features = _sizes(left.shape, lhs_spec[:2])
     result = _sizes(out.shape, out_spec[2:])
@@ -475,4 +472,5 @@ conv_general_dilated_p = Primitive(
     flops=_flops,
     calls_blas=True,
     may_give_nan=True,
+    shown=lambda params: {**params, "out_sharding": None},
 )

@@ -118,7 +118,8 @@ def _extreme_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, primiti
     out = primitive.bind(operand, axes=axes)
     chosen = convert_element_type(
         eq(operand, reshape(out, _with_ones(operand.shape, axes))), tangent.dtype)
-    return out, div(reduce_sum(mul(tangent, chosen), axes), reduce_sum(chosen, axes))
+    count = reduce_sum(chosen, axes)
+    return out, div(reduce_sum(mul(tangent, chosen), axes), count)
 
 
 def _no_tangent(primitive: Callable[[], Primitive]) -> Callable[..., Any]:

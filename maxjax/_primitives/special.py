@@ -35,7 +35,7 @@ def _special(name: str, function: Callable[..., Any],
 
 def _gaussian(scale: float) -> Callable[..., Any]:
     """The derivative ``scale * exp(-x**2)``."""
-    return lambda t, x, out: mul(t, mul(constant(scale, x), exp(neg(square(x)))))
+    return lambda t, x, out: mul(constant(scale, x), mul(t, exp(neg(square(x)))))
 
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -73,7 +73,7 @@ def _erf_inv(x: np.ndarray) -> np.ndarray:
 
 erf_inv_p = _special(
     "erf_inv", vectorized("erf_inv", _erf_inv),
-    lambda t, x, out: mul(t, mul(constant(math.sqrt(math.pi) / 2, x), exp(square(out)))),
+    lambda t, x, out: mul(constant(math.sqrt(math.pi) / 2, x), mul(t, exp(square(out)))),
     keeps_zero=True)
 
 

@@ -87,7 +87,7 @@ logistic_p = _unary(
 sin_p = _unary("sin", vectorized("sin", elementary.sin, 4096),
                lambda t, x, out: mul(t, cos_p.bind(x)), native("sin"), keeps_zero=True)
 cos_p = _unary("cos", vectorized("cos", elementary.cos, 4096),
-               lambda t, x, out: mul(t, neg(sin_p.bind(x))), native("cos"))
+               lambda t, x, out: neg(mul(t, sin_p.bind(x))), native("cos"))
 tan_p = _unary("tan", vectorized("tan", elementary.tan),
                lambda t, x, out: mul(t, add(_one(x), square(out))), keeps_zero=True)
 asin_p = _unary("asin", elementary.asin, lambda t, x, out: mul(t, rsqrt(sub(_one(x), square(x)))),

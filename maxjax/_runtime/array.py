@@ -12,6 +12,7 @@ Two things hold of every value, in tier 0, in compiled code and in what a callba
 
 from __future__ import annotations
 
+import enum
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -31,17 +32,25 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+class DLDeviceType(enum.IntEnum):
+    """Where a buffer of DLPack is: all of maxjax's are given away at the host."""
+
+    kDLCPU = 1
+
+
 @pytree.leaf_type
 class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
 
-    __slots__ = ("_cell", "_committed", "_placement", "_stored", "_summands", "_value")
+    __slots__ = ("_cell", "_committed", "_number", "_placement", "_stored", "_summands", "_value")
     _value: np.ndarray | None
     # The value in an accelerator's memory, where it is there; unset for most. ``_value`` may have
     # it as well: what the host has computed, or somebody has looked at.
     _stored: DeviceBuffer
     # Those of an unreduced array, where they are known (``maxjax._sharding.summands``).
     _summands: np.ndarray
+    # The number of Python's that somebody gave as an argument or result, and may want back.
+    _number: bool | int | float | complex
     _cell: Cell | None
 
     def __init__(self, aval: ShapedArray, value: np.ndarray | None, cell: Cell | None = None):
@@ -255,7 +264,7 @@ class ArrayImpl(Array):
         return value.__dlpack__() if old else read_only(value).__dlpack__(max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return (DLDeviceType.kDLCPU, 0)
 
     def __reduce__(self):
         dtype = self.aval.dtype

@@ -27,7 +27,7 @@ from maxjax._base.shardings import (
 from maxjax._distributed.start import connection
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
-from maxjax._ir.trace import Array, Tracer, context
+from maxjax._ir.trace import Array, Tracer, context, invalid_type
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, type_on
 from maxjax._runtime import transfer_guard
 from maxjax._runtime.array import ArrayImpl
@@ -118,15 +118,10 @@ def _operand(leaf: Any) -> Any:
     try:
         return installed.runtime.operand(leaf)
     except TypeError:
-        if isinstance(leaf, str):
-            reason = f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type"
-        elif isinstance(leaf, np.ndarray):
-            reason = (f"Dtype {leaf.dtype} is not a valid JAX array type. Only arrays of numeric "
-                      "types are supported by JAX.")
-        else:
-            reason = (f"Cannot interpret value of type {type(leaf)} as an abstract array; it does "
-                      "not have a dtype attribute")
-        raise TypeError(reason) from None
+        if isinstance(leaf, (str, np.ndarray)):
+            raise invalid_type(leaf) from None
+        raise TypeError(f"Cannot interpret value of type {type(leaf)} as an abstract array; it "
+                        "does not have a dtype attribute") from None
 
 
 def _check_same(leaf: Any, sharding: Sharding) -> None:

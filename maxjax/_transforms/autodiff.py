@@ -19,7 +19,15 @@ from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array, aval_of
+from maxjax._ir.trace import (
+    Array,
+    Tracer,
+    all_as_given,
+    as_given,
+    aval_of,
+    invalid_type,
+    tracer_class,
+)
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.typing import Aux, Result, Value
 from maxjax._primitives.varying import vary
@@ -67,8 +75,7 @@ def leaf_operand(leaf: object) -> Any:
     try:
         return installed.runtime.argument(leaf)
     except TypeError:
-        raise TypeError(
-            f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
+        raise invalid_type(leaf) from None
 
 
 class FlatFunction:
@@ -98,9 +105,10 @@ class FlatFunction:
         result = self.function(*pytree.unflatten(self.in_tree, all_leaves))
         if self.has_aux:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
+                kind = tracer_class(result) if isinstance(result, Tracer) else type(result)
                 raise TypeError(
                     "expected function with aux output to return a two-element tuple, but "
-                    f"got type {type(result)} with value {result!r}")
+                    f"got type {kind} with value {result!r}")
             result, aux = result
             self.aux_leaves, self.aux_tree = pytree.flatten(aux)
         outputs, self.out_tree = pytree.flatten(result)
@@ -111,7 +119,7 @@ class FlatFunction:
         """The auxiliary data, with the transformation's tracers replaced by their values."""
         given = iter(values)
         return pytree.unflatten(self.aux_tree, [
-            next(given) if isinstance(leaf, Array) else leaf for leaf in self.aux_leaves])
+            as_given(next(given)) if isinstance(leaf, Array) else leaf for leaf in self.aux_leaves])
 
 
 # --- forward --------------------------------------------------------------------------------------
@@ -156,9 +164,9 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
     with transformed(JVP):
         outs, out_tangents = jvp_flat(flat, values, given)
     count = flat.out_tree.num_leaves
-    result = pytree.unflatten(flat.out_tree, outs[:count])
+    result = pytree.unflatten(flat.out_tree, all_as_given(outs[:count]))
     tangent = pytree.unflatten(flat.out_tree, [
-        like_result(instantiate(t, aval_of(o)), aval_of(o))
+        as_given(like_result(instantiate(t, aval_of(o)), aval_of(o)))
         if dtypes.is_inexact(aval_of(o).dtype) else float0_zeros(o)
         for o, t in zip(outs[:count], out_tangents[:count], strict=True)])
     if not has_aux:
@@ -239,7 +247,7 @@ def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = Fals
     """
     check_callable(fun)
     outs, function, aux = _linear_function(Linearized, fun, primals, has_aux)
-    result = pytree.unflatten(function.out_tree, outs)
+    result = pytree.unflatten(function.out_tree, all_as_given(outs))
     return (result, function, aux) if has_aux else (result, function)
 
 
@@ -250,7 +258,8 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
         fun, primals = by_carriers(fun, tuple(primals))
     leaves, tree = pytree.flatten(tuple(primals))
     held = {n: leaf for n, leaf in enumerate(leaves) if leaf.__class__ is Ref}
-    values = arguments_of([leaf for leaf in leaves if leaf.__class__ is not Ref])
+    typed = dtypes.typed_number if kind is VJP else _same
+    values = arguments_of([typed(leaf) for leaf in leaves if leaf.__class__ is not Ref])
     flat = FlatFunction(fun, tree, has_aux, held)
     active = [dtypes.is_inexact(value.aval.dtype) for value in values]
     with transformed(JVP):
@@ -269,6 +278,10 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
         flat.out_tree, tuple([aval_of(out) for out in outs]), function_location(fun),
         tuple([ref.aval for ref in held.values()]), saved)
     return outs, function, aux
+
+
+def _same(leaf: object) -> object:
+    return leaf
 
 
 def _arguments_first(linear: ClosedJaxpr, leaves: Sequence[object], values: Sequence[Array]
@@ -319,7 +332,7 @@ def value_and_pullback(fun: Callable[..., PyTree], primals: Sequence[PyTree], ha
                        ) -> tuple[Any, ...]:
     """What ``vjp`` gives."""
     outs, function, aux = _linear_function(VJP, fun, primals, has_aux)
-    result = pytree.unflatten(function.out_tree, outs)
+    result = pytree.unflatten(function.out_tree, all_as_given(outs))
     return (result, function, aux) if has_aux else (result, function)
 
 
@@ -380,12 +393,13 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
         cotangent = vary(
             installed.runtime.constant(np.ones((), aval.dtype), aval.off_mesh()), aval.vma)
         gradients = pytree.unflatten(function.in_tree, [
-            like_argument(gradient, aval if holomorphic or not dtypes.is_complex(aval.dtype)
-                          else aval.strip_weak_type())
+            as_given(like_argument(
+                gradient, aval if holomorphic or not dtypes.is_complex(aval.dtype)
+                else aval.strip_weak_type()))
             for gradient, aval in zip(
                 function.transpose([cotangent]), function.in_avals, strict=True)])
         gradient = gradients[0] if isinstance(argnums, (int, np.integer)) else gradients
-        value = pytree.unflatten(function.out_tree, outs)
+        value = pytree.unflatten(function.out_tree, all_as_given(outs))
         return ((value, aux), gradient) if has_aux else (value, gradient)
 
     return value_and_grad_f
@@ -450,7 +464,7 @@ def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: object) -> 
         dtype = operands_of([leaf])[0].aval.dtype
     except TypeError:
         raise TypeError(
-            f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type.") from None
+            f"Argument '{leaf}' of type {type(leaf)} is not a valid JAX type.") from None
     if dtypes.is_key(dtype):
         if allow_int:
             return
@@ -473,7 +487,7 @@ def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: object) -> 
 def check_scalar(outs: Sequence[Value], tree: PyTreeSpec) -> None:
     message = "Gradient only defined for scalar-output functions. Output "
     if tree.num_nodes != 1 or len(outs) != 1:
-        raise TypeError(f"{message}was {pytree.unflatten(tree, outs)}.")
+        raise TypeError(f"{message}was {pytree.unflatten(tree, all_as_given(outs))}.")
     shape = aval_of(outs[0]).shape
     if shape:
         raise TypeError(f"{message}had shape: {shape}.")

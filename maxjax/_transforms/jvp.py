@@ -126,7 +126,11 @@ class JVPTrace(Trace):
                 return out
             return [o if t is None else JVPTracer(self, o, t)
                     for o, t in zip(out, tangent, strict=True)]
-        return out if tangent is None else JVPTracer(self, out, tangent)
+        if tangent is None:
+            return out
+        if not isinstance(tangent, Tracer) and hasattr(tangent, "_number"):
+            tangent = installed.runtime.operand(tangent._number)      # it is a result here
+        return JVPTracer(self, out, tangent)
 
     def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:

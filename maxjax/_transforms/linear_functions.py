@@ -21,7 +21,7 @@ from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import ADD, AbstractRef, Ref, read, write
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array, context
+from maxjax._ir.trace import Array, all_as_given, as_given, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.builders import add_tangents
@@ -303,7 +303,7 @@ class VJP(LinearFunction):
             results = [like_argument(result, aval.strip_weak_type() if of_reals and
                                      dtypes.is_complex(aval.dtype) else aval)
                        for result, aval in zip(results, self.in_avals, strict=True)]
-        return pytree.unflatten(self.in_tree, results)
+        return pytree.unflatten(self.in_tree, all_as_given(results))
 
     def _checked(self, out_ct: PyTree) -> list[Array | None]:
         """The leaves of a cotangent of the result, as operands."""
@@ -312,8 +312,11 @@ class VJP(LinearFunction):
             raise ValueError(
                 "unexpected tree structure.\n\nThe argument to a VJP function returned by "
                 "`jax.vjp` must match the pytree\nstructure of the differentiated function "
-                f"{self.location}.\n\nBut the tree structures differ: got {PyTreeDef(tree)}, "
-                f"expected {PyTreeDef(self.out_tree)}.")
+                f"{self.location}.\n\nBut the tree structures differ:\n" + "\n".join(
+                    f"  * out{pytree.path_string(path)} was {one} in the original output, but "
+                    f"{other} here, so {why}."
+                    for path, one, other, why in pytree.structure_differences(
+                        pytree.numbered(self.out_tree), out_ct, "pytree leaf")))
         return [self.check(aval, leaf)
                 for aval, leaf in zip(self.out_avals, leaves, strict=True)]
 
@@ -357,7 +360,7 @@ class Linearized(LinearFunction):
                 scopes.source_line = None       # the equations', in the scopes that are open
             results = iter(eval_jaxpr(self.linear.jaxpr, self.linear.consts, *given))
         return pytree.unflatten(self.out_tree, [
-            like_result(instantiate(next(results) if depends else None, aval), aval)
+            as_given(like_result(instantiate(next(results) if depends else None, aval), aval))
             for depends, aval in zip(self.nonzero, self.out_avals, strict=True)])
 
     def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:

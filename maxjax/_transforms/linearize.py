@@ -23,7 +23,7 @@ from maxjax._ir.typing import FlatFunction, FlatJvp, FlatVjp, Params, Value
 from maxjax._transforms.jvp import JVPTrace, JVPTracer, instantiate
 
 
-class LinearTracer(Tracer):
+class JaxprTracer(Tracer):
     """A tangent of which a ``LinearTrace`` records the operations."""
 
     __slots__ = ("_var",)
@@ -56,8 +56,8 @@ class LinearTrace(Trace):
         self.consts: list[Any] = []
         self.constvars: dict[int, Var] = {}
 
-    def new_input(self, aval: ShapedArray) -> LinearTracer:
-        return LinearTracer(self, Var(aval))
+    def new_input(self, aval: ShapedArray) -> JaxprTracer:
+        return JaxprTracer(self, Var(aval))
 
     def known(self, value: Value) -> Atom:
         """The atom for a known operand: a literal for a NumPy scalar."""
@@ -71,7 +71,7 @@ class LinearTrace(Trace):
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)
         for arg in args:
-            if type(arg) is LinearTracer and arg._trace is self:
+            if type(arg) is JaxprTracer and arg._trace is self:
                 break
         else:
             previous = context.trace     # not always self: a trace above may have passed this on
@@ -83,7 +83,7 @@ class LinearTrace(Trace):
         atoms: list[Atom] = []
         avals = []
         for arg in args:
-            atom = (arg._var if type(arg) is LinearTracer and arg._trace is self
+            atom = (arg._var if type(arg) is JaxprTracer and arg._trace is self
                     else self.constvars.get(id(arg)) or self.known(arg))
             atoms.append(atom)
             avals.append(atom.aval)
@@ -94,21 +94,21 @@ class LinearTrace(Trace):
         if not primitive.multiple_results:
             var = Var(types[0])
             self.eqns.append(JaxprEqn(primitive, atoms, params, (var,), source))
-            return LinearTracer(self, var)
+            return JaxprTracer(self, var)
         outvars = [Var(aval) for aval in types]
         self.eqns.append(JaxprEqn(primitive, atoms, params, outvars, source))
-        return [LinearTracer(self, var) for var in outvars]
+        return [JaxprTracer(self, var) for var in outvars]
 
     def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:
-        if any(type(arg) is LinearTracer and arg._trace is self for arg in args):
+        if any(type(arg) is JaxprTracer and arg._trace is self for arg in args):
             return function(*args)
         with current_trace(self.parent):
             return self.parent.apply_custom_jvp(function, jvp, args, **params)
 
     def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
                          args: list[Value], **params: Any) -> list[Any]:
-        if any(type(arg) is LinearTracer and arg._trace is self for arg in args):
+        if any(type(arg) is JaxprTracer and arg._trace is self for arg in args):
             return params["stage"](self, function, rule, args)
         with current_trace(self.parent):
             return self.parent.apply_custom_vjp(function, rule, args, **params)
@@ -148,7 +148,7 @@ def linearize_flat(
     for primal, tangent in pairs:
         outs.append(primal)
         # A tangent that does not depend on the inputs can only be zero.
-        depends = type(tangent) is LinearTracer and tangent._trace is linear
+        depends = type(tangent) is JaxprTracer and tangent._trace is linear
         nonzero.append(depends)
         if depends:
             outvars.append(tangent._var)

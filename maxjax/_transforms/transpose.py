@@ -27,7 +27,8 @@ Cotangents = Array | None | Sequence[Array | None]
 
 
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Array | None],
-                  wanted: Sequence[bool] | None = None) -> list[Any]:
+                  wanted: Sequence[bool] | None = None, totals: Sequence[Array | None] = ()
+                  ) -> list[Any]:
     """Cotangents of the inputs of a linear jaxpr (None where zero).
 
     The rule of a custom_vjp is applied wherever another's cotangents arrive, zero or not: it may
@@ -37,13 +38,14 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Ar
       jaxpr: each equation depends on the inputs.
       consts: the values of its constants: operands that are known, as literals are.
       wanted: the inputs whose cotangents are asked for; those of the others may be anything.
+      totals: to what the cotangents of the first inputs are added.
     """
     asked: set[Var] | None = None      # what depends on those inputs
     if wanted is not None and not all(wanted):
         asked = {var for var, flag in zip(jaxpr.invars, wanted, strict=True) if flag}
         dependent_equations(jaxpr.eqns, asked)
     known: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    accumulated: dict[Atom, Any] = {}
+    accumulated: dict[Atom, Any] = dict(zip(jaxpr.invars, totals, strict=False))
     zero: set[Atom] = set()     # those at which nothing but zeros has arrived, and some has
     for var, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         if cotangent is not None:
@@ -155,10 +157,14 @@ def missing_transpose(primitive: Primitive) -> NotImplementedError:
 
 
 def transpose_partly(jaxpr: Jaxpr, consts: Sequence[Value], operands: Sequence[Value | Linear],
-                     cotangents: Sequence[Array | None]) -> list[Any]:
+                     cotangents: Sequence[Array | None], totals: Sequence[Array | None] = ()
+                     ) -> list[Any]:
     """Cotangents of the ``Linear`` operands of a jaxpr (None where zero).
 
     What depends on known operands alone runs forward; the rest is a linear jaxpr of constants.
+
+    Args:
+      totals: to what the cotangents of the first ``Linear`` operands are added.
     """
     known: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     inputs: list[Var] = []
@@ -183,7 +189,8 @@ def transpose_partly(jaxpr: Jaxpr, consts: Sequence[Value], operands: Sequence[V
     outputs = [(atom, cotangent) for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True)
                if not isinstance(atom, Literal) and atom not in known]
     linear = Jaxpr(list(known), inputs, [var for var, _ in outputs], eqns)
-    return backward_pass(linear, list(known.values()), [cotangent for _, cotangent in outputs])
+    return backward_pass(linear, list(known.values()), [cotangent for _, cotangent in outputs],
+                         totals=totals)
 
 
 def transpose_jaxpr(closed: ClosedJaxpr, is_linear: tuple[bool, ...],

@@ -218,6 +218,8 @@ def flatten_axes(what: str, axes: PyTree, value: PyTree, tree: PyTreeSpec) -> li
     except ValueError:
         if what == "vmap in_axes":
             axes, value = axes[0], value[0]
+        else:
+            value = pytree.map(lambda _: pytree.PytreeLeaf(), value)
         raise pytree.prefix_error(axes, value, what, lambda node: node is None) from None
 
 

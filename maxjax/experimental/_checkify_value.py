@@ -11,6 +11,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import pytree
+from maxjax._higher_order.calls import only_shown
 from maxjax._ir.effects import Effect
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import aval_of
@@ -206,6 +207,7 @@ check_p = Primitive(
     factors=replicated_factors,
     multiple_results=True,
     cacheable=False,
+    shown=only_shown("debug"),
 )
 
 

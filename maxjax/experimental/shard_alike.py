@@ -8,7 +8,7 @@ from maxjax._base import pytree
 from maxjax._base.missing import explain_missing_names
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, invalid_type
 from maxjax._ir.typing import Value
 from maxjax._primitives.identities import shard_alike_p
 
@@ -45,7 +45,7 @@ def _operand(leaf: object) -> Array:
     try:
         return installed.runtime.argument(leaf)
     except TypeError:
-        raise TypeError(f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
+        raise invalid_type(leaf) from None
 
 
 def _alike(x: Value, y: Value) -> Any:

@@ -16,7 +16,7 @@ from maxjax._base.meshes import get_abstract_mesh
 from maxjax._ir.axes import axis_size as size_of
 from maxjax._ir.axes import is_bound
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array, aval_of, context
+from maxjax._ir.trace import Array, aval_of, context, invalid_type
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.collective import (
     all_gather_p,
@@ -95,8 +95,7 @@ def _operand(leaf: Any) -> Array:
     try:
         return installed.runtime.operand(leaf)
     except TypeError:
-        raise TypeError(
-            f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
+        raise invalid_type(leaf) from None
 
 
 def _are_manual(axes: Sequence[Any]) -> bool:

@@ -13,7 +13,7 @@ from maxjax._higher_order.constraints import constrained, resharded
 from maxjax._ir.dimensions import is_dimension, size_index
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
-from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.trace import Array, Tracer, invalid_shape, invalid_type
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Tree
 from maxjax._primitives import convert
@@ -150,10 +150,10 @@ def stop_gradient(x: Tree) -> Tree:
     """
     def stop(leaf: Any) -> Any:
         if leaf.__class__ in dtypes.PYTHON_SCALARS:
-            return leaf
+            return dtypes.typed_number(leaf)
         if not isinstance(leaf, Array):
             if not hasattr(leaf, "__jax_array__") and leaf_aval(leaf) is None:
-                raise TypeError(f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type")
+                raise invalid_type(leaf)
             leaf = installed.runtime.operand(leaf)
         if not dtypes.is_inexact(leaf.aval.dtype):
             return leaf
@@ -171,8 +171,7 @@ def _shape_argument(shape: Any) -> tuple[int, ...]:
     try:
         sizes = tuple([size_index(size) for size in entries])
     except TypeError:
-        raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
-                        f"{entries!r}.") from None
+        raise invalid_shape(entries) from None
     for size in sizes:
         if size < 0:
             raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "

@@ -12,7 +12,7 @@ from maxjax._base import dtypes
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.trace import Array, Tracer, invalid_shape
 from maxjax._primitives.arithmetic import add
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.comparison import gt_p, lt_p, select
@@ -144,7 +144,10 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], 
     operand = _operand(operand)
     shape = operand.shape
     starts = _starts("dynamic_slice", shape, start_indices, allow_negative_indices)
-    sizes = tuple([size_index(size) for size in slice_sizes])
+    try:
+        sizes = tuple([size_index(size) for size in slice_sizes])
+    except TypeError:
+        raise invalid_shape(tuple(slice_sizes)) from None
     if len(sizes) != len(shape):
         raise ValueError("slice_sizes must have one entry for each dimension of the operand, got "
                          f"{sizes} for operand shape {shape}")

@@ -11,7 +11,7 @@ from maxjax._base import dtypes
 from maxjax._higher_order.constraints import refuse_unreduced, resharded, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.dimensions import larger, size_index
-from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.trace import Array, invalid_shape
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import broadcasting, joining, layout
 from maxjax._primitives.broadcasting import broadcast_in_dim_p
@@ -281,11 +281,8 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
         sizes = (integers(new_sizes) if hasattr(new_sizes, "__iter__")
                  else (size_index(new_sizes),))
     except TypeError:
-        if any(isinstance(size, Tracer) for size in (
-                new_sizes if isinstance(new_sizes, Sequence) else (new_sizes,))):
-            raise
-        raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
-                        f"{new_sizes}.") from None
+        raise invalid_shape(
+            new_sizes if isinstance(new_sizes, Sequence) else [new_sizes]) from None
     if dimensions is not None:
         order = integers(dimensions)
         if sorted(order) != list(range(x.ndim)):

@@ -306,8 +306,11 @@ def squareplus(x: Any, b: Any = 4) -> Array:
     >>> jax.nn.squareplus(jnp.array([-1.0, 0.5, 2.0]))
     Array([0.618034 , 1.2807764, 2.4142137], dtype=float32)
     """
-    x = _floats("squareplus", x)
-    return (x + jnp.sqrt(jnp.square(x) + jnp.asarray(b).astype(x.dtype))) / 2
+    check_arraylike("squareplus", x)
+    if jnp.result_type(x) == dtypes.bool_:      # of no weak type, whatever b is
+        x = jnp.asarray(x).astype(dtypes.int32)
+    x, b = promote_args_inexact("squareplus", x, b)
+    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
 @jit

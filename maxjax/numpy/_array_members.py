@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base.errors import ConcretizationTypeError, JaxRuntimeError
+from maxjax._base.errors import ConcretizationTypeError, JaxRuntimeError, origin_message
 from maxjax._base.layouts import Format, row_major
 from maxjax._base.shardings import NamedSharding, Sharding, refuse_unreduced
 from maxjax._ir.trace import Array
@@ -257,10 +257,14 @@ _OF_BOTH = ("item", "tolist", "tobytes", "__array__", "__bool__", "__complex__",
 
 
 def _needs_value(name: str, kind: str) -> Any:
+    what = (f"{name!r} attribute is not available" if name in ("addressable_shards", "committed")
+            else f"{name}() method was called" if kind == "method"
+            else f"{name} property was called")
+
     def member(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise ConcretizationTypeError(
-            self, f"The {name} {kind} was called on traced array with shape "
-            f"{self.aval.str_short()}.")
+            self, f"The {what} on traced array with shape "
+            f"{self.aval.str_short()}.{origin_message(self)}")
 
     member.__name__ = name
     member.__doc__ = getattr(getattr(ArrayImpl, name), "__doc__", None) or f"See ArrayImpl.{name}."
@@ -269,11 +273,15 @@ def _needs_value(name: str, kind: str) -> Any:
 
 def _absent(name: str) -> Any:
     def member(self: Any) -> Any:
-        raise AttributeError(
-            f"The {name!r} attribute is not available on traced array with shape "
-            f"{self.aval.str_short()}." + (
-                " To query sharding information on tracers, use `jax.typeof(x)`."
-                if name == "sharding" else ""))
+        shape = f"traced array with shape {self.aval.str_short()}."
+        if name == "sharding":
+            raise AttributeError(
+                f"The 'sharding' attribute is not available on {shape} To query sharding "
+                "information on tracers, use `jax.typeof(x)`.")
+        if name in ("block_until_ready", "copy_to_host_async"):
+            raise AttributeError(
+                f"The {name!r} method is not available on {shape}{origin_message(self)}")
+        raise AttributeError(f"{self.kind()} has no attribute {name}")
 
     doc = getattr(getattr(ArrayImpl, name, None), "__doc__", None)
     return property(member, doc=doc or f"{name}: of concrete arrays only.")

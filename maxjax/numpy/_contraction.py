@@ -30,6 +30,7 @@ from maxjax.numpy._promotion import (
     check_out,
     promote_dtypes,
     resolve,
+    type_of,
 )
 
 __all__ = [
@@ -39,8 +40,9 @@ __all__ = [
 
 
 def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, Any]:
+    """The operands as arrays, each of its own dtype."""
     check_arraylike(name, a, b)
-    a, b = (as_array(x) for x in promote_dtypes(name, a, b))
+    a, b = (as_array(x) for x in resolve(name, (a, b)))
     if preferred is not None:
         preferred = dtypes.argument(preferred, name)
     return a, b, preferred
@@ -65,7 +67,7 @@ def _check_contracted(left: tuple[int, ...], right: tuple[int, ...]) -> None:
 
 def contract(a: Array, b: Array, contracted: tuple[Any, Any], batch: tuple[Any, Any] = ((), ()),
              precision: Any = None, preferred: Any = None) -> Array:
-    """dot_general of arrays of one dtype, also the result's unless ``preferred`` is given."""
+    """dot_general; the result's dtype is the operands' common one unless ``preferred`` is given."""
     sizes = [tuple(x.shape[i] for i in axes) for x, axes in zip((a, b), contracted, strict=True)]
     _check_contracted(*sizes)
     for axes in contracted:
@@ -73,14 +75,9 @@ def contract(a: Array, b: Array, contracted: tuple[Any, Any], batch: tuple[Any, 
             raise TypeError("dot_general requires contracting dimensions to be distinct, got "
                             f"{tuple(axes)}.")
     precision = canonical_precision(precision)
-    result_dtype = a.dtype if preferred is None else preferred
-    weak = a.weak_type and b.weak_type and preferred is None
-    if a.dtype == dtypes.bool_:       # true if any product is
-        wide = [convert_element_type(x, dtypes.float32) for x in (a, b)]
-        total = dot_general_p.bind(
-            *wide, dimension_numbers=(contracted, batch), precision=None,
-            preferred_element_type=dtypes.float32)
-        return convert_element_type(total, result_dtype)
+    result_dtype, weak = preferred, False
+    if preferred is None:
+        result_dtype, weak = dtypes.promote((type_of(a), type_of(b)))
     result = dot_general_p.bind(
         a, b, dimension_numbers=(tuple(map(tuple, contracted)), tuple(map(tuple, batch))),
         precision=precision, preferred_element_type=result_dtype)
@@ -342,7 +339,9 @@ def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = 
     inputs, output, values = _parse(subscripts, operands)
     preferred = (None if preferred_element_type is None
                  else dtypes.argument(preferred_element_type, "einsum"))
-    arrays = [as_array(x) for x in promote_dtypes("einsum", *values)]
+    # A product of two takes operands of different dtypes; sums, and products of more, do not.
+    arrays = [as_array(x) for x in (
+        values if len(values) == 2 else promote_dtypes("einsum", *values))]
     sizes: dict[str, int] = {}
     for position, (labels, x) in enumerate(zip(inputs, arrays, strict=True)):
         for label, size in zip(labels, x.shape, strict=True):

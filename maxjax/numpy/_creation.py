@@ -16,17 +16,17 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives import joining
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import ne_p
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.layout import copy_p, reshape
+from maxjax._primitives.layout import copy_p
 from maxjax._primitives.sharding import freed
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
 from maxjax.lax._conversion import filled_keys, lying_like
+from maxjax.numpy._joining import joined
 from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
     as_array,
@@ -40,6 +40,7 @@ from maxjax.numpy._promotion import (
     shape_of,
     type_of,
 )
+from maxjax.numpy._shape import expand_dims
 
 __all__ = [
     "array", "asarray", "astype", "copy", "empty", "empty_like", "full", "full_like", "ones",
@@ -83,7 +84,7 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     wanted = None if dtype is None else dtypes.argument(dtype, "array")
     result = _array(object, wanted, bool(copy))
     if ndmin > result.ndim:
-        result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+        result = expand_dims(result, tuple(range(ndmin - result.ndim)))
     return on_device(result, device, out_sharding)
 
 
@@ -245,13 +246,15 @@ def _stacked(value: Any, dtype: Any) -> Array:
         return _array(value, dtype, False)
     if not value:
         return zeros((0,), dtype)
-    parts = [_stacked(item, dtype) for item in value]
-    shapes = [part.shape for part in parts]
-    if any(shape != shapes[0] for shape in shapes):
-        raise TypeError("Cannot concatenate arrays with different shapes: the items of a list "
-                        f"have shapes {', '.join(map(str, shapes))}.")
-    return joining.concatenate(
-        [reshape(part, (1, *part.shape)) for part in parts], 0)
+    parts = [expand_dims(_stacked(item, dtype), 0) for item in value]
+    if is_staging():      # as the programs of JAX have it
+        while len(parts) > _AT_ONCE:
+            parts = [joined(parts[i:i + _AT_ONCE], 0) for i in range(0, len(parts), _AT_ONCE)]
+    return joined(parts, 0)
+
+
+# The most rows that an equation puts together.
+_AT_ONCE = 16
 
 
 def copy(a: Any, order: str | None = None) -> Array:

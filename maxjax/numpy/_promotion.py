@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches, config, dtypes, source
-from maxjax._base.errors import ConcretizationTypeError, origin_message
+from maxjax._base.errors import ConcretizationTypeError
 from maxjax._higher_order.outputs import HasNoValue, without_value
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, size_index
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
-from maxjax._ir.trace import Array, Tracer, context
+from maxjax._ir.trace import Array, Tracer, context, invalid_shape
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import convert as convert_host
@@ -324,14 +324,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     try:
         return tuple([size if type(size) is int else size_index(size) for size in entries])
     except TypeError:
-        message = ("Shapes must be 1D sequences of concrete values of integer type, got "
-                   f"{entries!r}.")
-        tracers = [size for size in entries if isinstance(size, Tracer) and not size.is_known()]
-        if tracers:
-            message += ("\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
-                        "subfunctions.")
-            message += origin_message(tracers[0])
-        raise TypeError(message) from None
+        raise invalid_shape(shape if isinstance(shape, list) else entries) from None
 
 
 def concrete(value: Any, message: str) -> Any:

@@ -101,7 +101,9 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
       TypeError: it does not match the number of elements.
       InconclusiveDimensionOperation: that depends on symbols.
     """
-    sizes = canonical_shape(wanted)
+    sizes = canonical_shape(
+        wanted if hasattr(wanted, "__iter__") and not (
+            isinstance(wanted, Tracer) and wanted.ndim == 0) else [wanted])
     total = math.prod(have)
     unknown = sizes.count(-1)
     if unknown > 1:

@@ -17,7 +17,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives.special_functions import gamma_complex_p, gamma_p, loggamma_complex_p
 from maxjax._transforms.autodiff import jvp
 from maxjax.numpy._promotion import bind, check_arraylike, concrete
-from maxjax.scipy.special._common import operands, refuse_complex
+from maxjax.scipy.special._common import operands, refuse_complex, strong
 
 
 def gammaln(x: Any) -> Array:
@@ -106,7 +106,7 @@ def gamma(x: Any) -> Array:
     Array([ 1.7724539, 24.       ], dtype=float32)
     """
     x, = operands("gamma", x)
-    return _complex_gamma(x) if dtypes.is_complex(x.dtype) else _gamma(x)
+    return strong(_complex_gamma(x) if dtypes.is_complex(x.dtype) else _gamma(x))
 
 
 def digamma(x: Any) -> Array:

@@ -11,13 +11,13 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
+from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy._promotion import check_arraylike
 from maxjax.scipy.special._common import (
     atanh_rest,
     in_float64,
     operands,
     refuse_complex,
-    strong,
 )
 
 
@@ -69,7 +69,7 @@ def entr(x: Any) -> Array:
     check_arraylike("entr", x)
     x, = operands("entr", x)
     refuse_complex("entr", x)
-    return jnp.where(x < 0, x.dtype.type(-np.inf), -_xlogx(x))
+    return jnp.where(x < 0, -np.inf, -_xlogx(x))
 
 
 @custom_jvp
@@ -89,26 +89,25 @@ def rel_entr(p: Any, q: Any) -> Array:
     """``p log(p / q)``: 0 for ``p = 0 <= q``, inf outside the positive numbers.
 
     >>> jax.scipy.special.rel_entr(2.0, 1.0)
-    Array(1.3862944, dtype=float32)
+    Array(1.3862944, dtype=float32, weak_type=True)
     """
     p, q = operands("rel_entr", p, q)
     refuse_complex("rel_entr", p)
-    zero = p.dtype.type(0)
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
     value = safe_p * _log_ratio(safe_p, safe_q)
-    return jnp.where(both, value, jnp.where(none, zero, p.dtype.type(np.inf)))
+    return jnp.where(both, value, jnp.where(none, 0., np.inf))
 
 
 def kl_div(p: Any, q: Any) -> Array:
     """``p log(p / q) - p + q``.
 
     >>> jax.scipy.special.kl_div(2.0, 1.0)
-    Array(0.38629436, dtype=float32)
+    Array(0.38629436, dtype=float32, weak_type=True)
     """
     p, q = operands("kl_div", p, q)
     refuse_complex("kl_div", p)
-    return strong(_kl_div(p, q))
+    return convert_element_type(_kl_div(p, q), p.dtype, p.aval.weak_type)
 
 
 @in_float64

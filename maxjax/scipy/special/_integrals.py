@@ -29,7 +29,7 @@ from maxjax._primitives.special_functions import (
     spence_p,
 )
 from maxjax.numpy._promotion import bind, check_arraylike, concrete
-from maxjax.scipy.special._common import only_wide, operands, refuse_complex
+from maxjax.scipy.special._common import only_wide, operands, refuse_complex, strong
 
 # --- Bessel functions -----------------------------------------------------------------------------
 
@@ -109,12 +109,12 @@ def expi(x: Any) -> Array:
     """The exponential integral Ei: the integral of ``exp(t) / t`` from -inf to ``x``.
 
     >>> jax.scipy.special.expi(1.0)
-    Array(1.8951178, dtype=float32, weak_type=True)
+    Array(1.8951178, dtype=float32)
     """
     check_arraylike("expi", x)
     x, = operands("expi", x)
     refuse_complex("expi", x)
-    return bind(expi_p, x)
+    return strong(bind(expi_p, x))
 
 
 expi.defjvps(lambda t, ans, x: t * jnp.exp(x) / x)
@@ -172,11 +172,11 @@ def spence(x: Any) -> Array:
       TypeError: ``x`` is neither float32 nor float64.
 
     >>> jax.scipy.special.spence(0.0)
-    Array(1.644934, dtype=float32, weak_type=True)
+    Array(1.644934, dtype=float32)
     """
     x = jnp.asarray(x)
     only_wide(x)
-    return _spence(x)
+    return strong(_spence(x))
 
 
 @custom_jvp

@@ -30,6 +30,7 @@ from maxjax.scipy.special._common import (
     operands,
     refuse_complex,
     short,
+    strong,
 )
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -96,10 +97,10 @@ def erfcx(x: Any) -> Array:
     """``exp(x**2) * erfc(x)``.
 
     >>> jax.scipy.special.erfcx(10.0)
-    Array(0.05614099, dtype=float32, weak_type=True)
+    Array(0.05614099, dtype=float32)
     """
     x, = operands("erfcx", x)
-    return _wofz(1j * x) if dtypes.is_complex(x.dtype) else _erfcx(x)
+    return strong(_wofz(1j * x) if dtypes.is_complex(x.dtype) else _erfcx(x))
 
 
 @custom_jvp
@@ -114,11 +115,11 @@ def dawsn(x: Any) -> Array:
     """Dawson's integral.
 
     >>> jax.scipy.special.dawsn(1.0)
-    Array(0.5380795, dtype=float32, weak_type=True)
+    Array(0.5380795, dtype=float32)
     """
     x, = operands("dawsn", x)
     refuse_complex("dawsn", x)
-    return _dawsn(x)
+    return strong(_dawsn(x))
 
 
 # --- the normal distribution ----------------------------------------------------------------------
@@ -134,7 +135,7 @@ def ndtr(x: Any) -> Array:
     """
     x = jnp.asarray(x)
     only_wide(x)
-    return _ndtr(x)
+    return strong(_ndtr(x))
 
 
 @custom_jvp
@@ -178,7 +179,7 @@ def ndtri(p: Any) -> Array:
     check_arraylike("ndtri", p)
     p = jnp.asarray(p)
     only_wide(p)
-    return _ndtri(p)
+    return strong(_ndtri(p))
 
 
 @custom_jvp
@@ -211,7 +212,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
         raise ValueError("series_order must be <= 30.")
     x = jnp.asarray(x)
     only_wide(x, "")
-    return _log_ndtr(x)
+    return strong(_log_ndtr(x))
 
 
 @custom_jvp

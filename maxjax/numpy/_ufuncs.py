@@ -441,7 +441,14 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     if dtypes.is_complex(x1.dtype):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert "
                          "to real values first, such as by using abs(x)")
+    if x1.ndim or x2.ndim:      # JAX's are weakly typed for scalars alone
+        x1, x2 = _strong(x1), _strong(x2)
     return _hypot(x1, x2)
+
+
+def _strong(x: Any) -> Array:
+    """``x``, converted separately."""
+    return convert_element_type(x, x.dtype)
 
 
 @whole("hypot", rules.hypot)
@@ -460,7 +467,10 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     >>> jnp.heaviside(jnp.array([-1., 0., 2.]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    x1, x2 = (as_array(x) for x in promote_shapes("", *promote_inexact("heaviside", x1, x2)))
+    x1, x2 = (as_array(x) for x in promote_inexact("heaviside", x1, x2))
+    if x1.ndim:
+        x1, x2 = _strong(x1), _strong(x2)
+    x1, x2 = promote_shapes("", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise TypeError("heaviside does not support complex-valued inputs")
     return _heaviside(x1, x2)

@@ -324,7 +324,7 @@ def angle(z: Any, deg: bool = False) -> Array:
     z = operand("angle", z)
     if not dtypes.is_complex(z.dtype):      # a real number's angle is strongly typed
         z = convert_element_type(
-            z, dtypes.canonical(dtypes.float64) if is_exact(z) else z.dtype)
+            z, dtypes.canonical(dtypes.float64) if is_exact(z) or not z.ndim else z.dtype)
     result = arctan2(imag(z), real(z))
     return degrees(result) if deg else result
 
@@ -437,17 +437,13 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     >>> jnp.hypot(jnp.array([3., 3e30]), jnp.array([4., 4e30]))
     Array([5.e+00, 5.e+30], dtype=float32)
     """
-    x1, x2 = resolve("hypot", (x1, x2))
-    weak = _is_weak(x1) and _is_weak(x2)
     x1, x2 = promote_args_inexact("hypot", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert "
                          "to real values first, such as by using abs(x)")
-    return _hypot(*((x1, x2) if weak else map(_strong, (x1, x2))))
-
-
-def _is_weak(x: Any) -> bool:
-    return isinstance(x, bool) or type_of(x)[1]
+    if x1.ndim or x2.ndim:      # JAX's are weakly typed for scalars alone
+        x1, x2 = _strong(x1), _strong(x2)
+    return _hypot(x1, x2)
 
 
 def _strong(x: Any) -> Array:
@@ -471,12 +467,13 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     >>> jnp.heaviside(jnp.array([-1., 0., 2.]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    x1, x2 = resolve("heaviside", (x1, x2))
-    weak = _is_weak(x1)
-    x1, x2 = (as_array(x) for x in promote_shapes("", *promote_inexact("heaviside", x1, x2)))
+    x1, x2 = (as_array(x) for x in promote_inexact("heaviside", x1, x2))
+    if x1.ndim:
+        x1, x2 = _strong(x1), _strong(x2)
+    x1, x2 = promote_shapes("", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise TypeError("heaviside does not support complex-valued inputs")
-    return _heaviside(x1, x2) if weak else _heaviside(_strong(x1), _strong(x2))
+    return _heaviside(x1, x2)
 
 
 @whole("heaviside", rules.heaviside)

@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.extended, pytest.mark.xdist_group("libraries_tests")]
 TESTS = '''
 import os
 import sys
+import zlib
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +39,10 @@ def test_passes_on_maxjax():
 @pytest.mark.skipif(IS_MAXJAX, reason="for a reason")
 def test_skipped_here():
     pass
+
+def test_draws_what_its_name_says():
+    seed = zlib.crc32(b"tests/test_one.py::test_draws_what_its_name_says")
+    assert np.random.uniform() == np.random.RandomState(seed).uniform()
 
 @pytest.mark.parametrize("x", range(4))
 def test_skipped_on_both(x):
@@ -103,6 +108,7 @@ def test_each_outcome(made_up):
     assert {name: result.outcome for name, result in found.items()} == {
         "test_passes[0.0]": "passed", "test_passes[1.0]": "passed", "test_fails": "failed",
         "test_fails_on_both": compare.ON_JAX_TOO, "test_passes_on_maxjax": "passed",
+        "test_draws_what_its_name_says": "passed",
         "test_skipped_here": "failed", "test_ends_the_process": "failed",
         **{f"test_skipped_on_both[{x}]": "skipped" for x in range(4)},
         "test_z_after_the_end": "passed", "tests/test_two.py": "failed"}
@@ -119,13 +125,14 @@ def test_jax_runs_what_does_not_pass_here_and_a_sample(made_up, monkeypatch):
     assert {result.name.partition("::")[2] for result in run.records.results_of(theirs)} == {
         "test_fails", "test_fails_on_both", "test_skipped_here", "test_ends_the_process",
         "test_skipped_on_both[0]", "test_skipped_on_both[1]", "test_skipped_on_both[2]",
-        "test_passes[0.0]", "test_passes[1.0]", "test_passes_on_maxjax", "test_z_after_the_end"}
+        "test_passes[0.0]", "test_passes[1.0]", "test_passes_on_maxjax", "test_z_after_the_end",
+        "test_draws_what_its_name_says"}
     times = compare.times(folder / "results", "made-up", FILES)
-    assert times.tests == 3 and times.ours > 0 and times.theirs > 0
+    assert times.tests == 4 and times.ours > 0 and times.theirs > 0
     monkeypatch.setattr(compare, "SAMPLED_TESTS", 2)
     passed = [name.partition("::")[2] for name in compare.wanted_of_jax(ours, is_sampled=True)
-              if "pass" in name or "_z_" in name]
-    assert passed == ["test_passes[0.0]", "test_passes_on_maxjax"]
+              if "pass" in name or "draws" in name]
+    assert passed == ["test_passes[0.0]", "test_draws_what_its_name_says"]
 
 
 def test_known_failures(made_up, capsys):
@@ -201,7 +208,7 @@ def test_rows_of_other_suites_stay(made_up, tmp_path):
         section.write(known, verdict, rows, page)
         text = page.read_text()
         assert "| rlax | 1 | old |" in text and text.count("| made-up |") == 1
-        assert "| 1 of 2 | 4 | 0 | 4 | 1 | 4 | 0.25 (of 3) |" in text
+        assert "| 1 of 2 | 5 | 0 | 4 | 1 | 4 | 0.25 (of 3) |" in text
         assert "- made-up, 3: made up" in text and text.endswith("\n\nAfter.\n")
         texts.append(text)
     assert texts[0] == texts[1]

@@ -78,14 +78,14 @@ class IndexUpdateHelper:
     def __init__(self, array: Array):
         self.array = array
 
-    def __getitem__(self, index: Any) -> IndexUpdateRef:
-        return IndexUpdateRef(self.array, index)
+    def __getitem__(self, index: Any) -> _IndexUpdateRef:
+        return _IndexUpdateRef(self.array, index)
 
     def __repr__(self) -> str:
         return f"_IndexUpdateHelper({self.array!r})"
 
 
-class IndexUpdateRef:
+class _IndexUpdateRef:
     """``x.at[index]``: its methods return copies of ``x`` that differ at ``index``.
 
     All take ``indices_are_sorted`` and ``unique_indices`` (promises), ``mode`` ("drop", the

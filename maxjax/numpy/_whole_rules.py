@@ -81,7 +81,10 @@ def nan_to_num(x: Any, nan: Any, above: Any, below: Any) -> Any:
     result = np.array(x)
     odd = np.nonzero(~finite)
     kind = x[odd]
-    result[odd] = np.where(np.isnan(kind), nan, np.where(kind > 0, above, below))
+    # One after the other: what stands for NaN may be infinite, and is replaced then.
+    kind = np.where(np.isnan(kind), nan, kind)
+    kind = np.where(kind == np.inf, above, kind)
+    result[odd] = np.where(kind == -np.inf, below, kind)
     return result
 
 

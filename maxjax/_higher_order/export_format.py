@@ -102,7 +102,7 @@ def _strong(program: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _encode_constant(value: Value) -> str:
-    content = installed.runtime.operand(value).host()
+    content = installed.runtime.concrete(value).host()
     return base64.b64encode(np.ascontiguousarray(content).tobytes()).decode()
 
 

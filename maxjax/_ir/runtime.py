@@ -45,12 +45,18 @@ class Runtime(Trace, ABC):
     # --- values ---
     @abstractmethod
     def operand(self, leaf: object) -> Array:
-        """A leaf as an operand of primitives: an array, or the tracer that it is.
+        """A leaf as an operand of primitives: an array, or the tracer that it is; what is not one
+        becomes, while a program is traced, a constant of that.
 
         Raises:
           TypeError: it is neither a number nor an array.
           ValueError: it is a masked array.
         """
+
+    @abstractmethod
+    def concrete(self, leaf: object) -> Array:
+        """As ``operand``, which while a program is traced gives a value of the program: an array
+        whose value is known."""
 
     def argument(self, leaf: object) -> Array:
         """A leaf of an argument of a transformed function, or of its result, as an operand.
@@ -64,7 +70,7 @@ class Runtime(Trace, ABC):
                 "Triggering __jax_array__() during abstractification is no longer supported. To "
                 "avoid this error, either explicitly convert your object using jax.numpy.array(), "
                 "or register your object as a pytree.")
-        operand = self.operand(leaf)
+        operand = self.concrete(leaf)
         if leaf.__class__ in dtypes.PYTHON_SCALARS:
             operand._number = leaf      # type: ignore[attr-defined]
         return operand

@@ -15,6 +15,7 @@ from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, check_not_both
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import (
     Array,
+    CompileTimeTrace,
     Trace,
     Tracer,
     check_leaks,
@@ -40,10 +41,11 @@ class DynamicJaxprTracer(Tracer):
     True
     """
 
+    # A literal is the value of a scalar constant: equations that read it contain it.
     __slots__ = ("_var",)
     _trace: StagingTrace
 
-    def __init__(self, trace: StagingTrace, var: Var):
+    def __init__(self, trace: StagingTrace, var: Any):
         self._trace = trace
         self.aval = var.aval
         self._var = var
@@ -53,6 +55,9 @@ class DynamicJaxprTracer(Tracer):
 
     def leak(self) -> str:
         return self._trace.leak(self._var)
+
+    def literal(self) -> Any:
+        return self._var.val if self._var.__class__ is Literal else None
 
     def is_known(self) -> bool:
         return self._trace.is_known(self._var)
@@ -110,11 +115,16 @@ class StagingTrace(Trace):
         elif is_scalar(value):
             return Literal(value, ShapedArray((), value.dtype))
         else:
-            value = installed.runtime.operand(value)
+            value = installed.runtime.concrete(value)
+            return self.atom(value)
         known = self.constants.get(id(value))
         if known is None:
             known = self.constants[id(value)] = (Var(value.aval), value)
         return known[0]
+
+    def constant(self, value: Array) -> Array:
+        """A new array as a value of the program."""
+        return DynamicJaxprTracer(self, self.atom(value))
 
     def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         if context.manual is not None:
@@ -246,6 +256,17 @@ def enclosing_traces() -> Iterator[Trace]:
 def is_staging() -> bool:
     """Whether a function is being traced to a jaxpr."""
     return any(isinstance(trace, StagingTrace) for trace in enclosing_traces())
+
+
+def staged(value: Array) -> Array:
+    """An array made of host data, as a value of the program that is being traced, if there is one.
+    As of all values of programs, code then sees no more than its type."""
+    for trace in enclosing_traces():
+        if isinstance(trace, StagingTrace):
+            return trace.constant(value)
+        if isinstance(trace, CompileTimeTrace):
+            break
+    return value
 
 
 def enumeration(names: Sequence[str]) -> str:

@@ -245,6 +245,10 @@ class Tracer(Array):
         """Where the value was made, for the error about its escape; empty if not known."""
         return ""
 
+    def literal(self) -> Any:
+        """The value of a scalar constant of a program; else None."""
+        return None
+
     def concrete(self) -> Any:
         """The concrete array behind this tracer, or None when only its type is known.
 

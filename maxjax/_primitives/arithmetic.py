@@ -49,7 +49,7 @@ def constant(value: float, like: Array) -> Value:
     if aval_of(like).weak_type:
         kind = _PYTHON_KINDS.get(like.dtype)
         if kind is not None:      # what a Python scalar becomes
-            weak = installed.runtime.operand(kind(value))
+            weak = installed.runtime.concrete(kind(value))
             if weak.dtype == like.dtype:
                 return weak
     return scalar_like(value, like.dtype)

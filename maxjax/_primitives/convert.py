@@ -12,6 +12,8 @@ from maxjax._base import native as native_functions
 from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import REDUCED_FIRST, Linearity
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.runtime import installed
+from maxjax._ir.staging import DynamicJaxprTracer, staged
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
@@ -232,4 +234,8 @@ def convert_element_type(x: Array, dtype: np.dtype, weak_type: bool = False) -> 
     """``x`` as ``dtype``; ``x`` itself if it is that already."""
     if x.dtype == dtype and getattr(x, "weak_type", False) == weak_type:
         return x
+    if x.__class__ is DynamicJaxprTracer and not dtypes.is_key(dtype) and (
+            number := x.literal()) is not None:
+        return staged(installed.runtime.constant(
+            np.asarray(convert(number, dtype)), ShapedArray((), dtype, weak_type)))
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)

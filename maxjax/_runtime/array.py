@@ -42,7 +42,9 @@ class DLDeviceType(enum.IntEnum):
 class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
 
-    __slots__ = ("_cell", "_committed", "_number", "_placement", "_stored", "_summands", "_value")
+    # Libraries keep notes of their own with an array, as they can with JAX's: made when first used.
+    __slots__ = ("__dict__", "_cell", "_committed", "_number", "_placement", "_stored", "_summands",
+                 "_value")
     _value: np.ndarray | None
     # The value in an accelerator's memory, where it is there; unset for most. ``_value`` may have
     # it as well: what the host has computed, or somebody has looked at.

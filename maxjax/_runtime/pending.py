@@ -24,8 +24,8 @@ from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, Params, derived
 from maxjax._ir.primitive import OpSpec, Primitive, op_spec
 from maxjax._ir.runtime import Runtime, install
-from maxjax._ir.staging import is_staging
-from maxjax._ir.trace import Array, Tracer, Value, aval_of, is_scalar, leaked_tracer_error
+from maxjax._ir.staging import is_staging, staged
+from maxjax._ir.trace import Array, Tracer, Value, aval_of, context, is_scalar, leaked_tracer_error
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatJvp, FlatVjp
 from maxjax._primitives.sharding import placements, type_on
@@ -90,7 +90,7 @@ class LazyTrace(Runtime):
                     inputs.append(arg)
                     avals.append(ShapedArray((), arg.dtype))
                     continue
-                arg = self.operand(arg)
+                arg = self.concrete(arg)
             cell = arg._cell
             if cell is not None:
                 inputs.append(cell)
@@ -155,7 +155,7 @@ class LazyTrace(Runtime):
         """An operation on arrays over several processes is a program."""
         if not primitive.cacheable or primitive.placement is not None:
             return self.apply_program(primitive, args, params)
-        operands = [self.operand(arg) for arg in args]
+        operands = [self.concrete(arg) for arg in args]
         spec = op_spec(primitive, tuple([x.aval for x in operands]), params)
         results = self.call(program_module.single(spec), operands, name=primitive.name)
         return results if primitive.multiple_results else results[0]
@@ -166,7 +166,7 @@ class LazyTrace(Runtime):
         if primitive.placement is not None:
             results = []
             for arg, placement in zip(args, placements(primitive, params), strict=True):
-                value = self.operand(arg)
+                value = self.concrete(arg)
                 if placement is not None:
                     placement = on_mesh.with_devices(placement, value)
                     on_mesh.check_devices(primitive, value, placement)
@@ -180,13 +180,13 @@ class LazyTrace(Runtime):
             whole = program_module.call_of(primitive, avals, params)
             closed, shardings = primitive.program(**params)
             if job.device_counts:
-                values = [self.operand(arg) for arg in args]
+                values = [self.concrete(arg) for arg in args]
                 shardings = [on_mesh.of_shard_map(sharding, values) for sharding in shardings]
                 if any(map(spanning.spans, shardings)):
                     return self.call(whole, values, name=primitive.name, out_shardings=shardings)
             if mesh_use.ever_set and shows_summands(whole):
                 results = self.call(whole, args, name=primitive.name)
-                values = [self.operand(arg) for arg in args]
+                values = [self.concrete(arg) for arg in args]
                 for result, sharding in zip(results, shardings, strict=True):
                     result._placement = on_mesh.of_shard_map(sharding, values)
                 return results
@@ -207,7 +207,7 @@ class LazyTrace(Runtime):
         Raises:
           ValueError: they lie over an abstract mesh, and no value is on such a mesh.
         """
-        values = [self.operand(arg) for arg in args]
+        values = [self.concrete(arg) for arg in args]
         shardings = [on_mesh.of_shard_map(sharding, values) for sharding in shardings]
         values = [x if x._placement is None else ArrayImpl(x.aval.off_mesh(), x.host())
                   for x in values]
@@ -220,7 +220,7 @@ class LazyTrace(Runtime):
     def apply_eager(self, primitive: Primitive, args: tuple[Value, ...],
                     params: Params) -> list[Any]:
         """Calls the primitive's own rule on arrays, without a program around it."""
-        operands = [self.operand(arg) for arg in args]
+        operands = [self.concrete(arg) for arg in args]
         spec = op_spec(primitive, tuple([x.aval for x in operands]), params)
         assert primitive.eager is not None
         results = primitive.eager(operands, **params)
@@ -242,11 +242,11 @@ class LazyTrace(Runtime):
 
     def put(self, leaf: Leaf, sharding: Sharding) -> ArrayImpl:
         """A concrete leaf as an array with a sharding."""
-        return put(self.operand(leaf), sharding)
+        return put(self.concrete(leaf), sharding)
 
     def spread(self, leaf: Leaf, sharding: NamedSharding) -> Any:
         """An array over several processes, from what this process's devices hold together."""
-        return spread(self.operand(leaf), sharding)
+        return spread(self.concrete(leaf), sharding)
 
     def collected(self, array: Any) -> Any:
         """What this process's devices hold together of an array over several processes."""
@@ -328,7 +328,7 @@ class LazyTrace(Runtime):
             elif isinstance(leaf, Tracer):
                 raise leaked_tracer_error(leaf)
             else:
-                values.append(self.operand(leaf).host())
+                values.append(self.concrete(leaf).host())
         if donated:
             check_donated_once(leaves, donated)
         placed: PlacedCall | None = None
@@ -399,7 +399,7 @@ class LazyTrace(Runtime):
         None if there is none, or the program is not compiled for it: the host runs it then."""
         if status.checks_values or any(isinstance(leaf, Tracer) for leaf in leaves):
             return None
-        operands = [self.operand(leaf) for leaf in leaves]
+        operands = [self.concrete(leaf) for leaf in leaves]
         if any(operand.__class__ is not ArrayImpl for operand in operands):
             return None
         placed = placed_call(name, closed, operands, out_shardings)
@@ -427,7 +427,7 @@ class LazyTrace(Runtime):
                              donated: Sequence[int], name: str,
                              out_shardings: Sequence[Sharding | None] | None
                              ) -> list[Any] | None:
-        operands = [self.operand(leaf) for leaf in leaves]
+        operands = [self.concrete(leaf) for leaf in leaves]
         if donated:
             check_donated_once(operands, donated)
         operation = name
@@ -483,6 +483,13 @@ class LazyTrace(Runtime):
           TypeError: it is neither a number nor an array.
           ValueError: it is a masked array.
         """
+        if isinstance(leaf, Array):
+            return leaf
+        made = self.concrete(leaf)
+        return made if context.trace is self or isinstance(made, Tracer) else staged(made)
+
+    def concrete(self, leaf: object) -> Any:
+        """A leaf as an operand whose value is known, while a program is traced too."""
         if isinstance(leaf, Array):
             return leaf
         kind = leaf.__class__

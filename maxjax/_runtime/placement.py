@@ -26,7 +26,7 @@ from maxjax._base.shardings import (
 )
 from maxjax._distributed.start import connection
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import is_staging
+from maxjax._ir.staging import is_staging, staged
 from maxjax._ir.trace import Array, Tracer, context, invalid_type
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, type_on
 from maxjax._runtime import transfer_guard
@@ -35,6 +35,10 @@ from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.pending import plain
 from maxjax._runtime.spanning_array import SpanningArray
+
+
+# The source of what is no array yet.
+_NOWHERE: Any = object()
 
 
 def for_leaves(given: PyTree, x: PyTree, count: int, what: str) -> list[Any]:
@@ -81,9 +85,13 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
     placements = [_checked(value, placement)
                   for value, placement in zip(values, placements, strict=True)]
     is_traced = context.manual is not None and any(place is not None for place in placements)
-    # A constant's place in a program is that of a value of the program.
-    is_traced |= is_staging() and any(isinstance(place, NamedSharding) for place in placements)
+    # What is put in a program is a value of the program.
+    is_traced |= is_staging() and not all(
+        place is None and isinstance(leaf, (np.ndarray, np.generic))
+        for place, leaf in zip(placements, leaves, strict=True))
     if is_traced or any(isinstance(value, Tracer) for value in values):
+        sources = [source if isinstance(leaf, Array) or source is not None else _NOWHERE
+                   for source, leaf in zip(sources, leaves, strict=True)]
         semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
                      ArrayCopySemantics.ALWAYS_COPY if may_alias is False else
                      ArrayCopySemantics.REUSE_INPUT)
@@ -94,7 +102,7 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
                 if isinstance(placement, Sharding) and placement.spans_processes and not (
                         isinstance(leaf, Array) and not leaf.is_fully_addressable):
                     _check_same(leaf, placement)
-        results = [value if placement is None else installed.runtime.put(value, placement)
+        results = [staged(value) if placement is None else installed.runtime.put(value, placement)
                    for value, placement in zip(values, placements, strict=True)]
         if status.guards_transfers:
             with transfer_guard.explicit():
@@ -116,7 +124,7 @@ def _copied(x: Array) -> Array:
 
 def _operand(leaf: Any) -> Any:
     try:
-        return installed.runtime.operand(leaf)
+        return installed.runtime.concrete(leaf)
     except TypeError:
         if isinstance(leaf, (str, np.ndarray)):
             raise invalid_type(leaf) from None
@@ -191,7 +199,7 @@ def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding 
         if source is None:
             known = value.concrete() if isinstance(value, Tracer) else value
             source = known.sharding if isinstance(known, ArrayImpl) else None
-        srcs.append(source)
+        srcs.append(None if source is _NOWHERE else source)
     if not any(isinstance(placement, NamedSharding) for placement in placements):
         return device_put_p.bind(
             *values, devices=tuple(placements), srcs=tuple(srcs),

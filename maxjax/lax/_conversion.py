@@ -12,7 +12,7 @@ from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._higher_order.constraints import constrained, resharded
 from maxjax._ir.dimensions import is_dimension, size_index
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import is_staging
+from maxjax._ir.staging import is_staging, staged
 from maxjax._ir.trace import Array, Tracer, invalid_shape, invalid_type
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Tree
@@ -99,7 +99,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
         if operand.__class__ is int and -2**63 <= operand < 2**63:
             own = dtypes.int64      # wraps around, as an array does
         value = np.asarray(convert.convert(python_value(operand, own), target))
-        return ArrayImpl(ShapedArray((), target), value)
+        return staged(ArrayImpl(ShapedArray((), target), value))
     if isinstance(operand, str):
         raise TypeError(f"Value {operand!r} with dtype |S0 is not a valid JAX array type. Only "
                         "arrays of numeric types are supported by JAX.")

@@ -16,6 +16,7 @@ from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import arithmetic, comparison, reduction
@@ -288,7 +289,9 @@ def initial_values(name: str, operands: Sequence[Array], inits: Sequence[Any]) -
     if len(operands) != len(inits):
         raise ValueError(f"{name} needs one initial value for each operand, got {len(inits)} for "
                         f"{len(operands)}.")
-    values = [as_operand(init, name) for init in inits]
+    # Numbers are known even while a function is traced, as ``is_identity`` asks.
+    values = [installed.runtime.concrete(init) if isinstance(
+        init, (int, float, complex, np.generic)) else as_operand(init, name) for init in inits]
     shapes = [value.shape for value in values]
     if any(shapes):
         if name == "reduce":
@@ -308,16 +311,14 @@ def initial_values(name: str, operands: Sequence[Array], inits: Sequence[Any]) -
 
 def strongly_typed(x: Array) -> Array:
     if x.weak_type and not x.ndim and not isinstance(x, Tracer):
-        # Known even while a function is traced, as ``is_identity`` asks.
-        return as_operand(np.asarray(x), "reduce")
+        return installed.runtime.concrete(np.asarray(x))
     return convert_element_type(x, x.dtype, False)
 
 
 def is_identity(value: Any, identity: Any) -> bool:
     """Whether a scalar is known to be ``identity``."""
-    if isinstance(value, Tracer):
-        return False
-    return bool(np.asarray(value) == np.asarray(identity))
+    scalar = value.literal()
+    return scalar is not None and bool(scalar == np.asarray(identity))
 
 
 def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], Any],

@@ -13,7 +13,7 @@ from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, SingleDeviceSharding
 from maxjax._higher_order.constraints import constrained, resharded
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import is_staging
+from maxjax._ir.staging import is_staging, staged
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.broadcasting import broadcast_in_dim
@@ -142,7 +142,7 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if kind in PYTHON_SCALARS:
         if dtype is None:
             return installed.runtime.operand(value)
-        return installed.runtime.constant(_python_number(value, dtype), ShapedArray((), dtype))
+        return made_constant(_python_number(value, dtype), ShapedArray((), dtype))
     if isinstance(value, Array):
         if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
             dtypes.warn_of_discarded_parts(value.aval.dtype, dtype)
@@ -167,8 +167,12 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if isinstance(value, (np.ndarray, np.generic)):     # NumPy's values use NumPy's casts
         with np.errstate(invalid="ignore", over="ignore"):
             host = np.asarray(value).astype(dtype)
-        return installed.runtime.constant(host, ShapedArray(host.shape, dtype))
+        return made_constant(host, ShapedArray(host.shape, dtype))
     return convert_element_type(installed.runtime.operand(value), dtype)
+
+
+def made_constant(value, aval):
+    return staged(installed.runtime.constant(value, aval))
 
 
 def _is_valid(host: np.ndarray) -> bool:
@@ -221,7 +225,7 @@ def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
         if host.dtype == np.object_ or not _is_valid(host):
             host = np.array(value, dtype)       # NumPy's error, unless it can read the strings
         host = host.astype(dtype)
-    return installed.runtime.constant(host, ShapedArray(host.shape, dtype))
+    return made_constant(host, ShapedArray(host.shape, dtype))
 
 
 def _common_dtype(leaves: list[Any]) -> Any:

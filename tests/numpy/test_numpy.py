@@ -366,7 +366,8 @@ CONCRETE = (
     "j.nonzero(t)", "a.nonzero()", "j.where(t)", "j.flatnonzero", "j.argwhere(t)", "j.compress",
     "j.extract", "a[a > 1]", "np.add", "j.array_str", "j.array_repr", "j.unique",
     "j.union1d(i, u)", "j.intersect1d", "j.setdiff1d(i, u)", "j.setxor1d", "j.choose",
-    "j.bincount", "j.repeat(v, j.array([1, 0, 2]))", "j.delete(",
+    "j.bincount", "j.repeat(v, j.array([1, 0, 2]))", "j.delete(", "j.trim_zeros(j.array(",
+    "j.ravel_multi_index((1, 2), (2, 3))",
 )
 
 

@@ -93,7 +93,48 @@ class prng_key(extended):
     """The abstract class of random-key dtypes."""
 
 
-DType = np.dtype | KeyDType
+class ExtendedDType:
+    """The base of dtypes that libraries define, by instances that are equal where they are alike.
+
+    On the host and in MAX an element is one of ``physical`` dtype, as for keys; what the dtype's
+    ``_rules`` are asked is that, which conversions there are, and, where it has tangents, what is
+    their sum and what is zero.
+    """
+
+    __slots__ = ()
+    _rules: Any
+    name: Any
+    type: Any
+    kind = "V"
+
+    @property
+    def physical(self) -> np.dtype:
+        """The dtype of an element on the host.
+
+        Raises:
+          NotImplementedError: an element is an array.
+        """
+        element = self._rules.physical_element_aval(self)
+        if element.shape:
+            raise NotImplementedError(
+                f"the dtype {self} has elements of shape {element.shape}; those of a dtype that a "
+                "library defines are scalars")
+        return np.dtype(element.dtype)
+
+    @property
+    def itemsize(self) -> int:
+        return self.physical.itemsize
+
+    def converts(self, source: DType, target: DType) -> bool:
+        """Whether elements can be converted, of which one dtype is this one."""
+        rules = self._rules
+        if hasattr(rules, "allow_conversion"):
+            return bool(rules.allow_conversion)
+        asked = rules.convert_from if source == self else rules.convert_to
+        return bool(asked(source, target))
+
+
+DType = np.dtype | KeyDType | ExtendedDType
 
 if TYPE_CHECKING:
     class _HasDType(Protocol):
@@ -121,9 +162,18 @@ def is_key(dtype: object) -> TypeIs[KeyDType]:
     return type(dtype) is KeyDType
 
 
+def is_user_defined(dtype: object) -> TypeIs[ExtendedDType]:
+    return isinstance(dtype, ExtendedDType)
+
+
+def is_opaque(dtype: object) -> TypeIs[KeyDType | ExtendedDType]:
+    """Whether elements can be moved about and nothing else: there is no arithmetic of them."""
+    return type(dtype) is KeyDType or isinstance(dtype, ExtendedDType)
+
+
 def physical(dtype: DType) -> np.dtype:
     """The dtype in which the host and MAX hold elements of ``dtype``."""
-    return dtype.physical if type(dtype) is KeyDType else dtype
+    return dtype if isinstance(dtype, np.dtype) else dtype.physical
 
 
 _TO_32 = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
@@ -136,12 +186,12 @@ def _as_dtype(value: Any) -> np.dtype:
 
 def as_dtype(value: DTypeLike) -> Any:
     """``np.dtype`` of anything that names a dtype, random-key dtypes included."""
-    if type(value) is KeyDType or isinstance(value, np.dtype):
+    if isinstance(value, np.dtype) or is_opaque(value):
         return value
     if value is None:
         return float64
     scalar_dtype = getattr(value, "dtype", None)      # jnp.float32 and its like
-    if scalar_dtype is not None and isinstance(scalar_dtype, (np.dtype, KeyDType)):
+    if scalar_dtype is not None and isinstance(scalar_dtype, (np.dtype, KeyDType, ExtendedDType)):
         return scalar_dtype
     named: Any = value
     try:
@@ -213,7 +263,7 @@ def argument(value: DTypeLike, name: str) -> Any:
         wanted = as_dtype_argument(value)
     except TypeError as error:
         raise TypeError(str(error)) from None
-    if is_key(wanted):
+    if is_opaque(wanted):
         return wanted
     if not (is_numeric(wanted) or wanted in (bool_, float0)):
         raise TypeError(
@@ -242,7 +292,7 @@ def warn_of_discarded_parts(dtype: DType, wanted: DType) -> None:
 
 def check_storable(dtype: DType) -> None:
     """Raises TypeError where no arrays of a dtype exist."""
-    if not (is_numeric(dtype) or dtype in (bool_, float0) or is_key(dtype)):
+    if not (is_numeric(dtype) or dtype in (bool_, float0) or is_opaque(dtype)):
         raise TypeError(f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric "
                         "types are supported by JAX.")
 
@@ -297,7 +347,7 @@ def short_name(dtype: DType) -> str:
     """``f32`` for float32 and so on, as jaxprs print it."""
     name = _SHORT.get(dtype)
     if name is None:
-        name = dtype.name.replace("float", "f")
+        name = dtype.name if is_opaque(dtype) else dtype.name.replace("float", "f")
     return name
 
 
@@ -312,7 +362,15 @@ def complex_dtype(dtype: DType) -> Any:
 
 def tangent_dtype(dtype: DType) -> Any:
     """Tangents of integers, booleans and keys carry nothing: their dtype is float0."""
+    if isinstance(dtype, ExtendedDType):
+        return dtype._rules.tangent_dtype(dtype)
     return dtype if is_inexact(dtype) else float0
+
+
+def has_tangents(dtype: DType) -> bool:
+    """Whether values have tangents that carry something."""
+    return is_inexact(dtype) or isinstance(dtype, ExtendedDType) and (
+        dtype._rules.tangent_dtype(dtype) != float0)
 
 
 def finfo(dtype: DTypeLike) -> Any:

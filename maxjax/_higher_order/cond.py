@@ -221,9 +221,9 @@ def _select_branches(size: int, index: Array, operands: Sequence[Array],
                      axes: Sequence[int | None], branches: Branches) -> tuple[
                          list[Any], list[int | None]]:
     """Computes all branches of all elements, and selects."""
-    values = [to_axis(x, axis, 0, size) if axis is not None or _is_inexact(x) else x
+    values = [to_axis(x, axis, 0, size) if axis is not None or _has_tangents(x) else x
               for x, axis in zip(operands, axes, strict=True)]
-    new_axes = tuple(0 if axis is not None or _is_inexact(x) else None
+    new_axes = tuple(0 if axis is not None or _has_tangents(x) else None
                      for x, axis in zip(operands, axes, strict=True))
     results = []
     for number, branch in enumerate(branches):
@@ -233,7 +233,7 @@ def _select_branches(size: int, index: Array, operands: Sequence[Array],
         # branch may be anywhere, and zero times infinity is not zero.
         results.append(eval_jaxpr(batched.jaxpr, batched.consts, *(
             select_n_p.bind(_over(mine, x.shape), stop_gradient_p.bind(x), x)
-            if _is_inexact(x) else x for x in values)))
+            if _has_tangents(x) else x for x in values)))
     if len(branches) == 2:
         index = ne_p.bind(index, scalar_like(0, index.dtype))
     outs = [select_n_p.bind(_over(index, cases[0].shape), *cases)
@@ -241,8 +241,8 @@ def _select_branches(size: int, index: Array, operands: Sequence[Array],
     return outs, [0] * len(outs)
 
 
-def _is_inexact(value: Value) -> bool:
-    return dtypes.is_inexact(value.dtype)
+def _has_tangents(value: Value) -> bool:
+    return dtypes.has_tangents(value.dtype)
 
 
 def _over(which: Array, shape: tuple[int, ...]) -> Any:

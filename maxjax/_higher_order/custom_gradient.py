@@ -129,7 +129,7 @@ def _may_be_perturbed(value: Value) -> bool:
     if isinstance(value, BatchTracer):
         return _may_be_perturbed(value.value)
     if isinstance(value, DynamicJaxprTracer):
-        return dtypes.is_inexact(value.aval.dtype)
+        return dtypes.has_tangents(value.aval.dtype)
     return isinstance(value, Tracer)
 
 

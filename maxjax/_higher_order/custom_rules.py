@@ -51,7 +51,7 @@ class SymbolicZero:
 
 def zero_tangent(aval: ShapedArray) -> Any:
     """The zero tangent of a value of a type, as an array."""
-    if not dtypes.is_inexact(aval.dtype):
+    if not dtypes.has_tangents(aval.dtype):
         return np.zeros(aval.shape, dtypes.float0)
     return instantiate(None, aval)
 

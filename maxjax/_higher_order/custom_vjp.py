@@ -118,7 +118,7 @@ def differentiate(rule: FlatVjp, primals: list[Value], tangents: list[Value | No
         *residuals, *(t for t in tangents if t is not None), backward=backward,
         in_zeros=tuple(not flag for flag in perturbed), num_res=len(residuals),
         out_avals=out_avals, symbolic_zeros=symbolic_zeros)
-    return outs, [direction if dtypes.is_inexact(aval.dtype) else None
+    return outs, [direction if dtypes.has_tangents(aval.dtype) else None
                   for direction, aval in zip(directions, out_avals, strict=True)]
 
 
@@ -604,9 +604,9 @@ class _FlatCall:
             found = aval_of(operand)
         if config.disable_bwd_checks.value:
             return operand
-        # JAX lets another dtype pass.
+        # JAX lets another dtype pass, as one of a library's whose sum is of another kind.
         if found.shape != expected.shape or not (
-                dtypes.is_inexact(aval.dtype) and found.dtype != dtypes.float0):
+                dtypes.has_tangents(aval.dtype) and found.dtype != dtypes.float0):
             raise ValueError(
                 "Custom VJP bwd rule must produce an output with the same type as the args tuple "
                 f"of the primal function, but at output{self.path(number)} the bwd rule produced "

@@ -147,7 +147,7 @@ def _vjp_of(exported: Exported, closed: ClosedJaxpr) -> Exported:
     def function(*values: Value) -> list[Any]:
         """Takes and gives the arrays except those of float0."""
         primals, given = values[:len(kept)], iter(values[len(kept):])
-        active = [dtypes.is_inexact(aval.dtype) for aval in kept]
+        active = [dtypes.has_tangents(aval.dtype) for aval in kept]
 
         def of_active(*chosen: Value) -> list[Any]:
             mine = iter(chosen)
@@ -155,7 +155,7 @@ def _vjp_of(exported: Exported, closed: ClosedJaxpr) -> Exported:
                         for is_active, x in zip(active, primals, strict=True)]
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *operands)
             return [out for out, aval in zip(outs, closed.out_avals, strict=True)
-                    if dtypes.is_inexact(aval.dtype)]
+                    if dtypes.has_tangents(aval.dtype)]
 
         chosen = [x for x, is_active in zip(primals, active, strict=True) if is_active]
         _, pull = autodiff.vjp(of_active, *chosen)

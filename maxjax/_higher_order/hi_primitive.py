@@ -369,7 +369,7 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
         found = hi_linearized_p.bind(
             *captured, *operands, *directions, _prim=_prim, closed=closed, out_avals=out_avals,
             backward=dataclasses.replace(backward, start=len(captured)) if backward else None)
-    return outs, [direction if dtypes.is_inexact(aval.dtype) else None
+    return outs, [direction if dtypes.has_tangents(aval.dtype) else None
                   for direction, aval in zip(found, _prim.out_avals_flat, strict=True)]
 
 

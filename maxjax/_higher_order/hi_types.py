@@ -377,7 +377,7 @@ class HiPrimitive:
         return type(result)(outs) if several else outs[0]
 
     def _refuse_own_derivative(self, args: Sequence[Any]) -> None:
-        if any(isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) for x in args):
+        if any(isinstance(x, Tracer) and dtypes.has_tangents(x.dtype) for x in args):
             refuse_hitypes(f"{self.name} on traced arrays, with a derivative of its own")
 
 

@@ -32,7 +32,7 @@ def tangent_type(aval: Any) -> ShapedArray | None:
     """The type of the carrier; None where values have no derivatives by arrays."""
     tangent = getattr(aval, "to_tangent_aval", None)
     found = None if tangent is None else tangent()
-    if isinstance(found, ShapedArray) and dtypes.is_inexact(found.dtype):
+    if isinstance(found, ShapedArray) and dtypes.has_tangents(found.dtype):
         return found
     return None
 

@@ -306,7 +306,7 @@ def custom_root(f: Callable[[PyTree], PyTree], initial_guess: PyTree,
         right = [instantiate(change, aval_of(x)) for change, x in zip(changes, root, strict=True)]
         solving = linear_solver.closed
         moved = eval_jaxpr(solving.jaxpr, solving.consts, *linear_solver_consts, *root, *right)
-        rest = [instantiate(None, aval_of(x)) if dtypes.is_inexact(x.dtype)
+        rest = [instantiate(None, aval_of(x)) if dtypes.has_tangents(x.dtype)
                 else np.zeros(x.shape, dtypes.float0) for x in solution[count:]]
         return solution, [*(neg_p.bind(x) for x in moved), *rest]
 

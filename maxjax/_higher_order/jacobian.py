@@ -55,7 +55,7 @@ def _partial(fun: Callable[..., PyTree], argnums: int | Sequence[int], args: tup
 
 
 def _check_forward_input(dtype: DType, holomorphic: bool) -> None:
-    if dtypes.is_key(dtype):
+    if dtypes.is_opaque(dtype):
         raise TypeError(f"jacfwd with input element type {dtype}")
     _check_complex("jacfwd", "inputs", dtype, holomorphic)
     if not holomorphic and not dtypes.is_floating(dtype):

@@ -3,6 +3,7 @@
 from typing import Any
 
 from maxjax import core as _public
+from maxjax._base import dtypes as _dtypes
 from maxjax._higher_order.shape_struct import typeof as typeof
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer as _DynamicJaxprTracer
@@ -28,6 +29,13 @@ ARRAY_CLASSES = {
 def trace_state_clean() -> bool:
     """Whether operations are evaluated, under no transformation."""
     return context.trace is installed.runtime and not context.axis_env
+
+
+def physical_aval(aval: ShapedArray) -> ShapedArray:
+    """The type of the numbers that an array of an extended dtype, as of keys, is made of."""
+    if _dtypes.is_key(aval.dtype):
+        return ShapedArray((*aval.shape, *aval.dtype.key_shape), _dtypes.uint32)
+    return ShapedArray(aval.shape, _dtypes.physical(aval.dtype), aval.weak_type)
 
 
 def __getattr__(name: str) -> Any:

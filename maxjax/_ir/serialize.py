@@ -46,6 +46,8 @@ def _no_symbols(text: str) -> Any:
 def _dtype_name(dtype: DType) -> str:
     if dtypes.is_key(dtype):
         return f"key:{dtype.impl}"
+    if dtypes.is_user_defined(dtype):       # what its elements are alone counts in a program
+        dtype = dtype.physical
     return "float0" if dtype == dtypes.float0 else dtype.name
 
 
@@ -90,7 +92,7 @@ def _encode_value(value: object) -> Any:
         return {"primitive": value.name}
     if isinstance(value, ShapedArray):
         return {"aval": _encode_aval(value)}
-    if isinstance(value, np.dtype) or dtypes.is_key(value):
+    if isinstance(value, np.dtype) or dtypes.is_opaque(value):
         return {"dtype": _dtype_name(value)}
     if isinstance(value, tuple):
         items = [_encode_value(item) for item in value]

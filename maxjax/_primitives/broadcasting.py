@@ -46,7 +46,7 @@ def _broadcast_in_dim_specialize(in_avals: tuple[ShapedArray, ...], params: Para
     to make."""
     aval, = in_avals
     dtype, shape = dtypes.physical(aval.dtype), params["shape"]
-    if aval.shape or dtypes.is_key(aval.dtype) or dtype.kind not in "biufc" or (
+    if aval.shape or dtypes.is_opaque(aval.dtype) or dtype.kind not in "biufc" or (
             not all(type(size) is int and size for size in shape)):
         return None
     strides = (0,) * len(shape)

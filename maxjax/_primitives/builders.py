@@ -157,6 +157,9 @@ def add_tangents(x: Array | None, y: Array) -> Any:
         return y
     if y is None:
         return x
-    if aval_of(x).dtype == dtypes.float0:
+    dtype = aval_of(x).dtype
+    if dtype == dtypes.float0:
         return x
+    if dtypes.is_user_defined(dtype):
+        return dtype._rules.add(dtype, x, y)
     return add_any_p.bind(x, y)

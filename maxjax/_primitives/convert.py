@@ -24,6 +24,7 @@ from maxjax._primitives.rules import factor_rule, no_flops
 from maxjax._primitives.widths import FLOATING, bit_width, widened
 
 if TYPE_CHECKING:
+    from maxjax._base.dtypes import DType
     from maxjax._primitives.rules import FactorRule
 
 
@@ -61,9 +62,10 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _convert_jvp(t: Value, x: Value, out: Value, *, new_dtype: np.dtype, weak_type: bool
                  ) -> Array | None:
-    if not dtypes.is_inexact(new_dtype):
+    if not dtypes.has_tangents(new_dtype):
         return None
-    return convert_element_type_p.bind(t, new_dtype=new_dtype, weak_type=weak_type)
+    return convert_element_type_p.bind(
+        t, new_dtype=dtypes.tangent_dtype(new_dtype), weak_type=weak_type)
 
 
 def _keeps_precision(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
@@ -80,14 +82,33 @@ def _convert_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
     dtype, source = params["new_dtype"], in_avals[0].dtype
     if source == dtype:
         return np.asarray
+    if dtypes.is_opaque(dtype) or dtypes.is_opaque(source):
+        return None
     if dtypes.is_floating(dtype) and not dtypes.is_complex(source):
         return lambda x: x.astype(dtype)
     return None
 
 
+def _check_opaque(source: DType, target: DType) -> None:
+    """Raises ValueError where elements, of which some are opaque, cannot be converted."""
+    if dtypes.is_user_defined(source) and dtypes.is_user_defined(target):
+        raise ValueError(f"cannot directly convert between extended dtypes: from {source} to "
+                         f"{target}.")
+    own, other, way = ((source, target, "from") if dtypes.is_user_defined(source) else
+                       (target, source, "to"))
+    if not (dtypes.is_user_defined(own) and isinstance(other, np.dtype)
+            and own.converts(source, target)):
+        raise ValueError(f"Cannot convert_element_type from {source} to {target}")
+    if own.physical != other:
+        raise ValueError(
+            f"can only convert {way} extended dtype {'to' if way == 'from' else 'from'} its "
+            f"representation dtype, but tried to convert from {source} to {target} which doesn't "
+            f"match the representation type {own.physical}.")
+
+
 def _convert_abstract(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> ShapedArray:
-    if dtypes.is_key(x.dtype) != dtypes.is_key(new_dtype):
-        raise ValueError(f"Cannot convert_element_type from {x.dtype} to {new_dtype}")
+    if x.dtype != new_dtype and (dtypes.is_opaque(x.dtype) or dtypes.is_opaque(new_dtype)):
+        _check_opaque(x.dtype, new_dtype)
     return ShapedArray(x.shape, new_dtype, weak_type)
 
 
@@ -104,9 +125,10 @@ convert_element_type_p = elementwise(
     flops=no_flops,
     linearity=Linearity(unreduced=_keeps_precision), passes_unreduced=slice(None),
     abstract=_convert_abstract,
-    evaluate=lambda x, *, new_dtype, weak_type: convert(x, new_dtype),
+    evaluate=lambda x, *, new_dtype, weak_type: convert(x, dtypes.physical(new_dtype)),
     specialize=_convert_specialize,
-    lower=lambda ctx, x, *, new_dtype, weak_type: ctx.convert(x, new_dtype), cheap=True,
+    lower=lambda ctx, x, *, new_dtype, weak_type: ctx.convert(
+        x, dtypes.physical(new_dtype)), cheap=True,
     kernels=(Kernel("convert", ALL, results=lambda source: tuple(
         target for target in ALL if target != source)),),
     jvp=_convert_jvp,
@@ -234,7 +256,7 @@ def convert_element_type(x: Array, dtype: np.dtype, weak_type: bool = False) -> 
     """``x`` as ``dtype``; ``x`` itself if it is that already."""
     if x.dtype == dtype and getattr(x, "weak_type", False) == weak_type:
         return x
-    if x.__class__ is DynamicJaxprTracer and not dtypes.is_key(dtype) and (
+    if x.__class__ is DynamicJaxprTracer and isinstance(dtype, np.dtype) and (
             number := x.literal()) is not None:
         return staged(installed.runtime.constant(
             np.asarray(convert(number, dtype)), ShapedArray((), dtype, weak_type)))

@@ -22,6 +22,7 @@ from maxjax._primitives.rules import (
 )
 
 if TYPE_CHECKING:
+    from maxjax._base.dtypes import DType
     from maxjax._primitives.rules import FactorRule
     from maxjax._sharding.local import Shard
 
@@ -69,7 +70,7 @@ iota_p = Primitive(
 # --- operations that rules are written with -------------------------------------------------------
 # Operands are trusted; an operation that changes nothing binds nothing.
 
-def full(shape: Shape, value: float | np.generic, dtype: np.dtype) -> Array:
+def full(shape: Shape, value: float | np.generic, dtype: DType) -> Array:
     return broadcast_in_dim(scalar_like(value, dtype), tuple(shape), ())
 
 

@@ -130,6 +130,8 @@ class FillValue(NamedTuple):
 def default_fill(dtype: np.dtype) -> Any:
     """What is read out of bounds: NaN, the least signed, the greatest unsigned integer, True."""
     physical = dtypes.physical(dtype)
+    if dtypes.is_user_defined(dtype):
+        dtype = physical
     if dtypes.is_key(dtype):
         return np.frombuffer(b"\xff" * physical.itemsize, physical)[0]
     if dtypes.is_inexact(dtype):

@@ -40,7 +40,14 @@ from maxjax._primitives.gather_plan import (
 )
 from maxjax._primitives.layout import move_axis, reshape, transpose
 from maxjax._primitives.rows import scatter_rows_p, take_rows_p, write_rows
-from maxjax._primitives.rules import FactorRule, OnShard, is_linear, no_flops, scalar_like
+from maxjax._primitives.rules import (
+    FactorRule,
+    OnShard,
+    is_linear,
+    no_flops,
+    of_numbers,
+    scalar_like,
+)
 from maxjax._primitives.slicing import slice_in_dim
 
 if TYPE_CHECKING:
@@ -441,7 +448,7 @@ def _scatter(name: str, kind: str, jvp: Callable[..., Any],
     """``combine``: how the results of some of the updates combine with those of others."""
     primitive = Primitive(
         name,
-        abstract=_scatter_abstract,
+        abstract=_scatter_abstract if kind == "set" else of_numbers(name, _scatter_abstract),
         evaluate=_scatter_evaluate(kind),
         lower=_scatter_lower(kind),
         jvp=jvp,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 
+
 class Linear:
     """Marks an operand to be transposed in a transpose rule: only its type is known.
 
@@ -62,22 +63,25 @@ def aval_of(operand: Array | Linear) -> ShapedArray:
 
 
 def of_numbers(name: str, abstract: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule of types of an operation on numbers, which refuses the keys of random generators.
+    """The rule of types of an operation on numbers, which refuses the keys of random generators and
+    the elements of libraries' dtypes.
 
     Raises:
-      TypeError: an operand is of keys.
+      TypeError: an operand is of those.
     """
     def checked(*avals: ShapedArray, **params: object) -> Any:
         for aval in avals:
-            if dtypes.is_key(aval.dtype):
+            if dtypes.is_opaque(aval.dtype):
                 raise TypeError(f"{name} does not accept dtype {aval.dtype}.")
         return abstract(*avals, **params)
 
     return checked
 
 
-def scalar_like(value: Any, dtype: np.dtype | type) -> Any:
+def scalar_like(value: Any, dtype: Any) -> Any:
     """``value`` as a NumPy scalar of ``dtype``: an operand that joins any shape."""
+    if dtypes.is_user_defined(dtype):       # that of its values which rules know is its zero
+        return dtype._rules.zero(dtype)
     if is_dimension(value):
         return dimensions.as_scalar(value, np.dtype(dtype), False)
     return np.asarray(value, dtype)[()]

@@ -54,7 +54,7 @@ def _scattered_dimension(eqn: JaxprEqn) -> int | None:
 def gather_factors(eqn: JaxprEqn, rule: FactorRule) -> None:
     """The rows may be split: the result is a sum over shards."""
     dimension, dtype = _gathered_dimension(eqn), eqn.outvars[0].aval.dtype
-    if dimension is None or dtype.kind == "b" or dtypes.is_key(dtype):
+    if dimension is None or dtype.kind == "b" or dtypes.is_opaque(dtype):
         return
     row, = rule.operands[0][dimension]
     rule.replicated -= {row}

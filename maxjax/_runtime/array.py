@@ -100,8 +100,8 @@ class ArrayImpl(Array):
         return value
 
     def literal(self) -> Any:
-        """The value of a scalar, to stand in a jaxpr; None for random keys."""
-        if dtypes.is_key(self.aval.dtype):
+        """The value of a scalar, to stand in a jaxpr; None of opaque dtypes."""
+        if dtypes.is_opaque(self.aval.dtype):
             return None
         return self.host()[()]
 
@@ -199,6 +199,10 @@ class ArrayImpl(Array):
             raise TypeError(
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
                 "jax.random.key_data(arr) if you wish to extract the underlying integer array.")
+        if dtypes.is_user_defined(self.aval.dtype):
+            raise NotImplementedError(
+                f"an array of dtype {self.aval.dtype} cannot be converted to a NumPy array. Use "
+                "jax.lax.convert_element_type to a dtype of numbers first.")
         if copy or (dtype is not None and dtype != value.dtype):
             return np.array(value, dtype=dtype, copy=copy)
         return read_only(value)
@@ -210,12 +214,16 @@ class ArrayImpl(Array):
     def __bool__(self) -> bool:
         if dtypes.is_key(self.aval.dtype):
             raise TypeError("key array cannot be converted to boolean.")
+        if dtypes.is_user_defined(self.aval.dtype):
+            raise TypeError(f"an array of dtype {self.aval.dtype} has no truth value")
         if self.aval.size != 1:
             raise ValueError(truth_value_message(self.aval))
         self._refuse_unreduced()
         return bool(self.host().reshape(()))
 
     def _scalar(self) -> Any:
+        if dtypes.is_opaque(self.aval.dtype):
+            raise TypeError(f"an array of dtype {self.aval.dtype} is no number")
         if self.aval.shape:
             raise TypeError("Only scalar arrays can be converted to Python scalars; "
                             f"got arr.ndim={self.aval.ndim}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from maxjax._base import meshes, pytree
 from maxjax._base.config import status
-from maxjax._base.dtypes import is_key
+from maxjax._base.dtypes import is_opaque
 from maxjax._base.layouts import Format, sharding_of
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.processes import job
@@ -35,7 +35,6 @@ from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.pending import plain
 from maxjax._runtime.spanning_array import SpanningArray
-
 
 # The source of what is no array yet.
 _NOWHERE: Any = object()
@@ -219,7 +218,7 @@ def device_get(x: PyTree) -> Any:
         if isinstance(leaf, Tracer):
             return leaf
         if isinstance(leaf, Array):
-            return leaf if is_key(leaf.dtype) else np.asarray(leaf)
+            return leaf if is_opaque(leaf.dtype) else np.asarray(leaf)
         return leaf.__array__() if hasattr(leaf, "__array__") else leaf
 
     return pytree.map(get, x)

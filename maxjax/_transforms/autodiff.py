@@ -167,7 +167,7 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
     result = pytree.unflatten(flat.out_tree, all_as_given(outs[:count]))
     tangent = pytree.unflatten(flat.out_tree, [
         as_given(like_result(instantiate(t, aval_of(o)), aval_of(o)))
-        if dtypes.is_inexact(aval_of(o).dtype) else float0_zeros(o)
+        if dtypes.has_tangents(aval_of(o).dtype) else float0_zeros(o)
         for o, t in zip(outs[:count], out_tangents[:count], strict=True)])
     if not has_aux:
         return result, tangent
@@ -261,7 +261,7 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
     typed = dtypes.typed_number if kind is VJP else _same
     values = arguments_of([typed(leaf) for leaf in leaves if leaf.__class__ is not Ref])
     flat = FlatFunction(fun, tree, has_aux, held)
-    active = [dtypes.is_inexact(value.aval.dtype) for value in values]
+    active = [dtypes.has_tangents(value.aval.dtype) for value in values]
     with transformed(JVP):
         outs, linear, nonzero = linearize_flat(flat, values, active)
     aux = None
@@ -465,7 +465,7 @@ def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: object) -> 
     except TypeError:
         raise TypeError(
             f"Argument '{leaf}' of type {type(leaf)} is not a valid JAX type.") from None
-    if dtypes.is_key(dtype):
+    if dtypes.is_opaque(dtype):
         if allow_int:
             return
         raise TypeError(
@@ -477,7 +477,7 @@ def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: object) -> 
             raise TypeError(
                 f"{name} with holomorphic=True requires inputs with complex dtype, but got "
                 f"{dtype.name}.")
-    elif not dtypes.is_inexact(dtype) and not allow_int:
+    elif not dtypes.has_tangents(dtype) and not allow_int:
         raise TypeError(
             f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
             f"np.inexact), but got {dtype.name}. If you want to use Boolean- or integer-valued "

@@ -196,7 +196,7 @@ def instantiate(tangent: Array | np.ndarray | None, aval: ShapedArray) -> Any:
             return like_type(instantiate(None, aval.off_mesh()), aval)
         if aval.mesh_spec is not None and _can_reshard(aval.mesh_spec[1]):
             return reshard_p.bind(instantiate(None, aval.off_mesh()), dst_sharding=aval.sharding)
-        if aval.shape:
+        if aval.shape or dtypes.is_user_defined(aval.dtype):
             return convert_element_type(
                 full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)
         tangent = np.zeros((), aval.dtype)

@@ -330,14 +330,14 @@ class VJP(LinearFunction):
         """Cotangents of all leaves of the arguments; of leaves that are not wanted, anything."""
         of_floats = None if wanted is None else [
             flag for flag, aval in zip(wanted, self.in_avals, strict=True)
-            if dtypes.is_inexact(aval.dtype)]
+            if dtypes.has_tangents(aval.dtype)]
         given = [cotangent for cotangent, depends in zip(cotangents, self.nonzero, strict=True)
                  if depends]
         with transformed(TRANSPOSE):
             results = iter(backward_pass(
                 self.linear.jaxpr, self.residuals, given, of_floats))
         asked = [True] * len(self.in_avals) if wanted is None else wanted
-        found = [next(results) if dtypes.is_inexact(aval.dtype) else np.zeros(
+        found = [next(results) if dtypes.has_tangents(aval.dtype) else np.zeros(
             aval.shape, dtypes.float0) for aval in self.in_avals]
         return [instantiate(x, aval.cotangent()) if x is None and flag else x
                 for x, aval, flag in zip(found, self.in_avals, asked, strict=True)]

@@ -51,7 +51,7 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
         if dtype in COMPILED_DTYPES or (
                 control_flow and dtype == dtypes.complex64 and primitive in _OF_PARTS):
             continue
-        if not dtypes.is_key(dtype):
+        if not dtypes.is_opaque(dtype):
             return f"MAX has no {dtype.name}"
         if dtypes.physical(dtype) not in COMPILED_DTYPES:
             return f"MAX has no {dtype.name}"

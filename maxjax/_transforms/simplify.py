@@ -265,7 +265,7 @@ def _with_neutral(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]
     """A sum with zero, a product with one and the like is the other operand."""
     neutral, either = _NEUTRAL[eqn.primitive]
     aval = eqn.outvars[0].aval
-    if dtypes.is_key(aval.dtype) or dtypes.is_complex(aval.dtype):
+    if dtypes.is_opaque(aval.dtype) or dtypes.is_complex(aval.dtype):
         return eqn
     for value, other in (eqn.invars, eqn.invars[::-1]) if either else (eqn.invars,):
         if (isinstance(other, Literal) and value.aval is aval
@@ -332,7 +332,7 @@ def _reshape(eqn: JaxprEqn, source: Atom) -> JaxprEqn:
 
 def _folded(eqn: JaxprEqn) -> Literal | None:
     aval = eqn.outvars[0].aval
-    if dtypes.is_key(aval.dtype) or any(dtypes.is_key(a.aval.dtype) for a in eqn.invars):
+    if dtypes.is_opaque(aval.dtype) or any(dtypes.is_opaque(a.aval.dtype) for a in eqn.invars):
         return None
     run = op_spec(eqn.primitive, tuple(atom.aval for atom in eqn.invars), eqn.params).run
     if run is None:

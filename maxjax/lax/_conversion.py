@@ -69,7 +69,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     integers wrap around; everything but zero is True.
 
     Raises:
-      ValueError: ``new_dtype`` is None, or one of the dtypes is a random key's.
+      ValueError: ``new_dtype`` is None, or one of the dtypes is a random key's, or of a library
+        that has no such conversion.
       TypeError: the operand has no dtype, or ``new_dtype`` is not a dtype of numbers.
 
     >>> lax.convert_element_type(jnp.array([1.7, -1.7, jnp.nan]), jnp.int32)
@@ -82,11 +83,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
         aval = operand.aval
         if aval.dtype == target and not aval.weak_type:
             return operand
-        if (dtypes.is_key(aval.dtype) or dtypes.is_key(target)) and aval.dtype != target:
-            raise ValueError(f"Cannot convert_element_type from {aval.dtype} to {target}")
         dtypes.warn_of_discarded_parts(aval.dtype, target)
         return convert.convert_element_type(operand, target)
-    if operand.__class__ in dtypes.PYTHON_SCALARS and not dtypes.is_key(target):
+    if operand.__class__ in dtypes.PYTHON_SCALARS and not dtypes.is_opaque(target):
         own, _ = dtypes.python_scalar(type(operand))
         dtypes.warn_of_discarded_parts(own, target)
         if own.kind == "c" and target.kind not in "bc" and (
@@ -124,7 +123,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     target = dtypes.argument(new_dtype, "bitcast_convert_type")
     source = x.aval.dtype
     for kind in (source, target):
-        if dtypes.is_key(kind):
+        if dtypes.is_opaque(kind):
             raise ValueError(f"unexpected input: dtype={kind}")
     old, new = bit_width(source), bit_width(target)
     shape = x.aval.shape
@@ -204,8 +203,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
                         "arrays of numeric types are supported by JAX.")
     if dtype is None:
         value = installed.runtime.operand(fill_value)
-    elif dtypes.is_key(dtype) and not dtypes.is_key(getattr(fill_value, "dtype", None)):
-        return filled_keys(sizes, fill_value, dtype)
+    elif dtypes.is_opaque(dtype) and not dtypes.is_opaque(getattr(fill_value, "dtype", None)):
+        return filled_opaque(sizes, fill_value, dtype)
     else:
         value = convert_element_type(fill_value, dtypes.argument(dtype, "full"))
     filled = broadcast_in_dim(value, sizes, ()) if sizes else value
@@ -232,8 +231,10 @@ def _placed(filled: Array, sharding: Any) -> Array:
     return device_put(convert.convert_element_type(filled, filled.dtype), sharding)
 
 
-def filled_keys(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
-    """Random keys whose words all equal ``value``."""
+def filled_opaque(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
+    """Random keys whose words all equal ``value``, or what a library's dtype makes of it."""
+    if dtypes.is_user_defined(dtype):
+        return dtype._rules.full(shape, value, dtype)
     if value.__class__ is int:
         value = np.uint32(value & 0xFFFFFFFF)
     words = broadcast_in_dim(convert_element_type(value, dtypes.uint32), (*shape, dtype.words), ())

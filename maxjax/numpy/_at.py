@@ -311,7 +311,7 @@ def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
     given, weak = type_of(value)
     joined = dtype
     if given != dtype:
-        if dtypes.is_key(dtype) or dtypes.is_key(given):
+        if dtypes.is_opaque(dtype) or dtypes.is_opaque(given):
             raise TypeError(
                 f"cannot update an array of dtype {dtype} with values of dtype {given}")
         joined = dtypes.promote(((dtype, False), (given, weak)))[0]
@@ -322,6 +322,8 @@ def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
                 f"jax_numpy_dtype_promotion={config.dtype_promotion.value}. In future JAX "
                 "releases this will result in an error.", FutureWarning)
         dtypes.warn_of_discarded_parts(given, dtype)
+    if combine is not None and dtypes.is_opaque(dtype):
+        raise TypeError(f"{_KINDS[kind][0].name} does not accept dtype {dtype}.")
     if joined == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
         raise TypeError(
             f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "

@@ -25,7 +25,7 @@ from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
-from maxjax.lax._conversion import filled_keys, lying_like
+from maxjax.lax._conversion import filled_opaque, lying_like
 from maxjax.numpy._joining import joined
 from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
@@ -321,8 +321,8 @@ def _filled(given: Any, cache: dict[Any, Any], value: int, dtype: Any, name: str
                 f"{error}.\n\nDid you accidentally write `jax.numpy.{name}({given}, {dtype})` "
                 f"when you meant `jax.numpy.{name}(({given}, {dtype}))`, i.e. with a single tuple "
                 "argument for the shape?") from None
-    if dtypes.is_key(dtype):
-        return filled_keys(shape, value, dtype)
+    if dtypes.is_opaque(dtype):
+        return filled_opaque(shape, value, dtype)
     scalar = cache.get(dtype)
     if scalar is None:
         scalar = cache[dtype] = np.asarray(value).astype(dtype)[()]
@@ -389,17 +389,17 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
 def _check_python_number(value: Any, dtype: Any) -> None:
     """Rejects conversion of Python's complex numbers to real ones."""
     if value.__class__ is complex and not (
-            dtypes.is_key(dtype) or dtypes.is_complex(dtype) or dtype == dtypes.bool_):
+            dtypes.is_opaque(dtype) or dtypes.is_complex(dtype) or dtype == dtypes.bool_):
         raise TypeError(f"a complex number cannot be converted to {dtype}: {value}")
 
 
 def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
     own, weak = type_of(fill_value)
     if dtype is not None:
-        if dtypes.is_key(dtype) != dtypes.is_key(own):
-            if dtypes.is_key(own) or shape_of(fill_value):
+        if dtypes.is_opaque(dtype) != dtypes.is_opaque(own):
+            if dtypes.is_opaque(own) or shape_of(fill_value):
                 raise ValueError(f"Cannot convert_element_type from {own} to {dtype}")
-            return filled_keys(shape, fill_value, dtype)
+            return filled_opaque(shape, fill_value, dtype)
         own, weak = dtype, False
     fill = (as_array(cast(fill_value, own, weak)) if weak else
             element(fill_value, own) if fill_value.__class__ is int else cast(fill_value, own))

@@ -189,7 +189,7 @@ def _integer_power(x: Any, exponent: int) -> Array:
         mark = "~" if x.weak_type else ""
         raise TypeError("Integers cannot be raised to negative powers, got "
                         f"integer_pow({mark}{x.aval.str_short()}, {exponent})")
-    if dtypes.is_key(dtype):
+    if dtypes.is_opaque(dtype):
         raise TypeError(f"Cannot interpret '{dtype}' as a data type")
     if exponent == 0:
         return as_array(broadcast_to(constant(1, dtype, weak), x.shape))

@@ -48,7 +48,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
     """
     a, b = (as_array(x) for x in promote_args("isclose", a, b))
     dtype = a.dtype
-    if dtypes.is_key(dtype):
+    if dtypes.is_opaque(dtype):
         return ufuncs.equal(a, b)
     if dtype == dtypes.bool_:
         a, b = a.astype(dtypes.int32), b.astype(dtypes.int32)

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
 
 get_printoptions = np.get_printoptions
 printoptions = np.printoptions
-
-
 
 def set_printoptions(*args: Any, **kwargs: Any) -> None:
     """Sets how arrays are printed: NumPy's options, shared with NumPy's arrays.
@@ -44,6 +43,11 @@ def _keys_repr(x: ArrayImpl) -> str:
     return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{words}"
 
 
+def _elements(x: ArrayImpl) -> ArrayImpl:
+    """The elements of an array of a library's dtype, as numbers."""
+    return ArrayImpl(ShapedArray(x.shape, dtypes.physical(x.dtype)), x.host())
+
+
 def _is_unreduced(self: ArrayImpl) -> bool:
     """Whether an array is unreduced."""
     return self.aval.mesh_spec is not None and bool(self.aval.mesh_spec[1].unreduced)
@@ -64,6 +68,8 @@ def _repr(self: ArrayImpl) -> str:
         return text
     if dtypes.is_key(self.dtype):
         return _keys_repr(self)
+    if dtypes.is_user_defined(self.dtype):
+        return f"E{_repr(_elements(self))}"
     if _is_unreduced(self):
         return f"Array(shape={self.shape}, dtype={self.dtype.name}, sharding={self.sharding})"
     prefix = "Array("
@@ -89,13 +95,15 @@ def _str(self: ArrayImpl) -> str:
         return text
     if dtypes.is_key(self.dtype):
         return _keys_repr(self)
-    return repr(self) if _is_unreduced(self) else str(np.asarray(self))
+    if _is_unreduced(self) or dtypes.is_user_defined(self.dtype):
+        return repr(self)
+    return str(np.asarray(self))
 
 
 def _format(self: ArrayImpl, spec: str) -> str:
     if _is_unreduced(self):
         return repr(self)
-    if self.ndim == 0 and not dtypes.is_key(self.dtype):
+    if self.ndim == 0 and not dtypes.is_opaque(self.dtype):
         return format(np.asarray(self)[()], spec)
     if spec:
         raise TypeError("unsupported format string passed to numpy.ndarray.__format__")

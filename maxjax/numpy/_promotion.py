@@ -170,7 +170,7 @@ def inexact_dtype(dtype: Any) -> Any:
     """``dtype``, or the float that replaces an integer or boolean: float64 only for 64 bits."""
     if dtypes.is_inexact(dtype):
         return dtype
-    if dtypes.is_key(dtype):
+    if dtypes.is_opaque(dtype):
         raise TypeError(f"Cannot interpret '{dtype}' as a data type")
     return dtypes.float32 if dtype.itemsize < 8 else dtypes.canonical(dtypes.float64)
 
@@ -256,8 +256,8 @@ def check_accepts(primitive: Primitive, operands: Sequence[Any]) -> None:
     for position, operand in enumerate(operands):
         if operand.dtype in accepts:
             continue
-        if dtypes.is_key(operand.dtype):
-            if any(map(dtypes.is_key, accepts)):      # keys of users' generators, too
+        if dtypes.is_opaque(operand.dtype):
+            if any(map(dtypes.is_opaque, accepts)):      # keys of users' generators, too
                 continue
             names = ", ".join(str(other.dtype) for other in operands)
             raise TypeError(f"{primitive.name} does not accept dtypes {names}.")

@@ -113,7 +113,7 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
     """
     check_out(name, out)
     x = as_array(a, name)
-    if dtypes.is_key(x.dtype):
+    if dtypes.is_opaque(x.dtype):
         raise TypeError(f"Cannot interpret '{x.dtype}' as a data type")
     if dtype is not None:
         dtype = dtypes.argument(dtype, name)

@@ -77,7 +77,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Array:
     x = operand("round", a)
     if x.dtype == dtypes.bool_:
         raise ValueError("data type <class 'numpy.bool'> not inexact")
-    if dtypes.is_key(x.dtype):
+    if dtypes.is_opaque(x.dtype):
         raise TypeError(f"Cannot interpret '{x.dtype}' as a data type")
     if not isinstance(decimals, (int, np.integer)):
         raise TypeError(f"decimals must be an integer, got {decimals!r}")

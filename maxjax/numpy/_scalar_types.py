@@ -156,9 +156,9 @@ def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype("int32", jnp.inexact)
     (True, False)
     """
-    if isinstance(arg1, dtypes.KeyDType):
-        return arg2 is arg1 or (isinstance(arg2, type) and issubclass(dtypes.prng_key, arg2))
-    if isinstance(arg2, dtypes.KeyDType):
+    if dtypes.is_opaque(arg1):
+        return arg2 == arg1 or (isinstance(arg2, type) and issubclass(arg1.type, arg2))
+    if dtypes.is_opaque(arg2):
         return False
     if isinstance(arg2, type) and issubclass(arg2, dtypes.extended):
         return isinstance(arg1, type) and issubclass(arg1, arg2)

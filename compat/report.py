@@ -198,6 +198,12 @@ def write(matrix: Matrix, folder: Path = FOLDER) -> None:
         path.write_text(section.kept(path, text))
 
 
+def write_libraries(page: Path = FOLDER / "matrix.html") -> None:
+    """Puts the present table of the libraries' own tests into the page as it stands."""
+    page.write_text(re.sub(r'<h2 id="libraries-head">.*?</section>', lambda _: libraries(),
+                           page.read_text(), count=1, flags=re.DOTALL))
+
+
 # --- Markdown -------------------------------------------------------------------------------------
 
 MARKS = {"pass": "✓", "known": "≈", "fail": "✗", "untested": "?", "missing": "–", "excused": "·"}
@@ -292,7 +298,7 @@ def page(matrix: Matrix) -> str:
             f'<option value="{module}">{module} ({count})</option>'
             for module, count in sorted(modules.items())),
         "ROWS": "\n".join(_table_row(row) for row in matrix.rows),
-        "LIBRARIES": _libraries(),
+        "LIBRARIES": libraries(),
         "SCRIPTS": _scripts(matrix),
         "DIFFERENCES": "\n".join(
             f"<dt>{html.escape(d.what)}</dt><dd>maxjax: {html.escape(d.maxjax)}. JAX: "
@@ -398,7 +404,7 @@ def script_table(scripts: Iterable[tuple[str, str, str]]) -> str:
             f'</thead><tbody>{rows}</tbody></table>')
 
 
-def _libraries() -> str:
+def libraries() -> str:
     """The table of the libraries' own tests, from their page."""
     text = (ROOT / "docs" / "libraries.md").read_text()
     found = re.search(r"<!-- the libraries' own tests -->\n(.*?)<!-- end", text, re.DOTALL)

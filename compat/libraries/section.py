@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from compat import ROOT, state
+from compat import ROOT, report, state
 from compat.jax_tests.records import Known, Verdict
 from compat.libraries import compare
 from compat.libraries.suites import SUITES, WITHOUT_TESTS
@@ -89,5 +89,8 @@ def placed(text: str, section: str, ends: tuple[str, str]) -> str:
 
 def write(known: Sequence[Known], verdict: Verdict, rows: Mapping[str, Row],
           page: Path = PAGE) -> None:
+    """Puts the section into the documentation, and its table into the matrix."""
     text = page.read_text()
     page.write_text(placed(text, markdown(text, known, verdict, rows), ENDS))
+    if page == PAGE:
+        report.write_libraries()

@@ -173,7 +173,7 @@ def is_opaque(dtype: object) -> TypeIs[KeyDType | ExtendedDType]:
 
 def physical(dtype: DType) -> np.dtype:
     """The dtype in which the host and MAX hold elements of ``dtype``."""
-    return dtype if isinstance(dtype, np.dtype) else dtype.physical
+    return dtype.physical if is_opaque(dtype) else dtype
 
 
 _TO_32 = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}

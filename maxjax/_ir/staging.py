@@ -170,8 +170,10 @@ class StagingTrace(Trace):
                     f"values of the arguments {enumeration(chosen)}")
             return (f"{context_line} This concrete value was not available in Python because "
                     f"it depends on the {what}.")
-        if arguments or not operations:
+        if arguments:
             return context_line
+        if not operations:
+            return f"{context_line} "       # where JAX names what it depends on
         lines = [f"  operation {eqn}" + (
             f"\n    from line {eqn.source.with_column()}" if eqn.source else "")
             for eqn in operations[-5:]]

@@ -15,7 +15,15 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import NO_DERIVATIVES, Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Trace, Tracer, context, current_trace, leaked_tracer_error
+from maxjax._ir.trace import (
+    Array,
+    Trace,
+    Tracer,
+    as_given,
+    context,
+    current_trace,
+    leaked_tracer_error,
+)
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.typing import FlatFunction, FlatJvp, FlatVjp, Params, Value
 from maxjax._primitives.convert import convert_element_type
@@ -46,6 +54,13 @@ class JVPTracer(Tracer):
     def concrete(self) -> Any:
         primal = self.primal
         return primal.concrete() if isinstance(primal, Tracer) else primal
+
+    def is_python_number(self) -> bool:
+        """Whether it stands for a number of Python's, which is handed on as one."""
+        primal = self.primal
+        if isinstance(primal, JVPTracer):
+            return primal.is_python_number()
+        return not isinstance(primal, Tracer) and as_given(primal) is not primal
 
     def is_known(self) -> bool:
         return self.primal.is_known() if isinstance(self.primal, Tracer) else True

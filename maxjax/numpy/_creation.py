@@ -25,6 +25,7 @@ from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
+from maxjax._transforms.jvp import JVPTracer
 from maxjax.lax._conversion import filled_opaque, lying_like
 from maxjax.numpy._joining import joined
 from maxjax.numpy._promotion import (
@@ -147,6 +148,8 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
         if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
             dtypes.warn_of_discarded_parts(value.aval.dtype, dtype)
             return convert_element_type(value, dtype)
+        if not copy and value.__class__ is JVPTracer:
+            copy = value.is_python_number()     # which would not be handed on as an array
         return copy_p.bind(value) if copy else value
     if copy and isinstance(value, np.ma.MaskedArray):
         value = value.data      # as NumPy copies: the mask is not part of the values

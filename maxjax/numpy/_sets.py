@@ -10,6 +10,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, is_open
+from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import creation as primitives
 from maxjax._primitives import layout, slicing
@@ -420,7 +421,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *,
     size = x.shape[index]
     if isinstance(obj, slice):
         return _kept(x, np.delete(np.arange(size), obj), index)
-    positions = as_array(int(obj) if isinstance(obj, bool) else obj)
+    positions = _known(int(obj) if isinstance(obj, bool) else obj)
     is_mask = positions.dtype == dtypes.bool_
     if not (is_mask or dtypes.is_integer(positions.dtype)):
         raise ValueError(f"delete: obj must be integers or booleans, got {positions.dtype}")
@@ -440,6 +441,11 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *,
     if not host.ndim and not -size <= int(host) < size:
         raise ValueError(f"delete: index {int(host)} is out of bounds for an axis of size {size}")
     return _kept(x, np.delete(np.arange(size), host), index)
+
+
+def _known(positions: Any) -> Array:
+    """Positions as an array, those that are no array's known while a program is traced, too."""
+    return installed.runtime.concrete(positions)
 
 
 def _kept(x: Array, positions: np.ndarray, axis: int) -> Array:
@@ -466,7 +472,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         x, axis = shapes.ravel(x), 0
     index = canonical_axis(axis, x.ndim)
     size = x.shape[index]
-    where_to = as_array(np.arange(*obj.indices(size)) if isinstance(obj, slice) else obj)
+    where_to = _known(np.arange(*obj.indices(size)) if isinstance(obj, slice) else obj)
     if not dtypes.is_integer(where_to.dtype):
         raise ValueError(f"insert: the positions must be integers; got {obj}")
     if where_to.ndim > 1:
@@ -505,6 +511,8 @@ def _inserted(positions: np.ndarray, size: int, count: int) -> np.ndarray:
 
 def _inserted_traced(positions: Array, size: int, count: int) -> Array:
     """As ``_inserted``, for unknown positions."""
+    if not count:
+        return primitives.iota(dtypes.int32, (size,), 0)
     positions = rounding.clip(where(positions < 0, positions + size, positions), 0, size)
     positions = shapes.broadcast_to(shapes.ravel(positions.astype(np.int32)), (count,))
     order = sorting.argsort(positions).astype(np.int32)

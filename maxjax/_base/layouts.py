@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.shardings import Sharding
 
 
@@ -67,27 +69,36 @@ class Format:
                 f"sharding argument. Got sharding {self.sharding}")
 
 
-def row_major(rank: int, sharding: Sharding | None) -> Format:
-    """How an array of maxjax lies in memory; without a sharding it is not known where."""
-    if sharding is None:
-        return Format()
-    return Format(Layout(tuple(range(rank)), ()), sharding)
-
-
-def sharding_of(placement: Format, argument: str, rank: int | None = None) -> Sharding | None:
-    """The sharding of a format whose layout, if it has one, can only be row-major.
+def format_of(rank: int, sharding: Sharding | None, axes: Sequence[int] | None = None) -> Format:
+    """How an array of a rank lies in memory; without a sharding it is not known where.
 
     Args:
-      argument: where it was given, for the message.
-      rank: of the array, if it is known.
+      axes: from the outermost to the innermost; None: row-major.
+    """
+    if sharding is None:
+        return Format()
+    return Format(Layout(tuple(range(rank) if axes is None else axes), ()), sharding)
+
+
+def check_layout(layout: Layout, shape: Sequence[Any], what: str) -> None:
+    """Checks that an array of that shape can lie so.
+
+    Args:
+      what: the array, for the message.
 
     Raises:
-      NotImplementedError: another layout.
+      ValueError: the layout is of another rank.
+      JaxRuntimeError: it is no permutation.
+      NotImplementedError: it has tiles.
     """
-    layout = placement.layout
-    if isinstance(layout, Layout):
-        axes = tuple(layout.major_to_minor)
-        if axes != tuple(range(len(axes) if rank is None else rank)):
-            raise NotImplementedError(
-                f"{argument}: arrays of maxjax are row-major, got {layout}")
-    return placement.sharding
+    axes = layout.major_to_minor
+    if len(axes) != len(shape):
+        raise ValueError(
+            f"One of {what} is incompatible with its layout annotation {layout}: Length of "
+            "major_to_minor and the rank of the value should match. Got "
+            f"major_to_minor={axes} and shape={tuple(shape)}")
+    if sorted(axes) != list(range(len(axes))):
+        raise JaxRuntimeError(f"INVALID_ARGUMENT: {what}: the axes of {layout} are not those of "
+                              f"an array of rank {len(axes)}, each once")
+    if layout.tiling:
+        raise NotImplementedError(f"{what}: maxjax has no tiled layouts, got {layout}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import meshes, pytree
-from maxjax._base.layouts import Format, sharding_of
+from maxjax._base.layouts import Format, Layout, check_layout
 from maxjax._base.meshes import AxisType, PartitionSpec, spec_axes
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
@@ -87,7 +87,7 @@ def _given(sharding: Any, leaf: object = None) -> Any:
 def constrained(value: Any, sharding: Any) -> Any:
     """One value with a constraint; None constrains nothing."""
     if isinstance(sharding, Format):
-        sharding = _given(sharding_of(sharding, "with_sharding_constraint", value.ndim))
+        return _laid_out(constrained(value, _given(sharding.sharding)), sharding.layout)
     if sharding is None:
         return value
     sharding = named(sharding, "with_sharding_constraint", "shardings")
@@ -114,6 +114,14 @@ def constrained(value: Any, sharding: Any) -> Any:
     return sharding_constraint_p.bind(
         value, sharding=sharding, layout=None, context_mesh=meshes.around().concrete,
         unconstrained_dims=unconstrained)
+
+
+def _laid_out(value: Any, layout: Any) -> Any:
+    """A value in a layout: within programs that is only checked."""
+    if not isinstance(layout, Layout):
+        return value
+    check_layout(layout, value.shape, "with_sharding_constraint arguments")
+    return value if isinstance(value, Tracer) else installed.runtime.lay_out(value, layout)
 
 
 def _applicable(sharding: NamedSharding, value: Array) -> NamedSharding:

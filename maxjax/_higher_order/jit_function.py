@@ -314,6 +314,8 @@ class PjitFunction:
             results = constrained_results(
                 jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed,
                            name=self.function_name), outs)
+        if self._shardings is not None and self._shardings.out_layouts is not None:
+            results = self._shardings.laid_out(entry, results)
         return entry.out_tree.unflatten(results)
 
     # --- values of types above arrays ---

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import DuplicateSpecError
-from maxjax._base.layouts import Format, Layout, sharding_of
+from maxjax._base.layouts import Format, Layout, check_layout
 from maxjax._base.meshes import UNCONSTRAINED, PartitionSpec, around
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
@@ -43,7 +43,8 @@ UNSPECIFIED = _Unspecified()
 
 
 def _is_leaf(node: object) -> bool:
-    return node is None or node is UNSPECIFIED or isinstance(node, (Sharding, PartitionSpec))
+    return node is None or node is UNSPECIFIED or isinstance(
+        node, (Sharding, PartitionSpec, Layout))
 
 
 def on_device(device: Any) -> Shardings:
@@ -57,11 +58,10 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
     Raises:
       TypeError: something given is not a sharding.
       ValueError: a dimension is left unconstrained, or a layout stands alone.
-      NotImplementedError: a layout that is not row-major.
     """
     def of_leaf(name: str, leaf: Any) -> Any:
         if isinstance(leaf, Format):
-            return sharding_of(leaf, name)
+            return leaf.sharding
         if isinstance(leaf, Layout):
             raise ValueError(
                 "`jax.jit` does not accept device-local layouts directly. Create a `Format` "
@@ -79,8 +79,18 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
         read = [of_leaf(name, leaf) for leaf in leaves]
         return tree if all(map(operator.is_, read, leaves)) else pytree.unflatten(spec, read)
 
-    return Shardings(of_tree("in_shardings", in_shardings),
-                     of_tree("out_shardings", out_shardings))
+    found = Shardings(of_tree("in_shardings", in_shardings),
+                      of_tree("out_shardings", out_shardings))
+    found.in_layouts, found.out_layouts = map(_layouts, (in_shardings, out_shardings))
+    return found
+
+
+def _layouts(tree: PyTree) -> PyTree:
+    """The layouts among shardings; None if there is none."""
+    leaves, spec = pytree.flatten(tree, _is_leaf)
+    layouts = [leaf.layout if isinstance(leaf, Format) and isinstance(leaf.layout, Layout) else None
+               for leaf in leaves]
+    return pytree.unflatten(spec, layouts) if any(layouts) else None
 
 
 _HOST_INPUT = (
@@ -97,6 +107,7 @@ class Shardings:
 
     Attributes:
       caller: whose name messages have; "pjit" takes the mesh of ``with mesh:``.
+      in_layouts, out_layouts: those that arguments and results are to have, as pytrees; None: none.
     """
 
     def __init__(self, in_shardings: PyTree, out_shardings: PyTree,
@@ -106,6 +117,8 @@ class Shardings:
         self._in_shardings = in_shardings
         self._out_shardings = out_shardings
         self._chosen: dict[Any, Chosen] = {}
+        self.in_layouts: PyTree = None
+        self.out_layouts: PyTree = None
 
     def with_new_values_left_open(self) -> Shardings:
         """Those of a function that gives a pair of the results and something else."""
@@ -114,6 +127,8 @@ class Shardings:
             out = (out, None)
         made = Shardings(self._in_shardings, out, self._device)
         made.caller = self.caller
+        made.in_layouts = self.in_layouts
+        made.out_layouts = None if self.out_layouts is None else (self.out_layouts, None)
         return made
 
     @property
@@ -205,6 +220,32 @@ class Shardings:
             _same_devices(known)
             self._chosen[key] = known
         return known
+
+    def layouts_of_arguments(self, tree: PyTreeSpec, static: Static | None) -> list[Any]:
+        """The layout asked for each leaf of the arguments, or None."""
+        if self.in_layouts is None:
+            return [None] * tree.num_leaves
+        return _argument_shardings(self.in_layouts, tree, static)
+
+    def layouts_of_results(self, entry: Entry) -> list[Any]:
+        """The layout asked for each result, checked, or None."""
+        if self.out_layouts is None:
+            return [None] * entry.out_tree.num_leaves
+        whole = pytree.numbered(entry.out_tree)
+        found = _prefix(self.out_layouts, whole, "pjit out_shardings")
+        paths = pytree.flatten_with_path(whole)[0]
+        for path, layout, aval in zip(paths, found, entry.closed.out_avals, strict=False):
+            if layout is not None:
+                check_layout(layout, aval.shape, "jit outputs with pytree key path result"
+                             + pytree.path_string(path))
+        return found
+
+    def laid_out(self, entry: Entry, results: Sequence[Any]) -> Sequence[Any]:
+        """A call's results in the layouts asked for, which within programs are only checked."""
+        layouts = self.layouts_of_results(entry)
+        return [result if layout is None or isinstance(result, Tracer) else
+                installed.runtime.lay_out(result, layout)
+                for result, layout in zip(results, layouts, strict=True)]
 
 
 def with_new_values(outs: Chosen | None, closed: ClosedJaxpr) -> Chosen | None:

@@ -73,6 +73,8 @@ class ShapeDtypeStruct(HasNoValue):
     def sharding(self) -> Any:
         """How the array lies."""
         found = self._sharding
+        if isinstance(found, Format):
+            return found.sharding
         if not isinstance(found, PartitionSpec):
             return found
         around = meshes.around()
@@ -97,7 +99,8 @@ class ShapeDtypeStruct(HasNoValue):
     size = property(lambda self: self._aval.size, doc="The number of elements.")
     is_ref = property(lambda self: self._others[0], doc="Whether it stands for a reference.")
     manual_axis_type = property(lambda self: self._others[1])
-    format = property(lambda self: Format(None, self.sharding), doc="Layout and sharding.")
+    format = property(lambda self: self._sharding if isinstance(self._sharding, Format) else
+                      Format(None, self.sharding), doc="Layout and sharding.")
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -117,7 +120,7 @@ class ShapeDtypeStruct(HasNoValue):
         return len(self._aval)
 
     def _key(self) -> Any:
-        return self._aval, self._others, self.sharding
+        return self._aval, self._others, self.format
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
@@ -131,6 +134,8 @@ class ShapeDtypeStruct(HasNoValue):
 
     def __repr__(self) -> str:
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        if self.format.layout is not None:
+            sharding += f", format={self.format.layout}"
         weak = ", weak_type=True" if self.weak_type else ""
         ref = ", is_ref=True" if self.is_ref else ""
         manual = self.manual_axis_type

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, meshes, pytree
-from maxjax._base.layouts import row_major
+from maxjax._base.layouts import format_of
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._base.source import function_location
@@ -275,15 +275,30 @@ class Compiled(Stage):
     def input_formats(self) -> Any:
         """The layout and sharding of each argument, as a pytree ``(args, kwargs)``."""
         return pytree.unflatten(self._tree, [
-            row_major(len(aval.shape), place)
-            for aval, place in zip(self._argument_avals(), self._read_places(), strict=True)])
+            format_of(len(aval.shape), place, axes) for aval, place, axes in zip(
+                self._argument_avals(), self._read_places(), self._axes_of_arguments(),
+                strict=True)])
 
     @property
     def output_formats(self) -> Any:
         """The layout and sharding of each result, as a pytree."""
         return pytree.unflatten(self._entry.out_tree, [
-            row_major(len(aval.shape), place) for aval, place in zip(
-                self._own_results(), self._out_shardings, strict=True)])
+            format_of(len(aval.shape), place, axes) for aval, place, axes in zip(
+                self._own_results(), self._out_shardings, self._axes_of_results(), strict=True)])
+
+    def _axes_of_arguments(self) -> list[Any]:
+        """For each argument its axes in the layout that was asked for, or None."""
+        shardings = self._jitted._shardings
+        layouts = ([None] * len(self._types) if shardings is None else
+                   shardings.layouts_of_arguments(self._tree, self._static))
+        return [layout and layout.major_to_minor for layout in layouts]
+
+    def _axes_of_results(self) -> list[Any]:
+        """The same of the results."""
+        shardings = self._jitted._shardings
+        layouts = ([None] * len(self._own_results()) if shardings is None else
+                   shardings.layouts_of_results(self._entry))
+        return [layout and layout.major_to_minor for layout in layouts]
 
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Runs the program.
@@ -319,6 +334,9 @@ class Compiled(Stage):
         self._check_types(avals)
         results = runtime.call(self._entry.closed, self._placed(leaves), self._entry.donated,
                             out_shardings=self._asked)
+        if self._jitted._shardings is not None and (
+                self._jitted._shardings.out_layouts is not None):
+            results = self._jitted._shardings.laid_out(self._entry, results)
         return pytree.unflatten(self._entry.out_tree, results)
 
     def _call_with_refs(self, leaves: Sequence[Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.layouts import Layout
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -85,6 +86,14 @@ class Runtime(Trace, ABC):
 
         Raises:
           ValueError: it cannot have that sharding.
+        """
+
+    @abstractmethod
+    def lay_out(self, x: Array, layout: Layout) -> Array:
+        """A concrete array in the order of axes of a layout, which is one for its shape.
+
+        Raises:
+          NotImplementedError: it is not in this host's memory alone.
         """
 
     @abstractmethod

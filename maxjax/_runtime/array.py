@@ -43,14 +43,16 @@ class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
 
     # Libraries keep notes of their own with an array, as they can with JAX's: made when first used.
-    __slots__ = ("__dict__", "_cell", "_committed", "_number", "_placement", "_stored", "_summands",
-                 "_value")
+    __slots__ = ("__dict__", "_cell", "_committed", "_layout", "_number", "_placement", "_stored",
+                 "_summands", "_value")
     _value: np.ndarray | None
     # The value in an accelerator's memory, where it is there; unset for most. ``_value`` may have
     # it as well: what the host has computed, or somebody has looked at.
     _stored: DeviceBuffer
     # Those of an unreduced array, where they are known (``maxjax._sharding.summands``).
     _summands: np.ndarray
+    # The axes from the outermost to the innermost, where somebody asked for others than row-major.
+    _layout: tuple[int, ...]
     # The number of Python's that somebody gave as an argument or result, and may want back.
     _number: bool | int | float | complex
     _cell: Cell | None
@@ -91,13 +93,18 @@ class ArrayImpl(Array):
         """Keeps the same value in an accelerator's memory."""
         self._stored = buffer
 
-    def row_major(self) -> np.ndarray:
-        """The same, as it lies in memory for others: row by row, without gaps or repetitions, which
-        views of other arrays need not be. Some libraries read only the address."""
+    def dense(self) -> np.ndarray:
+        """The same, as it lies in memory for others: row by row, or as its layout says, without
+        gaps or repetitions, which views of other arrays need not be. Some libraries read only the
+        address."""
         value = self.host()
+        axes = getattr(self, "_layout", None)
+        if axes is not None:
+            value = value.transpose(axes)
         if not value.flags.c_contiguous:
-            value = self._value = np.array(value, order="C")
-        return value
+            value = np.array(value, order="C")
+            self._value = value if axes is None else value.transpose(np.argsort(axes))
+        return value if axes is None else self._value       # type: ignore[return-value]
 
     def literal(self) -> Any:
         """The value of a scalar, to stand in a jaxpr; None of opaque dtypes."""
@@ -194,7 +201,7 @@ class ArrayImpl(Array):
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         self._refuse_unreduced()
-        value = self.row_major()
+        value = self.dense()
         if type(self.aval.dtype) is dtypes.KeyDType:
             raise TypeError(
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
@@ -266,7 +273,7 @@ class ArrayImpl(Array):
             raise BufferError(
                 "to_dlpack can only pack a dlpack tensor from an array on a singular device, but "
                 f"an array with a Sharding over {count} devices was provided.")
-        value = self.row_major()
+        value = self.dense()
         # Before DLPack 1.0 nothing tells the other library that it may not write.
         old = max_version is None or tuple(max_version) < (1, 0)
         if copy or old:

@@ -11,6 +11,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.config import status
 from maxjax._base.errors import UnexpectedTracerError
+from maxjax._base.layouts import Format
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import Index, NamedSharding, Sharding
 from maxjax._ir.staging import is_staging
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
+def make_array_from_callback(shape: Sequence[int], sharding: Sharding | Format,
                              data_callback: Callable[[Index], npt.ArrayLike],
                              dtype: npt.DTypeLike | None = None) -> ArrayImpl:
     """An array whose parts a function computes.
 
     Args:
       shape: the whole array's.
-      sharding: how it lies.
+      sharding: how it lies, perhaps in a ``Format`` with a layout.
       data_callback: from the index of a part, a tuple of slices, its value.
       dtype: that of the values.
 
@@ -48,6 +49,9 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
     >>> jax.make_array_from_callback((3,), rows, lambda index: np.arange(3)[index])
     Array([0, 1, 2], dtype=int32)
     """
+    if isinstance(sharding, Format):
+        made = make_array_from_callback(shape, sharding.sharding, data_callback, dtype)
+        return device_put(made, sharding)
     if not isinstance(sharding, Sharding):
         raise TypeError("sharding should be an instance of `jax.sharding`. Got "
                         f"{sharding} of type {type(sharding)}")

@@ -15,6 +15,7 @@ import numpy as np
 
 from maxjax._base import aligned, dtypes
 from maxjax._base.config import status
+from maxjax._base.layouts import Layout
 from maxjax._base.meshes import Mesh, around
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.processes import job
@@ -243,6 +244,20 @@ class LazyTrace(Runtime):
     def put(self, leaf: Leaf, sharding: Sharding) -> ArrayImpl:
         """A concrete leaf as an array with a sharding."""
         return put(self.concrete(leaf), sharding)
+
+    def lay_out(self, x: Any, layout: Layout) -> Any:
+        axes = layout.major_to_minor
+        is_plain = axes == tuple(range(len(axes)))
+        if is_plain and not hasattr(x, "_layout"):
+            return x
+        if x.__class__ is SpanningArray or status.accelerators and memory_of(x._placement):
+            raise NotImplementedError(f"arrays of several processes, and on accelerators, are "
+                                      f"row-major, got {layout}")
+        laid = ArrayImpl(x.aval, x.host())
+        laid._placement, laid._committed = x._placement, x._committed
+        if not is_plain:
+            laid._layout = axes
+        return laid
 
     def spread(self, leaf: Leaf, sharding: NamedSharding) -> Any:
         """An array over several processes, from what this process's devices hold together."""
@@ -699,6 +714,8 @@ def put(value: ArrayImpl, placement: Placement) -> ArrayImpl:
         placed._placement, placed._committed = where, value._committed
     else:
         placed._placement, placed._committed = placement, True
+    if hasattr(value, "_layout"):
+        placed._layout = value._layout
     return placed
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from maxjax._base import meshes, pytree
 from maxjax._base.config import status
 from maxjax._base.dtypes import is_opaque
-from maxjax._base.layouts import Format, sharding_of
+from maxjax._base.layouts import Format, Layout, check_layout
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.processes import job
 from maxjax._base.pytree import PyTree
@@ -57,7 +57,7 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
     Args:
       x: a pytree of arrays and scalars; NumPy arrays are copied.
       device: a device, a sharding, a ``PartitionSpec`` (of the mesh that is set), a
-        ``jax.memory.Space`` of where the values are, a row-major ``Format``, or a prefix pytree of
+        ``jax.memory.Space`` of where the values are, a ``Format``, or a prefix pytree of
         them. None: the default device, to which the arrays are not committed; arrays stay where
         they are.
       donate: whether the leaves may be given up for the results; may be a prefix pytree.
@@ -81,6 +81,8 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
     for leaf, place in zip(leaves, placements, strict=True):
         with transfer_guard.explicit(place):
             values.append(_operand(leaf))
+    layouts = [placement.layout if isinstance(placement, Format) else None
+               for placement in placements]
     placements = [_checked(value, placement)
                   for value, placement in zip(values, placements, strict=True)]
     is_traced = context.manual is not None and any(place is not None for place in placements)
@@ -103,6 +105,8 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
                     _check_same(leaf, placement)
         results = [staged(value) if placement is None else installed.runtime.put(value, placement)
                    for value, placement in zip(values, placements, strict=True)]
+        results = [installed.runtime.lay_out(result, layout) if isinstance(layout, Layout) else
+                   result for result, layout in zip(results, layouts, strict=True)]
         if status.guards_transfers:
             with transfer_guard.explicit():
                 for value, result in zip(values, results, strict=True):
@@ -167,7 +171,9 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
             "`Format`, `jax.memory.Space` or a pytree of these values. Received invalid value: "
             f"{placement}")
     if isinstance(placement, Format):
-        placement = sharding_of(placement, "device_put", value.ndim)
+        if isinstance(placement.layout, Layout):
+            check_layout(placement.layout, value.shape, "device_put args")
+        placement = placement.sharding
     if isinstance(placement, MemorySpace):
         # Under a transformation it is not known which devices have the value.
         return (value.sharding.with_memory_kind(placement.kind) if isinstance(value, ArrayImpl)

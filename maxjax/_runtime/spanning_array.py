@@ -66,7 +66,7 @@ class SpanningArray(ArrayImpl):
                 "local) shards.")
         return np.asarray(parts[0])
 
-    def row_major(self) -> np.ndarray:
+    def dense(self) -> np.ndarray:
         return np.asarray(self.host(), order="C")
 
     def block_until_ready(self) -> SpanningArray:

@@ -1,7 +1,8 @@
 """jax.experimental.layout: requests for the layout of arrays in memory.
 
-Layouts do not change values. maxjax's arrays are row-major; a request is checked, and has no
-effect.
+Layouts do not change values. An array lies in memory as it was asked to outside of programs, by
+``device_put``, ``jit``'s ``out_shardings`` and such, and otherwise row by row; what programs are
+asked is checked, and has no effect.
 """
 
 from __future__ import annotations
@@ -9,40 +10,49 @@ from __future__ import annotations
 from typing import Any
 
 from maxjax import numpy as jnp
+from maxjax._base import pytree
 from maxjax._base.layouts import Format as Format
 from maxjax._base.layouts import Layout as Layout
+from maxjax._base.layouts import check_layout
 from maxjax._base.missing import explain_missing_names
-from maxjax.tree_util import tree_leaves
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Tracer
+from maxjax.tree_util import tree_flatten, tree_unflatten
+
+
+def _is_leaf(node: Any) -> bool:
+    return node is None or isinstance(node, Layout)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """Returns ``x``; the layouts are checked against its shape and have no effect.
+    """``x`` in the layouts, which within programs have no effect.
 
     Args:
       x: a pytree of arrays.
-      layouts: one ``Layout`` for all, or a pytree of them.
+      layouts: a ``Layout``, or a prefix pytree of them.
 
     Raises:
       ValueError: a layout is invalid, or its rank differs from its array's.
 
     >>> wish = jax.experimental.layout.Layout((1, 0))
-    >>> with_layout_constraint(jnp.ones((2, 3)), wish).shape
-    (2, 3)
+    >>> with_layout_constraint(jnp.ones((2, 3)), wish).format.layout.major_to_minor
+    (1, 0)
     """
-    leaves = tree_leaves(x)
-    wishes = tree_leaves(layouts, is_leaf=lambda leaf: leaf is None)
+    leaves, tree = tree_flatten(x)
+    try:
+        wishes = pytree.broadcast_prefix(layouts, x, _is_leaf)
+    except ValueError:
+        raise pytree.prefix_error(layouts, x, "with_layout_constraint layouts", _is_leaf) from None
     if not all(isinstance(wish, Layout) for wish in wishes):
         raise ValueError("layouts passed to `with_layout_constraint` must be of type `Layout`. "
                          f"Got {[type(wish) for wish in wishes]}")
-    if len(wishes) == 1:
-        wishes = wishes * len(leaves)
+    results = []
     for leaf, wish in zip(leaves, wishes, strict=True):
-        if len(wish.major_to_minor) != jnp.ndim(leaf):
-            raise ValueError(
-                "One of with_layout_constraint arguments is incompatible with its layout "
-                f"annotation {wish}: Length of major_to_minor and the rank of the value should "
-                f"match. Got major_to_minor={wish.major_to_minor} and shape={jnp.shape(leaf)}")
-    return x
+        check_layout(wish, jnp.shape(leaf), "with_layout_constraint arguments")
+        value = installed.runtime.operand(leaf)
+        results.append(value if isinstance(value, Tracer) else
+                       installed.runtime.lay_out(value, wish))
+    return tree_unflatten(tree, results)
 
 
 explain_missing_names(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.errors import ConcretizationTypeError, JaxRuntimeError, origin_message
-from maxjax._base.layouts import Format, row_major
+from maxjax._base.layouts import Format, format_of
 from maxjax._base.shardings import NamedSharding, Sharding, refuse_unreduced
 from maxjax._ir.trace import Array
 from maxjax._primitives import layout
@@ -169,7 +169,7 @@ def _unsafe_buffer_pointer(self: ArrayImpl) -> int:
     if len(self.devices()) > 1:
         raise JaxRuntimeError("INVALID_ARGUMENT: UnsafeBufferPointer() is supported only for "
                               "unsharded arrays.")
-    address = int(self.row_major().ctypes.data)
+    address = int(self.dense().ctypes.data)
     if self.committed or not self.aval.nbytes:
         return address
     first = _by_address.setdefault(address, self)
@@ -186,8 +186,8 @@ def _traceback(self: ArrayImpl) -> None:
 
 
 def _format(self: ArrayImpl) -> Format:
-    """The layout and sharding: arrays are row-major."""
-    return row_major(self.ndim, self.sharding)
+    """The layout and sharding: arrays are row-major unless another layout was asked for."""
+    return format_of(self.ndim, self.sharding, getattr(self, "_layout", None))
 
 
 def _device_buffer(self: Any) -> Any:

@@ -206,7 +206,7 @@ def test_multihost_utils_of_one_process():
 def test_layouts_are_checked():
     layout = jax.experimental.layout
     x = jnp.ones((2, 3))
-    assert layout.with_layout_constraint(x, layout.Layout((1, 0))) is x
+    assert layout.with_layout_constraint(x, layout.Layout((0, 1))) is x
     with pytest.raises(ValueError, match="Length of major_to_minor"):
         layout.with_layout_constraint(x, layout.Layout((0,)))
     with pytest.raises(ValueError, match="must be of type `Layout`"):

@@ -500,13 +500,14 @@ class LazyTrace(Runtime):
         """
         if isinstance(leaf, Array):
             return leaf
-        made = self.concrete(leaf)
+        made = self._array_of(leaf)
         return made if context.trace is self or isinstance(made, Tracer) else staged(made)
 
     def concrete(self, leaf: object) -> Any:
         """A leaf as an operand whose value is known, while a program is traced too."""
-        if isinstance(leaf, Array):
-            return leaf
+        return leaf if isinstance(leaf, Array) else self._array_of(leaf)
+
+    def _array_of(self, leaf: object) -> Any:
         kind = leaf.__class__
         if kind in dtypes.PYTHON_SCALARS:
             dtype, weak = dtypes.python_scalar(kind)

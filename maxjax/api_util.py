@@ -9,6 +9,7 @@ from maxjax._base import pytree
 from maxjax._base.missing import explain_missing_names
 from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
+from maxjax._higher_order.shape_struct import ShapeDtypeStruct, typeof
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
@@ -150,6 +151,10 @@ def shaped_abstractify(x: Any) -> ShapedArray:
     >>> jax.api_util.shaped_abstractify(1.0)
     ShapedArray(float32[], weak_type=True)
     """
+    if isinstance(x, ShapedArray):
+        return x
+    if isinstance(x, ShapeDtypeStruct):
+        return typeof(x)
     return aval_of(operands_of([x])[0])
 
 

@@ -84,6 +84,15 @@ class CustomPrimitive(Primitive):
         self._impl: Callable[..., Any] | None = None
         self._composition: Callable[..., Any] | None = None
         self.has_mlir_rule = False
+        kind = type(self)
+        # A class of the user's may say so for all its instances, and have rules as methods.
+        self.multiple_results = next(
+            (vars(c)["multiple_results"] for c in kind.__mro__ if "multiple_results" in vars(c)
+             and c is not Primitive), self.multiple_results)
+        if kind.impl is not CustomPrimitive.impl:
+            self._impl = self.impl
+        if kind.abstract_eval is not CustomPrimitive.abstract_eval:
+            self._abstract_eval = lambda *avals, **params: self.abstract_eval(*avals, **params)[0]
 
     # --- rules ---
     def def_impl(self, impl: Function) -> Function:

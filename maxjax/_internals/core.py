@@ -26,9 +26,17 @@ ARRAY_CLASSES = {
     _JVPTracer: "jax._src.interpreters.ad", _JaxprTracer: "jax._src.interpreters.ad"}
 
 
+# Of this thread: its ``trace`` is the one that operations go to.
+trace_ctx = context
+
+
 def trace_state_clean() -> bool:
     """Whether operations are evaluated, under no transformation."""
     return context.trace is installed.runtime and not context.axis_env
+
+
+class JaxprEqnContext:
+    """Settings that JAX keeps with each equation: maxjax has none."""
 
 
 def physical_aval(aval: ShapedArray) -> ShapedArray:

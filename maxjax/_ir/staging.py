@@ -100,6 +100,10 @@ class StagingTrace(Trace):
         self.invars.append(var)
         return DynamicJaxprTracer(self, var)
 
+    def new_arg(self, aval: ShapedArray, source_info: object = None) -> DynamicJaxprTracer:
+        """``new_input``, by the name that libraries know, who read values from outside so."""
+        return self.new_input(aval)
+
     def atom(self, value: Value) -> Atom:
         """The variable or literal that stands for an operand."""
         if type(value) is DynamicJaxprTracer and value._trace is self:

@@ -51,11 +51,18 @@ def register_lowering(prim: CustomPrimitive, rule: Any, platform: str | None = N
         prim.has_mlir_rule = True
 
 
+class LoweringRuleContext:
+    """What rules that emit MLIR are given: a name for annotations, of which there are no instances.
+
+    >>> def rule(context: jax.interpreters.mlir.LoweringRuleContext, *operands): ...
+    """
+
+
 explain_missing_names(__name__, {
     name: f"module {__name__!r} has no attribute {name!r}: maxjax emits no MLIR. Give a primitive "
           "a NumPy rule with def_impl, a composition with lower_fun, or a kernel with "
           "maxjax.extend.mojo"
-    for name in ("LoweringRule", "LoweringRuleContext", "ModuleContext", "aval_to_ir_type",
+    for name in ("LoweringRule", "ModuleContext", "aval_to_ir_type",
                  "custom_call", "emit_python_callback", "flatten_ir_values", "func_dialect", "hlo",
                  "ir", "ir_constant", "ir_constants", "jaxpr_subcomp", "dtype_to_ir_type",
                  "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "make_ir_context")})

@@ -121,6 +121,34 @@ def both_waves(j):
     return lambda x, y: sum(p.bind(x, y))
 
 
+def methods(j):
+    """Rules that are methods of a class of the user's, as in KFAC-JAX."""
+    m = modules(j)
+
+    class Pair(m.core.Primitive):
+        multiple_results = True
+
+        def __init__(self):
+            super().__init__("pair")
+            m.mlir.register_lowering(self, m.mlir.lower_fun(self.impl, multiple_results=True))
+            m.ad.primitive_jvps[self] = self._jvp
+            m.batching.primitive_batchers[self] = lambda args, axes: (self.bind(*args), axes)
+
+        def impl(self, x, y):
+            return [x * 2, y]
+
+        def abstract_eval(self, x, y):
+            return [x, y], m.core.no_effects
+
+        def _jvp(self, primals, tangents):
+            return self.bind(*primals), [m.ad.instantiate_zeros(t) * 2 if n == 0 else
+                                         m.ad.instantiate_zeros(t)
+                                         for n, t in enumerate(tangents)]
+
+    pair_p = Pair()
+    return lambda x, y: sum(pair_p.bind(x, y))
+
+
 def bilinear(j):
     m = modules(j)
     p = m.core.Primitive("times")
@@ -175,7 +203,7 @@ MODES = {
 
 
 @pytest.mark.parametrize("definition", [
-    multiply_add, scaled, both_waves, bilinear, with_answer, with_parameters],
+    multiply_add, scaled, both_waves, methods, bilinear, with_answer, with_parameters],
     ids=lambda f: f.__name__)
 def test_primitive(definition):
     for run in MODES.values():

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 
@@ -243,6 +244,7 @@ from jax._src.tree_util import prefix_errors
 from jax._src.core import trace_state_clean
 from jax._src.lax import lax
 from jax._src import api, config, xla_bridge
+import jax
 import numpy as np
 print(xla_bridge.backends_are_initialized(), dict(xla_bridge._backends or {}))
 len(jax.devices())
@@ -387,6 +389,7 @@ PRIVATE = {
     "core": "ClosedJaxpr Jaxpr JaxprEqn Literal Primitive ShapedArray Tracer Var eval_jaxpr typeof",
     "dtypes": "bfloat16 float0 issubdtype result_type",
     "linear_util": "WrappedFun wrap_init",
+    "source_info_util": "SourceInfo current current_name_stack new_source_info user_context",
     "tree_util": "PyTreeDef register_pytree_node tree_flatten tree_map tree_unflatten",
 }
 
@@ -407,6 +410,46 @@ def test_arguments_by_number_and_by_name(given):
                for name in ("jax._src.api_util", "maxjax._internals.api_util")]
     theirs, ours = [(tuple(numbers), sorted(names)) for numbers, names in results]
     assert ours == theirs
+
+
+@pytest.mark.parametrize("axes", [0, None, (0, None), (1, {"a": 0, "b": None}), (0,), [0, 1]])
+def test_flatten_axes(axes):
+    results = []
+    for j, module in ((jax, "jax._src.api_util"), (maxjax, "maxjax._internals.api_util")):
+        tree = j.tree_util.tree_structure((1, {"a": 2, "b": 3}))
+        try:
+            results.append(importlib.import_module(module).flatten_axes("f in_axes", tree, axes))
+        except ValueError as error:
+            results.append(str(error))
+    assert results[0] == results[1]
+
+
+def test_inputs_that_a_function_makes_while_it_is_traced():
+    """As BrainState has it for the states that a function reads."""
+    def program(j):
+        private = importlib.import_module(
+            "maxjax._internals.core" if j is maxjax else "jax._src.core")
+        info = importlib.import_module(
+            "maxjax._internals.source_info_util" if j is maxjax else "jax._src.source_info_util")
+
+        def function(x):
+            made = private.trace_ctx.trace.new_arg(
+                j.core.ShapedArray((3,), np.dtype("float32")), source_info=info.current())
+            return x + made
+
+        closed = j.make_jaxpr(function)(2.0)
+        return str(closed), private.eval_jaxpr(
+            closed.jaxpr, closed.consts, np.float32(1), np.arange(3, dtype=np.float32))
+
+    agree(program)
+
+
+@pytest.mark.parametrize("leaf", [
+    lambda j: 1.5, lambda j: np.arange(3), lambda j: j.core.ShapedArray((2,), np.dtype("int8")),
+    lambda j: j.ShapeDtypeStruct((2,), np.dtype("int8"))],
+    ids=["number", "array", "type", "struct"])
+def test_shaped_abstractify(leaf):
+    agree(lambda j: j.api_util.shaped_abstractify(leaf(j)).str_short())
 
 
 def test_modules_that_were_used_are_found():

@@ -14,9 +14,13 @@ from maxjax._ir.primitive import Primitive as _Primitive
 from maxjax._ir.primitive import registry as _registry
 
 
-class _Call(_CustomPrimitive):
+class CallPrimitive(_CustomPrimitive):
     """A call of a function. Libraries give it rules; no program has it, as maxjax's calls are those
-    of jit: where it is applied, it is what the function does."""
+    of jit: where it is applied, it is what the function does.
+
+    >>> jax.extend.core.CallPrimitive("my_call").call_primitive
+    True
+    """
 
     __slots__ = ()
     multiple_results = True
@@ -34,8 +38,8 @@ class _Call(_CustomPrimitive):
         return list(function.call_wrapped(*args))
 
 
-call_p = _Call("call")
-closed_call_p = _Call("closed_call")
+call_p = CallPrimitive("call")
+closed_call_p = CallPrimitive("closed_call")
 
 # Those with another name here.
 _OTHERS = {"add_jaxvals_p": "add_any", "remat_p": "remat2"}

@@ -160,6 +160,10 @@ def add_tangents(x: Array | None, y: Array) -> Any:
     dtype = aval_of(x).dtype
     if dtype == dtypes.float0:
         return x
-    if dtypes.is_user_defined(dtype):
+    other = aval_of(y).dtype
+    if dtypes.is_user_defined(dtype) or dtypes.is_user_defined(other):
+        if dtype != other:
+            raise TypeError(f"cotangents of one value cannot be added: of dtypes {dtype} and "
+                            f"{other}")
         return dtype._rules.add(dtype, x, y)
     return add_any_p.bind(x, y)

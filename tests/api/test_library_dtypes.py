@@ -169,6 +169,23 @@ def test_cotangents_are_added_outside_jit() -> None:
         assert float(eager) == float(jitted)
 
 
+def test_cotangents_of_two_dtypes_are_not_added() -> None:
+    def gradient(j):
+        maxima = Maxima(j)
+
+        @j.custom_vjp
+        def scaled(x, by):
+            return x
+
+        scaled.defvjp(lambda x, by: (x, by), lambda by, ct: (maxima.put(ct * by), None))
+        return j.jit(j.grad(lambda x: j.lax.scan(
+            lambda c, by: (c + scaled(x, by), None), 0.0, j.numpy.arange(4.0))[0]))(3.0)
+
+    for error in errors_of(gradient):
+        assert isinstance(error, (TypeError, AssertionError))
+        assert "float32" in str(error) and "maxima" in str(error)
+
+
 def test_what_nothing_reads_has_the_rules_zero() -> None:
     maxima = Maxima(maxjax)
     # JAX cannot transpose such a conversion.

@@ -80,7 +80,7 @@ def of_numbers(name: str, abstract: Callable[..., Any]) -> Callable[..., Any]:
 
 def scalar_like(value: Any, dtype: Any) -> Any:
     """``value`` as a NumPy scalar of ``dtype``: an operand that joins any shape."""
-    if dtypes.is_user_defined(dtype):       # that of its values which rules know is its zero
+    if dtypes.is_user_defined(dtype) and value == 0:      # the one that its rules know
         return dtype._rules.zero(dtype)
     if is_dimension(value):
         return dimensions.as_scalar(value, np.dtype(dtype), False)

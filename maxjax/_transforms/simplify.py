@@ -24,6 +24,7 @@ from maxjax._primitives.identities import name_p, optimization_barrier_p
 from maxjax._primitives.layout import reshape_p, squeeze_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._transforms.hoist import hoist_invariants
+from maxjax._transforms.literals import literals_inside
 from maxjax._transforms.masked_products import select_products
 from maxjax._transforms.masked_updates import mask_updates
 from maxjax._transforms.orientation import orient_products
@@ -355,7 +356,7 @@ def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
     """All passes."""
     return eliminate_dead_code(orient_products(rewrite(eliminate_common_subexpressions(
-        mask_updates(select_products(_hoisted(simplify_bodies(inline_calls(closed)))))))))
+        mask_updates(select_products(_hoisted(simplify_bodies(literals_inside(inline_calls(closed))))))))))
 
 
 def _hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:

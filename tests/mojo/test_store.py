@@ -417,7 +417,7 @@ def start(cache: ArtifactCache, body: str) -> subprocess.Popen:
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT.format(
             cache=str(cache.directory), body=body)],
-        stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -440,11 +440,13 @@ def test_two_processes_build_a_kernel_once(cache, compiler):
 def test_a_process_that_ends_during_a_build(cache, compiler, how):
     compiler.does("sleep 60")
     body = "kernels.request(SOURCES, print)\n"
-    process = start(cache, body + ("import time; time.sleep(60)" if how else
-                                   "import time; time.sleep(1)"))
-    until(lambda: compiler.runs and alive(compiler.runs[0]))
+    process = start(cache, body + ("import time; time.sleep(60)" if how else "input()"))
+    until(lambda: compiler.runs and alive(compiler.runs[0]), 30)
     if how:
         process.send_signal(how)
+    else:
+        process.stdin.write("\n")
+        process.stdin.flush()
     process.wait(20)
     until(lambda: not alive(compiler.runs[0]), 5)
     compiler.does('cp "$library" "$out"')

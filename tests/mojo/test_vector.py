@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from tests.gen import mojo_random
 from tests.mojo.test_cases import check_guarded
 from tests.support import mojo_programs
+from tests.support.waiting import until
 
 pytest.importorskip("max.engine")
 
@@ -453,13 +453,6 @@ def tiering(monkeypatch):
         yield made
 
 
-def until(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
-
-
 def test_a_program_runs_native_at_its_first_call_and_compiled_when_it_is_hot(tiering, monkeypatch):
     jitted = maxjax.jit(lambda x: jnp.tanh(x * 3.25) - jnp.exp(-x * x) * 1.5)
     x = f32(1000, 300)
@@ -470,7 +463,7 @@ def test_a_program_runs_native_at_its_first_call_and_compiled_when_it_is_hot(tie
     assert "until its kernels are compiled" in str(debug.explain(jitted, x, source=True))
     monkeypatch.setattr(Tiering, "HOT_NANOSECONDS", 0)
     jitted(x)
-    until(lambda: debug.statistics(jitted).state == "compiled")
+    until(lambda: debug.statistics(jitted).state == "compiled", 240)
     np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-6)
 
 
@@ -555,7 +548,7 @@ def test_kernels_get_hot_in_all_programs_together(tiering, monkeypatch):
     assert requested
     programs = [entry.closed.cache["program"]
                 for jitted, _ in made for entry in jitted._entries.values()]
-    until(lambda: all(program.compiled.is_complete for program in programs))
+    until(lambda: all(program.compiled.is_complete for program in programs), 240)
     for jitted, x in made:
         np.testing.assert_allclose(jitted(x), np.tanh(x * np.float32(6.5)) - np.cos(x) * x,
                                    rtol=1e-4, atol=1e-5)
@@ -591,12 +584,12 @@ def test_a_program_that_waits_for_the_pack_runs_native_once_it_is_there(tiering,
     assert debug.statistics(jitted).state == "queued" and pack.asked
     assert debug.statistics(jitted).compiled_calls == 0
     pack.is_there = True
-    until(lambda: jitted(x) is not None and debug.statistics(jitted).compiled_calls > 0)
+    until(lambda: jitted(x) is not None and debug.statistics(jitted).compiled_calls > 0, 240)
     assert debug.statistics(jitted).state == "queued"
     np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-6)
     for done in pack.asked:
         done(None)
-    until(lambda: debug.statistics(jitted).state == "compiled")
+    until(lambda: debug.statistics(jitted).state == "compiled", 240)
     np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-6)
 
 

@@ -119,8 +119,7 @@ class StagingTrace(Trace):
         elif is_scalar(value):
             return Literal(value, ShapedArray((), value.dtype))
         else:
-            value = installed.runtime.concrete(value)
-            return self.atom(value)
+            return self.atom(installed.runtime.concrete(value))
         known = self.constants.get(id(value))
         if known is None:
             known = self.constants[id(value)] = (Var(value.aval), value)

@@ -258,6 +258,8 @@ def convert_element_type(x: Array, dtype: np.dtype, weak_type: bool = False) -> 
         return x
     if x.__class__ is DynamicJaxprTracer and isinstance(dtype, np.dtype) and (
             number := x.literal()) is not None:
-        return staged(installed.runtime.constant(
-            np.asarray(convert(number, dtype)), ShapedArray((), dtype, weak_type)))
+        # By NumPy, as JAX has it: what is out of range is not what an array's conversion gives.
+        value = (np.asarray(convert(number, dtype)) if dtypes.is_complex(x.dtype) else
+                 np.asarray(number).astype(dtype))
+        return staged(installed.runtime.constant(value, ShapedArray((), dtype, weak_type)))
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)

@@ -143,7 +143,7 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if kind in PYTHON_SCALARS:
         if dtype is None:
             return installed.runtime.operand(value)
-        return made_constant(_python_number(value, dtype), ShapedArray((), dtype))
+        return _constant(_python_number(value, dtype), ShapedArray((), dtype))
     if isinstance(value, Array):
         if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
             dtypes.warn_of_discarded_parts(value.aval.dtype, dtype)
@@ -170,11 +170,12 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if isinstance(value, (np.ndarray, np.generic)):     # NumPy's values use NumPy's casts
         with np.errstate(invalid="ignore", over="ignore"):
             host = np.asarray(value).astype(dtype)
-        return made_constant(host, ShapedArray(host.shape, dtype))
+        return _constant(host, ShapedArray(host.shape, dtype))
     return convert_element_type(installed.runtime.operand(value), dtype)
 
 
-def made_constant(value, aval):
+def _constant(value: np.ndarray, aval: ShapedArray) -> Array:
+    """A new array, within a program a constant of it."""
     return staged(installed.runtime.constant(value, aval))
 
 
@@ -228,7 +229,7 @@ def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
         if host.dtype == np.object_ or not _is_valid(host):
             host = np.array(value, dtype)       # NumPy's error, unless it can read the strings
         host = host.astype(dtype)
-    return made_constant(host, ShapedArray(host.shape, dtype))
+    return _constant(host, ShapedArray(host.shape, dtype))
 
 
 def _common_dtype(leaves: list[Any]) -> Any:

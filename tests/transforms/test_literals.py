@@ -8,6 +8,7 @@ import pytest
 import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
+from maxjax._base import config
 from maxjax._ir.check import check_jaxpr
 from maxjax._ir.control_flow import Role, structure_of
 from maxjax._ir.jaxpr import Literal, every_equation
@@ -75,3 +76,11 @@ def test_a_program_without_them_stays_itself():
     simplified = simplify(closed)
     assert not constants(simplified.jaxpr)
     assert [eqn.params.get("num_consts", 0) for eqn in simplified.jaxpr.eqns][-1] == 0
+
+
+def test_a_loop_without_an_iteration_is_compiled():
+    two = 2.0
+    with config.compile_mode("always"):
+        total, rows = maxjax.jit(lambda x: lax.scan(
+            lambda c, row: (c * two + row.sum(), c), jnp.float32(0), x))(np.zeros((0, 3), "f4"))
+    assert float(total) == 0 and rows.shape == (0,)

@@ -62,7 +62,8 @@ class Prepared(backend.Prepared):
         shares: dict[Form, float] = {}
         for plan in self.plans.values():
             for form, cost in plan.costs.items():
-                shares[form] = shares.get(form, 0.0) + cost / total
+                # Where all that there is is loops without an iteration, nothing takes time.
+                shares[form] = shares.get(form, 0.0) + (cost / total if total else 0.0)
         return shares
 
 

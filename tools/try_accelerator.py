@@ -14,6 +14,7 @@ simulated one.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import importlib
 import importlib.metadata
 import importlib.util
@@ -34,13 +35,17 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 # What share of the time each part may take.
-SHARES = {"cases": 0.4, "training": 0.2, "examples": 0.15, "speed": 0.25}
+SHARES = {"cases": 0.4, "training": 0.2, "examples": 0.1, "speed": 0.3}
 # Example scripts, as users start them.
 EXAMPLES = (("digits.py", "--model", "mlp", "--steps", "60"), ("dynamic_batches.py",),
             ("language_model.py", "--steps", "20"))
 # Up to so many cases are compiled as one program: most of a compile does not depend on its size.
 TOGETHER = 16
 RUNS, STEPS = 20, 20
+# Products of float32 are to agree with the CPU's.
+PRECISION = "highest"
+# Processes that try the case tables: compiling takes a core each, and a gigabyte.
+CASE_PROCESSES = max(1, min(8, (os.cpu_count() or 1) // 2))
 
 Row = dict[str, Any]
 
@@ -59,8 +64,11 @@ def find() -> Iterator[Row]:
                "bytes": (device.memory_stats() or {}).get("bytes_limit")}
 
 
-def cases() -> Iterator[Row]:
-    """Programs of the case tables: the first of each family, then the others in turn."""
+def cases(number: str = "0", of: str = "1") -> Iterator[Row]:
+    """Programs of the case tables: the first of each family, then the others in turn.
+
+    Every ``of``-th of them, from ``number`` on.
+    """
     from tests.support import harness
 
     families = [[case for case in found if case.jittable and not case.raises]
@@ -69,6 +77,7 @@ def cases() -> Iterator[Row]:
     ordered = [(family[number], number == 0) for number in range(longest) for family in families
                if number < len(family)]
     yield {"of": len(ordered)}
+    ordered = ordered[int(number)::int(of)]
     for x64 in (False, True):
         first = [case for case, is_first in ordered if is_first and case.x64 == x64]
         yield from _together(first)
@@ -104,7 +113,7 @@ def _compared(group: list[Any]) -> Iterator[Row]:
         case.on(jax)(*args) for case, args in zip(group, given, strict=True)])
     started = time.perf_counter()
     try:
-        with config.compile_mode("always"):
+        with config.compile_mode("always"), jax.default_matmul_precision(PRECISION):
             results = [jax.tree.leaves(tree) for tree in function(there)]
             found = [[x.host() for x in leaves] for leaves in results]
     except Exception as error:
@@ -116,7 +125,9 @@ def _compared(group: list[Any]) -> Iterator[Row]:
                    "why": f"{type(error).__name__}: {error}"[:300]}
         return
     seconds = time.perf_counter() - started
-    program = on_device.explained(function._lookup((there,), {}).closed, jax.tree.leaves(there))
+    with jax.default_matmul_precision(PRECISION):
+        program = on_device.explained(
+            function._lookup((there,), {}).closed, jax.tree.leaves(there))
     state = program.state if program is not None else "host"
     for case, ours, theirs in zip(group, found, expected, strict=True):
         row = {"case": case.name, "state": state, "seconds": seconds / len(group)}
@@ -153,35 +164,64 @@ def training(library: str, where: str) -> Iterator[Row]:
             times.append(time.perf_counter() - started)
             arguments = (*state, *arguments[len(state):])
         yield {"network": name, "losses": losses, "seconds": statistics.median(times[3:]),
-               **_transfers(device)}
+               "first": times[0], **_transfers(device)}
 
 
 def speed(library: str, where: str) -> Iterator[Row]:
     """Calls of jitted functions on arrays that stay where they are."""
     jax = importlib.import_module(library)
     device = jax.devices(where)[0]
-    for name, (function, *shapes) in _programs(jax).items():
+    memory = getattr(device, "accelerator", None)
+    is_small = where == "cpu" or memory is not None and memory.is_simulated
+    for name, (function, work, unit, dtype, *shapes) in _programs(jax, is_small).items():
         generator = np.random.default_rng(0)
         arguments = jax.device_put([
-            generator.standard_normal(shape).astype(np.float32) for shape in shapes], device)
+            generator.standard_normal(shape, np.float32).astype(dtype) for shape in shapes], device)
         jitted = jax.jit(function)
+        started = time.perf_counter()
         jax.block_until_ready(jitted(*arguments))
-        times = []
+        first = time.perf_counter() - started
+        alone, together = [], []
         for _ in range(RUNS):
             started = time.perf_counter()
             jax.block_until_ready(jitted(*arguments))
-            times.append(time.perf_counter() - started)
-        yield {"program": name, "seconds": statistics.median(times)}
+            alone.append(time.perf_counter() - started)
+        for _ in range(3):
+            started = time.perf_counter()
+            results = [jitted(*arguments) for _ in range(RUNS)]
+            jax.block_until_ready(results)
+            together.append((time.perf_counter() - started) / RUNS)
+            del results
+        yield {"program": name, "first": first, "alone": statistics.median(alone),
+               "seconds": min(together), "rate": work / min(together), "unit": unit}
 
 
-def _programs(jax: Any) -> dict[str, tuple[Any, ...]]:
+def _programs(jax: Any, is_small: bool) -> dict[str, tuple[Any, ...]]:
+    """By name: the function, its work (bytes read and written once, or operations) and the unit of
+    that, the dtype, and shapes."""
     jnp = jax.numpy
+    side = 256 if is_small else 8192
+    square, bytes_ = (side, side), 4 * side * side
+
+    def tanh(x: Any) -> Any:
+        return jnp.tanh(x) * 2 + x
+
+    def products(side: int) -> tuple[Any, ...]:
+        return jnp.matmul, 2 * side ** 3, "TFLOP/s"
+
+    f32, bf16 = jnp.float32, jnp.bfloat16
+    half = side // 2
     return {
-        "tanh(x) * 2 + x, a million": (lambda x: jnp.tanh(x) * 2 + x, (1_000_000,)),
-        "sum over rows, 4,096 x 1,024": (lambda x: x.sum(1), (4096, 1024)),
-        "softmax, 4,096 x 1,024": (lambda x: jax.nn.softmax(x), (4096, 1024)),
-        "product, 1,024 x 1,024": (jnp.matmul, (1024, 1024), (1024, 1024)),
-        "transpose and add, 2,048 x 2,048": (lambda x: x.T + x, (2048, 2048)),
+        "tanh(x) * 2 + x, 1,000": (tanh, 8000, "GB/s", f32, (1000,)),
+        f"tanh(x) * 2 + x, {side} x {side}": (tanh, 2 * bytes_, "GB/s", f32, square),
+        f"sum over rows, {side} x {side}": (lambda x: x.sum(1), bytes_, "GB/s", f32, square),
+        f"sum over columns, {side} x {side}": (lambda x: x.sum(0), bytes_, "GB/s", f32, square),
+        f"softmax, {side} x {side}": (
+            lambda x: jax.nn.softmax(x), 2 * bytes_, "GB/s", f32, square),
+        f"transpose and add, {side} x {side}": (
+            lambda x: x.T + x, 2 * bytes_, "GB/s", f32, square),
+        f"product, float32, {half} x {half}": (*products(half), f32, (half, half), (half, half)),
+        f"product, bfloat16, {side} x {side}": (*products(side), bf16, square, square),
     }
 
 
@@ -195,7 +235,9 @@ def _transfers(device: Any) -> Row:
 
 def examples() -> Iterator[Row]:
     """Scripts as users start them, with the accelerator as the default device."""
-    environment = {**os.environ, "JAX_PLATFORMS": "cuda,cpu", "PYTHONPATH": str(ROOT),
+    environment = {**os.environ, "JAX_PLATFORMS": "cuda,cpu",
+                   "PYTHONPATH": os.pathsep.join(
+                       [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
                    "MAXJAX_COMPILE": "auto"}
     with tempfile.TemporaryDirectory() as folder:
         for name, *arguments in EXAMPLES:
@@ -226,13 +268,25 @@ def run(part: str, seconds: float, *arguments: str) -> tuple[list[Row], str]:
                 [sys.executable, "-m", "tools.try_accelerator", "--part", part, "--rows", str(path),
                  *(f"--argument={x}" for x in arguments)], cwd=ROOT, capture_output=True, text=True,
                 timeout=seconds, check=False,
-                env={**os.environ, **({"MAXJAX_COMPILE": "always"} if part != "cases" else {})})
+                env={**os.environ, **({"MAXJAX_COMPILE": "always"} if part != "cases" else {}),
+                     # JAX leaves the others some of the accelerator's memory.
+                     "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
             errors = [line for line in done.stderr.splitlines() if re.match(r"[\w.]+Error: ", line)]
             why = "" if done.returncode == 0 else (
                 errors[-1][:300] if errors else f"it ended with exit code {done.returncode}")
         except subprocess.TimeoutExpired:
             why = f"its time was up after {seconds:.0f} s"
         return [json.loads(line) for line in path.read_text().splitlines()], why
+
+
+def run_cases(seconds: float) -> tuple[list[Row], str]:
+    """The case tables', by several processes."""
+    with concurrent.futures.ThreadPoolExecutor(CASE_PROCESSES) as pool:
+        found = list(pool.map(
+            lambda number: run("cases", seconds, str(number), str(CASE_PROCESSES)),
+            range(CASE_PROCESSES)))
+    return ([row for rows, _ in found for row in rows],
+            "; ".join(dict.fromkeys(why for _, why in found if why)))
 
 
 def run_part(part: str, path: Path, arguments: list[str]) -> None:
@@ -258,12 +312,19 @@ def report(devices: list[Row], seconds: float) -> Iterator[str]:
     yield f"\n{platform.platform()}, Python {platform.python_version()}, " + ", ".join(
         f"{name} {importlib.metadata.version(name)}" for name in ("max", "numpy", "jax")
         if _is_installed(name)) + f", {time.strftime('%Y-%m-%d')}\n"
-    yield from _cases_report(*run("cases", SHARES["cases"] * seconds))
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        # What is timed afterwards is compiled meanwhile.
+        compiled = [pool.submit(run, part, SHARES["cases"] * seconds, "maxjax", "gpu")
+                    for part in ("training", "speed")] if CASE_PROCESSES > 1 else []
+        yield from _cases_report(*run_cases(SHARES["cases"] * seconds))
+        concurrent.futures.wait(compiled)
     third = seconds / 3
     found = {}
     for part in ("training", "speed"):
-        for column, library, where in (("accelerator", "maxjax", "gpu"), ("CPU", "maxjax", "cpu"),
-                                       ("JAX, accelerator", "jax", "gpu")):
+        for column, library, where in (("maxjax", "maxjax", "gpu"),
+                                       ("maxjax, CPU", "maxjax", "cpu"), ("JAX", "jax", "gpu")):
+            if where == "cpu" and part == "speed":
+                continue        # its sizes are for accelerators
             if library == "maxjax" or _is_installed("jax"):
                 found[part, column] = run(part, SHARES[part] * third, library, where)
     yield from _training_report({c: rows for (p, c), rows in found.items() if p == "training"})
@@ -301,7 +362,7 @@ def _cases_report(rows: list[Row], why: str) -> Iterator[str]:
 def _training_report(found: dict[str, tuple[list[Row], str]]) -> Iterator[str]:
     yield "\n## Training steps, batch 64, ms\n"
     yield from _table("network", found)
-    there, here = (found[column][0] for column in ("accelerator", "CPU"))
+    there, here = (found[column][0] for column in ("maxjax", "maxjax, CPU"))
     for row in there:
         other = next((x for x in here if x["network"] == row["network"]), None)
         if other is not None:
@@ -313,8 +374,22 @@ def _training_report(found: dict[str, tuple[list[Row], str]]) -> Iterator[str]:
 
 
 def _speed_report(found: dict[str, tuple[list[Row], str]]) -> Iterator[str]:
-    yield "\n## Calls on float32 arrays that stay there, ms\n"
-    yield from _table("program", found)
+    yield f"\n## Calls on arrays that stay there: {RUNS} in a row, and one that is waited for, ms\n"
+    yield "| program | " + " | ".join(
+        f"{column} | alone | first call, s | rate" for column in found) + " |"
+    yield "| --- |" + " --: | --: | --: | --: |" * len(found)
+    rows = {column: {row["program"]: row for row in rows} for column, (rows, _) in found.items()}
+    for name in dict.fromkeys(name for known in rows.values() for name in known):
+        yield f"| {name} | " + " | ".join(
+            _speeds(known[name]) if name in known else "- | - | - | -"
+            for known in rows.values()) + " |"
+    yield from _reasons(found)
+
+
+def _speeds(row: Row) -> str:
+    rate = row["rate"] / (1e12 if row["unit"] == "TFLOP/s" else 1e9)
+    return (f"{1000 * row['seconds']:.3g} | {1000 * row['alone']:.3g} | {row['first']:.2g} | "
+            f"{rate:.3g} {row['unit']}")
 
 
 def _table(key: str, found: dict[str, tuple[list[Row], str]]) -> Iterator[str]:
@@ -324,6 +399,11 @@ def _table(key: str, found: dict[str, tuple[list[Row], str]]) -> Iterator[str]:
     for name in names:
         yield f"| {name} | " + " | ".join(
             milliseconds(rows, key, name) for rows, _ in found.values()) + " |"
+    yield from _reasons(found)
+
+
+def _reasons(found: dict[str, tuple[list[Row], str]]) -> Iterator[str]:
+    """Why a column ends early."""
     yield ""
     for column, (_, why) in found.items():
         if why:

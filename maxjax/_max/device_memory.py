@@ -8,6 +8,7 @@ treated as if it were apart, so that a path that forgets to move a value is an e
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -42,20 +43,18 @@ class DeviceBuffer:
       memory: the accelerator's.
       raw: MAX's buffer.
       shape, dtype: of the value; the dtype is physical.
+      nbytes: of the value.
     """
 
-    __slots__ = ("dtype", "memory", "raw", "shape")
+    __slots__ = ("dtype", "memory", "nbytes", "raw", "shape")
 
     def __init__(self, memory: DeviceMemory, raw: Any, shape: tuple[int, ...], dtype: np.dtype):
         self.memory = memory
         self.raw = raw
         self.shape = shape
         self.dtype = dtype
+        self.nbytes = math.prod(shape) * dtype.itemsize
         memory._holds(self.nbytes)
-
-    @property
-    def nbytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
     def __del__(self) -> None:
         self.memory._releases(self.nbytes)
@@ -142,7 +141,8 @@ class DeviceMemory:
           TypeError, ValueError: one is not in it.
         """
         for buffer in buffers:
-            self._check(buffer)
+            if buffer.__class__ is not DeviceBuffer or buffer.memory is not self:
+                self._check(buffer)
         return [buffer.raw for buffer in buffers]
 
     def _check(self, buffer: DeviceBuffer) -> None:
@@ -239,28 +239,37 @@ class DeviceExecutable:
       RuntimeError: the program failed.
     """
 
-    __slots__ = ("_execute", "_memory", "_outputs")
+    __slots__ = ("_execute", "_memory", "_outputs", "_views")
 
     def __init__(self, memory: DeviceMemory, model: Any):
         self._memory = memory
         self._execute = model._execute_device_tensors
         self._outputs = session.output_dtypes(model)
+        # Which results are an operand's memory, or a part of it, or another result's: the compiler
+        # decides that, so the first call tells it for all.
+        self._views: list[bool] | None = None
 
     def __call__(self, buffers: Sequence[DeviceBuffer]) -> list[DeviceBuffer]:
-        raws = self._memory.raws(buffers)
-        # A result may be an operand's memory, or a part of it, and one may be there twice: nobody
-        # writes to any, but each is to be counted, and freed, by itself.
-        spans = [(raw._data_ptr(), raw._data_ptr() + buffer.nbytes)
-                 for raw, buffer in zip(raws, buffers, strict=True)]
-        results = []
-        for raw, dtype in zip(self._execute(raws), self._outputs, strict=True):
+        memory = self._memory
+        raws = memory.raws(buffers)
+        outputs = self._execute(raws)
+        views = self._views
+        if views is None:
+            views = self._views = self._find_views(buffers, outputs)
+        # Nobody writes to any, but each is to be counted, and freed, by itself.
+        return [DeviceBuffer(memory, memory.copied(raw) if is_view else raw, tuple(raw.shape),
+                             dtype)
+                for raw, dtype, is_view in zip(outputs, self._outputs, views, strict=True)]
+
+    def _find_views(self, buffers: Sequence[DeviceBuffer], outputs: Sequence[Any]) -> list[bool]:
+        spans = [(buffer.raw._data_ptr(), buffer.raw._data_ptr() + buffer.nbytes)
+                 for buffer in buffers]
+        found = []
+        for raw, dtype in zip(outputs, self._outputs, strict=True):
             pointer = raw._data_ptr()
-            if any(start <= pointer < stop for start, stop in spans):
-                raw = self._memory.copied(raw)
-            result = DeviceBuffer(self._memory, raw, tuple(raw.shape), dtype)
-            spans.append((pointer, pointer + result.nbytes))
-            results.append(result)
-        return results
+            found.append(any(start <= pointer < stop for start, stop in spans))
+            spans.append((pointer, pointer + math.prod(raw.shape) * dtype.itemsize))
+        return found
 
 
 def _counted() -> list[DeviceMemory]:

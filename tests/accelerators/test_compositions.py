@@ -18,7 +18,8 @@ from maxjax._base import config
 from maxjax._max.graph import device_context
 
 UFUNCS = {"max": np.maximum, "min": np.minimum, "add": np.add, "mul": np.multiply,
-          "sub": np.subtract, "eq": np.equal}
+          "sub": np.subtract, "eq": np.equal, "ne": np.not_equal, "and": np.bitwise_and,
+          "xor": np.bitwise_xor, "shift_right_arithmetic": np.right_shift}
 
 
 class NumPyContext(device_context.DeviceContext):
@@ -68,6 +69,12 @@ class NumPyContext(device_context.DeviceContext):
 
     def convert(self, x: Any, dtype: Any) -> Any:
         return x.astype(dtype)
+
+    def bitcast(self, x: Any, dtype: Any) -> Any:
+        return x.view(dtype)
+
+    def full(self, shape: Sequence[int], value: Any, dtype: Any) -> Any:
+        return np.full(shape, value, dtype)
 
     def aligned(self, xs: Sequence[Any]) -> list[Any]:
         return list(np.broadcast_arrays(*xs))
@@ -134,3 +141,46 @@ def test_windows_and_convolutions():
                 [(0, 0), *padding, (0, 0)], (1, *base, 1), (1, *spread, 1))
             np.testing.assert_array_equal(
                 NumPyContext().sliding(f"window_{kind}", [x], expected.shape, *geometry), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_extremes_by_integers(dtype):
+    """NaN of either sign and with any bits wins, -0 is below 0, infinities are the ends."""
+    context, generator = NumPyContext(), np.random.default_rng(3)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, 1e-45, -1e-45, 3e38], dtype)
+    nans = np.array([np.nan, -np.nan], dtype)
+    nans = np.concatenate([nans, (nans.view(f"i{nans.itemsize}") + 12345).view(dtype)])
+    for number in range(200):
+        x = generator.standard_normal(9).astype(dtype)
+        x[generator.integers(0, 9, 4)] = generator.choice(special, 4)
+        if number % 2:
+            x[generator.integers(0, 9)] = generator.choice(nans)
+        for kind, extreme in (("max", lax.reduce_max), ("min", lax.reduce_min)):
+            ordered = context._ordered(x, kind)
+            found = context._from_ordered(getattr(np, kind)(ordered, keepdims=True), x.dtype)
+            np.testing.assert_array_equal(found, extreme(x, (0,)))
+            if not np.isnan(x).any():
+                np.testing.assert_array_equal(context._from_ordered(ordered, x.dtype), x)
+
+
+def test_products_of_parts_are_as_exact_as_float32():
+    """With products as the matrix units give them: of ten bits behind the point."""
+    def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        seen = [(x.view(np.int32) & np.int32(-1 << 13)).view(np.float32) for x in (a, b)]
+        return (seen[0].astype(np.float64) @ seen[1].astype(np.float64)).astype(np.float32)
+
+    context, generator = NumPyContext(), np.random.default_rng(4)
+    for scale in (1e-18, 1.0, 1e15):
+        a, b = (generator.standard_normal((30, 30)).astype(np.float32) * np.float32(scale)
+                for _ in range(2))
+        (upper, rest), (upper_b, rest_b) = context._parts(a), context._parts(b)
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        size = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64)
+        got = product(a, b) + (product(upper, rest_b) + product(rest, upper_b))
+        assert np.abs((got - exact) / size).max() < 2.0 ** -21
+        assert np.abs((product(a, b) - exact) / size).max() > 2.0 ** -13
+    ends = np.array([np.inf, -np.inf, np.nan, 3e38, 0, -0.0], np.float32)
+    upper, rest = context._parts(ends)
+    np.testing.assert_array_equal(upper[:3], [0, 0, 0])
+    np.testing.assert_array_equal(rest[:3], [0, 0, 0])
+    np.testing.assert_array_equal(upper + rest, [0, 0, 0, np.float32(3e38), 0, 0])

@@ -13,20 +13,20 @@ from maxjax._max.graph.backend import GraphBackend, Prepared
 from maxjax._max.mojo import crew
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.versions import cpu_target
+from maxjax._primitives.indexing import scatter_plan
 from maxjax._transforms.partition import Piece, host_reason, partition
 
 _SORTS = "maxjax's sorting kernel, and MAX's, are for processors"
-_SCATTERS = "maxjax's scatter kernel is for processors, and MAX's have no order of updates"
+_LARGE_SCATTERS = "each element that a scatter may write looks at all of its updates"
 _LARGE_WINDOWS = "a selection in windows has operations for each of their places"
 # So many places a window may have for that.
 _MOST_PLACES = 64
+# So many comparisons a scatter may take there: some milliseconds.
+_MOST_COMPARISONS = 1 << 33
 
 # What the CPU's graphs do with a loop of ours that no operations of MAX stand in for.
-HOST_STEPS = {
-    **dict.fromkeys(("sort", "top_k"), _SORTS),
-    **dict.fromkeys(("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min",
-                     "scatter-max", "scatter_rows", "true_positions"), _SCATTERS),
-}
+HOST_STEPS = dict.fromkeys(("sort", "top_k"), _SORTS)
+_SCATTERS = ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
 _SELECTIONS = ("select_and_gather_add", "select_and_scatter_add")
 
 
@@ -38,12 +38,28 @@ def device_reason(eqn: JaxprEqn) -> str | None:
     if (eqn.primitive.name in _SELECTIONS
             and math.prod(eqn.params["window_dimensions"]) > _MOST_PLACES):
         return _LARGE_WINDOWS
+    if _comparisons(eqn) > _MOST_COMPARISONS:
+        return _LARGE_SCATTERS
     for inner in subjaxprs(eqn.params):
         for inner_eqn in inner.eqns:
             reason = device_reason(inner_eqn)
             if reason is not None:
                 return f"its body has {inner_eqn.primitive.name}: {reason}"
     return None
+
+
+def _comparisons(eqn: JaxprEqn) -> int:
+    """How many places the elements that a scatter may write look at."""
+    operands = [atom.aval for atom in eqn.invars]
+    name = eqn.primitive.name
+    if name == "true_positions":
+        return eqn.outvars[0].aval.size * operands[0].size
+    if name == "scatter_rows":
+        return operands[0].size * operands[1].size
+    if name not in _SCATTERS or not all(aval.size for aval in operands[::2]):
+        return 0
+    plan = scatter_plan(*(aval.shape for aval in operands), eqn.params["dimension_numbers"])
+    return operands[0].size * plan.count
 
 
 class AcceleratorBackend(GraphBackend):

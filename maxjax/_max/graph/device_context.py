@@ -7,7 +7,8 @@ the CPU is composed of MAX's operations here. What cannot be is a step of the ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,13 @@ from maxjax._primitives.convolution import window_positions
 from maxjax._primitives.random_bits import PARITY, ROTATIONS
 
 _REDUCTIONS = {"sum": ops.sum, "prod": ops.prod, "max": ops.max, "min": ops.min}
+# Those of lax.Precision and lax.DotAlgorithmPreset that ask for more than the matrix units of an
+# accelerator give for float32 operands, which round them to ten bits behind the point.
+_EXACT_PRODUCTS = frozenset(("HIGHEST", "F32_F32_F32", "TF32_TF32_F32_X3", "BF16_BF16_F32_X3",
+                             "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "F64_F64_F64"))
+_LOWER_BITS = 13        # of a float32, which they do not take
+# The kernel's numbers.
+_SCATTERS = {"set": 0, "add": 1, "mul": 2, "min": 3, "max": 4}
 # Sums and products wrap around, or round, in a wider dtype as they do in their own.
 _WIDER = {DType.bool: DType.int32, DType.int8: DType.int32, DType.uint8: DType.int32,
           DType.int16: DType.int32, DType.uint16: DType.int32, DType.uint32: DType.int64,
@@ -57,14 +65,40 @@ class DeviceContext(GraphContext):
         outer, _, inner = self.shape(x)
         wide = _WIDER.get(x.dtype, x.dtype)
         wider = x if wide == x.dtype else ops.cast(x, wide)
-        result = ops.reshape(_REDUCTIONS[kind](wider, axis=1), (outer, inner))
         if kind in ("max", "min") and x.dtype.is_float():
-            # MAX's drop NaN.
-            is_nan = ops.cast(self.kernel("ne", wider, wider, out_dtype=dtypes.bool_), DType.int32)
-            some = ops.reshape(ops.max(is_nan, axis=1), (outer, inner))
-            result = self.select(self.native("gt", some, self.scalar(0, some)),
-                                 [result, self.full_like(result, np.nan)])
+            # MAX's drop NaN, and an integer has none.
+            ordered = self._ordered(wider, kind)
+            extremes = ops.reshape(_REDUCTIONS[kind](ordered, axis=1), (outer, inner))
+            result = self._from_ordered(extremes, self.dtype(wider))
+        else:
+            result = ops.reshape(_REDUCTIONS[kind](wider, axis=1), (outer, inner))
         return result if wide == x.dtype else ops.cast(result, x.dtype)
+
+    def _ordered(self, x: TensorValue, kind: str) -> TensorValue:
+        """Integers in the order of floats, with NaN beyond infinity: above it for "max", below
+        -infinity for "min"."""
+        integers = np.dtype(f"int{8 * self.dtype(x).itemsize}")
+        least, most = dtypes.extremes(integers)
+        flipped = self._flipped(self.bitcast(x, integers))
+        is_nan = self.kernel("ne", x, x, out_dtype=dtypes.bool_)
+        return self.select(is_nan, [flipped, self.full_like(
+            flipped, most if kind == "max" else least)])
+
+    def _from_ordered(self, x: TensorValue, dtype: np.dtype) -> TensorValue:
+        found = self.bitcast(self._flipped(x), dtype)
+        for end in dtypes.extremes(self.dtype(x)):
+            is_nan = self.native("eq", x, self.scalar(end, x))
+            found = self.select(is_nan, [found, self.full_like(found, np.nan)])
+        return found
+
+    def _flipped(self, bits: TensorValue) -> TensorValue:
+        """The bits of floats as integers in their order, and back: those of negative floats but
+        for the sign are turned over."""
+        dtype = self.dtype(bits)
+        signs = self.kernel("shift_right_arithmetic", bits,
+                            self.scalar(8 * dtype.itemsize - 1, bits))
+        return self.kernel("xor", bits, self.kernel(
+            "and", signs, self.scalar(np.iinfo(dtype).max, bits)))
 
     def _halved(self, kind: str, x: TensorValue) -> TensorValue:
         """A reduction that MAX has not, as the operation on ever shorter halves."""
@@ -82,6 +116,29 @@ class DeviceContext(GraphContext):
             x = combined
         outer, _, inner = self.shape(x)
         return self.reshape(x, (outer, inner))
+
+    def matmul(self, a: TensorValue, b: TensorValue, transpose_a: bool = False,
+               transpose_b: bool = False) -> TensorValue:
+        """In float32 as exact as the equation asks; else by the matrix units, as JAX does it."""
+        product = functools.partial(super().matmul, transpose_a=transpose_a,
+                                    transpose_b=transpose_b)
+        if a.dtype != DType.float32 or 0 in (*self.shape(a), *self.shape(b)) or (
+                self.eqn is None or not _is_exact(self.eqn.params.get("precision"))):
+            return product(a, b)
+        (upper, rest), (upper_b, rest_b) = self._parts(a), self._parts(b)
+        # What is left out, rest @ rest_b, is below 2**-22 of the product of the magnitudes.
+        small = self.native("add", product(upper, rest_b), product(rest, upper_b))
+        return self.native("add", product(a, b), small)
+
+    def _parts(self, x: TensorValue) -> tuple[TensorValue, TensorValue]:
+        """What the matrix units see of finite float32 numbers, and what is left."""
+        bits = self.bitcast(x, np.dtype(np.int32))
+        mask = self.scalar(-1 << _LOWER_BITS, bits)
+        upper = self.bitcast(self.kernel("and", bits, mask), np.dtype(np.float32))
+        rest = self.native("sub", x, upper)
+        is_finite = self.native("eq", rest, rest)
+        nothing = self.full_like(x, 0)
+        return (self.select(is_finite, [nothing, upper]), self.select(is_finite, [nothing, rest]))
 
     def argreduce(self, kind: str, x: TensorValue, axis: int, dtype: Any) -> TensorValue:
         """The first position of what is equal to the extreme; of a NaN, where there is one."""
@@ -219,10 +276,21 @@ class DeviceContext(GraphContext):
         return self.kernel("max", self.kernel("min", x, self.scalar(largest, x)),
                            self.scalar(0, x))
 
-    # --- steps of the host ---
     def scatter_rows(self, kind: str, x: TensorValue, rows: TensorValue,
                      updates: TensorValue) -> TensorValue:
-        raise LoweringError("a scatter is a step of the host")
+        if x.dtype == DType.bool:
+            kind = {"add": "max", "mul": "min"}.get(kind, kind)
+            x, updates = ops.cast(x, DType.uint8), ops.cast(updates, DType.uint8)
+            return ops.cast(self.scatter_rows(kind, x, rows, updates), DType.bool)
+        return ops.custom("maxjax_device_scatter_rows", self.device, [x, rows, updates], [x.type],
+                          parameters={"kind": _SCATTERS[kind]})[0].tensor
 
+    # --- steps of the host ---
     def sort_permutation(self, x: TensorValue) -> TensorValue:
         raise LoweringError("a sort is a step of the host")
+
+
+def _is_exact(precision: Hashable) -> bool:
+    """Whether a product's precision, or that of one of its operands, asks for all of float32."""
+    return any(getattr(part, "name", None) in _EXACT_PRODUCTS
+               for part in (precision if isinstance(precision, tuple) else (precision,)))

@@ -4,6 +4,7 @@ from .arrangement import *
 from .comparison import *
 from .conversion import *
 from .cumulative import *
+from .device_scatter import *
 from .reduction import *
 from .scatter import *
 from .unary import *

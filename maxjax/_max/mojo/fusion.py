@@ -295,6 +295,17 @@ class Fusion:
                 found[user] = None
         return found
 
+    def _units_reading_rearranged(self, node: Node) -> dict[Any, None]:
+        """The units among them that read it through a reshape or an alias, so that no index map
+        says which element of the node they read at which point of their spaces."""
+        found: dict[Any, None] = {}
+        for user in self.users[node]:
+            if isinstance(user, View):
+                found.update(self._units_reading_rearranged(user))
+            elif isinstance(user, (Reshape, Alias)):
+                found.update(self._units_using(user))
+        return found
+
     def _uses(self, node: Node) -> dict[Group, list[tuple[Node, IndexMap]]]:
         """The groups that use a node, with each user and the node's index map there."""
         found: dict[Group, list[tuple[Node, IndexMap]]] = {}
@@ -324,9 +335,11 @@ class Fusion:
                     self._join(node, group, [index_map for _, index_map in maps])
                 return
         units = self._units_using(node)
+        # What they read of its memory is not written yet where they would compute it themselves.
+        rearranged = self._units_reading_rearranged(node)
         tries = 0
         for group, maps in uses.items():
-            if not self._can_join(node, group, maps):
+            if group in rearranged or not self._can_join(node, group, maps):
                 continue
             others = [unit for unit in units if unit is not group]
             if self.graph.joins(group, others):

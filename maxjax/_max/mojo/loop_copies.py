@@ -34,6 +34,8 @@ def without_copies(block: list[Item], kept: Collection[Register]) -> None:
 
 
 _MOST_PASSES = 3
+# The beginnings and steps, of the target and of the source, of a move that changes no order.
+_IN_ORDER = (0, 1, 0, 1)
 
 # What does nothing but write a register, which it does not read.
 _ONLY_WRITING = frozenset(("apply", "spread", "move", "load", "read", "point", "aim"))
@@ -117,7 +119,7 @@ class _Copies:
         assert isinstance(copy.item, Instruction)
         target, (source,) = copy.item.target, copy.item.sources
         if target is None or not target.elements == source.elements == copy.item.elements \
-                or target.dtype != source.dtype or source.root in self.kept \
+                or copy.item.numbers != _IN_ORDER or target.dtype != source.dtype or source.root in self.kept \
                 or {target.root, source.root} & self.aimed:
             return False
         made = [x for x in self.writers.get(source.root, ())

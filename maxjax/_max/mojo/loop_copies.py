@@ -119,8 +119,8 @@ class _Copies:
         assert isinstance(copy.item, Instruction)
         target, (source,) = copy.item.target, copy.item.sources
         if target is None or not target.elements == source.elements == copy.item.elements \
-                or copy.item.numbers != _IN_ORDER or target.dtype != source.dtype or source.root in self.kept \
-                or {target.root, source.root} & self.aimed:
+                or copy.item.numbers != _IN_ORDER or target.dtype != source.dtype \
+                or source.root in self.kept or {target.root, source.root} & self.aimed:
             return False
         made = [x for x in self.writers.get(source.root, ())
                 if any(written.overlaps(source) for written in x.writes)]

@@ -163,24 +163,33 @@ def test_extremes_by_integers(dtype):
                 np.testing.assert_array_equal(context._from_ordered(ordered, x.dtype), x)
 
 
-def test_products_of_parts_are_as_exact_as_float32():
-    """With products as the matrix units give them: of ten bits behind the point."""
-    def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        seen = [(x.view(np.int32) & np.int32(-1 << 13)).view(np.float32) for x in (a, b)]
-        return (seen[0].astype(np.float64) @ seen[1].astype(np.float64)).astype(np.float32)
+def truncated(x: np.ndarray) -> np.ndarray:
+    """What the matrix units see."""
+    return (x.view(np.int32) & np.int32(-1 << 13)).view(np.float32)
 
+
+@pytest.mark.parametrize("seen", [truncated, np.copy])
+def test_products_of_parts_are_as_exact_as_float32(seen, monkeypatch):
+    """By matrix units, and where MAX does without them."""
+    def product(self, a, b, transpose_a, transpose_b):
+        return (seen(a).astype(np.float64) @ seen(b).astype(np.float64)).astype(np.float32)
+
+    monkeypatch.setattr(device_context.GraphContext, "matmul", product)
     context, generator = NumPyContext(), np.random.default_rng(4)
-    for scale in (1e-18, 1.0, 1e15):
+    exact_product = types.SimpleNamespace(params={"precision": (lax.Precision.HIGHEST,) * 2})
+    for scale in (1e-15, 1.0, 1e15):
         a, b = (generator.standard_normal((30, 30)).astype(np.float32) * np.float32(scale)
                 for _ in range(2))
-        (upper, rest), (upper_b, rest_b) = context._parts(a), context._parts(b)
         exact = a.astype(np.float64) @ b.astype(np.float64)
         size = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64)
-        got = product(a, b) + (product(upper, rest_b) + product(rest, upper_b))
-        assert np.abs((got - exact) / size).max() < 2.0 ** -21
-        assert np.abs((product(a, b) - exact) / size).max() > 2.0 ** -13
+        context.eqn = exact_product
+        assert np.abs((context.matmul(a, b) - exact) / size).max() < 2.0 ** -20
+        context.eqn = types.SimpleNamespace(params={"precision": None})
+        assert (np.abs((context.matmul(a, b) - exact) / size).max() > 2.0 ** -13) == (
+            seen is truncated)
     ends = np.array([np.inf, -np.inf, np.nan, 3e38, 0, -0.0], np.float32)
-    upper, rest = context._parts(ends)
-    np.testing.assert_array_equal(upper[:3], [0, 0, 0])
-    np.testing.assert_array_equal(rest[:3], [0, 0, 0])
+    whole, upper, rest = context._parts(ends)
+    np.testing.assert_array_equal(whole[:3], ends[:3])
+    for part in (upper, rest):
+        np.testing.assert_array_equal(part[:3], [0, 0, 0])
     np.testing.assert_array_equal(upper + rest, [0, 0, 0, np.float32(3e38), 0, 0])

@@ -122,23 +122,25 @@ class DeviceContext(GraphContext):
         """In float32 as exact as the equation asks; else by the matrix units, as JAX does it."""
         product = functools.partial(super().matmul, transpose_a=transpose_a,
                                     transpose_b=transpose_b)
-        if a.dtype != DType.float32 or 0 in (*self.shape(a), *self.shape(b)) or (
+        if self.dtype(a) != dtypes.float32 or 0 in (*self.shape(a), *self.shape(b)) or (
                 self.eqn is None or not _is_exact(self.eqn.params.get("precision"))):
             return product(a, b)
-        (upper, rest), (upper_b, rest_b) = self._parts(a), self._parts(b)
-        # What is left out, rest @ rest_b, is below 2**-22 of the product of the magnitudes.
+        (seen, upper, rest), (seen_b, upper_b, rest_b) = self._parts(a), self._parts(b)
+        # What is left out, rest @ rest_b, is below 2**-20 of the product of the magnitudes.
         small = self.native("add", product(upper, rest_b), product(rest, upper_b))
-        return self.native("add", product(a, b), small)
+        return self.native("add", product(seen, seen_b), small)
 
-    def _parts(self, x: TensorValue) -> tuple[TensorValue, TensorValue]:
-        """What the matrix units see of finite float32 numbers, and what is left."""
+    def _parts(self, x: TensorValue) -> tuple[TensorValue, TensorValue, TensorValue]:
+        """What the matrix units see of float32 numbers; the same and what is left, of the finite
+        ones (else an infinity times a rest of 0 would be NaN)."""
         bits = self.bitcast(x, np.dtype(np.int32))
         mask = self.scalar(-1 << _LOWER_BITS, bits)
         upper = self.bitcast(self.kernel("and", bits, mask), np.dtype(np.float32))
         rest = self.native("sub", x, upper)
         is_finite = self.native("eq", rest, rest)
         nothing = self.full_like(x, 0)
-        return (self.select(is_finite, [nothing, upper]), self.select(is_finite, [nothing, rest]))
+        return tuple([self.select(is_finite, [other, finite]) for other, finite in (
+            (x, upper), (nothing, upper), (nothing, rest))])
 
     def argreduce(self, kind: str, x: TensorValue, axis: int, dtype: Any) -> TensorValue:
         """The first position of what is equal to the extreme; of a NaN, where there is one."""

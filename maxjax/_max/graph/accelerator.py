@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes.util
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -62,6 +64,12 @@ def _comparisons(eqn: JaxprEqn) -> int:
     return operands[0].size * plan.count
 
 
+@functools.cache
+def has_cublas() -> bool:
+    """Whether the system's loader knows cuBLAS."""
+    return all(ctypes.util.find_library(name) for name in ("cublas", "cublasLt"))
+
+
 class AcceleratorBackend(GraphBackend):
     """Compiles for one accelerator.
 
@@ -77,10 +85,15 @@ class AcceleratorBackend(GraphBackend):
         return partition(jaxpr, device_reason)
 
     def _target(self) -> str:
-        return f"{cpu_target()} {self.memory.target}"
+        return f"{cpu_target()} {self.memory.target}" + (" cuBLAS" if self._has_cublas() else "")
 
     def _options(self) -> dict[str, Any]:
-        return {**super()._options(), "device": self.memory.compiled_for}
+        return {**super()._options(), "device": self.memory.compiled_for,
+                "vendor_products": self._has_cublas()}
+
+    def _has_cublas(self) -> bool:
+        """Whether products are cuBLAS's: it takes a fifth to a half of the time of MAX's own."""
+        return not self.memory.is_simulated and self.memory.api == "cuda" and has_cublas()
 
     def _loaded(self, prepared: Prepared, path: Path) -> dict[int, DeviceExecutable]:
         models = self.memory.sessions_models(path)

@@ -27,6 +27,8 @@ _REDUCTIONS = {"sum": ops.sum, "prod": ops.prod, "max": ops.max, "min": ops.min}
 _EXACT_PRODUCTS = frozenset(("HIGHEST", "F32_F32_F32", "TF32_TF32_F32_X3", "BF16_BF16_F32_X3",
                              "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "F64_F64_F64"))
 _LOWER_BITS = 13        # of a float32, which they do not take
+# So many places of a scatter are passed over at once where none is an element's row.
+_PLACES = 64
 # The kernel's numbers.
 _SCATTERS = {"set": 0, "add": 1, "mul": 2, "min": 3, "max": 4}
 # Sums and products wrap around, or round, in a wider dtype as they do in their own.
@@ -284,8 +286,15 @@ class DeviceContext(GraphContext):
             kind = {"add": "max", "mul": "min"}.get(kind, kind)
             x, updates = ops.cast(x, DType.uint8), ops.cast(updates, DType.uint8)
             return ops.cast(self.scatter_rows(kind, x, rows, updates), DType.bool)
-        return ops.custom("maxjax_device_scatter_rows", self.device, [x, rows, updates], [x.type],
-                          parameters={"kind": _SCATTERS[kind]})[0].tensor
+        blocks = -(-self.shape(rows)[0] // _PLACES)
+        nowhere = self.full((blocks * _PLACES - self.shape(rows)[0],), -1, dtypes.int32)
+        places = self.concatenate([rows, nowhere], 0)
+        wide = self.reshape(places, (blocks, _PLACES, 1))
+        least, greatest = (self.reshape(self.reduce_middle(end, wide), (blocks,))
+                           for end in ("min", "max"))
+        return ops.custom(
+            "maxjax_device_scatter_rows", self.device, [x, places, least, greatest, updates],
+            [x.type], parameters={"kind": _SCATTERS[kind]})[0].tensor
 
     # --- steps of the host ---
     def sort_permutation(self, x: TensorValue) -> TensorValue:

@@ -6,8 +6,9 @@ process of its own. The messages (``maxjax._max.graph.messages``) in both direct
 - on standard input, ``{"id", "program", "builder", "output", "options"}``: build the program's
   graphs with ``builder`` (``"module:function"``), compile them and write the artifact to
   ``output``. Options known here: ``compiler`` (``"module:function"``, in place of MAX, for
-  tests), ``custom_extensions`` (paths of Mojo kernel libraries), ``cpu_target`` and ``device`` (the
-  number of the accelerator that the program is for).
+  tests), ``custom_extensions`` (paths of Mojo kernel libraries), ``cpu_target``, ``device`` (the
+  number of the accelerator that the program is for) and ``vendor_products`` (its matrix products
+  are its vendor's).
 - on what was standard output at the start, ``{"id", "ok", "error", "fatal", "seconds", "phases",
   "resident", "retires"}``. ``fatal`` says that every other program would fail too. From then on
   standard output is standard error, which the service points at a log file.
@@ -71,6 +72,8 @@ class MaxCompiler:
                 driver.set_virtual_cpu_target(options["cpu_target"])
             session = self._sessions[number] = engine.InferenceSession(devices=[driver.CPU()] + (
                 [] if number is None else [driver.Accelerator(number)]))
+            if options.get("vendor_products"):
+                session._use_vendor_blas("true")
         clock.lap("session")
         module = graph.Module()
         extensions = builder(module, program, options)

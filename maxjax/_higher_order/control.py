@@ -24,7 +24,7 @@ from maxjax._ir.trace import Array, Tracer, context, invalid_type
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._ir.typing import Value
 from maxjax._primitives.convert import convert_element_type
-from maxjax._transforms.linearize import linearize_jaxpr
+from maxjax._transforms.linearize import Division
 
 # --- tracing --------------------------------------------------------------------------------------
 
@@ -355,17 +355,17 @@ class Split:
 
 
 @derived
-def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
+def split_linearized(closed: ClosedJaxpr, division: Division, nonzero: tuple[bool, ...],
                      instantiated: tuple[bool, ...], given: tuple[bool, ...],
                      given_outputs: tuple[bool, ...], num_invariant: int) -> Split:
-    """Linearizes a jaxpr and sorts its residuals.
+    """Divides a jaxpr in a known and a linear part, and sorts the residuals.
 
     Args:
       given, given_outputs: the inputs and outputs that are at hand anyway, and no residuals.
       num_invariant: how many of the first inputs are the same in each iteration.
     """
     split = Split()
-    forward, linear, split.out_nonzero = linearize_jaxpr(closed, nonzero, instantiated)
+    forward, linear, split.out_nonzero = division.divide(closed, nonzero, instantiated)
     count = len(closed.out_avals)
     forward, split.linear = _with_literals(forward, linear, count)
     jaxpr = forward.jaxpr

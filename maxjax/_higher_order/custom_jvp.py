@@ -29,7 +29,9 @@ from maxjax._higher_order.custom_rules import (
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.axes import ANY_AXIS
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, all_as_given, as_given, aval_of, context
@@ -38,6 +40,7 @@ from maxjax._ir.typing import FlatJvp, Result, Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax._transforms.autodiff import leaf_operand
+from maxjax._transforms.linearize import LinearTrace
 
 # --- the primitive --------------------------------------------------------------------------------
 
@@ -75,11 +78,18 @@ def _call_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None]
         lambda trace, function, args: trace.apply_custom_jvp(function, jvp, args, stage=staged))
 
 
+def _call_partly(trace: LinearTrace, primitive: Primitive, args: Sequence[Value], *,
+                 call_jaxpr: ClosedJaxpr, **params: object) -> list[Any]:
+    # Tangents are not differentiated again: the rule has done its part.
+    return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
+
 custom_jvp_call_p = call_primitive(
     "custom_jvp_call", "call_jaxpr", follow=("transpose",),
     apply=lambda params, jaxpr, operands: jit_p.bind(*operands, jaxpr=jaxpr, name=params["name"]),
     jvp=_call_jvp,
     batch=_call_batch,
+    partly=_call_partly,
     axis_names=lambda **params: (ANY_AXIS,),
     shown=only_shown("name", "call_jaxpr", "jvp", "symbolic_zeros"),
 )

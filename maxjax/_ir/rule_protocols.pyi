@@ -71,6 +71,13 @@ class Linearize(Protocol):
                  **params: Any) -> tuple[Any, Any]: ...
 
 
+class Partly(Protocol):
+    """The results of known operands and of tangents that a ``LinearTrace`` records."""
+
+    def __call__(self, trace: Any, primitive: Any, args: PerOperand, /, *rest: Any,
+                 **params: Any) -> Sequence[Any]: ...
+
+
 class Transpose(Protocol):
     """``(cotangent, *operands, **params)`` -> the cotangents of the operands. ``cotangent`` is that
     of the result, or the list of those of all results."""

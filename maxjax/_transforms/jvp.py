@@ -86,6 +86,7 @@ class JVPTrace(Trace):
     """
 
     __slots__ = ("linearizing", "parent")
+    parent: Any
 
     def __init__(self, parent: Trace, linearizing: bool = False):
         super().__init__()
@@ -131,7 +132,7 @@ class JVPTrace(Trace):
         context.trace = self.parent
         try:
             if self.linearizing and primitive.linearize is not None:
-                out, tangent = primitive.linearize(self.parent, primals, tangents, **params)
+                out, tangent = self.parent.linearized(primitive, primals, tangents, params)
             else:
                 out, tangent = primitive.jvp(primals, tangents, **params)
         finally:

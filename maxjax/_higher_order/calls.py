@@ -73,7 +73,7 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
             closed, tuple([t is not None for t in tangents]))
         count = len(closed.out_avals)
         known = (*trace.division.known(out_nonzero), *(True,) * (len(forward.outvars) - count))
-        operands = range(len(primals))
+        operands: Sequence[int] = range(len(primals))
         if not all(known):
             forward, operands = of_results(forward, known)
         results = merged(known, bind(

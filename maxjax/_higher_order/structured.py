@@ -7,7 +7,7 @@ from typing import Any
 
 from maxjax._higher_order.control import chosen, either, merged, rearranged
 from maxjax._ir.control_flow import Body, ControlFlow, Operands, Role, Structure, structure_of
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, derived
 from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, aval_of
@@ -108,7 +108,7 @@ def _for_results(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], primitive:
     assert primitive.control_flow is not None
     params = primitive.control_flow.with_jaxprs(dict(rest), [first, *others])
     # Which variables these are is all that matters.
-    operands = [Var(first.out_avals[0]) for _ in range(count)]
+    operands: list[Atom] = [Var(first.out_avals[0]) for _ in range(count)]
     eqn = without_dead_code(JaxprEqn(
         primitive, operands, params, [Var(aval) for aval in primitive.control_flow.structure(
             params, count).out_avals()]), known)

@@ -414,7 +414,8 @@ def _linearize(trace: LinearTrace, primals: Sequence[Value], tangents: Sequence[
         split = _split(jaxpr, trace.division, nonzero, axes, params["check_vma"])
     count = len(split.specs)
     known = (*(True,) * count, *trace.division.known(split.out_nonzero))
-    forward, operands = split.forward, range(len(primals))
+    forward = split.forward
+    operands: Sequence[int] = range(len(primals))
     if not all(known):
         forward, operands = of_results(forward, known)
     results = merged(known, shard_map_p.bind(

@@ -32,7 +32,6 @@ from maxjax._primitives.random_bits import generator_of_keys, random_wrap_p
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.jvp import JVPTrace, JVPTracer, instantiate
 
-
 UNKNOWN_PRIMALS = (
     "Linearization failed to produce known values for all output primals. This is typically caused "
     "by attempting to differentiate a function uses an operation that does not support "
@@ -56,7 +55,7 @@ class JaxprTracer(Tracer):
 class LinearTrace(Trace):
     """Records operations on tangents and passes all others to the parent."""
 
-    __slots__ = ("consts", "constvars", "division", "eqns", "names_lines", "outer_names", "parent")
+    __slots__ = ("consts", "constvars", "dividing", "eqns", "names_lines", "outer_names", "parent")
 
     def __init__(self, parent: Trace):
         super().__init__()
@@ -70,7 +69,7 @@ class LinearTrace(Trace):
         self.eqns: list[JaxprEqn] = []
         # How a primitive that a rule is dividing is divided: what the rule applies is recorded as
         # it is.
-        self.division: Division | None = None
+        self.dividing: Division | None = None
         # The residuals, which stay alive here, and the variable of each, by its id.
         self.consts: list[Any] = []
         self.constvars: dict[int, Var] = {}
@@ -85,6 +84,12 @@ class LinearTrace(Trace):
         var = self.constvars[id(value)] = Var(aval_of(value))
         self.consts.append(value)
         return var
+
+    @property
+    def division(self) -> Division:
+        """For a rule ``linearize``: how it divides."""
+        assert self.dividing is not None
+        return self.dividing
 
     def records(self, value: Value) -> bool:
         """Whether a value is one that is not known."""
@@ -107,7 +112,7 @@ class LinearTrace(Trace):
                 return self.parent.apply(primitive, args, params)
             finally:
                 context.trace = previous
-        if primitive.partly is not None and self.division is None:
+        if primitive.partly is not None and self.dividing is None:
             with current_trace(self):
                 return primitive.partly(self, primitive, args, **params)
         return self.record(primitive, args, params)
@@ -131,12 +136,13 @@ class LinearTrace(Trace):
                    params: Params, division: Division | None = None
                    ) -> tuple[Any, Any]:
         """The results and tangents by a primitive's rule ``linearize``."""
-        outer = self.division
-        self.division = division or LINEARIZATION
+        assert primitive.linearize is not None
+        outer = self.dividing
+        self.dividing = division or LINEARIZATION
         try:
             return primitive.linearize(self, primals, tangents, **params)
         finally:
-            self.division = outer
+            self.dividing = outer
 
     def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:

@@ -666,3 +666,39 @@ def test_zero_cotangents_that_rules_ask_for():
         return got
 
     assert run(maxjax) == run(jax) == ["SymbolicZero"]
+
+
+# --- linear_transpose -----------------------------------------------------------------------------
+
+
+def transposes(j, f):
+    """Linear functions of y that apply ``f`` to the value x that they close over."""
+    def looped(x, y):
+        return j.lax.scan(lambda c, _: (c * f(x), None), y, length=2)[0]
+
+    return {
+        "plain": lambda x, y: y * f(x),
+        "jit": lambda x, y: j.jit(lambda y: y * f(x))(y),
+        "jit of f": lambda x, y: y * j.jit(f)(x),
+        "of both": lambda x, y: j.jit(lambda x, y: y * f(x))(x, y),
+        "scan": looped,
+        "cond": lambda x, y: j.lax.cond(x.sum() > 0, lambda y: y * f(x), lambda y: y, y),
+        "checkpoint": lambda x, y: j.checkpoint(lambda y: y * f(x))(y),
+        "linear rule": lambda x, y: tripled(j)(y) * f(x),
+    }
+
+
+def tripled(j):
+    g = j.custom_jvp(lambda y: 3 * y)
+    g.defjvp(lambda primals, tangents: (g(*primals), 3 * tangents[0]))
+    return g
+
+
+@pytest.mark.parametrize("rule", [with_jvp, with_vjp], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("name", transposes(None, None))
+def test_linear_transpose_keeps_rules_of_what_is_closed_over(rule, name):
+    def derivative(j):
+        linear = transposes(j, rule(j, j.numpy.sin))[name]
+        return j.grad(lambda x: j.linear_transpose(lambda y: linear(x, y), x)(x)[0].sum())(X)
+
+    agree(derivative)

@@ -114,7 +114,7 @@ def by_associative_scan(j):
 
 
 def with_linear_call(j):
-    divide = lambda r, x: x / r  # noqa: E731
+    divide = lambda r, x: x / r
     return j.jit(lambda p, t: (
         j.numpy.sin(p), j.custom_derivatives.linear_call(divide, divide, 2 + p, t)))
 

@@ -144,7 +144,8 @@ class JVPTrace(Trace):
                     for o, t in zip(out, tangent, strict=True)]
         if tangent is None:
             return out
-        if not isinstance(tangent, Tracer) and hasattr(tangent, "_number"):
+        if not isinstance(tangent, Tracer) and hasattr(tangent, "_number") and (
+                not primitive.is_own):      # a user's rule hands it on
             tangent = installed.runtime.operand(tangent._number)      # it is a result here
         return JVPTracer(self, out, tangent)
 

@@ -702,3 +702,25 @@ def test_linear_transpose_keeps_rules_of_what_is_closed_over(rule, name):
         return j.grad(lambda x: j.linear_transpose(lambda y: linear(x, y), x)(x)[0].sum())(X)
 
     agree(derivative)
+
+
+# --- the primitive, bound again -------------------------------------------------------------------
+
+
+def test_bind_params():
+    """A custom_jvp call of a jaxpr, by its function and its rule."""
+    def bound(j, x):
+        def call(x):
+            doubled = with_jvp(j, lambda y: j.numpy.sin(y) * np.float32(2))
+            eqn = j.make_jaxpr(j.jit(doubled))(x).jaxpr
+            eqn = eqn.eqns[0].params["jaxpr"].jaxpr.eqns[0]
+            params = eqn.primitive.get_bind_params(eqn.params)
+            assert sorted(params) == ["subfuns", "symbolic_zeros"]
+            function, rule = params["subfuns"]
+            return (function.call_wrapped(x)[0], rule.call_wrapped(x, 2 * x),
+                    eqn.primitive.bind(x, **params)[0])
+
+        return (call(x), j.grad(lambda x: call(x)[2].sum())(x),
+                j.jit(j.vmap(j.grad(lambda x: call(x)[2].sum())))(np.stack([x, 2 * x])))
+
+    agree(bound, X, kind="loose")

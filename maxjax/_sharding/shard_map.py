@@ -30,7 +30,7 @@ from maxjax._higher_order.calls import of_results, without_dead_code
 from maxjax._higher_order.control import chosen, merged, rearranged
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.axes import axes_of, named_axes
-from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
+from maxjax._ir.effects import ordered_debug_effect
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Params, derived, every_equation
 from maxjax._ir.primitive import Primitive
@@ -150,7 +150,8 @@ def _inside(params: Params) -> Any:
 def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, ...],
              out_specs: tuple[PartitionSpec, ...], manual: frozenset[AxisName],
              copied: tuple[AxisName, ...], outside: bool) -> ClosedJaxpr:
-    check_effects(jaxpr, mesh)
+    if not outside:
+        check_effects(jaxpr, mesh)
     local = runnable(jaxpr, mesh.shape_tuple, copied)
     with named_axes(mesh.shape_tuple), manual_axes(None):
         local = with_unreduced(local, in_specs, out_specs)
@@ -175,12 +176,10 @@ def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, .
 
 
 def check_effects(jaxpr: ClosedJaxpr, mesh: AnyMesh) -> None:
-    """Raises ValueError where a body has effects that are ordered, and there are several devices.
-    """
-    ordered = [effect for effect in jaxpr.effects if effect in ORDERED]
-    if ordered and mesh.size > 1:
+    """Raises ValueError where a body has ordered debug effects, and there are several devices."""
+    if ordered_debug_effect in jaxpr.effects and mesh.size > 1:
         raise ValueError("The following ordered effects are not supported for more than 1 device: "
-                         f"{ordered}")
+                         f"{[ordered_debug_effect]}")
 
 
 def _constrained(output: Array, spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[AxisName]
@@ -219,9 +218,6 @@ def with_unreduced(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
     return trace_to_jaxpr(run, local.in_avals, local.jaxpr.debug_info)
 
 
-ORDERED = (ordered_debug_effect, ordered_io_effect)
-
-
 def program_of(params: Params, outside: bool = False) -> ClosedJaxpr:
     """The program of global values that an application runs.
 
@@ -230,7 +226,7 @@ def program_of(params: Params, outside: bool = False) -> ClosedJaxpr:
         each, and nobody asks the program how its results lie.
 
     Raises:
-      ValueError: the body has effects that are ordered, and there are several devices.
+      ValueError: the body has ordered debug effects, and there are several devices.
     """
     manual = params["newly_manual_axes"]
     copied = () if outside or not params["check_vma"] else tuple(sorted(manual, key=str))

@@ -84,8 +84,9 @@ def rule_of_both(j: Any, g: Pair, child: Tree) -> Pair:
 
 def sharded(j: Any, g: Pair, child: Tree) -> Pair:
     spec = j.sharding.PartitionSpec("i")
-    mesh = j.make_mesh((2,), ("i",), axis_types=(j.sharding.AxisType.Auto,),
-                       devices=j.devices()[:2])
+    devices = j.devices()[:2]
+    mesh = j.make_mesh((len(devices),), ("i",), axis_types=(j.sharding.AxisType.Auto,),
+                       devices=devices)
     return j.shard_map(g, mesh=mesh, in_specs=(spec, spec), out_specs=(spec, spec))
 
 

@@ -229,7 +229,7 @@ def check_branches(what: str, first: tuple[str, Callable[..., PyTree], Traced],
     """
     (name, function, mine), (other_name, other_function, other) = first, second
     if mine.tree == other.tree and all(map(
-            match_up_to_weak_type, mine.closed.out_avals, other.closed.out_avals)):
+            _alike, mine.closed.out_avals, other.closed.out_avals)):
         return
     functions = (f"{name} is {function_location(function)}\n"
                  f"{other_name} is {function_location(other_function)}\n")
@@ -249,7 +249,7 @@ def check_branches(what: str, first: tuple[str, Callable[..., PyTree], Traced],
     for path, left, right in zip(
             pytree.flatten_with_path(result)[0], mine.closed.out_avals, other.closed.out_avals,
             strict=True):
-        if match_up_to_weak_type(left, right):
+        if _alike(left, right):
             continue
         place = f" at path {pytree.path_string(path)}" if path else ""
         lines.append(
@@ -305,7 +305,7 @@ def rearranged(closed: ClosedJaxpr, inputs: tuple[int | ShapedArray, ...],
     jaxpr = closed.jaxpr
     invars = [jaxpr.invars[item] if isinstance(item, int) else Var(item) for item in inputs]
     outvars = jaxpr.outvars if outputs is None else [jaxpr.outvars[item] for item in outputs]
-    return ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars), closed.consts)
+    return closed.replace(jaxpr=jaxpr.replace(invars=invars, outvars=outvars))
 
 
 def forwarded(closed: ClosedJaxpr) -> tuple[int | None, ...]:

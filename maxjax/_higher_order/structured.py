@@ -259,7 +259,8 @@ class Batched:
                 break
             wanted = results
         given, deciding = iter(pairs), iter(decisions)
-        self.jaxprs = [next(deciding if body.decides else given)[0] for body in flow.bodies]
+        self.jaxprs = [next(deciding if body.decides else given)[0].with_facts(body.jaxpr.facts)
+                       for body in flow.bodies]
         self.out_axes: list[int | None] = [
             (1 if flow.is_loop and number >= count else 0) if flag else None
             for number, flag in enumerate(results)]

@@ -172,6 +172,10 @@ def _batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
     return results[1:], batched.out_axes
 
 
+# Of a predicate: ``vmap`` made it.
+_BATCHED = frozenset({"batched predicate"})
+
+
 @derived
 def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
                         body_nconsts: int) -> tuple[ClosedJaxpr, ClosedJaxpr]:
@@ -190,15 +194,14 @@ def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
 
     any_going = trace_to_jaxpr(
         lambda going, *carry: [reduce_or_p.bind(going, axes=(0,))], [going_aval, *carries])
-    any_going.cache[is_batched] = True
     consts = [*cond.in_avals[:cond_nconsts], *body.in_avals[:body_nconsts]]
-    return any_going, trace_to_jaxpr(
+    return any_going.with_facts(_BATCHED), trace_to_jaxpr(
         step, [*consts, going_aval, *carries], body.jaxpr.debug_info)
 
 
 def is_batched(predicate: ClosedJaxpr) -> bool:
     """Whether ``vmap`` made this predicate from those of the elements' loops."""
-    return predicate.cache.get(is_batched, False)
+    return _BATCHED <= predicate.facts
 
 
 def _over(mask: Array, shape: tuple[int, ...]) -> Any:

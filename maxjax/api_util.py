@@ -9,6 +9,7 @@ from maxjax._base import pytree
 from maxjax._base.missing import explain_missing_names
 from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
+from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct, typeof
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray
@@ -17,8 +18,8 @@ from maxjax.extend.core import DebugInfo
 from maxjax.extend.linear_util import WrappedFun, transformation2, transformation_with_aux2
 from maxjax.tree_util import tree_flatten, tree_unflatten
 
-__all__ = ["argnums_partial", "debug_info", "flatten_fun",
-           "flatten_fun_nokwargs", "safe_map", "shaped_abstractify"]
+__all__ = ["argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun",
+           "flatten_fun_nokwargs", "rebase_donate_argnums", "safe_map", "shaped_abstractify"]
 
 
 _NOT_KNOWN = object()
@@ -143,6 +144,82 @@ def safe_map(f: Callable[..., Any], *iterables: Iterable[Any]) -> list[Any]:
     [4, 5]
     """
     return [f(*values) for values in zip(*iterables, strict=True)]
+
+
+def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False,
+                 tupled_args: bool = False) -> list[Any]:
+    """The axis of each leaf of a tree, by a prefix of the tree; None is an axis like others.
+
+    Args:
+      name: of the axes, in messages.
+      kws: whether tree and prefix are of ``(args, kwargs)``: the message is about ``args``.
+      tupled_args: whether the tree is of a tuple of arguments: the message says so.
+
+    Raises:
+      ValueError: it is no prefix.
+
+    >>> tree = jax.tree.structure({"a": 1, "b": (2, 3)})
+    >>> jax.api_util.flatten_axes("in_axes", tree, {"a": 1, "b": None})
+    [1, None, None]
+    """
+    whole = treedef.unflatten([pytree.PytreeLeaf()] * treedef.num_leaves)
+
+    def is_axis(node: Any) -> bool:
+        return node is None
+
+    try:
+        return pytree.broadcast_prefix(axis_tree, whole, is_axis)
+    except ValueError:
+        if kws:
+            (axis_tree, _), (whole, _) = axis_tree, whole
+        hint = _axes_hint(name, axis_tree, whole) if tupled_args else ""
+        raise pytree.prefix_error(axis_tree, whole, name, is_axis, hint=hint) from None
+
+
+def _axes_hint(name: str, axis_tree: Any, args: Any) -> str:
+    """What is often wrong with axes of a tuple of arguments."""
+    text = (f" Note that {name} that are non-trivial pytrees should always be wrapped in a tuple "
+            "representing the argument list.")
+    if len(args) == 1:
+        text += (f" In particular, you're passing in a single argument which means that {name} "
+                 "might need to be wrapped in a singleton tuple.")
+    return text
+
+
+def donation_vector(donate_argnums: Iterable[int], donate_argnames: Iterable[str],
+                    in_tree: PyTreeDef, kws: bool = True) -> tuple[bool, ...]:
+    """Which leaves of ``(args, kwargs)`` are donated, by the numbers and names of arguments.
+
+    Args:
+      kws: whether there are keyword arguments; else the tree is that of the arguments alone.
+
+    >>> tree = jax.tree.structure(((1, (2, 3)), {}))
+    >>> jax.api_util.donation_vector((1,), (), tree)
+    (False, True, True)
+    """
+    numbers, names = set(donate_argnums), set(donate_argnames)
+    whole = in_tree.unflatten(range(in_tree.num_leaves))
+    args, kwargs = whole if kws else (whole, {})
+    marks = [(number in numbers, arg) for number, arg in enumerate(args)]
+    marks += [(key in names, kwargs[key]) for key in sorted(kwargs)]
+    return tuple(mark for mark, arg in marks for _ in pytree.leaves(arg))
+
+
+def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterable[int]
+                          ) -> tuple[int, ...]:
+    """The numbers of donated arguments among those that are not static.
+
+    Raises:
+      ValueError: an argument is both.
+
+    >>> jax.api_util.rebase_donate_argnums((0, 2, 3), (1,))
+    (0, 1, 2)
+    """
+    static, donated = sorted(set(static_argnums)), sorted(set(donate_argnums))
+    if not set(static).isdisjoint(donated):
+        raise ValueError(f"`static_argnums` {static} and `donate_argnums` {donated} cannot "
+                         "intersect.")
+    return tuple(number - sum(other < number for other in static) for number in donated)
 
 
 def shaped_abstractify(x: Any) -> ShapedArray:

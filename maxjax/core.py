@@ -31,7 +31,7 @@ Atom = Var | Literal
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
                propagate_source_info: bool = True) -> list[Any]:
     """The results of a jaxpr for these constants and arguments, operation by operation."""
-    return _eval_jaxpr(jaxpr, consts, *operands_of(args))
+    return _eval_jaxpr(jaxpr, operands_of(consts), *operands_of(args))
 
 
 @contextlib.contextmanager

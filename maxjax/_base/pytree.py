@@ -526,18 +526,19 @@ def structure_error(prefix: PyTree, full: PyTree, name: str,
 
 
 def prefix_error(prefix: PyTree, full: PyTree, what: str, is_leaf: IsLeaf | None = None,
-                 specification: str = "") -> ValueError:
+                 specification: str = "", hint: str = "") -> ValueError:
     """The error for an argument that is no prefix of a value: names all places.
 
     Args:
       what: the function and the argument.
       specification: the same, as the message begins, if other than that.
+      hint: what follows the first sentence.
     """
     errors = structure_errors(prefix, full, what, is_leaf)
     details = "\n  ".join(map(str, errors))
     return ValueError(
         f"{specification or what} specification must be a tree prefix of the corresponding value; "
-        f"\n  Mismatch details ({len(errors)} found):\n  {details}")
+        f"{hint}\n  Mismatch details ({len(errors)} found):\n  {details}")
 
 
 class PytreeLeaf:

@@ -189,11 +189,16 @@ def batched_callback(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     return batch
 
 
-def _io_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *, ordered: bool,
-              **params: object) -> tuple[list[Any], list[int]]:
-    if ordered:
+# How an ``io_callback`` in the body of a ``shard_map`` is ordered in the program of all shards:
+# each shard's calls are in order.
+ON_EACH_SHARD = "on each shard"
+
+
+def _io_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *,
+              ordered: bool | str, **params: object) -> tuple[list[Any], list[int]]:
+    if ordered is True:
         raise ValueError("Cannot `vmap` ordered IO callback.")
-    outs = _map(io_callback_p, size, operands, axes, {**params, "ordered": False})
+    outs = _map(io_callback_p, size, operands, axes, {**params, "ordered": ordered})
     return outs, [0] * len(outs)
 
 

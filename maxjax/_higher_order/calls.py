@@ -15,12 +15,12 @@ from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import read_all, write_back
-from maxjax._ir.trace import Array, Trace
+from maxjax._ir.trace import Array
 from maxjax._ir.typing import Params
 from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
-from maxjax._transforms.linearize import linearize_jaxpr
+from maxjax._transforms.linearize import LinearTrace, by_linearization
 from maxjax._transforms.transpose import transpose_with_refs
 
 # ``(params, jaxpr, operands) -> results``: how a jaxpr that is derived from a call's is applied.
@@ -66,13 +66,19 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
         count = len(closed.out_avals)
         return results[:count], merged(out_nonzero, results[count:])
 
-    def linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None],
+    def linearize(trace: LinearTrace, primals: Sequence[Array], tangents: Sequence[Array | None],
                   **params: Any) -> tuple[list[Any], list[Any]]:
         closed = params[param]
-        forward, linear, out_nonzero = linearize_jaxpr(
+        forward, linear, out_nonzero = trace.division.divide(
             closed, tuple([t is not None for t in tangents]))
-        results = bind(params, forward, primals, range(len(primals)))
         count = len(closed.out_avals)
+        known = (*trace.division.known(out_nonzero), *(True,) * (len(forward.outvars) - count))
+        operands: Sequence[int] = range(len(primals))
+        if not all(known):
+            forward, operands = of_results(forward, known)
+        results = merged(known, bind(
+            params, forward, [primals[number] for number in operands], operands)
+            if forward.eqns or forward.outvars else ())
         outs, residuals = results[:count], results[count:]
         if not any(out_nonzero):
             return outs, [None] * count
@@ -100,6 +106,7 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
 
     following = {"jvp": jvp, "linearize": linearize, "transpose": transpose, "batch": batch}
     common: dict[str, Any] = {
+        "partly": by_linearization if apply is not None and "linearize" in follow else None,
         "abstract": lambda *avals, **params: tuple(params[param].out_avals),
         "bodies": lambda *avals, **params: [(params[param], avals, None)],
         "evaluate": lambda *values, **params: interpreter(params[param])(*values),
@@ -116,12 +123,12 @@ def only_shown(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 @derived
-def _of_results(closed: ClosedJaxpr, used: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool]]:
-    """The jaxpr of some of the results, and which inputs it has."""
+def of_results(closed: ClosedJaxpr, used: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[int]]:
+    """The jaxpr of some of the results, and the numbers of the inputs that it has."""
     needed = needed_inputs(closed.jaxpr, used)
+    inputs = chosen(range(len(needed)), needed)
     return eliminate_dead_code(rearranged(
-        closed, tuple(chosen(range(len(needed)), needed)),
-        tuple(chosen(range(len(used)), used)))), needed
+        closed, tuple(inputs), tuple(chosen(range(len(used)), used)))), inputs
 
 
 def without_dead_code(eqn: JaxprEqn, used: Sequence[bool], param: str = "jaxpr",
@@ -133,9 +140,10 @@ def without_dead_code(eqn: JaxprEqn, used: Sequence[bool], param: str = "jaxpr",
       param: the parameter that holds the jaxpr.
       per_operand, per_result: the parameters that may be tuples, with something for each.
     """
-    body, needed = _of_results(eqn.params[param], tuple(used))
-    if all(used) and all(needed):
+    body, inputs = of_results(eqn.params[param], tuple(used))
+    if all(used) and len(inputs) == len(eqn.invars):
         return eqn
+    needed = [number in inputs for number in range(len(eqn.invars))]
     params = {**eqn.params, param: body}
     for names, marks in ((per_operand, needed), (per_result, used)):
         for name in names:

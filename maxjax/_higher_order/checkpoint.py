@@ -33,10 +33,10 @@ from maxjax._ir.liveness import (
     variables,
 )
 from maxjax._ir.refs import RefsTouched, read_all
-from maxjax._ir.trace import Array, Trace, Tracer
+from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.identities import name_p
-from maxjax._transforms.linearize import linearize_jaxpr
+from maxjax._transforms.linearize import Division, LinearTrace, by_linearization
 from maxjax._transforms.simplify import called_by, inline_calls
 
 # --- the primitive --------------------------------------------------------------------------------
@@ -62,8 +62,9 @@ class _Split:
 
 
 @derived
-def _split(closed: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None) -> _Split:
-    forward, linear, out_nonzero = linearize_jaxpr(closed, nonzero)
+def _split(closed: ClosedJaxpr, division: Division, nonzero: tuple[bool, ...],
+           policy: Policy | None) -> _Split:
+    forward, linear, out_nonzero = division.divide(closed, nonzero)
     if policy is not None:
         # A policy decides on the operations inside jitted functions too.
         forward = inline_calls(forward, called_by(jit_p))
@@ -113,7 +114,7 @@ def _named(eqn: JaxprEqn) -> JaxprEqn:
     return eqn.replace(source=eqn.source and eqn.source.inside(_AGAIN))
 
 
-def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
+def _linearize(trace: LinearTrace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
                jaxpr: ClosedJaxpr, prevent_cse: bool | Sequence[bool], differentiated: bool,
                policy: Policy | None) -> tuple[list[Any], list[Any]]:
     effects = jaxpr.effects & {io_effect, ordered_io_effect}
@@ -122,7 +123,7 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
             "Effects not supported in partial-eval of `checkpoint`/`remat`: "
             f"{sorted(map(str, effects))}")
     nonzero = tuple(tangent is not None for tangent in tangents)
-    split = _split(jaxpr, nonzero, policy)
+    split = _split(jaxpr, trace.division, nonzero, policy)
     with kept_source_lines():
         scopes.source_line = None       # the equations', in the scopes that are open
         results = eval_jaxpr(split.known.jaxpr, split.known.consts, *primals)
@@ -147,6 +148,7 @@ def _guarded(eqn: JaxprEqn) -> Sequence[bool]:
 remat_p = call_primitive(
     "remat2", "jaxpr", follow=("jvp", "transpose", "batch"), per_operand={"prevent_cse": True},
     linearize=_linearize,
+    partly=by_linearization,
     guarded=_guarded, stepwise=True,
     dead_code=functools.partial(without_dead_code, per_operand=("prevent_cse",)),
 )

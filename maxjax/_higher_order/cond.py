@@ -27,7 +27,7 @@ from maxjax._higher_order.control import (
     traced,
 )
 from maxjax._higher_order.python_control import known
-from maxjax._higher_order.structured import Batched, structured
+from maxjax._higher_order.structured import Batched, bind_known, structured
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
@@ -35,18 +35,17 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Var, derived
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Trace, aval_of, context
+from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import ArrayLike, HostValue, Params, Value
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import clamp_p, eq_p, ne_p, select_n_p
 from maxjax._primitives.convert import convert_element_type, stop_gradient_p
-from maxjax._primitives.creation import full
-from maxjax._primitives.random_bits import generator_of_keys, random_wrap_p
 from maxjax._primitives.rules import is_linear, scalar_like
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate
+from maxjax._transforms.linearize import LinearTrace, by_linearization, placeholder
 from maxjax._transforms.simplify import simplify_once
 from maxjax._transforms.transpose import transpose_with_refs
 
@@ -84,16 +83,23 @@ def _union(branches: Branches, outputs: Callable[[ClosedJaxpr], tuple[bool, ...]
     return marks
 
 
-def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
+def _linearize(trace: LinearTrace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
                branches: Branches) -> tuple[list[Any], list[Any]]:
     index, *operands = primals
+    division = trace.division
+    if tangents[0] is not None:      # part of a rule: which branch runs is not known
+        count = len(branches[0].out_avals)
+        return [None] * count, trace.record(cond_p, [
+            x if t is None else t for x, t in zip(primals, tangents, strict=True)],
+            {"branches": branches})
     nonzero = tuple(tangent is not None for tangent in tangents[1:])
     count, num_operands = len(branches[0].out_avals), len(operands)
     nothing = (False,) * count
-    at_hand = (True,) * num_operands, (True,) * count
-    out_nz = _union(branches, lambda branch: split_linearized(
-        branch, nonzero, nothing, *at_hand, 0).out_nonzero)
-    splits = [split_linearized(branch, nonzero, out_nz, *at_hand, 0) for branch in branches]
+    given = (True,) * num_operands
+    out_nz = _union(branches, lambda branch: division.divide(branch, nonzero, nothing)[2])
+    known_outs = division.known(out_nz)
+    splits = [split_linearized(branch, division, nonzero, out_nz, given, known_outs, 0)
+              for branch in branches]
     # Residuals of one type share a place: a branch fills its own and leaves the others zero.
     places: list[ShapedArray] = []
     taken: list[list[int]] = []      # for each branch, the places of its residuals
@@ -109,9 +115,10 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
                 free.remove(place)
             mine.append(place)
         taken.append(mine)
-    results = cond_p.bind(index, *operands, branches=tuple(
+    results = bind_known(cond_p, primals, {"branches": tuple(
         with_places(split.forward, count, tuple(places), tuple(mine))
-        for split, mine in zip(splits, taken, strict=True)))
+        for split, mine in zip(splits, taken, strict=True))},
+        (*known_outs, *(True,) * len(places)))
     outs, residuals = results[:count], results[count:]
     if not any(out_nz):
         return outs, [None] * count
@@ -156,17 +163,10 @@ def with_places(forward: ClosedJaxpr, count: int, places: tuple[ShapedArray, ...
         results = eval_jaxpr(forward.jaxpr, forward.consts, *args)
         filled = dict(zip(mine, results[count:], strict=True))
         return [*results[:count], *(like_type(
-            filled[n] if n in filled else _zeros(aval.off_mesh()), aval)
+            filled[n] if n in filled else placeholder(aval.off_mesh()), aval)
             for n, aval in enumerate(places))]
 
     return trace_to_jaxpr(branch, forward.in_avals, forward.jaxpr.debug_info)
-
-
-def _zeros(aval: ShapedArray) -> Any:
-    if dtypes.is_key(aval.dtype):
-        words = full((*aval.shape, aval.dtype.words), 0, dtypes.uint32)
-        return random_wrap_p.bind(words, impl=generator_of_keys(aval.dtype))
-    return convert_element_type(full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)
 
 
 @derived
@@ -255,6 +255,7 @@ cond_p = structured(
     evaluate=_evaluate,
     specialize=_specialize,
     linearize=_linearize,
+    partly=by_linearization,
     transpose=_transpose,
     batch=_batch,
     shown=lambda params: {"branches": params["branches"]} if "branches" in params else params,

@@ -24,7 +24,7 @@ from maxjax._ir.trace import Array, Tracer, context, invalid_type
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._ir.typing import Value
 from maxjax._primitives.convert import convert_element_type
-from maxjax._transforms.linearize import linearize_jaxpr
+from maxjax._transforms.linearize import Division
 
 # --- tracing --------------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ def check_branches(what: str, first: tuple[str, Callable[..., PyTree], Traced],
     """
     (name, function, mine), (other_name, other_function, other) = first, second
     if mine.tree == other.tree and all(map(
-            match_up_to_weak_type, mine.closed.out_avals, other.closed.out_avals)):
+            _alike, mine.closed.out_avals, other.closed.out_avals)):
         return
     functions = (f"{name} is {function_location(function)}\n"
                  f"{other_name} is {function_location(other_function)}\n")
@@ -249,7 +249,7 @@ def check_branches(what: str, first: tuple[str, Callable[..., PyTree], Traced],
     for path, left, right in zip(
             pytree.flatten_with_path(result)[0], mine.closed.out_avals, other.closed.out_avals,
             strict=True):
-        if match_up_to_weak_type(left, right):
+        if _alike(left, right):
             continue
         place = f" at path {pytree.path_string(path)}" if path else ""
         lines.append(
@@ -305,7 +305,7 @@ def rearranged(closed: ClosedJaxpr, inputs: tuple[int | ShapedArray, ...],
     jaxpr = closed.jaxpr
     invars = [jaxpr.invars[item] if isinstance(item, int) else Var(item) for item in inputs]
     outvars = jaxpr.outvars if outputs is None else [jaxpr.outvars[item] for item in outputs]
-    return ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars), closed.consts)
+    return closed.replace(jaxpr=jaxpr.replace(invars=invars, outvars=outvars))
 
 
 def forwarded(closed: ClosedJaxpr) -> tuple[int | None, ...]:
@@ -355,17 +355,17 @@ class Split:
 
 
 @derived
-def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
+def split_linearized(closed: ClosedJaxpr, division: Division, nonzero: tuple[bool, ...],
                      instantiated: tuple[bool, ...], given: tuple[bool, ...],
                      given_outputs: tuple[bool, ...], num_invariant: int) -> Split:
-    """Linearizes a jaxpr and sorts its residuals.
+    """Divides a jaxpr in a known and a linear part, and sorts the residuals.
 
     Args:
       given, given_outputs: the inputs and outputs that are at hand anyway, and no residuals.
       num_invariant: how many of the first inputs are the same in each iteration.
     """
     split = Split()
-    forward, linear, split.out_nonzero = linearize_jaxpr(closed, nonzero, instantiated)
+    forward, linear, split.out_nonzero = division.divide(closed, nonzero, instantiated)
     count = len(closed.out_avals)
     forward, split.linear = _with_literals(forward, linear, count)
     jaxpr = forward.jaxpr

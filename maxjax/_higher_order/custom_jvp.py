@@ -12,6 +12,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
+from maxjax._base.wrapped_function import wrap_init
 from maxjax._higher_order.calls import call_primitive, only_shown
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_rules import (
@@ -29,15 +30,18 @@ from maxjax._higher_order.custom_rules import (
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.axes import ANY_AXIS
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, all_as_given, as_given, aval_of, context
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import FlatJvp, Result, Value
+from maxjax._ir.typing import ArrayLike, FlatJvp, Params, Result, Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.convert import stop_gradient_p
-from maxjax._transforms.autodiff import leaf_operand
+from maxjax._transforms.autodiff import leaf_operand, operands_of
+from maxjax._transforms.linearize import LinearTrace
 
 # --- the primitive --------------------------------------------------------------------------------
 
@@ -75,11 +79,58 @@ def _call_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None]
         lambda trace, function, args: trace.apply_custom_jvp(function, jvp, args, stage=staged))
 
 
+def _call_partly(trace: LinearTrace, primitive: Primitive, args: Sequence[Value], *,
+                 call_jaxpr: ClosedJaxpr, **params: object) -> list[Any]:
+    # Tangents are not differentiated again: the rule has done its part.
+    return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
+
+class _CustomJvpCall(Primitive):
+    """The primitive, which is also bound as JAX's is: to a function and its rule."""
+
+    def get_bind_params(self, params: Params) -> Params:
+        """``symbolic_zeros`` and ``subfuns``: wrapped functions of the operands, and of those and
+        their tangents."""
+        call, jvp = params["call_jaxpr"], params["jvp"]
+        consts, count = params["num_consts"], len(call.in_avals)
+
+        def jaxpr_as_fun(*args: ArrayLike) -> list[Any]:
+            return eval_jaxpr(call.jaxpr, call.consts, *operands_of(args))
+
+        def rule(*both: ArrayLike) -> list[Any]:
+            values = operands_of(both)
+            outs, tangents = jvp(values[consts:count], values[count + consts:])
+            return [*outs, *(zero_tangent(aval_of(out)) if tangent is None else tangent
+                             for out, tangent in zip(outs, tangents, strict=True))]
+
+        rule.__name__ = "jvp"
+        return {"symbolic_zeros": params["symbolic_zeros"],
+                "subfuns": (wrap_init(jaxpr_as_fun), wrap_init(rule))}
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        if "subfuns" not in params:
+            return super().bind(*args, **params)
+        function, rule = params["subfuns"]
+
+        def jvp(primals: list[Value], tangents: list[Value | None]) -> tuple[list[Any], list[Any]]:
+            found = operands_of(rule.call_wrapped(*primals, *(
+                zero_tangent(aval_of(x)) if t is None else t
+                for x, t in zip(primals, tangents, strict=True))))
+            return found[:len(found) // 2], found[len(found) // 2:]
+
+        return context.trace.apply_custom_jvp(
+            lambda *xs: operands_of(function.call_wrapped(*xs)), jvp, operands_of(args),
+            stage=functools.partial(
+                stage, name=name_of(function), rule_name=name_of(rule),
+                symbolic_zeros=params["symbolic_zeros"]))
+
+
 custom_jvp_call_p = call_primitive(
-    "custom_jvp_call", "call_jaxpr", follow=("transpose",),
+    "custom_jvp_call", "call_jaxpr", follow=("transpose",), kind=_CustomJvpCall,
     apply=lambda params, jaxpr, operands: jit_p.bind(*operands, jaxpr=jaxpr, name=params["name"]),
     jvp=_call_jvp,
     batch=_call_batch,
+    partly=_call_partly,
     axis_names=lambda **params: (ANY_AXIS,),
     shown=only_shown("name", "call_jaxpr", "jvp", "symbolic_zeros"),
 )

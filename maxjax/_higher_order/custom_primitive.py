@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree
 from maxjax._higher_order.callback import arrays_of, outside_programs
 from maxjax._ir.interpret import interpreter
@@ -20,7 +20,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, forget_specs, registry
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, aval_of, context
+from maxjax._ir.trace import Array, as_given, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import ArrayLike, Function, HostValue, Params, Value
 from maxjax._primitives.rules import Linear
@@ -55,6 +55,11 @@ class Zero:
 
     def __repr__(self) -> str:
         return f"Zero({self.aval})"
+
+
+# Trees without leaves, as operands that are to be transposed are.
+pytree.register(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+pytree.register(Linear, lambda operand: ((), operand.aval), lambda aval, _: Linear(aval))
 
 
 class ExactFloat(float):
@@ -182,7 +187,7 @@ class CustomPrimitive(Primitive):
     def _run_now(self, operands: Sequence[Array], params: Params) -> Any:
         """On the values at once, without a rule of types."""
         result = self.impl(*operands, **params)
-        results = operands_of(result if self.multiple_results else [result])
+        results = [_handed_on(x) for x in (result if self.multiple_results else [result])]
         return results if self.multiple_results else results[0]
 
     def _specialize(self, in_avals: Sequence[ShapedArray], params: Params,
@@ -240,6 +245,13 @@ class CustomPrimitive(Primitive):
             raise TypeError(f"the impl rule of {self.name} gives a result of dtype {value.dtype}, "
                             f"its abstract_eval rule says {aval.dtype.name}")
         return value.astype(physical, copy=False)
+
+
+def _handed_on(result: ArrayLike) -> Any:
+    """A result of an ``impl``; an operand that was a number of Python's as that number."""
+    operand = operands_of([result])[0]
+    number = as_given(operand)
+    return operand if number is operand else dtypes.typed_number(number)
 
 
 # --- JAX's tables of rules ------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from maxjax._primitives.layout import move_axis
 from maxjax._transforms.autodiff import jvp, leaf_operand
 from maxjax._transforms.batching import batch_flat
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
+from maxjax._transforms.linearize import UNKNOWN_PRIMALS
 
 # --- the primitive --------------------------------------------------------------------------------
 # The trees are those of (constants, arguments) and of the result; a rule is called with the size,
@@ -141,10 +142,7 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *, call: Cl
 
 
 def _linearize(*_: object, **__: object) -> Any:
-    raise ValueError(
-        "Linearization failed to produce known values for all output primals. This is typically "
-        "caused by attempting to differentiate a function uses an operation that does not support "
-        "reverse-mode autodiff.")
+    raise ValueError(UNKNOWN_PRIMALS)
 
 
 custom_vmap_p = call_primitive(

@@ -440,6 +440,7 @@ hi_linearized_p = call_primitive(
     "hi_linearized", "closed", follow=("jvp", "linearize", "batch"),
     apply=lambda params, jaxpr, operands: list(
         jit_p.bind(*operands, jaxpr=jaxpr, name="linearized")),
+    partly=None,      # its transpose is the user's
     transpose=_pull_back,
     shown=lambda params: {"_prim": params["_prim"]},
     registered=False,      # as users' primitives: no stored program names it

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from maxjax._higher_order.calls import call_primitive, without_dead_code
 from maxjax._ir.jaxpr import JaxprEqn
+from maxjax._transforms.linearize import by_linearization
 
 
 def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
@@ -15,6 +16,7 @@ def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
 jit_p = call_primitive(
     "jit", "jaxpr", follow=("jvp", "linearize", "transpose", "batch"),
     dead_code=_without_dead_code,
+    partly=by_linearization,
     names_inputs=True,
     shown=lambda params: {
         name: value for name, value in params.items()

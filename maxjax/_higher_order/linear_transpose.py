@@ -14,7 +14,7 @@ from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.custom_jvp import custom_jvp_call_p
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.shape_struct import abstract_leaf
-from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Var
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.liveness import dependent_equations, eliminate_dead_code
 from maxjax._ir.trace import as_given
 from maxjax._ir.types import ShapedArray
@@ -22,7 +22,7 @@ from maxjax._ir.typing import Value
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.rules import Linear
-from maxjax._transforms.simplify import called_by, inline_calls
+from maxjax._transforms.simplify import called, called_by, inline_calls
 from maxjax._transforms.transpose import missing_transpose, transpose_partly
 
 
@@ -61,8 +61,7 @@ def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
         raise TypeError(
             "linear_transpose only supports [float or complex] -> [float or complex], and integer "
             f"-> integer functions, but got {in_dtypes} -> {out_dtypes}.")
-    closed = eliminate_dead_code(inline_calls(
-        body.closed, called_by(jit_p, custom_jvp_call_p)))
+    closed = eliminate_dead_code(_with_calls_inlined(body.closed, len(body.consts)))
     linear = list(map(Linear, avals))
 
     @boundary
@@ -85,6 +84,18 @@ def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
             for x, aval in zip(results, avals, strict=True)])
 
     return Partial(transposed, tuple(closed.consts), tuple(body.consts))
+
+
+def _with_calls_inlined(closed: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
+    """Without calls, and without custom rules of what depends on the arguments: it is linear. What
+    is computed of closed-over values keeps its rules, for derivatives by those."""
+    while True:
+        closed = inline_calls(closed, called_by(jit_p))
+        ruled = {eqn: called(eqn) for eqn in dependent_equations(
+            closed.eqns, set(closed.invars[num_consts:])) if eqn.primitive is custom_jvp_call_p}
+        if not ruled:
+            return closed
+        closed = inline_calls(closed, ruled.get)
 
 
 def _zeros(aval: ShapedArray) -> Any:

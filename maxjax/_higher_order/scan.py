@@ -33,7 +33,7 @@ from maxjax._higher_order.control import (
     traced,
 )
 from maxjax._higher_order.hi_types import lifted_carry
-from maxjax._higher_order.structured import structured
+from maxjax._higher_order.structured import bind_known, structured
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
@@ -41,11 +41,12 @@ from maxjax._ir.jaxpr import Atom, ClosedJaxpr, derived
 from maxjax._ir.liveness import dependent_outputs, eliminate_dead_code, needed_inputs
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Trace, Tracer, all_as_given, aval_of, context
+from maxjax._ir.trace import Array, Tracer, all_as_given, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import HostValue, Params, Value
 from maxjax._primitives.rules import Linear, is_linear
 from maxjax._transforms.jvp import instantiate
+from maxjax._transforms.linearize import LinearTrace, by_linearization
 from maxjax._transforms.simplify import simplify_once
 from maxjax._transforms.transpose import transpose_partly, transpose_with_refs
 
@@ -129,9 +130,10 @@ def _settings(params: Params) -> dict[str, Any]:
             "split_transpose": params["_split_transpose"]}
 
 
-def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
+def _linearize(trace: LinearTrace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
                jaxpr: ClosedJaxpr, num_carry: int, num_consts: int, **params: Any
                ) -> tuple[list[Any], list[Any]]:
+    division = trace.division
     nonzero = tuple(tangent is not None for tangent in tangents)
     consts_nz, carry_nz, xs_nz = map(tuple, _parts(nonzero, num_consts, num_carry))
     num_ys = len(jaxpr.out_avals) - num_carry
@@ -139,14 +141,18 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
     given = (*(True,) * num_consts, *(False,) * num_carry, *(True,) * len(xs_nz))
     while True:
         split = split_linearized(
-            jaxpr, (*consts_nz, *carry_nz, *xs_nz), (*carry_nz, *(False,) * num_ys), given,
-            (*(False,) * num_carry, *(True,) * num_ys), num_consts)
+            jaxpr, division, (*consts_nz, *carry_nz, *xs_nz), (*carry_nz, *(False,) * num_ys),
+            given, (*(False,) * num_carry, *(True,) * num_ys), num_consts)
         out_nz = split.out_nonzero
         if out_nz[:num_carry] == carry_nz:
             break
         carry_nz = out_nz[:num_carry]
     consts, init, xs = _parts(primals, num_consts, num_carry)
-    results = bind(consts, init, xs, split.forward, **_settings(params))
+    made = len(split.forward.out_avals) - num_carry - num_ys
+    results = bind_known(
+        scan_p, primals, {**params, "jaxpr": split.forward, "num_carry": num_carry,
+                          "num_consts": num_consts, "linear": (False,) * len(primals)},
+        (*division.known(out_nz), *(True,) * made))
     outs, inside = results[:num_carry + num_ys], results[num_carry + num_ys:]
     if not any(out_nz):
         return outs, [None] * len(outs)
@@ -169,7 +175,7 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
         sum(consts_nz), sum(carry_nz))
     body = rearranged(
         split.linear, (*invariant_numbers, *t_consts, *t_carry, *t_xs, *stacked_numbers))
-    init_dot = [instantiate(t, aval_of(x)) for x, t, flag in zip(
+    init_dot = [division.start(x, t) for x, t, flag in zip(
         init, init_dot, carry_nz, strict=True) if flag]
     results = bind(
         [*invariant, *(t for t in consts_dot if t is not None)], init_dot,
@@ -324,6 +330,7 @@ scan_p = structured(
     evaluate=_evaluate,
     specialize=_specialize,
     linearize=_linearize,
+    partly=by_linearization,
     transpose=_transpose,
     shown=lambda params: {name: value for name, value in params.items()
                           if name not in ("linear", "_split_transpose")},

@@ -7,7 +7,7 @@ from typing import Any
 
 from maxjax._higher_order.control import chosen, either, merged, rearranged
 from maxjax._ir.control_flow import Body, ControlFlow, Operands, Role, Structure, structure_of
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, derived
 from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, aval_of
@@ -78,6 +78,41 @@ def without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     return eqn.replace(
         invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, live),
         params=flow.regrouped(eqn.params, list(map(sum, flow.parts(needed))), jaxprs))
+
+
+def bind_known(primitive: Primitive, operands: Sequence[Any], params: Params,
+               known: Sequence[bool]) -> list[Any]:
+    """Applies a loop or a choice for the results that are marked; the others are None.
+
+    Args:
+      operands: those that the marked results do not need may be anything.
+    """
+    if all(known):
+        return list(primitive.bind(*operands, **params))
+    flow = primitive.control_flow
+    assert flow is not None
+    first, *others = flow.jaxprs(params)
+    if not any(known) and not any(jaxpr.effects for jaxpr in (first, *others)):
+        return [None] * len(known)
+    rest = flow.with_jaxprs(params, [None] * (1 + len(others)))      # type: ignore[list-item]
+    numbers, pruned = _for_results(
+        first, tuple(others), primitive, len(operands), tuple(known), tuple(rest.items()))
+    return merged(known, primitive.bind(*[operands[number] for number in numbers], **pruned))
+
+
+@derived
+def _for_results(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], primitive: Primitive,
+                 count: int, known: tuple[bool, ...], rest: tuple[tuple[str, Any], ...]
+                 ) -> tuple[list[int], dict[str, Any]]:
+    """The operands and the parameters of an application for the results that are marked."""
+    assert primitive.control_flow is not None
+    params = primitive.control_flow.with_jaxprs(dict(rest), [first, *others])
+    # Which variables these are is all that matters.
+    operands: list[Atom] = [Var(first.out_avals[0]) for _ in range(count)]
+    eqn = without_dead_code(JaxprEqn(
+        primitive, operands, params, [Var(aval) for aval in primitive.control_flow.structure(
+            params, count).out_avals()]), known)
+    return [operands.index(atom) for atom in eqn.invars], eqn.params
 
 
 # --- derivatives ----------------------------------------------------------------------------------
@@ -224,7 +259,8 @@ class Batched:
                 break
             wanted = results
         given, deciding = iter(pairs), iter(decisions)
-        self.jaxprs = [next(deciding if body.decides else given)[0] for body in flow.bodies]
+        self.jaxprs = [next(deciding if body.decides else given)[0].with_facts(body.jaxpr.facts)
+                       for body in flow.bodies]
         self.out_axes: list[int | None] = [
             (1 if flow.is_loop and number >= count else 0) if flag else None
             for number, flag in enumerate(results)]

@@ -32,12 +32,19 @@ from maxjax._higher_order.control import (
 )
 from maxjax._higher_order.hi_types import lifted_carry
 from maxjax._higher_order.scan import scan_for
-from maxjax._higher_order.structured import Batched, Differentiated, bind_jvp, structured
+from maxjax._higher_order.structured import (
+    Batched,
+    Differentiated,
+    bind_jvp,
+    bind_known,
+    structured,
+)
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
@@ -49,6 +56,7 @@ from maxjax._primitives.comparison import lt_p, select_n_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.reduction import reduce_or_p
 from maxjax._primitives.rules import Linear
+from maxjax._transforms.linearize import LinearTrace, partial_jaxpr
 from maxjax._transforms.simplify import simplify_once
 
 REVERSE_MODE = (
@@ -114,6 +122,31 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
     return outs, bind_jvp(while_p, primals, tangents, params, both)[1]
 
 
+def _partly(trace: LinearTrace, primitive: Primitive, args: Sequence[Any], **params: Any
+            ) -> list[Any]:
+    """A loop of known values; the unknown ones run it again, as in ``_linearize``."""
+    cond, body = params["cond_jaxpr"], params["body_jaxpr"]
+    parts = _FLOW.structure(params, len(args)).parts(tuple(map(trace.records, args)))
+    cond_consts, body_consts, carry = map(tuple, parts)
+    while True:
+        known_body, _, new = partial_jaxpr(body, (*body_consts, *carry), carry)
+        if new == carry:
+            break
+        carry = new
+    known_cond, _, (unknown_end,) = partial_jaxpr(cond, (*cond_consts, *carry))
+    results = trace.record(while_p, args, params)
+    if unknown_end or all(carry):
+        return results
+    known_body, known_cond = (
+        rearranged(known, tuple(range(len(known.in_avals))), tuple(range(count)))
+        for known, count in ((known_body, len(carry)), (known_cond, 1)))
+    known = bind_known(
+        while_p, args, {**params, "body_jaxpr": known_body, "cond_jaxpr": known_cond},
+        tuple([not flag for flag in carry]))
+    return [mine if flag else other
+            for flag, mine, other in zip(carry, results, known, strict=True)]
+
+
 def _transpose(cotangents: Sequence[Array | None], *operands: Array | Linear, **params: object
                ) -> list[Any]:
     raise ValueError(REVERSE_MODE)
@@ -139,6 +172,10 @@ def _batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
     return results[1:], batched.out_axes
 
 
+# Of a predicate: ``vmap`` made it.
+_BATCHED = frozenset({"batched predicate"})
+
+
 @derived
 def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
                         body_nconsts: int) -> tuple[ClosedJaxpr, ClosedJaxpr]:
@@ -157,15 +194,14 @@ def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
 
     any_going = trace_to_jaxpr(
         lambda going, *carry: [reduce_or_p.bind(going, axes=(0,))], [going_aval, *carries])
-    any_going.cache[is_batched] = True
     consts = [*cond.in_avals[:cond_nconsts], *body.in_avals[:body_nconsts]]
-    return any_going, trace_to_jaxpr(
+    return any_going.with_facts(_BATCHED), trace_to_jaxpr(
         step, [*consts, going_aval, *carries], body.jaxpr.debug_info)
 
 
 def is_batched(predicate: ClosedJaxpr) -> bool:
     """Whether ``vmap`` made this predicate from those of the elements' loops."""
-    return predicate.cache.get(is_batched, False)
+    return _BATCHED <= predicate.facts
 
 
 def _over(mask: Array, shape: tuple[int, ...]) -> Any:
@@ -177,6 +213,7 @@ while_p = structured(
     _FLOW,
     evaluate=_evaluate,
     linearize=_linearize,
+    partly=_partly,
     transpose=_transpose,
     batch=_batch,
 )

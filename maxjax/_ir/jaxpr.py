@@ -162,11 +162,14 @@ class ClosedJaxpr:
     [Array([0, 1], dtype=int32)]
     """
 
-    __slots__ = ("__weakref__", "cache", "consts", "jaxpr", "refs")
+    __slots__ = ("__weakref__", "cache", "consts", "facts", "jaxpr", "refs")
 
-    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Value] = (), refs: tuple[RefUse, ...] = ()):
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Value] = (), refs: tuple[RefUse, ...] = (),
+                 facts: frozenset[str] = frozenset()):
         self.jaxpr = jaxpr
         self.consts = [*consts]
+        # What holds of it and cannot be seen in it: what rebuilds a jaxpr hands these on.
+        self.facts = facts
         # The array references whose values the last inputs are; the new values of those that are
         # written are the last outputs.
         self.refs = refs
@@ -193,7 +196,13 @@ class ClosedJaxpr:
     def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Value] | None = None
                 ) -> ClosedJaxpr:
         return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr,
-                           self.consts if consts is None else consts)
+                           self.consts if consts is None else consts, facts=self.facts)
+
+    def with_facts(self, facts: frozenset[str]) -> ClosedJaxpr:
+        """The same, of which more is known."""
+        if facts <= self.facts:
+            return self
+        return ClosedJaxpr(self.jaxpr, self.consts, self.refs, self.facts | facts)
 
     @property
     def in_avals(self) -> list[ShapedArray]:

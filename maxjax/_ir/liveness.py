@@ -125,6 +125,6 @@ def eliminate_dead_code(closed: ClosedJaxpr, inside: bool = True) -> ClosedJaxpr
     eqns = needed_equations(jaxpr.eqns, needed, pruned=pruned)
     constants = [(var, value) for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
                  if var in needed]
-    return ClosedJaxpr(
-        jaxpr.replace(constvars=[var for var, _ in constants], eqns=eqns),
-        [value for _, value in constants])
+    return closed.replace(
+        jaxpr=jaxpr.replace(constvars=[var for var, _ in constants], eqns=eqns),
+        consts=[value for _, value in constants])

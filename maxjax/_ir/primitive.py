@@ -17,6 +17,9 @@ their signatures for type checkers):
     (result, tangent); a tangent of None is zero.
 ``linearize(trace, primals, tangents, **params)``
     For higher-order primitives, which must be split into a known and a linear part.
+``partly(trace, primitive, args, **params)``
+    The results of an application of which only some operands are known: known results under the
+    trace's parent, the others recorded. If absent, none is known.
 ``transpose(cotangent, *operands, **params)``
     One cotangent (None: zero) for each operand; operands to transpose are ``Linear`` marks.
 ``zero_is_cotangent``
@@ -187,6 +190,7 @@ class Primitive:
                  host_condition: rules.HostCondition | None = None,
                  jvp: rules.Jvp | None = None,
                  linearize: rules.Linearize | None = None,
+                 partly: rules.Partly | None = None,
                  transpose: rules.Transpose | None = None,
                  zero_is_cotangent: bool = False,
                  batch: rules.Batch | None = None,
@@ -242,6 +246,7 @@ class Primitive:
         self.host_condition = host_condition
         self.jvp = jvp
         self.linearize = linearize
+        self.partly = partly
         self.transpose = transpose
         self.zero_is_cotangent = zero_is_cotangent
         self.batch = batch

@@ -12,7 +12,7 @@ import numpy as np
 from maxjax._base.shardings import Sharding
 from maxjax._ir.effects import Effect
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
-from maxjax._ir.trace import Array, Trace
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, DType, HostValue, Params, Shape
 from maxjax._max.lowering import Lowering
@@ -67,8 +67,15 @@ class Jvp(Protocol):
 class Linearize(Protocol):
     """(results, their tangents), split in a known and a linear part."""
 
-    def __call__(self, trace: Trace, primals: Sequence[Array], tangents: PerOperand, /, *args: Any,
+    def __call__(self, trace: Any, primals: Sequence[Array], tangents: PerOperand, /, *args: Any,
                  **params: Any) -> tuple[Any, Any]: ...
+
+
+class Partly(Protocol):
+    """The results of known operands and of tangents that a ``LinearTrace`` records."""
+
+    def __call__(self, trace: Any, primitive: Any, args: PerOperand, /, *rest: Any,
+                 **params: Any) -> Sequence[Any]: ...
 
 
 class Transpose(Protocol):

@@ -38,18 +38,25 @@ from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.joining import concatenate_p, split_p
 from maxjax._primitives.layout import reshape_p, rev_p
 from maxjax._primitives.slicing import pad_p, slice_p
-from maxjax._primitives.sorting import sort_p
+from maxjax._primitives.sorting import sort_p, top_k_p
+from maxjax._primitives.window import (
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_sum_p,
+)
 from maxjax._sharding.projection import project, rule_of
 from maxjax._sharding.specs import Dims, product
 from maxjax._sharding.unreduced_types import axes_of_results
 
 # Primitives whose operands must have one sharding, and the first of these operands.
-ALIKE = {concatenate_p: 0, select_n_p: 1, clamp_p: 0}
+ALIKE = {concatenate_p: 0, select_n_p: 1}
 # A dimension that these shorten or lengthen stays split where its new size is divisible.
-RESIZED = (slice_p, dynamic_slice_p, concatenate_p, pad_p, rev_p, dynamic_update_slice_p, split_p)
+RESIZED = (slice_p, dynamic_slice_p, concatenate_p, pad_p, rev_p, dynamic_update_slice_p, split_p,
+           reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p)
 # What messages call them.
 _RESIZING = {slice_p: "slicing", dynamic_slice_p: "dynamic_slice", pad_p: "padding",
-             split_p: "split"}
+             split_p: "split", reduce_window_sum_p: "reduce_window",
+             reduce_window_max_p: "reduce_window", reduce_window_min_p: "reduce_window"}
 CUMULATIVE = (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
 INDEXED = (slice_p, dynamic_slice_p, gather_p)
 
@@ -140,6 +147,8 @@ class _Application:
     def run(self) -> list[Dims]:
         if self.primitive in ALIKE:
             self._check_alike()
+        if self.primitive is clamp_p:
+            return [self.ins[1]]
         if self.primitive in RESIZED:
             return self._resized()
         if self.primitive is fft_p:
@@ -178,7 +187,7 @@ class _Application:
                     raise self._incompatible()
                 if self._is_gathered(factor) or (
                         factor in self.rule.replicated
-                        and (factor in kept or self.primitive in INDEXED)):
+                        and (factor in kept or self.primitive in (*INDEXED, top_k_p))):
                     raise self._needs_unsplit(aval, [factor in f for f in names].index(True))
         return found
 
@@ -223,12 +232,12 @@ class _Application:
                     f"produces an illegally sharded result: {name}[{sizes}]")
 
     def _check_alike(self) -> None:
-        if self.primitive is clamp_p:
-            return
         group = self.in_avals[ALIKE[self.primitive]:]
         # Operands that are on no mesh may have any sharding.
         dims = [_dims(aval) for aval in group if aval.ndim and aval.mesh_spec is not None]
         if all(other == dims[0] for other in dims):
+            if self.primitive is select_n_p and dims:
+                self._check_choice(dims[0])
             return
         shown = [_sharding(aval) for aval in group]
         if self.primitive is select_n_p:
@@ -236,6 +245,13 @@ class _Application:
                 f"select cases must have the same shardings, got [{', '.join(shown)}].")
         raise ShardingTypeError("All operands should have the same sharding. Got shardings "
                                 + ", ".join(shown))
+
+    def _check_choice(self, cases: Dims) -> None:
+        which = self.in_avals[0]
+        if which.ndim and which.mesh_spec is not None and self.ins[0] != cases:
+            raise ShardingTypeError(
+                "select `which` must be scalar or have the same sharding as cases, got `which` "
+                f"sharding {_sharding(which)} but case sharding {_sharding(self.in_avals[1])}.")
 
     def _check_contraction(self) -> None:
         contracted, batched = self.params["dimension_numbers"]
@@ -282,6 +298,10 @@ class _Application:
             return ShardingTypeError(
                 "Arguments to sort must be unsharded over the sorting dimension. Got arg "
                 f"sharding={_sharding(aval)} and sorting dimension={dim}")
+        if self.primitive is top_k_p:
+            return ShardingTypeError(
+                "The input should be unsharded over the axis along which to compute the top_k "
+                f"values. Got input type={aval} and axis={dim}")
         if self.primitive in CUMULATIVE:
             return ShardingTypeError("Input should be unsharded over the axis being reduced. Got "
                                      f"input type={aval} and axis={dim}")

@@ -16,7 +16,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.meshes import AxisName
 from maxjax._higher_order.buffer_callback import buffer_callback_p
-from maxjax._higher_order.callback import pure_callback_p
+from maxjax._higher_order.callback import ON_EACH_SHARD, io_callback_p, pure_callback_p
 from maxjax._higher_order.debugging import debug_callback_p, debug_print_p
 from maxjax._ir.axes import axis_size, named_axes
 from maxjax._ir.evaluate import apply_equation, eval_jaxpr
@@ -118,6 +118,8 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value], sizes: Si
                       for name, value in eqn.params.items()}
             if eqn.primitive in _CALLBACKS and params["vmap_method"] is None:
                 params["vmap_method"] = "sequential"
+            if eqn.primitive is io_callback_p and params["ordered"]:
+                params["ordered"] = ON_EACH_SHARD
             eqn = eqn.replace(params=params)
         for _ in range(_extra_prints(eqn, sizes, copied)):
             apply_equation(eqn, operands)

@@ -26,11 +26,11 @@ from maxjax._base.meshes import (
     use_abstract_mesh,
 )
 from maxjax._base.shardings import NamedSharding
-from maxjax._higher_order.calls import without_dead_code
+from maxjax._higher_order.calls import of_results, without_dead_code
 from maxjax._higher_order.control import chosen, merged, rearranged
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.axes import axes_of, named_axes
-from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
+from maxjax._ir.effects import ordered_debug_effect
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Params, derived, every_equation
 from maxjax._ir.primitive import Primitive
@@ -51,7 +51,7 @@ from maxjax._sharding.execute import global_program
 from maxjax._sharding.shard_body import runnable
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
-from maxjax._transforms.linearize import linearize_jaxpr
+from maxjax._transforms.linearize import Division, LinearTrace, by_linearization
 from maxjax._transforms.simplify import called_by, inline_calls
 from maxjax._transforms.transpose import transpose_jaxpr
 
@@ -150,7 +150,8 @@ def _inside(params: Params) -> Any:
 def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, ...],
              out_specs: tuple[PartitionSpec, ...], manual: frozenset[AxisName],
              copied: tuple[AxisName, ...], outside: bool) -> ClosedJaxpr:
-    check_effects(jaxpr, mesh)
+    if not outside:
+        check_effects(jaxpr, mesh)
     local = runnable(jaxpr, mesh.shape_tuple, copied)
     with named_axes(mesh.shape_tuple), manual_axes(None):
         local = with_unreduced(local, in_specs, out_specs)
@@ -175,12 +176,10 @@ def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, .
 
 
 def check_effects(jaxpr: ClosedJaxpr, mesh: AnyMesh) -> None:
-    """Raises ValueError where a body has effects that are ordered, and there are several devices.
-    """
-    ordered = [effect for effect in jaxpr.effects if effect in ORDERED]
-    if ordered and mesh.size > 1:
+    """Raises ValueError where a body has ordered debug effects, and there are several devices."""
+    if ordered_debug_effect in jaxpr.effects and mesh.size > 1:
         raise ValueError("The following ordered effects are not supported for more than 1 device: "
-                         f"{ordered}")
+                         f"{[ordered_debug_effect]}")
 
 
 def _constrained(output: Array, spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[AxisName]
@@ -219,9 +218,6 @@ def with_unreduced(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
     return trace_to_jaxpr(run, local.in_avals, local.jaxpr.debug_info)
 
 
-ORDERED = (ordered_debug_effect, ordered_io_effect)
-
-
 def program_of(params: Params, outside: bool = False) -> ClosedJaxpr:
     """The program of global values that an application runs.
 
@@ -230,7 +226,7 @@ def program_of(params: Params, outside: bool = False) -> ClosedJaxpr:
         each, and nobody asks the program how its results lie.
 
     Raises:
-      ValueError: the body has effects that are ordered, and there are several devices.
+      ValueError: the body has ordered debug effects, and there are several devices.
     """
     manual = params["newly_manual_axes"]
     copied = () if outside or not params["check_vma"] else tuple(sorted(manual, key=str))
@@ -351,9 +347,9 @@ class _Split:
 
 
 @derived
-def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[AxisName, ...],
-           check_vma: bool) -> _Split:
-    forward, linear, out_nonzero = linearize_jaxpr(jaxpr, nonzero)
+def _split(jaxpr: ClosedJaxpr, division: Division, nonzero: tuple[bool, ...],
+           axes: tuple[AxisName, ...], check_vma: bool) -> _Split:
+    forward, linear, out_nonzero = division.divide(jaxpr, nonzero)
     count = len(jaxpr.out_avals)
     numbers: dict[Atom, int] = {var: n for n, var in enumerate(forward.jaxpr.invars)}
     residuals = forward.jaxpr.outvars[count:]
@@ -403,7 +399,7 @@ def _spmd_axes(trace: Trace | None) -> frozenset[AxisName]:
     return frozenset(found)
 
 
-def _linearize(trace: Trace, primals: Sequence[Value], tangents: Sequence[Value | None], *,
+def _linearize(trace: LinearTrace, primals: Sequence[Value], tangents: Sequence[Value | None], *,
                jaxpr: ClosedJaxpr, in_specs: tuple[PartitionSpec, ...],
                out_specs: tuple[PartitionSpec, ...], **params: Any) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(tangent is not None for tangent in tangents)
@@ -411,11 +407,18 @@ def _linearize(trace: Trace, primals: Sequence[Value], tangents: Sequence[Value 
     mapped = _spmd_axes(trace)
     axes = tuple(name for name in params["mesh"].axis_names if name in manual - mapped)
     with _inside(params):
-        split = _split(jaxpr, nonzero, axes, params["check_vma"])
-    results = shard_map_p.bind(
-        *primals, jaxpr=split.forward, in_specs=in_specs,
-        out_specs=(*split.specs, *out_specs), **params)
+        split = _split(jaxpr, trace.division, nonzero, axes, params["check_vma"])
     count = len(split.specs)
+    known = (*(True,) * count, *trace.division.known(split.out_nonzero))
+    forward = split.forward
+    operands: Sequence[int] = range(len(primals))
+    if not all(known):
+        forward, operands = of_results(forward, known)
+    results = merged(known, shard_map_p.bind(
+        *(primals[number] for number in operands), jaxpr=forward,
+        in_specs=tuple(in_specs[number] for number in operands),
+        out_specs=tuple(chosen((*split.specs, *out_specs), known)), **params)
+        if forward.eqns or forward.outvars else ())
     outs = results[count:]
     if not any(split.out_nonzero):
         return outs, [None] * len(outs)
@@ -549,6 +552,7 @@ shard_map_p = Primitive(
     abstract=_abstract,
     jvp=_jvp,
     linearize=_linearize,
+    partly=by_linearization,
     transpose=_transpose,
     batch=_batch,
     axis_names=_axis_names,

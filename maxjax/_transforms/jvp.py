@@ -86,6 +86,7 @@ class JVPTrace(Trace):
     """
 
     __slots__ = ("linearizing", "parent")
+    parent: Any
 
     def __init__(self, parent: Trace, linearizing: bool = False):
         super().__init__()
@@ -131,7 +132,7 @@ class JVPTrace(Trace):
         context.trace = self.parent
         try:
             if self.linearizing and primitive.linearize is not None:
-                out, tangent = primitive.linearize(self.parent, primals, tangents, **params)
+                out, tangent = self.parent.linearized(primitive, primals, tangents, params)
             else:
                 out, tangent = primitive.jvp(primals, tangents, **params)
         finally:
@@ -143,7 +144,8 @@ class JVPTrace(Trace):
                     for o, t in zip(out, tangent, strict=True)]
         if tangent is None:
             return out
-        if not isinstance(tangent, Tracer) and hasattr(tangent, "_number"):
+        if not isinstance(tangent, Tracer) and hasattr(tangent, "_number") and (
+                not primitive.is_own):      # a user's rule hands it on
             tangent = installed.runtime.operand(tangent._number)      # it is a result here
         return JVPTracer(self, out, tangent)
 

@@ -3,14 +3,20 @@
 A jvp whose tangents are tracers of a ``LinearTrace``: operations on known values run at once
 under the parent trace, operations on tangents become equations. The known operands of those
 equations, the residuals, are the constants of that jaxpr.
+
+A call, a loop or a branch that takes a tangent may compute known values too, where a custom_jvp
+rule computes both in one: it is divided (``partial_jaxpr``), so that only what depends on tangents
+is recorded.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from maxjax._base import config
+from maxjax._base import config, dtypes
 from maxjax._base.source import JVP, current_line, scopes
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
@@ -20,7 +26,16 @@ from maxjax._ir.staging import StagingTrace
 from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatFunction, FlatJvp, FlatVjp, Params, Value
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full
+from maxjax._primitives.random_bits import generator_of_keys, random_wrap_p
+from maxjax._primitives.varying import like_type
 from maxjax._transforms.jvp import JVPTrace, JVPTracer, instantiate
+
+UNKNOWN_PRIMALS = (
+    "Linearization failed to produce known values for all output primals. This is typically caused "
+    "by attempting to differentiate a function uses an operation that does not support "
+    "reverse-mode autodiff.")
 
 
 class JaxprTracer(Tracer):
@@ -40,7 +55,7 @@ class JaxprTracer(Tracer):
 class LinearTrace(Trace):
     """Records operations on tangents and passes all others to the parent."""
 
-    __slots__ = ("consts", "constvars", "eqns", "names_lines", "outer_names", "parent")
+    __slots__ = ("consts", "constvars", "dividing", "eqns", "names_lines", "outer_names", "parent")
 
     def __init__(self, parent: Trace):
         super().__init__()
@@ -52,6 +67,9 @@ class LinearTrace(Trace):
         # The linear program may be called in other scopes.
         self.outer_names = len(scopes.names) - 1 if scopes.names[-1:] == (JVP,) else 0
         self.eqns: list[JaxprEqn] = []
+        # How a primitive that a rule is dividing is divided: what the rule applies is recorded as
+        # it is.
+        self.dividing: Division | None = None
         # The residuals, which stay alive here, and the variable of each, by its id.
         self.consts: list[Any] = []
         self.constvars: dict[int, Var] = {}
@@ -67,6 +85,20 @@ class LinearTrace(Trace):
         self.consts.append(value)
         return var
 
+    @property
+    def division(self) -> Division:
+        """For a rule ``linearize``: how it divides."""
+        assert self.dividing is not None
+        return self.dividing
+
+    def records(self, value: Value) -> bool:
+        """Whether a value is one that is not known."""
+        return type(value) is JaxprTracer and value._trace is self
+
+    def atom(self, value: Value) -> Atom:
+        return (value._var if type(value) is JaxprTracer and value._trace is self
+                else self.constvars.get(id(value)) or self.known(value))
+
     def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)
@@ -80,14 +112,15 @@ class LinearTrace(Trace):
                 return self.parent.apply(primitive, args, params)
             finally:
                 context.trace = previous
-        atoms: list[Atom] = []
-        avals = []
-        for arg in args:
-            atom = (arg._var if type(arg) is JaxprTracer and arg._trace is self
-                    else self.constvars.get(id(arg)) or self.known(arg))
-            atoms.append(atom)
-            avals.append(atom.aval)
-        types = result_types(primitive, tuple(avals), params)
+        if primitive.partly is not None and self.dividing is None:
+            with current_trace(self):
+                return primitive.partly(self, primitive, args, **params)
+        return self.record(primitive, args, params)
+
+    def record(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Any:
+        """Applies a primitive to tangents, and to known values as residuals."""
+        atoms = [self.atom(arg) for arg in args]
+        types = result_types(primitive, tuple([atom.aval for atom in atoms]), params)
         source = current_line() if self.names_lines else None
         if self.outer_names and source is not None and scopes.source_line.__class__ is str:
             source = source.without(self.outer_names)
@@ -98,6 +131,18 @@ class LinearTrace(Trace):
         outvars = [Var(aval) for aval in types]
         self.eqns.append(JaxprEqn(primitive, atoms, params, outvars, source))
         return [JaxprTracer(self, var) for var in outvars]
+
+    def linearized(self, primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any],
+                   params: Params, division: Division | None = None
+                   ) -> tuple[Any, Any]:
+        """The results and tangents by a primitive's rule ``linearize``."""
+        assert primitive.linearize is not None
+        outer = self.dividing
+        self.dividing = division or LINEARIZATION
+        try:
+            return primitive.linearize(self, primals, tangents, **params)
+        finally:
+            self.dividing = outer
 
     def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:
@@ -146,6 +191,8 @@ def linearize_flat(
         trace.live = linear.live = False
     outs, nonzero, outvars = [], [], []
     for primal, tangent in pairs:
+        if linear.records(primal):      # a rule gave a tangent for a value
+            raise ValueError(UNKNOWN_PRIMALS)
         outs.append(primal)
         # A tangent that does not depend on the inputs can only be zero.
         depends = type(tangent) is JaxprTracer and tangent._trace is linear
@@ -190,3 +237,96 @@ def linearize_jaxpr(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
     return (forward.close([*outs, *linear.consts]), backward.close(out_tangents),
             tuple(is_nonzero or forced
                   for is_nonzero, forced in zip(out_nonzero, force, strict=True)))
+
+
+# --- programs of known values and tangents --------------------------------------------------------
+
+
+def placeholder(aval: ShapedArray) -> Any:
+    """A value of a type, for a place whose value nobody looks at."""
+    if dtypes.has_tangents(aval.dtype):
+        return instantiate(None, aval)
+    if dtypes.is_key(aval.dtype):
+        words = full((*aval.shape, aval.dtype.words), 0, dtypes.uint32)
+        return like_type(random_wrap_p.bind(words, impl=generator_of_keys(aval.dtype)), aval)
+    return like_type(convert_element_type(
+        full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type), aval)
+
+
+@derived
+def partial_jaxpr(closed: ClosedJaxpr, unknown: tuple[bool, ...],
+                  instantiated: tuple[bool, ...] | bool = False) -> tuple[
+        ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]:
+    """Divides a jaxpr of known and unknown inputs, as ``linearize_jaxpr`` does one of primals.
+
+    ``instantiated`` names the outputs that are wanted among the unknown ones, known or not.
+
+    Returns:
+      A jaxpr inputs -> (outputs, residuals), which does not read the unknown inputs, and gives
+      placeholders for the unknown outputs; a jaxpr (residuals, unknown inputs) -> unknown outputs;
+      and which of the outputs are unknown.
+    """
+    forward = StagingTrace(closed.jaxpr.debug_info)
+    linear = LinearTrace(forward)
+    args: list[Any] = []
+    inputs: list[Var] = []
+    for aval, is_unknown in zip(closed.in_avals, unknown, strict=True):
+        value: Any = forward.new_input(aval)
+        if is_unknown:
+            value = linear.new_input(aval)
+            inputs.append(value._var)
+        args.append(value)
+    with current_trace(linear):
+        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    linear.live = False
+    out_unknown = [linear.records(out) for out in outs]
+    force = (instantiated,) * len(outs) if isinstance(instantiated, bool) else instantiated
+    wanted = tuple(map(operator.or_, out_unknown, force))
+    outvars = [linear.atom(out) for out, flag in zip(outs, wanted, strict=True) if flag]
+    with current_trace(forward):
+        known = [placeholder(aval) if flag else out
+                 for out, aval, flag in zip(outs, closed.out_avals, out_unknown, strict=True)]
+    jaxpr = Jaxpr([], [*linear.constvars.values(), *inputs], outvars, linear.eqns,
+                  closed.jaxpr.debug_info)
+    return forward.close([*known, *linear.consts]), ClosedJaxpr(jaxpr), wanted
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """How a rule ``linearize`` divides an application.
+
+    Attributes:
+      divide: what divides its jaxprs, ``linearize_jaxpr`` or ``partial_jaxpr``.
+      partly: whether the application is of known and unknown operands, and not of primals and
+        tangents. Then the unknown operands are the tangents of a rule, and their primals None; a
+        known result has no tangent, and an unknown one is its tangent: its primal may be anything.
+    """
+
+    divide: Callable[..., tuple[ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]]
+    partly: bool
+
+    def start(self, primal: Any, tangent: Any) -> Any:
+        """The first value of a carry that is a tangent, or unknown, in later iterations."""
+        if not self.partly:
+            return instantiate(tangent, aval_of(primal))
+        return primal if tangent is None else tangent
+
+    def known(self, out_nonzero: Sequence[bool]) -> tuple[bool, ...]:
+        """Which results of the first part, without its residuals, are of use."""
+        return tuple([not (flag and self.partly) for flag in out_nonzero])
+
+
+LINEARIZATION = Division(linearize_jaxpr, False)
+PARTIAL_EVALUATION = Division(partial_jaxpr, True)
+
+
+def by_linearization(trace: LinearTrace, primitive: Primitive, args: Sequence[Any],
+                     **params: Any) -> list[Any]:
+    """A rule ``partly`` that follows from the primitive's rule ``linearize``."""
+    unknown = [trace.records(arg) for arg in args]
+    outs, tangents = trace.linearized(
+        primitive, [None if flag else arg for arg, flag in zip(args, unknown, strict=True)],
+        [arg if flag else None for arg, flag in zip(args, unknown, strict=True)], params,
+        PARTIAL_EVALUATION)
+    return [out if tangent is None else tangent
+            for out, tangent in zip(outs, tangents, strict=True)]

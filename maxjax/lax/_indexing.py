@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.errors import ShardingTypeError
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
@@ -39,6 +40,7 @@ from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape, squeeze_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.slicing import slice_p
+from maxjax.lax._over_mesh import explicit_mesh, partitions
 
 __all__ = [
     "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
@@ -169,6 +171,10 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
     operand = _operand(operand)
     update = _same_dtype("dynamic_update_slice", operand, update)
     starts = _starts("dynamic_update_slice", operand.shape, start_indices, allow_negative_indices)
+    if explicit_mesh(operand, update) is not None and partitions(operand) != partitions(update):
+        raise ShardingTypeError(
+            "dynamic_update_slice operand sharding must be equal to update sharding, got operand "
+            f"sharding {operand.aval} and update sharding {update.aval}.")
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 

@@ -24,6 +24,7 @@ from maxjax._primitives.slicing import pad_p, slice_p
 from maxjax._primitives.stacking import stack_p, tile_p, unstack_p
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._operands import same_dtypes_error
+from maxjax.lax._over_mesh import check_reshape
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes",
@@ -294,6 +295,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
     if math.prod(sizes) != x.size:
         raise ValueError(f"reshape total size must be unchanged, got new_sizes {sizes} for shape "
                         f"{x.shape}.")
+    check_reshape(x, sizes)
     return layout.reshape(x, sizes)
 
 

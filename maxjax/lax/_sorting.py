@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from maxjax._base import dtypes
+from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.composed import approx_top_k_p, bind_composed
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import neg
 from maxjax._primitives.sorting import sort_p, top_k_p
 from maxjax.lax._operands import operand as as_operand
+from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.lax._shape import canonical_axis
 
 __all__ = [
@@ -115,6 +117,10 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: 
         raise ValueError(f"k must be smaller than the size of reduction_dim {axis}, got {k}")
     if not dtypes.is_floating(x.dtype):
         raise ValueError("operand must be a floating type")
+    if explicit_mesh(x) is not None and partitions(x)[axis] is not None:
+        raise ShardingTypeError(
+            f"reduction dimension {reduction_dimension} in operand {x.aval} should be unsharded "
+            "i.e. the spec of that dim should be `None`.")
     count = k if aggregate_to_topk else x.shape[axis]
 
     def compose(x: Any) -> list[Any]:

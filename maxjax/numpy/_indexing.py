@@ -12,6 +12,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.errors import (
     ConcretizationTypeError,
+    ShardingTypeError,
     TracerBoolConversionError,
     origin_message,
 )
@@ -32,6 +33,7 @@ from maxjax._primitives.reduction import reduce_or_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._runtime.array import ArrayImpl
 from maxjax.lax._indexing import fill_parameter, from_end
+from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _division
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._at import IndexUpdateHelper, update
@@ -329,6 +331,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     dtype = dtypes.python_scalar(int)[0]
     if not a.size:
         return tuple(full((size,), 0, dtype) for _ in a.shape)
+    if explicit_mesh(a) is not None and any(partitions(a)):
+        raise ShardingTypeError("nonzero with a size takes arrays that are not split over Explicit "
+                                f"axes. Got input type={a.aval}")
     mask = a if a.dtype == dtypes.bool_ else ne_p.bind(a, scalar_like(0, a.dtype))
     if not size:
         places = full((size,), 0, dtypes.int32)

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.errors import ShardingTypeError
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._primitives import broadcasting
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.vmap import vmap
+from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
@@ -183,6 +185,12 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
     def value(function: Any) -> Any:
         result = cast(function(x, *args, **kw) if callable(function) else function, x.dtype)
+        if explicit_mesh(x) is not None and any(partitions(x)) and (
+                partitions(result) != partitions(x)):
+            raise ShardingTypeError(
+                "Of an array that is split over Explicit axes, the functions of piecewise have to "
+                f"give arrays that are split like it. Got {getattr(result, 'aval', result)} for "
+                f"an array of type {x.aval}")
         return convert_element_type(result, x.dtype) if type_of(result)[1] else result
 
     result = shapes.broadcast_to(as_array(value(functions[0])), x.shape)

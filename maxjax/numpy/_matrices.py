@@ -9,12 +9,17 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.meshes import PartitionSpec
+from maxjax._base.shardings import NamedSharding
+from maxjax._higher_order.constraints import resharded
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
 from maxjax._primitives import creation, layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import iota_p
 from maxjax._runtime.pending import python_value
+from maxjax.lax._conversion import lying_like
+from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _whole_rules as rules
@@ -111,7 +116,8 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
         raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     if dtype is not None:
         dtype = dtypes.argument(dtype, "trace")
-    if x.ndim >= 2 and (is_dimension(x.shape[axis1]) or is_dimension(x.shape[axis2])):
+    if x.ndim >= 2 and (is_dimension(x.shape[axis1]) or is_dimension(x.shape[axis2])
+                        or explicit_mesh(x) is not None):
         return _masked_trace(x, static(offset, "offset"), axis1, axis2, dtype)
     return reductions.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
@@ -121,8 +127,12 @@ def _masked_trace(x: Array, offset: Any, axis1: int, axis2: int, dtype: Any) -> 
     x = shapes.moveaxis(x, (axis1, axis2), (-2, -1))
     shape = x.shape[-2:]
     row, column = [iota_p.bind(dtype=dtypes.int32, shape=shape, dimension=dim) for dim in (0, 1)]
-    return reductions.sum(where(row + cast(offset, dtypes.int32) == column, x, zeros((), x.dtype)),
-                          axis=(-2, -1), dtype=dtype)
+    mask, zero = row + cast(offset, dtypes.int32) == column, zeros((), x.dtype)
+    mesh = explicit_mesh(x)
+    if mesh is not None:      # the mask is split like the array where it has to be broadcast
+        mask = resharded(mask, NamedSharding(mesh, PartitionSpec()))
+        zero = lying_like(zeros(x.shape, x.dtype), x)
+    return reductions.sum(where(mask, x, zero), axis=(-2, -1), dtype=dtype)
 
 
 def _lower(rows: int, columns: int, k: Any) -> Array:

@@ -13,9 +13,10 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InconclusiveDimensionOperation, ShardingTypeError
-from maxjax._base.meshes import get_abstract_mesh
+from maxjax._base.meshes import PartitionSpec, get_abstract_mesh
+from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.api import jit
-from maxjax._higher_order.constraints import refuse_unreduced, with_out_sharding
+from maxjax._higher_order.constraints import refuse_unreduced, resharded, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import broadcasting, creation, layout, slicing
@@ -28,6 +29,7 @@ from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.layout import copy_p, rev_p, squeeze_p
 from maxjax._runtime.array import is_spread
+from maxjax.lax._over_mesh import broadcast_over, check_reshape, explicit_mesh, partitions
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axes,
@@ -160,6 +162,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
         if order == "A":
             raise NotImplementedError("np.reshape order=A is not implemented.")
         raise ValueError(f"Unexpected value for 'order' argument: {order}.")
+    check_reshape(x, sizes)
     result = layout.reshape(x, sizes)
     return copy_p.bind(result) if copy else result
 
@@ -377,6 +380,9 @@ def broadcast_arrays(*args: Any) -> list[Array]:
     """
     arrays = [as_array(x, "broadcast_arrays", i) for i, x in enumerate(args)]
     sizes = broadcast_shapes(*[x.shape for x in arrays])
+    mesh = explicit_mesh(*arrays)
+    if mesh is not None and len({x.shape for x in arrays}) > 1:
+        return broadcast_over(mesh, arrays, sizes)
     return [broadcast_to(x, sizes) for x in arrays]
 
 
@@ -402,7 +408,7 @@ def tile(A: Any, reps: Any) -> Array:
     sizes = (1,) * (rank - x.ndim) + x.shape
     if all(count == 1 for count in counts):
         return layout.reshape(x, sizes)
-    entries = () if x.aval.mesh_spec is None else x.aval.mesh_spec[1].partitions
+    entries = partitions(x)
     for dim, (count, entry) in enumerate(zip(counts[rank - x.ndim:], entries, strict=False)):
         if entry is not None and count != 1:
             raise ShardingTypeError(
@@ -411,7 +417,11 @@ def tile(A: Any, reps: Any) -> Array:
     x = layout.reshape(x, sizes)
     doubled = tuple(n for pair in zip(counts, sizes, strict=True) for n in pair)
     wide = broadcast_in_dim(x, doubled, tuple(range(1, 2 * rank, 2)))
-    return layout.reshape(wide, tuple(a * b for a, b in zip(counts, sizes, strict=True)))
+    result = layout.reshape(wide, tuple(a * b for a, b in zip(counts, sizes, strict=True)))
+    mesh = explicit_mesh(x)
+    if mesh is None:
+        return result
+    return resharded(result, NamedSharding(mesh, PartitionSpec(*partitions(x))))
 
 
 def _spread(x: Array, count: Any, axis: int) -> Array:

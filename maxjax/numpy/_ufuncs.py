@@ -71,6 +71,8 @@ from maxjax._primitives.transcendental import (
     tan_p,
     tanh_p,
 )
+from maxjax.lax._conversion import lying_like
+from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._elementwise import alias, binary, described, unary
 from maxjax.numpy._promotion import (
@@ -308,7 +310,8 @@ def imag(val: Any, /) -> Array:
     x = operand("imag", val)
     if dtypes.is_complex(x.dtype):
         return imag_p.bind(x)
-    return broadcast_to(constant(0, x.dtype, x.weak_type), x.shape) if x.weak_type else _zeros(x)
+    zeros = broadcast_to(constant(0, x.dtype, x.weak_type), x.shape) if x.weak_type else _zeros(x)
+    return lying_like(zeros, x)
 
 
 def _zeros(x: Array) -> Array:
@@ -470,7 +473,8 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     x1, x2 = (as_array(x) for x in promote_inexact("heaviside", x1, x2))
     if x1.ndim:
         x1, x2 = _strong(x1), _strong(x2)
-    x1, x2 = promote_shapes("", x1, x2)
+    if explicit_mesh(x1, x2) is None:      # else `where` says how they are split together
+        x1, x2 = promote_shapes("", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise TypeError("heaviside does not support complex-valued inputs")
     return _heaviside(x1, x2)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, overload
 
 from maxjax._base import dtypes
+from maxjax._base.meshes import AbstractMesh
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import ne_p, select_n_p
 from maxjax._runtime.array import ArrayImpl
+from maxjax.lax._over_mesh import broadcast_over, explicit_mesh
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
@@ -62,6 +64,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
         return select_n_p.bind(condition, y, x)
     dtype, weak = dtypes.promote((type_of(x), type_of(y)))
     x, y = cast(x, dtype, weak), cast(y, dtype, weak)
+    mesh = explicit_mesh(condition, x, y)
+    if mesh is not None and len({condition.shape, x.shape, y.shape}) > 1:
+        return _over_mesh(mesh, condition, x, y)
     shape = condition.shape
     if not (x.shape == shape or x.shape == ()) or not (y.shape == shape or y.shape == ()):
         condition, x, y = promote_shapes("", condition, x, y)
@@ -73,6 +78,20 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
         if condition.shape:
             condition = broadcast_to(condition, shape)
     return select_n_p.bind(condition, _spread(y, shape), _spread(x, shape))
+
+
+def _over_mesh(mesh: AbstractMesh, condition: Any, x: Any, y: Any) -> Any:
+    """``where`` of operands that broadcast, some of which are split over Explicit axes."""
+    try:
+        shape = broadcast_shapes(condition.shape, x.shape, y.shape)
+    except ValueError:
+        raise ValueError("Incompatible shapes for broadcasting: shapes="
+                         f"{[condition.shape, x.shape, y.shape]}") from None
+    if condition.shape:
+        condition, x, y = broadcast_over(mesh, (condition, x, y), shape)
+    else:
+        x, y = broadcast_over(mesh, (x, y), shape)
+    return select_n_p.bind(condition, y, x)
 
 
 def _spread(x: Any, shape: tuple[int, ...]) -> Any:

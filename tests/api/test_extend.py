@@ -657,3 +657,18 @@ def test_pjit_is_deprecated():
         warnings.simplefilter("error")      # once is enough
         assert module.pjit is pjit
     assert pjit(lambda x: x + 1)(1) == 2
+
+
+def test_numbers_are_handed_on():
+    """An impl and a jvp that give their operand give Python's number itself."""
+    def kinds(j, x):
+        p = j.extend.core.Primitive("same")
+        p.def_impl(lambda x: x)
+        p.def_abstract_eval(lambda x: x)
+        modules(j).ad.primitive_jvps[p] = lambda primals, tangents: (
+            p.bind(*primals), tangents[0])
+        return [type(value).__name__ for value in (
+            p.bind(x), *j.jvp(p.bind, (x,), (x,)),
+            *j.jvp(lambda y: p.bind(2.) * y, (x,), (x,)))]
+
+    assert kinds(maxjax, 1.0) == kinds(jax, 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from jax.experimental import checkify as jax_checkify
 import maxjax
 from maxjax.experimental import checkify as maxjax_checkify
 from tests import ROOT
+from tests.support.against_jax import assert_same_error
 
 LIBRARIES = [(jax, jax_checkify), (maxjax, maxjax_checkify)]
 
@@ -251,3 +253,36 @@ def test_each_device_has_checks_of_its_own():
                                capture_output=True, text=True, check=True).stdout
                 for name in ("maxjax", "jax")]
     assert outcomes[0] == outcomes[1] != ""
+
+
+# --- loops whose elements end at different times --------------------------------------------------
+
+
+def counted(j):
+    return j.vmap(lambda x: j.lax.while_loop(lambda c: c < x, lambda c: c + 1.0, 0 * x))
+
+
+BATCHED_LOOPS = {
+    "vmap": counted,
+    "jvp": lambda j: lambda x: j.jvp(counted(j), (x,), (x,)),
+    "jvp of jit": lambda j: lambda x: j.jvp(j.jit(counted(j)), (x,), (x,)),
+    "jvp of jvp": lambda j: lambda x: j.jvp(
+        lambda x: j.jvp(counted(j), (x,), (x,))[1], (x,), (x,)),
+    "linearize": lambda j: lambda x: j.linearize(counted(j), x)[0],
+    "vmap of vmap": lambda j: lambda x: j.vmap(lambda s: counted(j)(x) * s)(x),
+    "scan": lambda j: lambda x: j.jvp(lambda x: j.lax.scan(
+        lambda c, _: (counted(j)(c), None), x, None, length=2)[0], (x,), (x,)),
+    "cond": lambda j: lambda x: j.jvp(
+        lambda x: j.lax.cond(x[0] < 1, counted(j), lambda x: x, x), (x,), (x,)),
+}
+
+
+@pytest.mark.parametrize("name", BATCHED_LOOPS)
+def test_batched_loops_are_refused(name):
+    """Also where the loop has been rebuilt: as a derivative, in another loop, in a batch."""
+    def check(j):
+        checkify = importlib.import_module(f"{j.__name__}.experimental.checkify")
+        return checkify.checkify(BATCHED_LOOPS[name](j), errors=checkify.all_checks)(
+            np.arange(3, dtype=np.float32))
+
+    assert_same_error(check)

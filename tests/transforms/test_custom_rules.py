@@ -666,3 +666,61 @@ def test_zero_cotangents_that_rules_ask_for():
         return got
 
     assert run(maxjax) == run(jax) == ["SymbolicZero"]
+
+
+# --- linear_transpose -----------------------------------------------------------------------------
+
+
+def transposes(j, f):
+    """Linear functions of y that apply ``f`` to the value x that they close over."""
+    def looped(x, y):
+        return j.lax.scan(lambda c, _: (c * f(x), None), y, length=2)[0]
+
+    return {
+        "plain": lambda x, y: y * f(x),
+        "jit": lambda x, y: j.jit(lambda y: y * f(x))(y),
+        "jit of f": lambda x, y: y * j.jit(f)(x),
+        "of both": lambda x, y: j.jit(lambda x, y: y * f(x))(x, y),
+        "scan": looped,
+        "cond": lambda x, y: j.lax.cond(x.sum() > 0, lambda y: y * f(x), lambda y: y, y),
+        "checkpoint": lambda x, y: j.checkpoint(lambda y: y * f(x))(y),
+        "linear rule": lambda x, y: tripled(j)(y) * f(x),
+    }
+
+
+def tripled(j):
+    g = j.custom_jvp(lambda y: 3 * y)
+    g.defjvp(lambda primals, tangents: (g(*primals), 3 * tangents[0]))
+    return g
+
+
+@pytest.mark.parametrize("rule", [with_jvp, with_vjp], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("name", transposes(None, None))
+def test_linear_transpose_keeps_rules_of_what_is_closed_over(rule, name):
+    def derivative(j):
+        linear = transposes(j, rule(j, j.numpy.sin))[name]
+        return j.grad(lambda x: j.linear_transpose(lambda y: linear(x, y), x)(x)[0].sum())(X)
+
+    agree(derivative)
+
+
+# --- the primitive, bound again -------------------------------------------------------------------
+
+
+def test_bind_params():
+    """A custom_jvp call of a jaxpr, by its function and its rule."""
+    def bound(j, x):
+        def call(x):
+            doubled = with_jvp(j, lambda y: j.numpy.sin(y) * np.float32(2))
+            eqn = j.make_jaxpr(j.jit(doubled))(x).jaxpr
+            eqn = eqn.eqns[0].params["jaxpr"].jaxpr.eqns[0]
+            params = eqn.primitive.get_bind_params(eqn.params)
+            assert sorted(params) == ["subfuns", "symbolic_zeros"]
+            function, rule = params["subfuns"]
+            return (function.call_wrapped(x)[0], rule.call_wrapped(x, 2 * x),
+                    eqn.primitive.bind(x, **params)[0])
+
+        return (call(x), j.grad(lambda x: call(x)[2].sum())(x),
+                j.jit(j.vmap(j.grad(lambda x: call(x)[2].sum())))(np.stack([x, 2 * x])))
+
+    agree(bound, X, kind="loose")

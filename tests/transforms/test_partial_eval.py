@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 
-from tests.support.against_jax import agree, errors_of
+import maxjax
+from tests.support.against_jax import agree, assert_same_error, errors_of
 
 X = np.array([0.3, -0.7, 1.1], np.float32)
 
@@ -211,3 +213,53 @@ ERRORS = {
 def test_errors(name):
     ours, theirs = errors_of(ERRORS[name])
     assert type(ours).__name__ == type(theirs).__name__
+
+
+# --- axes and donations of arguments --------------------------------------------------------------
+
+AXES = {
+    "one": ({"a": 1, "b": (2, 3)}, 0, {}),
+    "prefix": ({"a": 1, "b": (2, 3)}, {"a": 1, "b": None}, {}),
+    "whole": ({"a": 1, "b": (2, 3)}, {"a": 1, "b": (None, 2)}, {}),
+    "none": ((1, 2), None, {}),
+    "nodes of None": ([1, None, 2], [1, None, 2], {}),
+    "arguments": ((1, (2, 3)), (0, 1), {"tupled_args": True}),
+    "keywords": (((1, 2), {"k": 3}), ((0, 1), 0), {"kws": True}),
+    "too long": ({"a": 1, "b": (2, 3)}, {"a": 1, "b": (1, 2, 3)}, {}),
+    "another type": ([1, 2], (1, 2), {}),
+    "missing key": ({"a": 1, "b": 2}, {"a": 1}, {}),
+    "one argument": (((1, 2),), (0, 1), {"tupled_args": True}),
+    "a leaf": ((1, (1, 2)), ((1, 2), 0), {"tupled_args": True}),
+    "keywords, and one too many": (((1, 2), {"k": 3}), ((0, 1, 2), 0), {"kws": True}),
+}
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_flatten_axes(name):
+    tree, axes, options = AXES[name]
+
+    def flattened(j):
+        try:
+            return modules(j).api_util.flatten_axes(
+                "in_axes", j.tree_util.tree_structure(tree), axes, **options)
+        except ValueError as error:
+            return str(error).replace("jax._src.api_util", "").replace("maxjax._base.pytree", "")
+
+    assert flattened(maxjax) == flattened(jax)
+
+
+@pytest.mark.parametrize("numbers, names, kws", [
+    ((1,), (), True), ((0,), ("m",), True), ((), ("k",), True), ((0, 1, 5), (), True),
+    ((-1,), (), True), ((0,), (), False), ((), (), True)])
+def test_donation_vector(numbers, names, kws):
+    tree = ((1, (2, 3)), {"m": [1, 2], "k": 1}) if kws else (1, (2, 3))
+    assert len({modules(j).api_util.donation_vector(
+        numbers, names, j.tree_util.tree_structure(tree), kws=kws) for j in (jax, maxjax)}) == 1
+
+
+@pytest.mark.parametrize("donated, static", [
+    ((0, 2, 3), (1,)), ((), (1, 0)), ((1,), ()), ((2, 1, 2), (0,))])
+def test_rebase_donate_argnums(donated, static):
+    assert len({modules(j).api_util.rebase_donate_argnums(donated, static)
+                for j in (jax, maxjax)}) == 1
+    assert_same_error(lambda j: modules(j).api_util.rebase_donate_argnums((2, 1), (1, 0)), True)

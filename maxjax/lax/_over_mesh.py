@@ -1,0 +1,88 @@
+"""Operands that broadcast together, where their types say how they lie over a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._base.errors import ShardingTypeError
+from maxjax._base.meshes import AbstractMesh, PartitionSpec
+from maxjax._base.shardings import NamedSharding
+from maxjax._higher_order.constraints import resharded
+from maxjax._primitives.broadcasting import broadcast_in_dim
+
+
+def explicit_mesh(*operands: Any) -> AbstractMesh | None:
+    """The mesh with Explicit axes in the operands' types."""
+    for x in operands:
+        aval = getattr(x, "aval", None)
+        if aval is not None and aval.mesh_spec is not None and aval.mesh_spec[0].explicit_axes:
+            return aval.mesh_spec[0]
+    return None
+
+
+def partitions(x: Any) -> tuple[Any, ...]:
+    """What splits each dimension of an operand, by its type."""
+    aval = getattr(x, "aval", None)
+    if aval is None or aval.mesh_spec is None:
+        return (None,) * len(x.shape)
+    return aval.mesh_spec[1].partitions
+
+
+def broadcast_over(mesh: AbstractMesh, operands: Sequence[Any], shape: tuple[int, ...]
+                   ) -> list[Any]:
+    """Operands broadcast to a shape, all split as any of them is.
+
+    Raises:
+      ShardingTypeError: two of them split a dimension in different ways.
+    """
+    entries: list[Any] = [None] * len(shape)
+    for x in operands:
+        start = len(shape) - len(x.shape)
+        for dim, (size, entry) in enumerate(zip(x.shape, partitions(x), strict=True), start):
+            if size != shape[dim] or entry is None:
+                continue
+            if entries[dim] not in (None, entry):
+                shown = ", ".join(str(partitions(x)) for x in operands if x.shape)
+                raise ShardingTypeError("broadcast_arrays got incompatible shardings for "
+                                        f"broadcasting: {shown}.")
+            entries[dim] = entry
+    # What no operand splits may lie in any way: under vmap, what is split may not be visible.
+    sharding = NamedSharding(mesh, PartitionSpec(*entries)) if any(entries) else None
+    found = []
+    for x in operands:
+        if x.shape != shape:
+            start = len(shape) - len(x.shape)
+            x = broadcast_in_dim(x, shape, tuple(range(start, len(shape))))
+        found.append(x if sharding is None else resharded(x, sharding))
+    return found
+
+
+def check_reshape(x: Any, sizes: Sequence[Any]) -> None:
+    """Refuses to reshape an array that is split over Explicit axes, but for simple cases.
+
+    Raises:
+      ShardingTypeError: the reshape does more than to split one dimension, or to join several that
+        stand next to one another, dimensions of one element apart.
+    """
+    if explicit_mesh(x) is not None and any(partitions(x)) and not _is_one_step(x.shape, sizes):
+        raise ShardingTypeError(
+            "This reshape is not supported. Please specify the sharding of the output via the "
+            f"`out_sharding` argument of jax.lax.reshape. Got operand type: {x.aval}, new "
+            f"sizes: {tuple(sizes)}")
+
+
+def _is_one_step(old: Sequence[Any], new: Sequence[Any]) -> bool:
+    """Whether a reshape only adds or removes dimensions of one element, or splits one dimension, or
+    joins several that stand next to one another."""
+    if [size for size in old if size != 1] == [size for size in new if size != 1]:
+        return True
+    fewer, more = sorted((old, new), key=len)
+    return any(_has_ends(more, fewer[:dim], fewer[dim + 1:]) for dim in range(len(fewer)))
+
+
+def _has_ends(sizes: Sequence[Any], first: Sequence[Any], last: Sequence[Any]) -> bool:
+    """Whether sizes begin and end with others, which leave something between them."""
+    between = len(sizes) - len(first) - len(last)
+    return between > 0 and tuple(sizes[:len(first)]) == tuple(first) and (
+        tuple(sizes[len(first) + between:]) == tuple(last))

@@ -14,6 +14,7 @@ from collections import deque
 import numpy as np
 
 from maxjax._base import aligned, threads
+from maxjax._base.ownership import kept_blocks
 
 # The number of bytes from which reuse is worth the 1 us.
 LEAST_BYTES = 1 << 20
@@ -67,13 +68,19 @@ class ResultMemory:
         blocks = self._blocks.pop(size, None) or deque()
         blocks.append(entry)
         self._blocks[size] = blocks
+        kept_blocks.add(id(entry[0]))
         # Dropped blocks are freed with the last array that needs them.
         while self.bytes > self._kept_bytes:
             oldest = next(iter(self._blocks))
             with contextlib.suppress(IndexError):
-                self._blocks[oldest].popleft()
+                block, _ = self._blocks[oldest].popleft()
+                kept_blocks.discard(id(block))
             if not self._blocks[oldest]:
                 del self._blocks[oldest]
+
+    def __del__(self) -> None:
+        for blocks in self._blocks.values():
+            kept_blocks.difference_update([id(block) for block, _ in blocks])
 
     @property
     def bytes(self) -> int:

@@ -13,11 +13,13 @@ read for the last time before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._max.mojo.fusion import Group
 from maxjax._max.mojo.nodes import (
+    Apply,
     Call,
     Computed,
     Constant,
@@ -94,6 +96,14 @@ class Reuse:
         while node in self.of:
             node = self.of[node]
             yield node
+
+    def overwrites(self) -> Iterator[tuple[Node, Node]]:
+        """Values, and those that they overwrite."""
+        yield from self.of.items()
+        for output, source in self.inputs.items():
+            *links, root = self.chain(output)
+            if root is not source:
+                yield (links[-1] if isinstance(root, Input) else root), source
 
     def _may_share(self, output: Node, source: Node) -> bool:
         """Whether an output may take the memory of an input, at the end of its chain or because
@@ -215,6 +225,64 @@ def draft_branches(part: Part, unit: Loop, carried: dict[int, int]) -> list[Draf
         if len(possible) == len(carried):
             return drafts
         carried = possible
+
+
+# So many nodes are looked through for the inputs that an output is computed of, element by element.
+_MOST_LOOKED = 64
+
+
+def heirs(outputs: Sequence[Node], given: Sequence[Input]) -> dict[Node, Node]:
+    """For outputs, the inputs whose memory each is to take: one that it is an update of, if there
+    is one. As far as that leaves a choice, inputs and outputs of a type go together in order."""
+    left = {node: None for node in given if node.nbytes}
+    found: dict[Node, Node] = {}
+
+    def pair(output: Node, candidates: Iterable[Node]) -> None:
+        source = next(iter(candidates), None)
+        if source is not None:
+            found[base_of(output)] = source
+            del left[source]
+
+    updated = [_updated(output) for output in outputs]
+    ranks: dict[tuple[Any, ...], list[Node]] = {}
+    for node in left:
+        ranks.setdefault((node.dtype, node.shape), []).append(node)
+    seen: Counter[tuple[Any, ...]] = Counter()
+    partners = []
+    for output in outputs:
+        kind = output.dtype, output.shape
+        fellows = ranks.get(kind, [])
+        partners.append(fellows[seen[kind]] if seen[kind] < len(fellows) else None)
+        seen[kind] += 1
+    for output, sources, partner in zip(outputs, updated, partners, strict=True):
+        if partner in sources and partner in left:
+            pair(output, [partner])
+    for output, sources in zip(outputs, updated, strict=True):
+        if base_of(output) not in found:
+            pair(output, [x for x in sources if x in left and x.nbytes == output.nbytes])
+    for output, partner in zip(outputs, partners, strict=True):
+        if base_of(output) not in found:
+            same = [x for x in left if x.nbytes == output.nbytes]
+            pair(output, [partner] if partner in left else same)
+    return found
+
+
+def _updated(output: Node) -> dict[Node, None]:
+    """The inputs that an output is computed of in such a way that it could overwrite them."""
+    found: dict[Node, None] = {}
+    stack, entered = [base_of(output)], {base_of(output)}
+    while stack and len(entered) < _MOST_LOOKED:
+        node = stack.pop()
+        if isinstance(node, Input):
+            found[node] = None
+            continue
+        operand = updated_operand(node)
+        operands = node.inputs if isinstance(node, Apply) else [] if operand is None else [operand]
+        for x in map(base_of, operands):
+            if x.nbytes == output.nbytes and x not in entered:
+                entered.add(x)
+                stack.append(x)
+    return found
 
 
 def whole(x: Node) -> Node | None:

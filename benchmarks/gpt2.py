@@ -1,4 +1,4 @@
-"""The training step of a GPT-2, in plain JAX: its state is one pytree, which the step donates.
+"""The training step of GPT-2, in plain JAX: its state is one pytree, which the step donates.
 
 GPT-2 as published: 12 blocks of width 768 with 12 heads, a vocabulary of 50,257, the embedding
 also the readout, 124 million parameters. Adam as its equations say.
@@ -53,14 +53,14 @@ def initialize(jax: Any, blocks: int) -> Any:
     }
 
 
-def batch(jax: Any, sequences: int, length: int) -> Any:
-    """(B, T + 1) tokens."""
-    tokens = np.random.default_rng(5).integers(0, VOCABULARY, (sequences, length + 1))
-    return jax.numpy.array(tokens.astype(np.int32))
+def gpt2(jax: Any, length: int, blocks: int = 12) -> tuple[Any, tuple[Any, ...]]:
+    """The jitted step and its arguments, for one sequence of so many tokens."""
+    tokens = np.random.default_rng(5).integers(0, VOCABULARY, (1, length + 1))
+    return train_step(jax), (initialize(jax, blocks), jax.numpy.array(tokens.astype(np.int32)))
 
 
 def train_step(jax: Any, rate: float = 1e-4) -> Any:
-    """A jitted step: state and tokens to the new state and the loss. The state is donated."""
+    """A jitted step: state and tokens to the loss and the new state. The state is donated."""
     jnp = jax.numpy
 
     def normalized(x: Any, norm: Any) -> Any:
@@ -109,11 +109,11 @@ def train_step(jax: Any, rate: float = 1e-4) -> Any:
             mean,
             square,
         )
-        return {
+        return value, {
             "parameters": parameters,
             "mean": mean,
             "square": square,
             "count": count,
-        }, value
+        }
 
     return step

@@ -84,7 +84,8 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, object],
                 taken = _overwritten(eqn, run, [
                     atom for atom in eqn.invars if last.get(atom) == position and (
                         atom in overwrites or atom.aval.nbytes > _FREE_BYTES)])
-            if taken is not None:
+            if taken is not None and overwrites is not None:
+                overwrites.update(eqn.outvars)      # most likely the same memory
                 # On a line of its own: as an operand it would be referred to once more.
                 lines.append("    out = {0} if is_alone({0}) else None".format(read(taken)))
                 operands.append("out=out")

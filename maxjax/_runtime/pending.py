@@ -487,12 +487,12 @@ class LazyTrace(Runtime):
         return kept
 
     def compile(self, closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
-                out_shardings: Sequence[Sharding | None] | None
+                out_shardings: Sequence[Sharding | None] | None, donated: Sequence[int] = ()
                 ) -> tuple[list[Sharding], list[Sharding]]:
         """Compiles a jaxpr ahead of time, as far as the mode allows, for operands with given
         shardings (None: any), and waits. Returns the shardings of all operands and results."""
         ran, ins, outs = on_mesh.compiled_for(closed, in_shardings, out_shardings)
-        program = program_of(ran)
+        program = program_of(ran, tuple(donated))
         if program_module.config.compile_mode.value != "never":
             program_module.policy.tiering.compile_now(program)
         return ins, outs

@@ -45,9 +45,10 @@ class Program:
 
     __slots__ = ("__weakref__", "_expanded", "_interpreted", "_opened", "_tier0", "backend",
                  "best_interpreted", "closed", "compile_seconds", "compiled", "compiled_calls",
-                 "consts", "cost", "donated", "effects", "family", "heat", "interpreted_calls", "look_heat",
-                 "looked", "out_avals", "prepared", "proven", "reason", "rejected", "retry_at",
-                 "size", "state", "trial_best", "trial_calls", "uncharged", "uncompiled")
+                 "consts", "cost", "donated", "effects", "family", "heat", "interpreted_calls",
+                 "look_heat", "looked", "out_avals", "prepared", "proven", "reason", "rejected",
+                 "retry_at", "size", "state", "trial_best", "trial_calls", "uncharged",
+                 "uncompiled")
 
     def __init__(self, closed: ClosedJaxpr, donated: tuple[int, ...] = ()):
         self.effects = closed.effects
@@ -106,8 +107,8 @@ class Program:
 
     @property
     def tier0(self) -> Callable[..., list[Any]]:
-        """The equations as a Python function (``maxjax._ir.interpret``), made for the first call that
-        runs it."""
+        """The equations as a Python function (``maxjax._ir.interpret``), made for the first call
+        that runs it."""
         run = self._tier0
         if run is None:
             with collection.stopped:
@@ -230,6 +231,11 @@ def program_of(closed: ClosedJaxpr, donated: tuple[int, ...] = ()) -> Program:
     if program is None:
         program = closed.cache.setdefault(key, Program(closed, donated))
     return program
+
+
+def programs_of(closed: ClosedJaxpr) -> list[Program]:
+    """The programs of a jaxpr so far: one for each choice of donated inputs."""
+    return [program for program in list(closed.cache.values()) if isinstance(program, Program)]
 
 
 def call_of(primitive: Primitive, avals: tuple[ShapedArray, ...],

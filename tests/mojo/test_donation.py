@@ -24,8 +24,7 @@ from maxjax._base import config
 from maxjax._base.ownership import is_alone
 from maxjax._max.mojo import arena, memory_order
 from maxjax._max.mojo.check_plan import CheckedPlan
-from maxjax._runtime import tiering as tiering_module
-from maxjax._runtime.program import Program, policy
+from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import tiering
 
 pytestmark = pytest.mark.xdist_group("mojo")
@@ -201,3 +200,172 @@ def test_random_calls(mode):
             run_random_calls(seed)
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error}") from error
+
+
+# --- what is taken, and what is not ---------------------------------------------------------------
+
+def address(x) -> int:
+    return x.unsafe_buffer_pointer()
+
+
+SAME_PLACE = {
+    "one operation": lambda x: x + 1,
+    "several operations": lambda x: -(x * 2 - 1) / 3,
+    "read twice": lambda x: x * 2 - x,
+}
+
+
+@pytest.mark.parametrize("name", SAME_PLACE)
+def test_the_result_is_where_the_argument_was(name, mode):
+    for library in (jax, maxjax):
+        jitted = library.jit(SAME_PLACE[name], donate_argnums=0)
+        for _ in range(3):
+            x = library.numpy.arange(1000.0) + 1
+            place = address(x)
+            y = jitted(x)
+            assert x.is_deleted() and address(y) == place, library
+
+
+def test_trees_are_updated_in_place(mode):
+    def step(state, g):
+        mean = maxjax.tree.map(lambda m: 0.9 * m + g, state["mean"])
+        return {"mean": mean, "x": maxjax.tree.map(lambda x, m: x - m, state["x"], mean)}
+
+    jitted = maxjax.jit(step, donate_argnums=0)
+    state = {name: [jnp.full((30, 40), n + 0.5) + 0 for n in range(3)] for name in ("mean", "x")}
+    for _ in range(3):
+        wanted = maxjax.tree.leaves(maxjax.jit(step)(state, 2.0))
+        before = maxjax.tree.map(address, state)
+        after = jitted(state, 2.0)
+        for ours, theirs in zip(maxjax.tree.leaves(after), wanted, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+        assert maxjax.tree.map(address, after) == before
+        state = after
+
+
+def test_an_update_of_a_cache_is_in_place():
+    """Natively: nothing of a cache is copied but the rows that are new."""
+    x, row = np.zeros((1000, 10), np.float32), np.ones((1, 10), np.float32)
+    closed = maxjax.make_jaxpr(
+        lambda x, row, i: (lax.dynamic_update_slice(x, row, (i, 0)), row.sum()))(x, row, 3)
+    giving = Program(closed, (0,))
+    plan = CheckedPlan(giving.opened.jaxpr, 1, giving.donated)
+    assert plan.overwritten[0] == 0
+    run = mojo_programs.without_kernels(plan, giving.opened.jaxpr)
+    result, _ = run([*giving.consts, x, row, np.array(3, np.int32)])
+    assert result is x and x[3].all() and x.sum() == 10
+
+
+def test_programs_that_give_an_argument_back(mode):
+    jitted = maxjax.jit(lambda x, y: (x, x + y, y[::-1]), donate_argnums=(0, 1))
+    for _ in range(2):
+        x, y = jnp.arange(1000.0) + 1, jnp.arange(1000.0) * 2
+        found = [np.array(z) for z in jitted(x, y)]
+        a = np.arange(1000, dtype=np.float32)
+        for ours, theirs in zip(found, (a + 1, 3 * a + 1, 2 * a[::-1]), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_memory_of_others_is_not_overwritten(mode):
+    jitted = maxjax.jit(lambda x: x + 1, donate_argnums=0)
+    for give in (lambda a: a, jnp.asarray, jnp.from_dlpack, maxjax.device_put,
+                 lambda a: jnp.frombuffer(memoryview(a), np.float32)):
+        mine = np.ones(1000, np.float32)
+        x = give(mine)
+        jitted(x)
+        maxjax.block_until_ready(jitted(give(mine)))
+        np.testing.assert_array_equal(mine, np.ones(1000, np.float32))
+
+
+def test_two_arrays_of_one_memory(mode):
+    """One array has the memory of the other, and both are donated."""
+    x = jnp.arange(1000.0) + 1
+    y = maxjax.jit(lambda x: x)(x)
+    a, b = maxjax.jit(lambda x, y: (x + 1, y * 2), donate_argnums=(0, 1))(x, y)
+    np.testing.assert_array_equal(a, np.arange(1000) + 2.0)
+    np.testing.assert_array_equal(b, np.arange(1000) * 2.0 + 2)
+
+
+def test_a_call_that_fails_has_used_up_the_argument():
+    def run(library):
+        def fails(x):
+            raise ValueError("no")
+        x = library.numpy.arange(10.0)
+        jitted = library.jit(lambda x: library.pure_callback(fails, x, x) + x, donate_argnums=0)
+        with pytest.raises(Exception, match="no"):
+            library.block_until_ready(jitted(x))
+        return x.is_deleted()
+    assert run(jax) and run(maxjax)
+
+
+def test_both_tiers_are_held_against_each_other():
+    with config.check_tiers(True), config.compile_mode("always"):
+        x = jnp.arange(1000.0) + 1
+        y = maxjax.jit(lambda x: x * 2 + 1, donate_argnums=0)(x)
+        np.testing.assert_array_equal(y, np.arange(1000) * 2.0 + 3)
+
+
+def test_invalid_values_are_found_in_donated_arguments():
+    with maxjax.debug_nans(True), pytest.raises(FloatingPointError):
+        maxjax.jit(lambda x: x / x, donate_argnums=0)(jnp.zeros(1000))
+
+
+def test_a_view_of_a_block_is_not_alone():
+    block = np.empty(100, np.uint8)
+    x = np.ndarray((10,), np.float32, block, 4)
+    assert not is_alone(x)      # the block is another reference
+    del block
+    assert is_alone(x)
+    y = x[2:]
+    assert not is_alone(x) and not is_alone(y)
+    del x
+    assert is_alone(y)
+
+
+# --- how much memory a program takes --------------------------------------------------------------
+
+def training_step(layers: int, momentum: bool):
+    def loss(weights, x):
+        for weight in weights:
+            x = jnp.tanh(x @ weight)
+        return (x * x).sum()
+
+    def step(weights, velocity, x):
+        gradients = maxjax.grad(loss)(weights, x)
+        velocity = [0.9 * v - 0.1 * g for v, g in zip(velocity, gradients, strict=True)]
+        return [w + v for w, v in zip(weights, velocity, strict=True)], velocity
+
+    weights = [np.zeros((128, 128), np.float32) for _ in range(layers)]
+    return step, (weights, weights, np.zeros((8, 128), np.float32))
+
+
+def test_gradients_live_until_their_weight_is_updated(memory_counts):
+    """All results are in the memory of arguments, and two gradients at a time in the arena."""
+    step, args = training_step(12, True)
+    giving = Program(maxjax.make_jaxpr(step)(*args), tuple(range(24)))
+    plan = CheckedPlan(giving.opened.jaxpr, 2, giving.donated)
+    assert None not in plan.overwritten and plan.peak_bytes == plan.arena + len(plan.constants)
+    weight = 128 * 128 * 4
+    activations = 12 * 8 * 128 * 4
+    assert plan.arena <= 2 * weight + 2 * activations
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_largest_values_are_placed_first(seed, memory_counts):
+    rng = np.random.default_rng(seed)
+    firsts = np.sort(rng.integers(0, 40, 60))
+    lives = [(int(rng.integers(1, 5000)), int(first), int(first + rng.integers(0, 15)))
+             for first in firsts]
+    taken = arena.Arena()
+    begins = taken.allocate_all(lives)
+    spans = [(begin, begin + size, *life) for begin, (size, *life) in
+             zip(begins, lives, strict=True)]
+    for number, (begin, end, first, last) in enumerate(spans):
+        assert end <= taken.size and begin % arena.ALIGNMENT == 0
+        for other, until, since, still in spans[:number]:
+            assert last < since or still < first or end <= other or until <= begin
+    taken.restart()
+    for step in range(60):      # what calls take for themselves
+        begin = taken.allocate(3000, step, step)
+        assert all(not first <= step <= last or begin + 3000 <= other or until <= begin
+                   for other, until, first, last in spans)

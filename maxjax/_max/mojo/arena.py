@@ -17,7 +17,7 @@ ALIGNMENT = 64
 # From so many bytes on gaps are worth looking for the order with fewer, which takes time by the
 # square of the number of values.
 _LARGE_BYTES = 1 << 24
-_MOST_VALUES = 4096
+_MOST_VALUES = 8192
 _ENDLESS = 1 << 62
 # Gaps are searched in chunks: a chunk with none large enough is skipped.
 _CHUNK = 64
@@ -103,12 +103,12 @@ def _largest_first(lives: Sequence[tuple[int, int, int]]) -> list[list[int]]:
         size, first, last = lives[number]
         size = _aligned(size)
         begins, ends, firsts, lasts = placed[:, :position]
-        others = (firsts <= last) & (lasts >= first)
-        offset = 0
-        for begin, end in sorted(zip(begins[others].tolist(), ends[others].tolist(), strict=True)):
-            if begin - offset >= size:
-                break
-            offset = max(offset, end)
+        others = np.flatnonzero((firsts <= last) & (lasts >= first))
+        others = others[np.argsort(begins[others])]
+        # Where the gap before each of them begins.
+        offsets = np.maximum.accumulate(np.concatenate([[0], ends[others]]))
+        fits = begins[others] - offsets[:-1] >= size
+        offset = int(offsets[np.argmax(fits) if fits.any() else -1])
         blocks[number] = [offset, offset + size, first, last]
         placed[:, position] = blocks[number]
     return blocks

@@ -143,7 +143,7 @@ class _Steps:
             waiting[place[step]].append(step)
         order: list[int] = []
         for steps in waiting:
-            order += steps      # those that wait have smaller numbers than the one that they are for
+            order += steps      # what waits has a smaller number than what it waits for
         return order
 
     def _freed(self) -> list[int]:
@@ -210,7 +210,7 @@ class _Steps:
                 found.append(step)
                 for number in self.read[step]:
                     unread[number] -= 1
-                    if self.lives[number].nbytes > _WORTH_BYTES:
+                    if self.lives[number].nbytes > _WORTH_BYTES and unread[number] <= _MOST_LAST:
                         looked.update(dict.fromkeys(self.lives[number].readers))
                 for user in self.users[step]:
                     left[user] -= 1

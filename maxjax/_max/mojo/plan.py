@@ -171,9 +171,10 @@ class Plan:
 
     @property
     def peak_bytes(self) -> int:
-        """Temporaries, results and constants together, in bytes."""
-        results = sum(math.prod(x[0]) * x[1].itemsize for x in self.outputs
-                      if type(x) is tuple)
+        """Temporaries, results in memory of their own and constants together, in bytes."""
+        written = [x for x in self.outputs if type(x) is tuple]
+        results = sum(math.prod(shape) * dtype.itemsize for (shape, dtype), source in zip(
+            written, self.overwritten, strict=True) if source is None)
         return self.arena + results + len(self.constants)
 
     def functions_without_kernels(self) -> dict[str, None] | None:

@@ -17,12 +17,12 @@ kept_blocks: set[int] = set()
 
 
 def is_alone(array: np.ndarray) -> bool:
-    """Whether nothing but one variable of the caller's, or an element of its list, refers to an
-    array, and nothing but that array to its memory, which may be written to."""
+    """Whether nothing but one variable of the caller's refers to an array, and nothing but that
+    array to its memory, which may be written to."""
     if sys.getrefcount(array) != _OWN or array.__class__ is not np.ndarray:
         return False
     flags = array.flags
-    if not flags.writeable or not flags.c_contiguous or not flags.aligned:
+    if not flags.carray:        # row-major, aligned, and it may be written to
         return False
     base = array.base
     if base is None:

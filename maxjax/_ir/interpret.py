@@ -22,6 +22,7 @@ overwritten, where they are read for the last time.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ import numpy as np
 
 from maxjax._base.ownership import is_alone
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
-from maxjax._ir.liveness import last_uses
+from maxjax._ir.liveness import last_uses, variables
 from maxjax._ir.primitive import op_spec
 from maxjax._ir.types import ShapedArray
 
@@ -66,11 +67,16 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, object],
 
     parameters = [name(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
     last = last_uses(jaxpr)
-    overwrites: set[Atom] | None = None
+    given: set[Atom] = {jaxpr.invars[position] for position in donated}
+    kept: set[Atom] = {*jaxpr.constvars, *jaxpr.invars} - given
+    # What is overwritten however small it is; and what functions of NumPy's have made, which give
+    # arrays of their own, no views.
+    chain: set[Atom] = {*given}
+    fresh: set[Atom] = set()
+    reads = Counter(atom for eqn in jaxpr.eqns for atom in {*variables(eqn.invars)})
     if donated:
         lines = ["def program(values):", f"    {', '.join(parameters)}, = values",
                  "    values.clear()"]
-        overwrites = {jaxpr.invars[position] for position in donated}
         namespace["is_alone"] = is_alone
     else:
         lines = [f"def program({', '.join(parameters)}):"]
@@ -80,15 +86,19 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, object],
         expression = _expression(eqn, run, operands)
         taken = None
         if expression is None:
-            if overwrites is not None:
-                taken = _overwritten(eqn, run, [
-                    atom for atom in eqn.invars if last.get(atom) == position and (
-                        atom in overwrites or atom.aval.nbytes > _FREE_BYTES)])
-            if taken is not None and overwrites is not None:
-                overwrites.update(eqn.outvars)      # most likely the same memory
+            taken = _overwritten(eqn, run, [
+                atom for atom in eqn.invars if last.get(atom) == position and atom not in kept
+                and (atom in chain or atom.aval.nbytes > _FREE_BYTES)]) if donated else None
+            if taken is not None:
+                chain.update(eqn.outvars)
                 # On a line of its own: as an operand it would be referred to once more.
-                lines.append("    out = {0} if is_alone({0}) else None".format(read(taken)))
+                test = f"is_alone({read(taken)})" if reads[taken] > 1 else (
+                    "True" if taken in fresh else f"{read(taken)}.flags.writeable"
+                    if taken in given else f"is_alone({read(taken)})")
+                lines.append(f"    out = {read(taken)} if {test} else None")
                 operands.append("out=out")
+            if isinstance(run, np.ufunc):
+                fresh.update(eqn.outvars)
             function = f"{_identifier(eqn.primitive.name)}_{position}"
             namespace[function] = run
             expression = f"{function}({', '.join(operands)})"

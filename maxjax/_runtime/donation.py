@@ -20,6 +20,8 @@ from maxjax._runtime.on_mesh import Leaf
 
 def check_donated_once(leaves: Sequence[Leaf], donated: Sequence[int]) -> None:
     """Raises JaxRuntimeError where an argument is donated and used a second time."""
+    if len(set(map(id, leaves))) == len(leaves):
+        return
     first: dict[int, int] = {}
     given = {id(leaves[position]) for position in donated}
     for position, leaf in enumerate(leaves):
@@ -33,6 +35,9 @@ def check_donated_once(leaves: Sequence[Leaf], donated: Sequence[int]) -> None:
             first[id(leaf)] = position
 
 
+_NOTHING = np.empty(0)
+
+
 def give_up(leaves: Sequence[Leaf], values: list[np.ndarray], donated: Sequence[int]) -> None:
     """Deletes donated arguments, before the program runs: another thread may look at one.
 
@@ -44,8 +49,9 @@ def give_up(leaves: Sequence[Leaf], values: list[np.ndarray], donated: Sequence[
         leaf = leaves[position]
         if leaf.__class__ is ArrayImpl:
             leaf.delete()
-        if not is_alone(values[position]):
-            values[position] = locked(values[position])
+        # In a variable alone: that is how references are counted.
+        value, values[position] = values[position], _NOTHING
+        values[position] = value if is_alone(value) else locked(value)
 
 
 def fitting(leaves: Sequence[Leaf], donated: Sequence[int],

@@ -67,13 +67,13 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, object],
 
     parameters = [name(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
     last = last_uses(jaxpr)
-    given: set[Atom] = {jaxpr.invars[position] for position in donated}
-    kept: set[Atom] = {*jaxpr.constvars, *jaxpr.invars} - given
+    given = {jaxpr.invars[position] for position in donated}
+    kept = {*jaxpr.constvars, *jaxpr.invars} - given
     # What is overwritten however small it is; and what functions of NumPy's have made, which give
     # arrays of their own, no views.
     chain: set[Atom] = {*given}
     fresh: set[Atom] = set()
-    reads = Counter(atom for eqn in jaxpr.eqns for atom in {*variables(eqn.invars)})
+    reads: Counter[Atom] = Counter(atom for eqn in jaxpr.eqns for atom in {*variables(eqn.invars)})
     if donated:
         lines = ["def program(values):", f"    {', '.join(parameters)}, = values",
                  "    values.clear()"]

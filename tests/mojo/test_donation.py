@@ -170,7 +170,8 @@ def seen(held):
     return np.array(held)
 
 
-def run_random_calls(seed: int) -> None:
+def run_random_calls(seed: int) -> int:
+    """Returns how many calls ran natively."""
     function, args, donated = program(seed)
     rng = np.random.default_rng(seed)
     jitted = maxjax.jit(function)
@@ -191,15 +192,18 @@ def run_random_calls(seed: int) -> None:
                 assert number in donated
             else:
                 np.testing.assert_array_equal(np.asarray(x), args[number])
+    return maxjax.debug.statistics(giving).compiled_calls
 
 
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
 def test_random_calls(mode):
+    native = 0
     for seed in range(*{"never": (0, 40), "auto": (40, 70), "always": (70, 76)}[mode]):
         try:
-            run_random_calls(seed)
+            native += run_random_calls(seed)
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error}") from error
+    assert (native > 0) == (mode != "never")
 
 
 # --- what is taken, and what is not ---------------------------------------------------------------
@@ -369,3 +373,34 @@ def test_the_largest_values_are_placed_first(seed, memory_counts):
         begin = taken.allocate(3000, step, step)
         assert all(not first <= step <= last or begin + 3000 <= other or until <= begin
                    for other, until, first, last in spans)
+
+
+DTYPES = ("float32", "int32", "uint8", "bool", "bfloat16", "float16", "complex64", "float8_e4m3fn")
+
+
+def check_dtype(dtype: str) -> None:
+    def function(x, y):
+        flipped = ~x if x.dtype == bool else x + x
+        return (flipped, x.reshape(-1)[:8].astype(y.dtype), jnp.where(y > 3, y, y + 1),
+                jnp.zeros((0,)))
+
+    def args():
+        return jnp.arange(24).reshape(2, 12).astype(dtype), jnp.arange(8.0) + 0
+
+    wanted = maxjax.jit(function)(*args())
+    for _ in range(2):
+        found = maxjax.jit(function, donate_argnums=(0, 1))(*args())
+        for ours, theirs in zip(found, wanted, strict=True):
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype, mode):
+    check_dtype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "complex128"])
+def test_dtypes_of_double_width(dtype, mode):
+    with maxjax.enable_x64(True):
+        check_dtype(dtype)

@@ -131,8 +131,9 @@ class Plan:
             wanted.append(final)
             self.outputs.append(kind)
         first = len(jaxpr.invars)
+        returned = {x for x in self.outputs if type(x) is int}
         carried = heirs(wanted, [nodes[number] for number in donated
-                                 if number not in self.outputs]) if donated else {}
+                                 if number not in returned]) if donated else {}
         self.written = len(wanted)
         self.arena_slot = first + self.written
         self.constant_slot = self.arena_slot + 1
@@ -142,9 +143,11 @@ class Plan:
         part = self.part(wanted, carried)
         part.save_memory()
         self.overwritten: list[int | None] = [None] * self.written
+        numbers = {node: number for number, node in enumerate(nodes)}
         for node, source in part.reuse.inputs.items():
-            self.overwritten[written[node]] = source.number
-            inputs[source.number] = outputs[node]
+            number = numbers[source]
+            self.overwritten[written[node]] = number
+            inputs[number] = outputs[node]
         part.finish(inputs, outputs, self.arena_slot)
         self._bodies.clear()
         self.tape = part.tape

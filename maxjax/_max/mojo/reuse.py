@@ -13,8 +13,7 @@ read for the last time before.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._max.mojo.fusion import Group
@@ -231,45 +230,38 @@ def draft_branches(part: Part, unit: Loop, carried: dict[int, int]) -> list[Draf
 _MOST_LOOKED = 64
 
 
-def heirs(outputs: Sequence[Node], given: Sequence[Input]) -> dict[Node, Node]:
-    """For outputs, the inputs whose memory each is to take: one that it is an update of, if there
-    is one. As far as that leaves a choice, inputs and outputs of a type go together in order."""
-    left = {node: None for node in given if node.nbytes}
+def heirs(outputs: Sequence[Node], given: Sequence[Node]) -> dict[Node, Node]:
+    """For outputs, the inputs whose memory each is to take, of as many bytes: one that it is an
+    update of, if there is one. As far as that leaves a choice, it is the one at the same place among
+    those of its type."""
+    left = dict.fromkeys(node for node in given if node.nbytes)
+    fellows: dict[Any, list[Node]] = {}
+    of_size: dict[int, list[Node]] = {}
+    for node in reversed(left):
+        fellows.setdefault((node.dtype, node.shape), []).append(node)
+        of_size.setdefault(node.nbytes, []).append(node)
+    partners = [fellows[kind].pop() if fellows.get(kind) else None
+                for kind in ((output.dtype, output.shape) for output in outputs)]
+    sources = [_updated(output) for output in outputs]
     found: dict[Node, Node] = {}
 
-    def pair(output: Node, candidates: Iterable[Node]) -> None:
-        source = next(iter(candidates), None)
-        if source is not None:
-            found[base_of(output)] = source
-            del left[source]
+    def pair(candidates: Callable[[int], Iterable[Node | None]]) -> None:
+        for number, output in enumerate(outputs):
+            for source in () if base_of(output) in found else candidates(number):
+                if source in left and source.nbytes == output.nbytes:
+                    found[base_of(output)] = source
+                    del left[source]
+                    break
 
-    updated = [_updated(output) for output in outputs]
-    ranks: dict[tuple[Any, ...], list[Node]] = {}
-    for node in left:
-        ranks.setdefault((node.dtype, node.shape), []).append(node)
-    seen: Counter[tuple[Any, ...]] = Counter()
-    partners = []
-    for output in outputs:
-        kind = output.dtype, output.shape
-        fellows = ranks.get(kind, [])
-        partners.append(fellows[seen[kind]] if seen[kind] < len(fellows) else None)
-        seen[kind] += 1
-    for output, sources, partner in zip(outputs, updated, partners, strict=True):
-        if partner in sources and partner in left:
-            pair(output, [partner])
-    for output, sources in zip(outputs, updated, strict=True):
-        if base_of(output) not in found:
-            pair(output, [x for x in sources if x in left and x.nbytes == output.nbytes])
-    for output, partner in zip(outputs, partners, strict=True):
-        if base_of(output) not in found:
-            same = [x for x in left if x.nbytes == output.nbytes]
-            pair(output, [partner] if partner in left else same)
+    pair(lambda number: [partners[number]] if partners[number] in sources[number] else ())
+    pair(lambda number: sources[number])
+    pair(lambda number: (partners[number], *reversed(of_size.get(outputs[number].nbytes, ()))))
     return found
 
 
-def _updated(output: Node) -> dict[Node, None]:
+def _updated(output: Node) -> dict[Node | None, None]:
     """The inputs that an output is computed of in such a way that it could overwrite them."""
-    found: dict[Node, None] = {}
+    found: dict[Node | None, None] = {}
     stack, entered = [base_of(output)], {base_of(output)}
     while stack and len(entered) < _MOST_LOOKED:
         node = stack.pop()

@@ -232,8 +232,8 @@ _MOST_LOOKED = 64
 
 def heirs(outputs: Sequence[Node], given: Sequence[Node]) -> dict[Node, Node]:
     """For outputs, the inputs whose memory each is to take, of as many bytes: one that it is an
-    update of, if there is one. As far as that leaves a choice, it is the one at the same place among
-    those of its type."""
+    update of, if there is one. As far as that leaves a choice, it is the one at the same place
+    among those of its type."""
     left = dict.fromkeys(node for node in given if node.nbytes)
     fellows: dict[Any, list[Node]] = {}
     of_size: dict[int, list[Node]] = {}

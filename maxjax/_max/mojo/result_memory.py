@@ -37,6 +37,7 @@ class ResultMemory:
 
     def __init__(self, kept_bytes: int = KEPT_BYTES):
         self._kept_bytes = kept_bytes
+        self._ids = kept_blocks     # modules may be gone before this is
         self._changing = threads.lock()
         self._blocks: dict[int, deque[_Block]] = {}     # the size used last comes last
 
@@ -68,19 +69,19 @@ class ResultMemory:
         blocks = self._blocks.pop(size, None) or deque()
         blocks.append(entry)
         self._blocks[size] = blocks
-        kept_blocks.add(id(entry[0]))
+        self._ids.add(id(entry[0]))
         # Dropped blocks are freed with the last array that needs them.
         while self.bytes > self._kept_bytes:
             oldest = next(iter(self._blocks))
             with contextlib.suppress(IndexError):
                 block, _ = self._blocks[oldest].popleft()
-                kept_blocks.discard(id(block))
+                self._ids.discard(id(block))
             if not self._blocks[oldest]:
                 del self._blocks[oldest]
 
     def __del__(self) -> None:
         for blocks in self._blocks.values():
-            kept_blocks.difference_update([id(block) for block, _ in blocks])
+            self._ids.difference_update([id(block) for block, _ in blocks])
 
     @property
     def bytes(self) -> int:

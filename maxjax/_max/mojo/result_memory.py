@@ -37,7 +37,8 @@ class ResultMemory:
 
     def __init__(self, kept_bytes: int = KEPT_BYTES):
         self._kept_bytes = kept_bytes
-        self._ids = kept_blocks     # modules may be gone before this is
+        self._kept_blocks = kept_blocks     # modules may be gone before this is
+        self._ids: dict[int, set[int]] = {}     # of the blocks in the queues, by size
         self._changing = threads.lock()
         self._blocks: dict[int, deque[_Block]] = {}     # the size used last comes last
 
@@ -69,19 +70,23 @@ class ResultMemory:
         blocks = self._blocks.pop(size, None) or deque()
         blocks.append(entry)
         self._blocks[size] = blocks
-        self._ids.add(id(entry[0]))
+        self._ids.setdefault(size, set()).add(id(entry[0]))
+        kept_blocks.add(id(entry[0]))
         # Dropped blocks are freed with the last array that needs them.
         while self.bytes > self._kept_bytes:
             oldest = next(iter(self._blocks))
             with contextlib.suppress(IndexError):
                 block, _ = self._blocks[oldest].popleft()
-                self._ids.discard(id(block))
+                self._ids[oldest].discard(id(block))
+                kept_blocks.discard(id(block))
             if not self._blocks[oldest]:
                 del self._blocks[oldest]
+                # Another thread may examine one that it puts back into this queue: it is not kept.
+                kept_blocks.difference_update(self._ids.pop(oldest))
 
     def __del__(self) -> None:
-        for blocks in self._blocks.values():
-            self._ids.difference_update([id(block) for block, _ in blocks])
+        for ids in self._ids.values():
+            self._kept_blocks.difference_update(ids)
 
     @property
     def bytes(self) -> int:

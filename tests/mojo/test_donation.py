@@ -404,3 +404,24 @@ def test_dtypes(dtype, mode):
 def test_dtypes_of_double_width(dtype, mode):
     with maxjax.enable_x64(True):
         check_dtype(dtype)
+
+
+@pytest.mark.parametrize("same", [lambda x: x, lambda x: x.T, lambda x: np.array(x)])
+def test_steps_of_the_host_between(same, mode):
+    """What a callback is given, or gives, is nothing that a later piece overwrites."""
+    def function(x, y):
+        seen = maxjax.pure_callback(same, x, x)
+        z = maxjax.pure_callback(same, y, y * 2 + seen)
+        return x + 1, z - y, seen * z.sum(), y[::-1]
+
+    def args():
+        return jnp.arange(3600.0).reshape(60, 60) / 99 + 1, jnp.ones((60, 60)) * 3
+
+    wanted = [np.array(x) for x in maxjax.jit(function)(*args())]
+    jitted = maxjax.jit(function, donate_argnums=(0, 1))
+    for _ in range(3):
+        x, y = args()
+        held = x[1:]
+        for ours, theirs in zip(jitted(x, y), wanted, strict=True):
+            assert_close(np.asarray(ours), theirs, "accumulate")
+        np.testing.assert_array_equal(held, args()[0][1:])

@@ -75,9 +75,9 @@ def compile_cold(library: str, model: str, backend: str = "mojo") -> dict[str, A
     return facts
 
 
-def check_losses(model: str, ours: list[float], theirs: list[float]) -> None:
+def check_losses(title: str, ours: list[float], theirs: list[float]) -> None:
     if any(abs(a - b) > LOSS_TOLERANCE * abs(b) for a, b in zip(ours, theirs, strict=True)):
-        raise BenchmarkError(f"the losses of the {NAMES[model]} are {ours}, and JAX's {theirs}")
+        raise BenchmarkError(f"the losses of the {title} are {ours}, and JAX's {theirs}")
 
 
 def compare_compiles(
@@ -97,7 +97,7 @@ def compare_compiles(
 
     label = f"compiling the {NAMES[model]}'s step, and JAX's compile"
     comparison = in_turns(Comparison(label, "s"), candidate, reference, repetitions)
-    check_losses(model, ours[0]["losses"], theirs[0]["losses"])
+    check_losses(NAMES[model], ours[0]["losses"], theirs[0]["losses"])
     return comparison, ours
 
 
@@ -161,7 +161,7 @@ def compare_memory(library: str, model: str, repetitions: int) -> Comparison:
         theirs = run_program("train", REFERENCE, {}, model, "1").facts
         if ours.get("interpreted_calls"):
             raise BenchmarkError(f"the step of the {NAMES[model]} is interpreted")
-        check_losses(model, [ours["loss"]], [theirs["loss"]])
+        check_losses(NAMES[model], [ours["loss"]], [theirs["loss"]])
         return in_turns(
             Comparison(f"training the {NAMES[model]}", "B"),
             lambda: run_program("train", library, extra, model, "50").facts["peak_bytes"],
@@ -176,3 +176,47 @@ def train_memory(library: str, quick: bool) -> Result:
     )
     note = "compiled by an earlier process: without what the compiler takes, in its own processes"
     return Result([mlp], [transformer], [note])
+
+
+# The steps whose state is donated: what they are called, and how many are taken.
+DONATED = {
+    "gpt2_256": ("GPT-2 of 124M parameters, 256 tokens", 3),
+    "gpt2_512": ("GPT-2 of 124M parameters, 512 tokens", 3),
+    "mlp": ("MLP", 50),
+    "cnn": ("CNN", 50),
+    "transformer": ("transformer block", 50),
+}
+DONATED_QUICK = {"gpt2_2_blocks": ("GPT-2 of 2 blocks, 256 tokens", 3)}
+
+
+def compare_donated(library: str, model: str, title: str, steps: int, repetitions: int
+                    ) -> Comparison:
+    """Peak memory of processes that train and donate their state."""
+    losses: dict[str, float] = {}
+
+    def sample(name: str, extra: dict[str, str]) -> float:
+        facts = run_program("train_donated", name, extra, model, str(steps)).facts
+        if facts.get("interpreted_calls"):
+            raise BenchmarkError(f"the step of the {title} is interpreted")
+        losses[name] = facts["loss"]
+        return facts["peak_bytes"]
+
+    with cache_with_pack(library) as directory:
+        extra = {"MAXJAX_CACHE_DIR": directory, "MAXJAX_COMPILE": "always"}
+        sample(library, extra)      # compiles
+        comparison = in_turns(
+            Comparison(title, "B"),
+            lambda: sample(library, extra),
+            lambda: sample(REFERENCE, {}),
+            repetitions,
+        )
+    check_losses(title, [losses[library]], [losses[REFERENCE]])
+    return comparison
+
+
+def donated_memory(library: str, quick: bool) -> Result:
+    chosen = DONATED_QUICK if quick else DONATED
+    return Result([
+        compare_donated(library, model, title, steps, 1 if quick else 3)
+        for model, (title, steps) in chosen.items()
+    ])

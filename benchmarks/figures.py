@@ -235,5 +235,12 @@ FIGURES = (
         1.2,
         compiling.train_memory,
     ),
+    Figure(
+        "donated_memory",
+        "peak memory of training with donated state, above that before there were arguments",
+        1.0,
+        compiling.donated_memory,
+        each=1.0,
+    ),
     Figure("memory", "peak memory of the demo's process", 1.0, demo_memory),
 )

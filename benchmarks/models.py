@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import network
+from benchmarks import gpt2, network
 
 TrainStep = tuple[Any, tuple[Any, ...]]  # the jitted function and its arguments
 
@@ -189,3 +189,22 @@ TRAIN_STEPS: dict[str, Callable[..., TrainStep]] = {
     "transformer": transformer,
 }
 BATCHES: dict[str, Sequence[int]] = {"mlp": (128, 96), "cnn": (128, 96), "transformer": (8, 6)}
+
+
+def donating(name: str) -> Callable[[Any], TrainStep]:
+    """A step whose state is donated."""
+
+    def make(jax: Any) -> TrainStep:
+        step, arguments = TRAIN_STEPS[name](jax)
+        states = range(len(jax.eval_shape(step, *arguments)) - 1)
+        return jax.jit(step.__wrapped__, donate_argnums=tuple(states)), arguments
+
+    return make
+
+
+DONATING: dict[str, Callable[[Any], TrainStep]] = {
+    "gpt2_256": lambda jax: gpt2.gpt2(jax, 256),
+    "gpt2_512": lambda jax: gpt2.gpt2(jax, 512),
+    "gpt2_2_blocks": lambda jax: gpt2.gpt2(jax, 256, blocks=2),
+    **{name: donating(name) for name in TRAIN_STEPS},
+}

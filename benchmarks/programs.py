@@ -60,16 +60,26 @@ def peak_bytes() -> int:
     Linux carries ru_maxrss over from the process that started this one; VmHWM begins anew.
     """
     try:
-        with open("/proc/self/status") as status:
-            for line in status:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024
+        return memory_bytes("VmHWM")
     except OSError:
         pass
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def memory_bytes(name: str) -> int:
+    """A line of Linux's status of this process: the resident size, or its peak."""
+    with open("/proc/self/status") as status:
+        line = next(line for line in status if line.startswith(f"{name}:"))
+    return int(line.split()[1]) * 1024
+
+
+def forget_peak() -> None:
+    """Has the peak of the resident size begin anew."""
+    with open("/proc/self/clear_refs", "w") as requests:
+        requests.write("5")
 
 
 def build_pack(library: str) -> dict[str, Any]:
@@ -147,6 +157,31 @@ def train(library: str, model: str, steps: str) -> dict[str, Any]:
     return {"loss": float(loss), "peak_bytes": peak_bytes(), **tier_facts(jax, step)}
 
 
+def train_donated(library: str, model: str, steps: str) -> dict[str, Any]:
+    """A training loop whose state is donated: the most memory that its process held after the first
+    step, which compiles, above what it held before there were arguments, in bytes."""
+    jax = importlib.import_module(library)
+    from benchmarks import models
+
+    jax.block_until_ready(jax.numpy.ones(4) + 1)
+    before = memory_bytes("VmRSS")
+    step, arguments = models.DONATING[model](jax)
+    first = 0.0
+    for number in range(int(steps)):
+        loss, *state = step(*arguments)
+        arguments = (*state, *arguments[len(state) :])
+        del state
+        jax.block_until_ready(arguments)
+        if number == 0:
+            first = float(loss)
+            forget_peak()
+    return {
+        "loss": first,
+        "peak_bytes": memory_bytes("VmHWM") - before,
+        **tier_facts(jax, step),
+    }
+
+
 def partition_step(library: str) -> dict[str, Any]:
     """Partitions a traced training step of a transformer over 8 devices."""
     import time
@@ -171,6 +206,7 @@ PROGRAMS = {
         copy_pack,
         compile_step,
         train,
+        train_donated,
         partition_step,
     )
 }

@@ -119,6 +119,9 @@ COMPILED = {
     "another batch size: what is compiled": other_batches,
     "the kernel pack, once a machine": seconds("pack"),
     "peak memory of a compiled training step": of("train_memory"),
+    "the same of GPT-2's, 124M parameters, with donated state: 256 tokens, 512 tokens": of(
+        "donated_memory", "GPT-2 of 124M parameters, 256 tokens",
+        "GPT-2 of 124M parameters, 512 tokens"),
 }
 AROUND = {
     "process start to the first result": of("start"),

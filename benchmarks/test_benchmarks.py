@@ -60,13 +60,13 @@ def test_the_second_batch_size_is_another_and_has_the_same_loss(name):
             ours = float(step(*arguments)[0])
         step, arguments = models.TRAIN_STEPS[name](jax, batch)
         losses.append(float(step(*arguments)[0]))
-        compiling.check_losses("mlp", [ours], losses[-1:])
+        compiling.check_losses("MLP", [ours], losses[-1:])
     assert losses[0] != losses[1]
 
 
 def test_a_loss_that_differs_is_an_error():
     with pytest.raises(compiling.BenchmarkError, match="losses of the MLP"):
-        compiling.check_losses("mlp", [1.0, 2.0], [1.0, 2.001])
+        compiling.check_losses("MLP", [1.0, 2.0], [1.0, 2.001])
 
 
 def test_agreement_is_relative_to_the_largest_element():

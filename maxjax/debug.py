@@ -21,7 +21,7 @@ from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.picture import dot
 from maxjax._runtime import on_device, on_mesh, source_costs, spanning
-from maxjax._runtime.program import Program, program_of
+from maxjax._runtime.program import Program, program_of, programs_of
 from maxjax._runtime.sharding_pictures import inspect_array_sharding as inspect_array_sharding
 from maxjax._runtime.sharding_pictures import visualize_array_sharding as visualize_array_sharding
 from maxjax._runtime.sharding_pictures import visualize_sharding as visualize_sharding
@@ -71,8 +71,8 @@ def statistics(function: Callable[..., Any]) -> Statistics:
     if not isinstance(function, PjitFunction):
         raise TypeError(f"statistics needs a function made by maxjax.jit, got {function!r}")
     programs = [program for entry in function._entries.values() for program in (
-        *[closed.cache["program"] for closed in (entry.closed, *on_mesh.programs_of(entry.closed))
-          if "program" in closed.cache],
+        *[program for closed in (entry.closed, *on_mesh.programs_of(entry.closed))
+          for program in programs_of(closed)],
         *spanning.programs_of(entry.closed))]
     if not programs:
         return Statistics(0, 0, "new", None, 0.0)
@@ -207,7 +207,8 @@ def explain(function: Callable[..., Any], *args: Any, source: bool = False,
         see docs/compiler.md.
     """
     jitted = function if isinstance(function, PjitFunction) else make_jit(function)
-    closed = jitted._lookup(args, kwargs).closed
+    found = jitted._lookup(args, kwargs)
+    closed = found.closed
     guards = [] if jitted._dynamic is None else [
         [str(guard) for guard in variant.guards]
         for variants in jitted._dynamic.variants.values() for variant in variants]
@@ -215,7 +216,8 @@ def explain(function: Callable[..., Any], *args: Any, source: bool = False,
     if measure:
         operands, entry, *_ = jitted._prepared(args, kwargs)
         values = [operand.host() for operand in (*entry.captured, *operands)]
-    explanation = Explanation(jitted.function_name, program_of(closed), closed, guards, values)
+    explanation = Explanation(jitted.function_name, program_of(closed, found.donated),
+                              closed, guards, values)
     explanation.shows_source = source
     on_accelerator = on_device.explained(closed, pytree.leaves((args, kwargs)))
     explanation.on_accelerator = None if on_accelerator is None else str(on_accelerator)

@@ -218,7 +218,7 @@ class Lowered(Stage):
         ins, found = installed.runtime.compile(
             self._entry.closed,
             [*[None] * ahead, *(None if n is None else self._places[n] for n in positions)],
-            with_new_values(outs, self._entry.closed))
+            with_new_values(outs, self._entry.closed), self._entry.donated)
         places = dict(zip(positions, ins[ahead:], strict=True))
         return Compiled(self, outs, [places.get(n) for n in range(len(self._types))],
                         found[:len(self._own_results())])

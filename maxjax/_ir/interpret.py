@@ -8,17 +8,29 @@ NumPy calls themselves:
         d = reduce_sum(c)
         c = None
         return [d]
+
+That of a program with donated arguments takes them in a list, which it empties: they are freed, or
+overwritten, where they are read for the last time.
+
+    def program(values):
+        a, b, = values
+        values.clear()
+        out = a if is_alone(a) else None
+        c = mul(a, b, out=out)
+        a = out = None
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maxjax._base.ownership import is_alone
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
-from maxjax._ir.liveness import last_uses
+from maxjax._ir.liveness import last_uses, variables
 from maxjax._ir.primitive import op_spec
 from maxjax._ir.types import ShapedArray
 
@@ -33,8 +45,13 @@ _SCALAR_TYPES = {kind.__name__: kind for kind in (
 _FREE_BYTES = 16 << 10
 
 
-def source_of(jaxpr: Jaxpr, namespace: dict[str, object]) -> str:
-    """The Python source of a jaxpr, constants first among its parameters; fills ``namespace``."""
+def source_of(jaxpr: Jaxpr, namespace: dict[str, object],
+              donated: Collection[int] = ()) -> str:
+    """The Python source of a jaxpr, constants first among its parameters; fills ``namespace``.
+
+    Args:
+      donated: the inputs, after the constants, whose memory results may take.
+    """
     names: dict[Var, str] = {}
     namespace.update(_SCALAR_TYPES)
 
@@ -50,12 +67,38 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, object]) -> str:
 
     parameters = [name(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
     last = last_uses(jaxpr)
-    lines = [f"def program({', '.join(parameters)}):"]
+    given = {jaxpr.invars[position] for position in donated}
+    kept = {*jaxpr.constvars, *jaxpr.invars} - given
+    # What is overwritten however small it is; and what functions of NumPy's have made, which give
+    # arrays of their own, no views.
+    chain: set[Atom] = {*given}
+    fresh: set[Atom] = set()
+    reads: Counter[Atom] = Counter(atom for eqn in jaxpr.eqns for atom in {*variables(eqn.invars)})
+    if donated:
+        lines = ["def program(values):", f"    {', '.join(parameters)}, = values",
+                 "    values.clear()"]
+        namespace["is_alone"] = is_alone
+    else:
+        lines = [f"def program({', '.join(parameters)}):"]
     for position, eqn in enumerate(jaxpr.eqns):
         run = runner(eqn)
         operands = list(map(read, eqn.invars))
         expression = _expression(eqn, run, operands)
+        taken = None
         if expression is None:
+            taken = _overwritten(eqn, run, [
+                atom for atom in eqn.invars if last.get(atom) == position and atom not in kept
+                and (atom in chain or atom.aval.nbytes > _FREE_BYTES)]) if donated else None
+            if taken is not None:
+                chain.update(eqn.outvars)
+                # On a line of its own: as an operand it would be referred to once more.
+                test = f"is_alone({read(taken)})" if reads[taken] > 1 else (
+                    "True" if taken in fresh else f"{read(taken)}.flags.writeable"
+                    if taken in given else f"is_alone({read(taken)})")
+                lines.append(f"    out = {read(taken)} if {test} else None")
+                operands.append("out=out")
+            if isinstance(run, np.ufunc):
+                fresh.update(eqn.outvars)
             function = f"{_identifier(eqn.primitive.name)}_{position}"
             namespace[function] = run
             expression = f"{function}({', '.join(operands)})"
@@ -67,10 +110,24 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, object]) -> str:
         lines.append(f"    {results} = {expression}")
         freed = [atom for atom in eqn.invars if last.get(atom) == position
                  and atom.aval.nbytes > _FREE_BYTES]
-        if freed:
-            lines.append(f"    {' = '.join(map(read, dict.fromkeys(freed)))} = None")
+        names_freed = list(map(read, dict.fromkeys(freed)))
+        if taken is not None:
+            names_freed += [x for x in (read(taken), "out") if x not in names_freed]
+        if names_freed:
+            lines.append(f"    {' = '.join(names_freed)} = None")
     lines.append(f"    return [{', '.join(map(read, jaxpr.outvars))}]")
     return "\n".join(lines)
+
+
+def _overwritten(eqn: JaxprEqn, run: object, operands: Sequence[Atom]) -> Atom | None:
+    """The operand that an equation may write its result to, of those that it reads last: where its
+    rule is a function of NumPy's that computes element by element."""
+    if not isinstance(run, np.ufunc) or run.nout != 1 or run.signature is not None:
+        return None
+    result, = eqn.outvars
+    return next((atom for atom in operands
+                 if atom.aval.shape and atom.aval.shape == result.aval.shape
+                 and atom.aval.dtype == result.aval.dtype), None)
 
 
 # On NumPy's scalars Python's operators compute the same in a tenth of the time.
@@ -116,10 +173,11 @@ def runner(eqn: JaxprEqn) -> Callable[..., Any]:
 
 
 @derived
-def interpreter(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """A function of NumPy arrays that computes a jaxpr with its constants."""
+def interpreter(closed: ClosedJaxpr, donated: tuple[int, ...] = ()) -> Callable[..., list[Any]]:
+    """A function of NumPy arrays that computes a jaxpr with its constants; if there are donated
+    inputs, of a list of arrays, which it empties."""
     namespace: dict[str, Any] = {}
-    source = source_of(closed.jaxpr, namespace)
+    source = source_of(closed.jaxpr, namespace, donated)
     filename = f"<tier 0 of {closed.jaxpr.debug_info or 'a program'}>"
     exec(compile(source, filename, "exec"), namespace)
     program = namespace["program"]

@@ -134,7 +134,7 @@ class Runtime(Trace, ABC):
 
     @abstractmethod
     def compile(self, closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
-                out_shardings: Sequence[Sharding | None] | None
+                out_shardings: Sequence[Sharding | None] | None, donated: Sequence[int] = ()
                 ) -> tuple[Sequence[Sharding], Sequence[Sharding]]:
         """Compiles a jaxpr ahead of time, as far as the mode allows, and waits for it.
 
@@ -142,6 +142,7 @@ class Runtime(Trace, ABC):
           closed: the jaxpr.
           in_shardings: the sharding of each operand (None: any).
           out_shardings: the sharding that each result gets.
+          donated: the positions of operands whose memory results may take.
 
         Returns:
           the shardings of all operands, and of all results.

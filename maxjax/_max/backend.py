@@ -98,11 +98,12 @@ class Backend(ABC, Generic[P, J]):
         return None
 
     @abstractmethod
-    def prepare(self, jaxpr: Jaxpr) -> P:
+    def prepare(self, jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> P:
         """Cuts a program into pieces and plans those that are compiled.
 
         Args:
           jaxpr: the program, with its constants as inputs.
+          donated: inputs that a piece may overwrite, where their value is not read-only.
         """
 
     @abstractmethod

@@ -35,11 +35,17 @@ class CompiledProgram:
         for var in jaxpr.invars:
             slot(var)
         self.steps = []
+        wanted = set(jaxpr.outvars)
+        last = {var: number for number, piece in enumerate(pieces) for var in piece.inputs}
+        freed: list[list[int]] = [[] for _ in pieces]
+        for var, number in last.items():
+            if var not in wanted:
+                freed[number].append(slot(var))
         self.on_host = {number for number, piece in enumerate(pieces) if piece.on_host}
         for number, piece in enumerate(pieces):
             run: Run = HostStep(piece) if piece.on_host else runs[number]
             self.steps.append((run, [slot(v) for v in piece.inputs],
-                               [slot(v) for v in piece.outputs]))
+                               [slot(v) for v in piece.outputs], freed[number]))
         self.outputs = [
             np.asarray(atom.val) if isinstance(atom, Literal) else slot(atom)
             for atom in jaxpr.outvars]
@@ -47,13 +53,13 @@ class CompiledProgram:
         # One compiled piece that takes just what the program takes and gives what it gives.
         self.direct = None
         if len(self.steps) == 1:
-            run, inputs, outputs = self.steps[0]
+            run, inputs, outputs, _ = self.steps[0]
             if inputs == list(range(len(jaxpr.invars))) and outputs == self.outputs:
                 self.direct = run
 
     def exchange(self) -> None:
         """Has the kernels that are compiled by now take the vector machine's place."""
-        for run, _, _ in self.steps:
+        for run, *_ in self.steps:
             exchange = getattr(run, "exchange", None)
             if exchange is not None:
                 exchange()
@@ -61,7 +67,7 @@ class CompiledProgram:
     @property
     def is_complete(self) -> bool:
         """Whether nothing stands in the place of a kernel any more."""
-        return all(getattr(run, "is_complete", True) for run, _, _ in self.steps)
+        return all(getattr(run, "is_complete", True) for run, *_ in self.steps)
 
     def __call__(self, values: Sequence[HostValue]) -> list[Any]:
         direct = self.direct
@@ -73,7 +79,7 @@ class CompiledProgram:
         buffers: list[Any] = [None] * self.slots
         buffers[:len(values)] = values
         recorded = spans.state.record is not None
-        for position, (run, inputs, outputs) in enumerate(self.steps):
+        for position, (run, inputs, outputs, freed) in enumerate(self.steps):
             start = spans.clock() if recorded else 0
             results = run([np.asarray(buffers[number]) for number in inputs])
             if recorded:
@@ -81,4 +87,6 @@ class CompiledProgram:
                 spans.add(f"{kind} {position}", kind, start)
             for number, result in zip(outputs, results, strict=True):
                 buffers[number] = result
+            for number in freed:
+                buffers[number] = None
         return [buffers[x] if type(x) is int else x for x in self.outputs]

@@ -42,7 +42,7 @@ from maxjax._runtime.devices import (
     memory_of,
 )
 from maxjax._runtime.devices import devices as all_devices
-from maxjax._runtime.donation import check_donated_once, fitting
+from maxjax._runtime.donation import check_donated_once, fitting, give_up
 from maxjax._runtime.memory import out_of_memory, sharing
 from maxjax._runtime.on_mesh import Leaf, Placed, Placement
 from maxjax._runtime.program import Program, program_of
@@ -344,8 +344,6 @@ class LazyTrace(Runtime):
                 raise leaked_tracer_error(leaf)
             else:
                 values.append(self.concrete(leaf).host())
-        if donated:
-            check_donated_once(leaves, donated)
         placed: PlacedCall | None = None
         ran = closed
         if are_placed or out_shardings is not None or mesh_use.ever_set:
@@ -355,7 +353,9 @@ class LazyTrace(Runtime):
                 ran = with_summands(on_mesh.without_types(closed),
                                     tuple([hasattr(leaf, "_summands") for leaf in leaves]))
                 values += [leaf._summands for leaf in leaves if hasattr(leaf, "_summands")]
-        program: Program = ran.cache.get("program") or program_of(ran)
+        program: Program
+        if not donated:
+            program = ran.cache.get("program") or program_of(ran)
         kept = note_keys = None
         if status.watched:
             allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
@@ -363,7 +363,16 @@ class LazyTrace(Runtime):
                 transfer_guard.check_operands(leaves, Array)
             if status.checks_keys:
                 note_keys = keys.used(closed, leaves, name or "jit-compiled function")
-            kept = self._kept_operands(closed, leaves, values) if status.checks_values else None
+            if status.checks_values:
+                kept = self._kept_operands(closed, leaves, values, donated)
+        if donated:
+            check_donated_once(leaves, donated)
+            if placed is not None:
+                donated = fitting(leaves, donated, placed.results)
+            overwritten = () if placed is not None and placed.summands else tuple(donated)
+            program = ran.cache.get(("program", overwritten)) or program_of(ran, overwritten)
+            value = None    # the last of the values, which would be referred to once more
+            give_up(leaves, values, donated)
         try:
             outputs = program.run(values)
         except MemoryError as error:
@@ -392,12 +401,6 @@ class LazyTrace(Runtime):
                 invalid.check(name, results)
             else:
                 invalid.check_program(closed, kept, results, self.apply)
-        if donated and placed is not None:
-            donated = fitting(leaves, donated, results)
-        for position in donated:
-            leaf = leaves[position]
-            if leaf.__class__ is ArrayImpl:
-                leaf.delete()
         if status.watched:
             put_on_default_device(results)
             if status.guards_transfers:
@@ -475,18 +478,21 @@ class LazyTrace(Runtime):
         return results
 
     def _kept_operands(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
-                       values: Sequence[np.ndarray]) -> list[Any]:
+                       values: Sequence[np.ndarray], donated: Sequence[int]) -> list[Any]:
         """The operands of a program whose operations may have to run again one by one."""
-        return [leaf if leaf.__class__ is ArrayImpl else ArrayImpl(aval, value)
+        kept = [leaf if leaf.__class__ is ArrayImpl else ArrayImpl(aval, value)
                 for leaf, value, aval in zip(leaves, values, closed.in_avals, strict=True)]
+        for position in donated:
+            kept[position] = kept[position]._with_value(values[position])
+        return kept
 
     def compile(self, closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
-                out_shardings: Sequence[Sharding | None] | None
+                out_shardings: Sequence[Sharding | None] | None, donated: Sequence[int] = ()
                 ) -> tuple[list[Sharding], list[Sharding]]:
         """Compiles a jaxpr ahead of time, as far as the mode allows, for operands with given
         shardings (None: any), and waits. Returns the shardings of all operands and results."""
         ran, ins, outs = on_mesh.compiled_for(closed, in_shardings, out_shardings)
-        program = program_of(ran)
+        program = program_of(ran, tuple(donated))
         if program_module.config.compile_mode.value != "never":
             program_module.policy.tiering.compile_now(program)
         return ins, outs

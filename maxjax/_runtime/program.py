@@ -33,6 +33,8 @@ class Program:
       size: thousands of equations, those of bodies too: planning takes time by them.
       prepared: how its backend compiles it, once that was asked.
       compiled: the tier-1 executable (a callable of a list of NumPy arrays), or None.
+      donated: the inputs, constants included, whose memory results may take. A value that may not
+        be overwritten nevertheless is read-only. `run` empties the list of values.
       uncompiled: the vector machine stands for kernels of it that are not compiled.
       uncharged: nanoseconds that it has run so, and that its kernels have not been charged for.
       state: "new", "cold", "native" (it runs uncompiled), "queued" (for the compiler),
@@ -43,11 +45,12 @@ class Program:
 
     __slots__ = ("__weakref__", "_expanded", "_interpreted", "_opened", "_tier0", "backend",
                  "best_interpreted", "closed", "compile_seconds", "compiled", "compiled_calls",
-                 "consts", "cost", "effects", "family", "heat", "interpreted_calls", "look_heat",
-                 "looked", "out_avals", "prepared", "proven", "reason", "rejected", "retry_at",
-                 "size", "state", "trial_best", "trial_calls", "uncharged", "uncompiled")
+                 "consts", "cost", "donated", "effects", "family", "heat", "interpreted_calls",
+                 "look_heat", "looked", "out_avals", "prepared", "proven", "reason", "rejected",
+                 "retry_at", "size", "state", "trial_best", "trial_calls", "uncharged",
+                 "uncompiled")
 
-    def __init__(self, closed: ClosedJaxpr):
+    def __init__(self, closed: ClosedJaxpr, donated: tuple[int, ...] = ()):
         self.effects = closed.effects
         for effect in self.effects:
             effect.check_runnable()
@@ -57,6 +60,7 @@ class Program:
         self.consts = [
             value.host() if hasattr(value, "host") else np.asarray(value)
             for value in self.closed.consts]
+        self.donated = tuple([position + len(self.consts) for position in donated])
         # Programs of one trace at other sizes: what made them hot makes this one hot.
         family = closed.cache.get("family")
         self.heat = 0 if family is None else family.get("heat", 0)
@@ -103,17 +107,21 @@ class Program:
 
     @property
     def tier0(self) -> Callable[..., list[Any]]:
-        """The equations as a Python function, made for the first call that runs it."""
+        """The equations as a Python function (``maxjax._ir.interpret``), made for the first call
+        that runs it."""
         run = self._tier0
         if run is None:
             with collection.stopped:
-                run = self._tier0 = interpreter(self._interpreted)
+                run = self._tier0 = interpreter(self._interpreted, self.donated)
         return run
 
     def run(self, values: list[np.ndarray]) -> list[Any]:
         """Results for physical NumPy values of the inputs."""
         if self.consts:
-            values = self.consts + values
+            given = values
+            values = self.consts + given
+            if self.donated:
+                given.clear()
         proven = self.proven
         if proven is not None and status.runs_compiled:
             self.compiled_calls += 1
@@ -151,7 +159,7 @@ class Program:
         tier0 = self._tier0 or self.tier0
         start = _clock()
         with np.errstate(all="ignore"):
-            outputs = tier0(*values)
+            outputs = tier0(values) if self.donated else tier0(*values)
         elapsed = _clock() - start
         self.heat += elapsed
         if self.family is not None:
@@ -216,12 +224,18 @@ class _Policy:
 policy = _Policy()
 
 
-def program_of(closed: ClosedJaxpr) -> Program:
-    """The program of a jaxpr; kept with it."""
-    program = closed.cache.get("program")
+def program_of(closed: ClosedJaxpr, donated: tuple[int, ...] = ()) -> Program:
+    """The program of a jaxpr, for inputs of which some are donated; kept with it."""
+    key = ("program", donated) if donated else "program"
+    program = closed.cache.get(key)
     if program is None:
-        program = closed.cache.setdefault("program", Program(closed))
+        program = closed.cache.setdefault(key, Program(closed, donated))
     return program
+
+
+def programs_of(closed: ClosedJaxpr) -> list[Program]:
+    """The programs of a jaxpr so far: one for each choice of donated inputs."""
+    return [program for program in list(closed.cache.values()) if isinstance(program, Program)]
 
 
 def call_of(primitive: Primitive, avals: tuple[ShapedArray, ...],

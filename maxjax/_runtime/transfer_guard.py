@@ -101,7 +101,8 @@ def between_devices(operands: Sequence[Any], results: Sequence[Any]) -> None:
         return
     target = results[0].devices()
     for operand in operands:
-        if hasattr(operand, "devices") and operand.devices() != target:
+        # One that was donated has no devices any more, and has the same sharding.
+        if hasattr(operand, "devices") and operand.sharding.device_set != target:
             source = "" if _state.is_explicit else f" sharding={operand.sharding!r},"
             _act(level, f"device-to-device transfer: aval={operand.aval!r},{source} "
                         f"dst_sharding={results[0].sharding!r}")

@@ -8,7 +8,8 @@ effects run on the host, in no earlier stage than the effects before them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import dtypes
@@ -132,3 +133,13 @@ def partition(jaxpr: Jaxpr,
         pieces.append(Piece(place[1], Jaxpr([], inputs, outputs, eqns, jaxpr.debug_info),
                             list(dict.fromkeys(reasons.get(place, ())))))
     return pieces
+
+
+def overwritable(jaxpr: Jaxpr, donated: Sequence[int], pieces: Sequence[Piece]
+                 ) -> list[tuple[int, ...]]:
+    """For each piece, those of its inputs that are donated to the program and that nothing but the
+    piece reads: what another piece has read, it may have given on as its own result."""
+    given = {jaxpr.invars[position] for position in donated}.difference(jaxpr.outvars)
+    readers = Counter(var for piece in pieces for var in piece.inputs if var in given)
+    return [tuple([position for position, var in enumerate(piece.inputs) if readers[var] == 1])
+            for piece in pieces]

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 
 from maxjax._base import aligned
+from maxjax._base.ownership import is_alone, kept_blocks
 from maxjax._max.mojo.result_memory import ArenaMemory, ResultMemory
 
 FLOAT = np.dtype(np.float32)
@@ -146,3 +147,21 @@ def test_a_smaller_arena_is_replaced():
     large = arenas.take(1 << 20)
     arenas.give_back(large)
     assert arenas.take(4096) is large
+
+
+def test_blocks_are_known_as_kept_while_they_are():
+    memory = ResultMemory(kept_bytes=10_000)
+    before = {*kept_blocks}
+    results = [memory.empty((1000 * k,), np.dtype(np.uint8), 1000 * k) for k in (2, 3, 4)]
+    assert {id(x.base) for x in results} == kept_blocks - before
+    last = results[-1]
+    del results
+    assert is_alone(last)
+    view = last[1:]
+    assert not is_alone(last) and not is_alone(view)
+    memory.empty((9000,), np.dtype(np.uint8), 9000)
+    assert len(kept_blocks - before) == 1 and not is_alone(last)
+    del view
+    assert is_alone(last)
+    del memory
+    assert kept_blocks == before

@@ -56,7 +56,7 @@ class GraphBackend(backend.Backend[Prepared, Job]):
     def why_unavailable(self) -> str | None:
         return session.why_unavailable()
 
-    def prepare(self, jaxpr: Jaxpr) -> Prepared:
+    def prepare(self, jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Prepared:
         unavailable = session.why_unavailable()
         if unavailable is not None:
             return Prepared(reason=unavailable)

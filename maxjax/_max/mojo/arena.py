@@ -1,11 +1,23 @@
-"""Offsets of temporaries, each live from the step that writes it to the last that reads it."""
+"""Offsets of temporaries, each live from the step that writes it to the last that reads it.
+
+In the order of the steps, each at the first offset that is free, is soon decided, and leaves gaps
+below values that live long. The largest first, each at the lowest offset that is free for as long
+as it lives, leaves few.
+"""
 
 from __future__ import annotations
 
 import bisect
 import heapq
+from collections.abc import Sequence
+
+import numpy as np
 
 ALIGNMENT = 64
+# From so many bytes on gaps are worth looking for the order with fewer, which takes time by the
+# square of the number of values.
+_LARGE_BYTES = 1 << 24
+_MOST_VALUES = 8192
 _ENDLESS = 1 << 62
 # Gaps are searched in chunks: a chunk with none large enough is skipped.
 _CHUNK = 64
@@ -42,7 +54,7 @@ class Arena:
         In one sweep ``first`` does not decrease, and no block of an earlier sweep begins in the
         steps after ``first`` to ``last``.
         """
-        size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        size = _aligned(size)
         self._advance(first)
         begin = self._free.take(size)
         block = [begin, begin + size, first, last]
@@ -51,11 +63,18 @@ class Arena:
         self.size = max(self.size, begin + size)
         return begin
 
-    def prolong(self, begin: int, last: int) -> None:
-        """Extends the life of a live block."""
-        block = self._alive[begin]
-        block[3] = last
-        heapq.heappush(self._ends, (last, begin))
+    def allocate_all(self, lives: Sequence[tuple[int, int, int]]) -> list[int]:
+        """Offsets of values, given by their sizes, first and last steps, in the order of the first
+        ones. They are the arena's first."""
+        begins = [self.allocate(*life) for life in lives]
+        if self.size < _LARGE_BYTES or len(lives) > _MOST_VALUES:
+            return begins
+        blocks = _largest_first(lives)
+        size = max((end for _, end, _, _ in blocks), default=0)
+        if size >= self.size:
+            return begins
+        self.size, self.blocks = size, sorted(blocks, key=lambda block: block[2])
+        return [begin for begin, _, _, _ in blocks]
 
     def _enter(self, block: list[int]) -> None:
         self._alive[block[0]] = block
@@ -64,16 +83,39 @@ class Arena:
     def _advance(self, step: int) -> None:
         while self._ends and self._ends[0][0] < step:
             _, begin = heapq.heappop(self._ends)
-            block = self._alive.get(begin)
-            if block is not None and block[3] < step:       # its life was not extended
-                del self._alive[begin]
-                self._free.release(block[0], block[1])
+            block = self._alive.pop(begin)
+            self._free.release(block[0], block[1])
         while self._entered < self._known and self.blocks[self._entered][2] <= step:
             block = self.blocks[self._entered]
             self._entered += 1
             if block[3] >= step:
                 self._free.occupy(block[0], block[1])
                 self._enter(block)
+
+
+def _largest_first(lives: Sequence[tuple[int, int, int]]) -> list[list[int]]:
+    """A block for each of some values, in their order."""
+    count = len(lives)
+    blocks: list[list[int]] = [[]] * count
+    placed = np.zeros((4, count), np.int64)     # as blocks are
+    order = sorted(range(count), key=lambda number: (-lives[number][0], number))
+    for position, number in enumerate(order):
+        size, first, last = lives[number]
+        size = _aligned(size)
+        begins, ends, firsts, lasts = placed[:, :position]
+        others = np.flatnonzero((firsts <= last) & (lasts >= first))
+        others = others[np.argsort(begins[others])]
+        # Where the gap before each of them begins.
+        offsets = np.maximum.accumulate(np.concatenate([[0], ends[others]]))
+        fits = begins[others] - offsets[:-1] >= size
+        offset = int(offsets[np.argmax(fits) if fits.any() else -1])
+        blocks[number] = [offset, offset + size, first, last]
+        placed[:, position] = blocks[number]
+    return blocks
+
+
+def _aligned(size: int) -> int:
+    return -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
 
 
 class FreeSpace:

@@ -26,7 +26,7 @@ from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.plan import Plan, physical_types
 from maxjax._max.mojo.store import KernelStore
-from maxjax._transforms.partition import host_reason, partition
+from maxjax._transforms.partition import host_reason, overwritable, partition
 
 _DRIVER = "run_program"
 _PACK_PRIORITY = 1e18
@@ -103,9 +103,10 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
     def broken(self) -> str | None:
         return self.pack.broken or self.store.broken
 
-    def prepare(self, jaxpr: Jaxpr) -> Prepared:
+    def prepare(self, jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Prepared:
         pieces = partition(jaxpr, functools.partial(host_reason, control_flow=True))
-        plans = {number: Plan(piece.jaxpr, crew.cores())
+        overwritten = overwritable(jaxpr, donated, pieces)
+        plans = {number: Plan(piece.jaxpr, crew.cores(), overwritten[number])
                  for number, piece in enumerate(pieces) if not piece.on_host}
         return Prepared(pieces, nothing_compiled(pieces), plans)
 

@@ -33,6 +33,8 @@ class Executable:
     """A linked program, a function from NumPy arrays to NumPy arrays.
 
     The arrays must have the shapes and dtypes of the program's arguments: this is not checked.
+    A result that takes the memory of an argument (``Plan.overwritten``) is written to a copy of it
+    where the argument is read-only.
     Calls from several threads run concurrently: each has a frame, of slots and an arena.
     """
 
@@ -59,6 +61,13 @@ class Executable:
         self._large = ([(shape, dtype, size) for (shape, dtype), size in
                         zip(self._written, sizes, strict=True)]
                        if max(sizes, default=0) >= LEAST_BYTES else None)
+        # Of each array that is not written to an argument's memory, its number; and the others.
+        self._overwritten = [(number, source, *kind) for number, (source, kind) in enumerate(
+            zip(plan.overwritten, self._written, strict=True)) if source is not None]
+        if self._overwritten:
+            self._new = [(number, shape, dtype, size) for number, ((shape, dtype), size) in
+                         enumerate(zip(self._written, sizes, strict=True))
+                         if plan.overwritten[number] is None]
         # Which argument or which written array each result is.
         written = iter(range(len(types), len(types) + len(self._written)))
         self._results: list[Any] = [next(written) if type(x) is tuple else x for x in plan.outputs]
@@ -67,6 +76,21 @@ class Executable:
         slots = np.zeros(plan.slots, np.int64)
         slots[plan.constant_slot] = self._constants.ctypes.data
         self._slots = slots
+
+    def _results_in_place(self, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The arrays of results, of which some are arguments'."""
+        results: list[Any] = [None] * len(self._written)
+        for number, shape, dtype, size in self._new:
+            results[number] = _empty(shape, dtype) if size < LEAST_BYTES else memory.empty(
+                shape, dtype, size)
+        for number, source, shape, dtype in self._overwritten:
+            x = arguments[source]
+            if not (x.flags.writeable and _is_plain(x)):
+                x = np.array(x, order="C")
+            if x.shape != shape or x.dtype != dtype:
+                x = x.reshape(-1).view(dtype).reshape(shape)
+            results[number] = x
+        return results
 
     def _large_results(self) -> list[np.ndarray]:
         assert self._large is not None
@@ -160,8 +184,10 @@ class Executable:
         self._without_kernels = left
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        arrays = [*arrays, *([_empty(shape, dtype) for shape, dtype in self._written]
-                             if self._large is None else self._large_results())]
+        arrays = [*arrays, *(
+            self._results_in_place(arrays) if self._overwritten
+            else [_empty(shape, dtype) for shape, dtype in self._written] if self._large is None
+            else self._large_results())]
         try:
             frame = self._frames.pop()
         except IndexError:

@@ -34,6 +34,7 @@ from maxjax._max.mojo.fusion import Fusion, Group
 from maxjax._max.mojo.gather import Kernel, Operand, gather
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.loops import emit_loop
+from maxjax._max.mojo.memory_order import reordered
 from maxjax._max.mojo.nodes import (
     Access,
     Alias,
@@ -60,7 +61,7 @@ from maxjax._max.mojo.nodes import (
 )
 from maxjax._max.mojo.pack_integers import matmul_integers
 from maxjax._max.mojo.pieces import compute_by_pieces
-from maxjax._max.mojo.reuse import Reuse, first_update
+from maxjax._max.mojo.reuse import Reuse, first_update, heirs
 from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.short_dimensions import turn_short_dimensions
 from maxjax._max.mojo.tape import Copied, Step, Tape, signature
@@ -80,6 +81,7 @@ class Plan:
       tape: its calls.
       inputs, outputs: types of its arguments and results; an output is an argument's number, a
         constant, or the shape and dtype of an array that the tape writes.
+      overwritten: for each array that the tape writes, the argument whose memory it is, if any.
       slots: their number.
       arena: bytes of temporaries.
       constants: bytes that kernels read, and each one's offset.
@@ -92,7 +94,10 @@ class Plan:
       host_steps: what the host computes in loops and branches.
     """
 
-    def __init__(self, jaxpr: Jaxpr, cores: int):
+    def __init__(self, jaxpr: Jaxpr, cores: int, donated: Sequence[int] = ()):
+        """Args:
+          donated: the arguments that results may overwrite.
+        """
         self.cores = cores
         self.kernels: dict[Form, None] = {}
         self.codes: list[GroupCode | LoopCode] = []
@@ -126,13 +131,23 @@ class Plan:
             wanted.append(final)
             self.outputs.append(kind)
         first = len(jaxpr.invars)
+        returned = {x for x in self.outputs if type(x) is int}
+        carried = heirs(wanted, [nodes[number] for number in donated
+                                 if number not in returned]) if donated else {}
         self.written = len(wanted)
         self.arena_slot = first + self.written
         self.constant_slot = self.arena_slot + 1
         self.slots = self.constant_slot + 1
         inputs = {number: (number, 0) for number in range(first)}
         outputs = {base_of(node): (first + number, 0) for number, node in enumerate(wanted)}
-        part = self.part(wanted, {})
+        part = self.part(wanted, carried)
+        part.save_memory()
+        self.overwritten: list[int | None] = [None] * self.written
+        numbers = {node: number for number, node in enumerate(nodes)}
+        for node, source in part.reuse.inputs.items():
+            number = numbers[source]
+            self.overwritten[written[node]] = number
+            inputs[number] = outputs[node]
         part.finish(inputs, outputs, self.arena_slot)
         self._bodies.clear()
         self.tape = part.tape
@@ -159,9 +174,10 @@ class Plan:
 
     @property
     def peak_bytes(self) -> int:
-        """Temporaries, results and constants together, in bytes."""
-        results = sum(math.prod(x[0]) * x[1].itemsize for x in self.outputs
-                      if type(x) is tuple)
+        """Temporaries, results in memory of their own and constants together, in bytes."""
+        written = [x for x in self.outputs if type(x) is tuple]
+        results = sum(math.prod(shape) * dtype.itemsize for (shape, dtype), source in zip(
+            written, self.overwritten, strict=True) if source is None)
         return self.arena + results + len(self.constants)
 
     def functions_without_kernels(self) -> dict[str, None] | None:
@@ -283,6 +299,15 @@ class Part:
         self._live()
         self.reuse = Reuse(self)
 
+    def save_memory(self) -> None:
+        """Orders the units so that large values live shorter."""
+        units = reordered(self)
+        if units is not None:
+            self.units = units
+            self.first, self.last, self.choices = {}, {}, {}
+            self._live()
+            self.reuse = Reuse(self)
+
     def finish(self, inputs: dict[int, Place], outputs: dict[Node, Place],
                arena_slot: int) -> None:
         """Gives all values places and writes the calls.
@@ -384,7 +409,7 @@ class Part:
     def _live(self) -> None:
         """Determines each buffer's first and last step."""
         for unit, _ in self.units:
-            if isinstance(unit, Group):
+            if isinstance(unit, Group) and unit not in self.kernels:
                 self.kernels[unit] = gather(unit, self.fusion, self._placement)
         for number, (unit, detail) in enumerate(self.units):
             for node in self.makes(unit, detail):
@@ -404,19 +429,28 @@ class Part:
             for node in self.reuse.chain(output):
                 if not isinstance(node, Input):
                     self.places[node] = place
+        # By the value that is first in a block of the arena, all that are.
+        tenants: dict[Node, list[Node]] = {}
         for number, (unit, detail) in enumerate(self.units):
             for node in self.makes(unit, detail):
                 owner = self.owner(node)
                 if owner in self.places or self.first[owner] != number:
                     continue
-                source = self.reuse.of.get(owner)
-                if source is not None:
-                    # The block's life is extended: it is its operand's memory.
-                    self.places[owner] = self.places[source]
-                    self.arena.prolong(self.places[source][1], self.last[owner])
-                    continue
-                offset = self.arena.allocate(owner.nbytes, number, self.last[owner])
-                self.places[owner] = (self.arena_slot, offset)
+                *_, root = self.reuse.chain(owner)
+                if root in self.places:
+                    self.places[owner] = self.places[root]
+                elif owner not in (held := tenants.setdefault(root, [])):
+                    held.append(owner)
+        offsets = self.arena.allocate_all([
+            (root.nbytes, self.first[root], max(map(self.last.__getitem__, held)))
+            for root, held in tenants.items()])
+        for held, offset in zip(tenants.values(), offsets, strict=True):
+            self.places.update(dict.fromkeys(held, (self.arena_slot, offset)))
+
+    def held(self) -> dict[Node, int]:
+        """The bytes of values that are in memory of the arena."""
+        elsewhere = {node for output in self.outputs for node in self.reuse.chain(output)}
+        return {owner: owner.nbytes for owner in self.first if owner not in elsewhere}
 
     def _placement(self, node: Node) -> tuple[Node, Access]:
         return self.windows.get(node) or (node, Access(0, row_major(node.shape)))

@@ -14,6 +14,7 @@ from collections import deque
 import numpy as np
 
 from maxjax._base import aligned, threads
+from maxjax._base.ownership import kept_blocks
 
 # The number of bytes from which reuse is worth the 1 us.
 LEAST_BYTES = 1 << 20
@@ -36,6 +37,8 @@ class ResultMemory:
 
     def __init__(self, kept_bytes: int = KEPT_BYTES):
         self._kept_bytes = kept_bytes
+        self._kept_blocks = kept_blocks     # modules may be gone before this is
+        self._ids: dict[int, set[int]] = {}     # of the blocks in the queues, by size
         self._changing = threads.lock()
         self._blocks: dict[int, deque[_Block]] = {}     # the size used last comes last
 
@@ -67,13 +70,23 @@ class ResultMemory:
         blocks = self._blocks.pop(size, None) or deque()
         blocks.append(entry)
         self._blocks[size] = blocks
+        self._ids.setdefault(size, set()).add(id(entry[0]))
+        kept_blocks.add(id(entry[0]))
         # Dropped blocks are freed with the last array that needs them.
         while self.bytes > self._kept_bytes:
             oldest = next(iter(self._blocks))
             with contextlib.suppress(IndexError):
-                self._blocks[oldest].popleft()
+                block, _ = self._blocks[oldest].popleft()
+                self._ids[oldest].discard(id(block))
+                kept_blocks.discard(id(block))
             if not self._blocks[oldest]:
                 del self._blocks[oldest]
+                # Another thread may examine one that it puts back into this queue: it is not kept.
+                kept_blocks.difference_update(self._ids.pop(oldest))
+
+    def __del__(self) -> None:
+        for ids in self._ids.values():
+            self._kept_blocks.difference_update(ids)
 
     @property
     def bytes(self) -> int:

@@ -13,11 +13,12 @@ read for the last time before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._max.mojo.fusion import Group
 from maxjax._max.mojo.nodes import (
+    Apply,
     Call,
     Computed,
     Constant,
@@ -94,6 +95,14 @@ class Reuse:
         while node in self.of:
             node = self.of[node]
             yield node
+
+    def overwrites(self) -> Iterator[tuple[Node, Node]]:
+        """Values, and those that they overwrite."""
+        yield from self.of.items()
+        for output, source in self.inputs.items():
+            *links, root = self.chain(output)
+            if root is not source:
+                yield (links[-1] if isinstance(root, Input) else root), source
 
     def _may_share(self, output: Node, source: Node) -> bool:
         """Whether an output may take the memory of an input, at the end of its chain or because
@@ -215,6 +224,57 @@ def draft_branches(part: Part, unit: Loop, carried: dict[int, int]) -> list[Draf
         if len(possible) == len(carried):
             return drafts
         carried = possible
+
+
+# So many nodes are looked through for the inputs that an output is computed of, element by element.
+_MOST_LOOKED = 64
+
+
+def heirs(outputs: Sequence[Node], given: Sequence[Node]) -> dict[Node, Node]:
+    """For outputs, the inputs whose memory each is to take, of as many bytes: one that it is an
+    update of, if there is one. As far as that leaves a choice, it is the one at the same place
+    among those of its type."""
+    left = dict.fromkeys(node for node in given if node.nbytes)
+    fellows: dict[Any, list[Node]] = {}
+    of_size: dict[int, list[Node]] = {}
+    for node in reversed(left):
+        fellows.setdefault((node.dtype, node.shape), []).append(node)
+        of_size.setdefault(node.nbytes, []).append(node)
+    partners = [fellows[kind].pop() if fellows.get(kind) else None
+                for kind in ((output.dtype, output.shape) for output in outputs)]
+    sources = [_updated(output) for output in outputs]
+    found: dict[Node, Node] = {}
+
+    def pair(candidates: Callable[[int], Iterable[Node | None]]) -> None:
+        for number, output in enumerate(outputs):
+            for source in () if base_of(output) in found else candidates(number):
+                if source in left and source.nbytes == output.nbytes:
+                    found[base_of(output)] = source
+                    del left[source]
+                    break
+
+    pair(lambda number: [partners[number]] if partners[number] in sources[number] else ())
+    pair(lambda number: sources[number])
+    pair(lambda number: (partners[number], *reversed(of_size.get(outputs[number].nbytes, ()))))
+    return found
+
+
+def _updated(output: Node) -> dict[Node | None, None]:
+    """The inputs that an output is computed of in such a way that it could overwrite them."""
+    found: dict[Node | None, None] = {}
+    stack, entered = [base_of(output)], {base_of(output)}
+    while stack and len(entered) < _MOST_LOOKED:
+        node = stack.pop()
+        if isinstance(node, Input):
+            found[node] = None
+            continue
+        operand = updated_operand(node)
+        operands = node.inputs if isinstance(node, Apply) else [] if operand is None else [operand]
+        for x in map(base_of, operands):
+            if x.nbytes == output.nbytes and x not in entered:
+                entered.add(x)
+                stack.append(x)
+    return found
 
 
 def whole(x: Node) -> Node | None:

@@ -149,14 +149,11 @@ def accumulated(ufunc: np.ufunc, x: np.ndarray, axis: int) -> Any:
     def plain(x: np.ndarray, axis: int) -> Any:
         return ufunc.accumulate(x, axis, x.dtype)
 
-    wide = np.dtype(np.complex128 if dtypes.is_complex(dtype) else np.float64)
+    wide = np.dtype(np.complex128 if dtypes.is_complex(dtype) else
+                    np.float32 if dtype.itemsize < 4 else np.float64)
     if dtype == wide:
         # Of a product each factor brings its own rounding error, whatever the order.
         return plain(x, axis) if ufunc is np.multiply else in_blocks(plain, ufunc, x, axis)
-    if x.shape[axis] <= FEW:
-        if dtype.itemsize < 4:
-            return _sticking(ufunc, x, plain(x.astype(np.float32), axis), axis)
-        return plain(x, axis)
     return _sticking(ufunc, x, plain(x.astype(wide), axis), axis)
 
 

@@ -105,9 +105,9 @@ def accumulate_rows[
         result.unsafe_store(row * stride, rounded)
         comptime if kind != dtype:
             var stored = rounded.cast[kind]()
-            # The difference of infinities is not a number.
+            # The difference of infinities is not a number, of which `ne` would not tell.
             var is_lost = (total - total).eq(0) & (
-                (stored - stored).ne(0) | (stored.eq(0) & total.ne(0))
+                ~(stored - stored).eq(0) | (stored.eq(0) & total.ne(0))
             )
             lost |= is_lost
             comptime if sticking:

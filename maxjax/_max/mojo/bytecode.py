@@ -191,8 +191,8 @@ def accumulated(name: str, dtype: np.dtype) -> np.dtype:
     return dtype
 
 
-# Sums of float64 from tile to tile, which no wider type holds: each with its error beside it, and what
-# becomes of both in the end.
+# Sums of float64 from tile to tile, which no wider type holds: each with its error beside it, and
+# what becomes of both in the end.
 COMPENSATED, SETTLE = "compensated", "vector_settle_float64"
 
 

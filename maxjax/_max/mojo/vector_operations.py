@@ -17,9 +17,9 @@ from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP, KERNELS
 from maxjax._max.mojo.bytecode import (
-    Joint,
     COMPENSATED,
     SETTLE,
+    Joint,
     accumulated,
     joint_operations,
     operation,
@@ -478,10 +478,10 @@ def _reductions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
     if dtype == np.float64:
         for columns in (False, True):
             function = reduction(COMPENSATED, dtype, columns)
+            loop = "add_columns" if columns else "add_lines"
             yield function, (
                 f'\n\n@export("{function}")\ndef {function}(result: Bytes, x: Bytes, lines: Int, '
-                f'width: Int, fresh: Int) abi("C"):\n    {"add_columns" if columns else "add_lines"}'
-                "(result, x, lines, width, fresh)\n")
+                f'width: Int, fresh: Int) abi("C"):\n    {loop}(result, x, lines, width, fresh)\n')
         yield SETTLE, (
             f'\n\n@export("{SETTLE}")\ndef {SETTLE}(result: Bytes, a: Bytes, b: Bytes, c: Bytes, '
             'n: Int) abi("C"):\n    settle_sums(result, a, abs(n))\n')

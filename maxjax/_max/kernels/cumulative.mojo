@@ -81,6 +81,8 @@ def accumulate_columns[
             accumulate_in_blocks[Op, dtype, width](x, result, count, stride)
         else:
             _ = accumulate_rows[Op, dtype, width, False](x, result, count, stride)
+    elif not Op.overflows():
+        _ = accumulate_rows[Op, dtype, width, False](x, result, count, stride)
     else:
         if accumulate_rows[Op, dtype, width, False](x, result, count, stride):
             _ = accumulate_rows[Op, dtype, width, True](x, result, count, stride)
@@ -90,29 +92,32 @@ def accumulate_columns[
 def accumulate_rows[
     Op: Reducer, dtype: DType, width: Int, sticking: Bool
 ](x: Array[dtype], result: Array[dtype], count: Int, stride: Int) -> Bool:
-    """Accumulates one row after the other. Gives whether something has become infinite, or zero,
-    by being rounded: in a narrow type it would stay so, as it does where it is `sticking`."""
+    """Accumulates one row after the other. Gives whether something may have become infinite, or
+    zero, by being rounded: in a narrow type it would stay so, as where it is `sticking`."""
     comptime kind = running[dtype]()
     # Starting from the first element, not from the identity, keeps a negative zero.
     var total = x.unsafe_load[width=width](0).cast[kind]()
     result.unsafe_store(0, rounded_to[dtype](total))
-    var lost = SIMD[DType.bool, width](fill=False)
+    # The difference of infinities is not a number, and stays so.
+    var finite = SIMD[kind, width](0)
+    var least = SIMD[kind, width](1)
     for row in range(1, count):
         total = Op.combine[kind, width](
             total, x.unsafe_load[width=width](row * stride).cast[kind]()
         )
         var rounded = rounded_to[dtype](total)
         result.unsafe_store(row * stride, rounded)
-        comptime if kind != dtype:
+        comptime if kind != dtype and Op.overflows():
             var stored = rounded.cast[kind]()
-            # The difference of infinities is not a number, of which `ne` would not tell.
-            var is_lost = (total - total).eq(0) & (
-                ~(stored - stored).eq(0) | (stored.eq(0) & total.ne(0))
-            )
-            lost |= is_lost
             comptime if sticking:
-                total = is_lost.select(stored, total)
-    return lost.reduce_or()
+                # `ne` would not tell of what is not a number.
+                var is_lost = ~(stored - stored).eq(0) | stored.eq(0)
+                total = (is_lost & (total - total).eq(0)).select(stored, total)
+            else:
+                finite += stored - stored
+                comptime if not Op.rounds():
+                    least = min(least, abs(stored))
+    return not (finite.eq(0) & least.gt(0)).reduce_and()
 
 
 @always_inline

@@ -46,6 +46,12 @@ trait Reducer:
         return False
 
     @staticmethod
+    @always_inline
+    def overflows() -> Bool:
+        """Whether finite floats may give an infinite one."""
+        return False
+
+    @staticmethod
     def identity[dtype: DType]() -> Scalar[dtype]:
         ...
 
@@ -57,6 +63,11 @@ trait Reducer:
 
 
 struct Summing(Reducer):
+    @staticmethod
+    @always_inline
+    def overflows() -> Bool:
+        return True
+
     @staticmethod
     @always_inline
     def rounds() -> Bool:
@@ -80,6 +91,11 @@ struct Summing(Reducer):
 
 
 struct Multiplying(Reducer):
+    @staticmethod
+    @always_inline
+    def overflows() -> Bool:
+        return True
+
     @staticmethod
     @always_inline
     def identity[dtype: DType]() -> Scalar[dtype]:
@@ -192,8 +208,8 @@ struct Partials[Op: Reducer, dtype: DType, width: Int](Copyable):
     """
 
     comptime V = SIMD[Self.dtype, Self.width]
-    comptime LEVELS = 5
-    comptime TOGETHER = 16
+    comptime LEVELS = 3
+    comptime TOGETHER = 32
     var sums: Values[Self.V, Self.LEVELS]
     var count: Int
 

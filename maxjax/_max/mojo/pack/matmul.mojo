@@ -607,7 +607,7 @@ def narrow_product[
 # Sums of more terms than these are computed by halves, which bounds their rounding error: where terms
 # are added one after the other, or those of each lane of vectors, or `DEPTH` of them at a time.
 comptime LONG_SEQUENCE = 256
-comptime LONG_VECTORS = 1024
+comptime LONG_VECTORS = 2048
 comptime LONG = 2048
 # Not of larger results, whose halves would take much memory.
 comptime HALVED_ELEMENTS = 65536
@@ -631,9 +631,17 @@ def product_in_parts[
             if k > longest:
                 var half = round_up(k // 2, DEPTH)
                 product_in_parts[T](a, b, c, c_row, m, n, half)
+                var left = a.at(0, half)
+                var right = b.at(half, 0)
+                if m * n == 1:      # which needs no memory from elsewhere
+                    var one = Scalar[T](0)
+                    var place = Pointer(to=one).unsafe_origin_cast[MutUntrackedOrigin]()
+                    product_in_parts[T](left, right, place, n, m, n, k - half)
+                    c[] += place[]
+                    return
                 var others = Scratch[T](m * n)
                 var more = others.data()
-                product_in_parts[T](a.at(0, half), b.at(half, 0), more, n, m, n, k - half)
+                product_in_parts[T](left, right, more, n, m, n, k - half)
                 for i in range(m):
                     for j in range(n):
                         c[unsafe_offset=i * c_row + j] += more[unsafe_offset=i * n + j]

@@ -23,6 +23,7 @@ from maxjax._primitives.rules import (
     reduction_factors,
     reduction_flops,
 )
+from maxjax._primitives.sums import sum_of, summing
 
 if TYPE_CHECKING:
     from maxjax._primitives.rules import FactorRule, Linear
@@ -116,15 +117,18 @@ def _reduce_sum_evaluate(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
     dtype = x.dtype
     if dtype in (dtypes.bfloat16, dtypes.float16) or dtype in dtypes.SMALL_FLOATS:
         # Narrow floats are summed in float32: otherwise a sum of many would stop growing.
-        return np.asarray(np.add.reduce(np.asarray(x, np.float32), axis=axes)).astype(dtype)
+        return np.asarray(sum_of(np.asarray(x, np.float32), axes)).astype(dtype)
+    if dtypes.is_inexact(dtype):
+        return np.asarray(sum_of(x, axes))
     return np.add.reduce(x, axis=axes, dtype=dtype)
 
 
 def _reduce_sum_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
                            out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
-    dtype = in_avals[0].dtype
-    if dtype in (dtypes.float32, dtypes.float64, dtypes.int32):
-        axes = params["axes"]
+    dtype, axes = in_avals[0].dtype, params["axes"]
+    if dtype in (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128):
+        return summing(in_avals[0].shape, axes, dtype)
+    if dtype == dtypes.int32:
         axis = axes[0] if len(axes) == 1 else axes
         add_reduce = np.add.reduce
         return lambda x: add_reduce(x, axis, dtype)

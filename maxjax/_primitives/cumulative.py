@@ -34,6 +34,7 @@ from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import rev_p
 from maxjax._primitives.rules import axis_factors, linear_primitive, of_numbers, scalar_like
 from maxjax._primitives.slicing import pad, slice_in_dim
+from maxjax._primitives.sums import accumulated, in_blocks
 from maxjax._primitives.transcendental import exp_p, log1p_p, log_p
 
 if TYPE_CHECKING:
@@ -149,22 +150,29 @@ def _log_sum(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
                               mul(y_tangent, exp_p.bind(sub(y, finite))))]
 
 
-def _complex_log_sums(x: np.ndarray, axis: int) -> Any:
+def _complex_log_add_exp_evaluate(x: np.ndarray, y: np.ndarray) -> Any:
     """NumPy's logaddexp takes only real numbers."""
-    def combine(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        top = complex_values.maximum(left, right)
-        out = top + complex_values.log1p(complex_values.exp(left + right - 2 * top))
-        turned = np.remainder(out.imag + np.pi, 2 * np.pi) - np.pi
-        return complex_values.join(out.real, turned.astype(out.real.dtype))
-
-    lines = np.moveaxis(np.array(x), axis, 0)
-    for number in range(1, len(lines)):
-        lines[number] = combine(lines[number - 1], lines[number])
-    return np.moveaxis(lines, 0, axis)
+    top = complex_values.maximum(x, y)
+    out = top + complex_values.log1p(complex_values.exp(x + y - 2 * top))
+    turned = np.remainder(out.imag + np.pi, 2 * np.pi) - np.pi
+    return complex_values.join(out.real, turned.astype(out.real.dtype))
 
 
-def _accumulate(kind: str, ufunc: np.ufunc, wide: bool) -> Callable[..., Any]:
-    """The NumPy rule; ``wide`` functions compute narrow floats in float32."""
+def _log_sums(x: np.ndarray, axis: int) -> Any:
+    if not dtypes.is_complex(x.dtype):
+        return in_blocks(np.logaddexp.accumulate, np.logaddexp, x.astype(np.float64), axis)
+
+    def accumulate(x: np.ndarray, axis: int) -> Any:
+        lines = np.moveaxis(np.array(x), axis, 0)
+        for number in range(1, len(lines)):
+            lines[number] = _complex_log_add_exp_evaluate(lines[number - 1], lines[number])
+        return np.moveaxis(lines, 0, axis)
+
+    return in_blocks(accumulate, _complex_log_add_exp_evaluate, x.astype(np.complex128), axis)
+
+
+def _accumulate(kind: str, ufunc: np.ufunc) -> Callable[..., Any]:
+    """The NumPy rule."""
     functions = (f"cum{kind}", f"cum{kind} columns")
 
     def evaluate(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
@@ -180,15 +188,12 @@ def _accumulate(kind: str, ufunc: np.ufunc, wide: bool) -> Callable[..., Any]:
                              (x.size // (length * inner), length, inner, int(reverse)), x.size)
                     return out
         dtype = x.dtype
-        narrow = dtypes.is_floating(dtype) and dtype.itemsize < 4
-        compute = np.dtype(np.float32) if narrow and wide else dtype
-        x = x.astype(compute, copy=False)
         if reverse:
             x = np.flip(x, axis)
         if ufunc in (np.add, np.multiply):
-            out = ufunc.accumulate(x, axis, compute)
-        elif ufunc is np.logaddexp and dtypes.is_complex(dtype):
-            out = _complex_log_sums(x, axis)
+            out = accumulated(ufunc, x, axis)
+        elif ufunc is np.logaddexp:
+            out = _log_sums(x, axis)
         else:
             out = ufunc.accumulate(x, axis)
         if reverse:
@@ -211,11 +216,11 @@ def _cumulative_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Sha
 
 
 def _cumulative(name: str, kind: str, ufunc: np.ufunc, combine: Callable[..., Any],
-                wide: bool = True, lower: Callable[..., Any] | None = None) -> Primitive:
+                lower: Callable[..., Any] | None = None) -> Primitive:
     primitive = Primitive(
         name,
         abstract=of_numbers(name, lambda x, *, axis, reverse: x),
-        evaluate=_accumulate(kind, ufunc, wide),
+        evaluate=_accumulate(kind, ufunc),
         lower=lower or (lambda ctx, x, *, axis, reverse: ctx.cumulative(kind, x, axis, reverse)),
         jvp=lambda primals, tangents, **params: _scan_jvp(combine)(
             primals, tangents, primitive=primitive, **params),
@@ -230,7 +235,7 @@ cumsum_p = linear_primitive(
     "cumsum", linearity=SUM,
     abstract=of_numbers("cumsum", lambda x, *, axis, reverse: ShapedArray(
         x.shape, x.dtype, x.weak_type)),
-    evaluate=_accumulate("sum", np.add, True),
+    evaluate=_accumulate("sum", np.add),
     lower=lambda ctx, x, *, axis, reverse: ctx.cumulative("sum", x, axis, reverse),
     transpose=lambda cotangent, operand, *, axis, reverse: [
         cumsum_p.bind(cotangent, axis=axis, reverse=not reverse)],
@@ -240,8 +245,8 @@ cumsum_p = linear_primitive(
 )
 
 cumprod_p = _cumulative("cumprod", "prod", np.multiply, _product)
-cummax_p = _cumulative("cummax", "max", np.maximum, _extreme(maximum), wide=False)
-cummin_p = _cumulative("cummin", "min", np.minimum, _extreme(minimum), wide=False)
+cummax_p = _cumulative("cummax", "max", np.maximum, _extreme(maximum))
+cummin_p = _cumulative("cummin", "min", np.minimum, _extreme(minimum))
 
 
 def _cumlogsumexp_lower(ctx: Lowering, x: object, *, axis: int, reverse: bool) -> Any:

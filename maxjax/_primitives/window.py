@@ -23,6 +23,7 @@ from maxjax._primitives.creation import full
 from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import axis_factors, linear_primitive
 from maxjax._primitives.slicing import pad, slice_p
+from maxjax._primitives.sums import FEW, sum_of
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering
@@ -81,6 +82,21 @@ def padded(x: np.ndarray, value: int | np.generic, padding: tuple[tuple[int, int
     return out
 
 
+def _combined(ufunc: np.ufunc, element: Callable[[int], np.ndarray], begin: int, end: int) -> Any:
+    """The elements of windows from one number to another: few one after the other, of more the
+    halves, so that sums are pairwise."""
+    if end - begin > FEW:
+        middle = (begin + end) // 2
+        total = _combined(ufunc, element, begin, middle)
+        return ufunc(total, _combined(ufunc, element, middle, end), out=total)
+    if end - begin == 1:
+        return element(begin)
+    total = ufunc(element(begin), element(begin + 1))
+    for number in range(begin + 2, end):
+        ufunc(total, element(number), out=total)
+    return total
+
+
 def _windowed_evaluate(ufunc: np.ufunc, identity: Callable[..., Any]) -> Callable[..., Any]:
     """A dimension at a time, each in as many steps as the window is wide."""
     def evaluate(x: np.ndarray, *, window_dimensions: tuple[int, ...],
@@ -111,13 +127,13 @@ def _windowed_evaluate(ufunc: np.ufunc, identity: Callable[..., Any]) -> Callabl
             if width == 1:
                 x = shifted(0)
             elif shape[dim] == 1 and step == 1:
-                x = ufunc.reduce(x[(*before, slice(0, width))], axis=dim, keepdims=True,
-                                 dtype=x.dtype)
+                x = x[(*before, slice(0, width))]
+                if ufunc is np.add and dtypes.is_inexact(x.dtype):
+                    x = np.expand_dims(sum_of(x, (dim,)), dim)
+                else:
+                    x = ufunc.reduce(x, axis=dim, keepdims=True, dtype=x.dtype)
             else:
-                total = ufunc(shifted(0), shifted(1))
-                for k in range(2, width):
-                    ufunc(total, shifted(k), out=total)
-                x = total
+                x = _combined(ufunc, shifted, 0, width)
         return x.astype(dtype, copy=False)
     return evaluate
 

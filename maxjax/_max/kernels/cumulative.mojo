@@ -1,7 +1,8 @@
 """Cumulative operations along the middle axis of (outer, axis, inner), from either end.
 
 Registered as `maxjax_cum<name>` with a Bool parameter `reverse`. `float32` accumulates in `float64`
-(a running sum would lose a digit every ten thousand elements), narrower floats in `float32`.
+(a running sum would lose a digit every ten thousand elements), narrower floats in `float32`,
+`float64` in blocks of which each begins anew.
 """
 import extensibility
 from extensibility import InputTensor, OutputTensor
@@ -19,6 +20,7 @@ from .reduction import (
     Maximizing,
     Minimizing,
     Multiplying,
+    Partials,
     Reducer,
     Summing,
     chunk_begin,
@@ -26,6 +28,9 @@ from .reduction import (
     stored,
     task_count,
 )
+
+# So many rows are accumulated before a block begins anew.
+comptime RUN = 32
 
 
 @always_inline
@@ -40,6 +45,11 @@ def running[dtype: DType]() -> DType:
 
 struct AddingExponentials(Reducer):
     """Gives log(e^x + e^y)."""
+
+    @staticmethod
+    @always_inline
+    def rounds() -> Bool:
+        return True
 
     @staticmethod
     @always_inline
@@ -66,14 +76,69 @@ def accumulate_columns[
 ](x: Array[dtype], result: Array[dtype], count: Int, stride: Int):
     """Accumulates neighbouring columns, from row 0 on; a stride below 0 goes backwards."""
     comptime kind = running[dtype]()
+    comptime if kind == dtype:
+        comptime if kind.is_floating_point() and Op.rounds():
+            accumulate_in_blocks[Op, dtype, width](x, result, count, stride)
+        else:
+            _ = accumulate_rows[Op, dtype, width, False](x, result, count, stride)
+    elif not Op.overflows():
+        _ = accumulate_rows[Op, dtype, width, False](x, result, count, stride)
+    else:
+        if accumulate_rows[Op, dtype, width, False](x, result, count, stride):
+            _ = accumulate_rows[Op, dtype, width, True](x, result, count, stride)
+
+
+@always_inline
+def accumulate_rows[
+    Op: Reducer, dtype: DType, width: Int, sticking: Bool
+](x: Array[dtype], result: Array[dtype], count: Int, stride: Int) -> Bool:
+    """Accumulates one row after the other. Gives whether something may have become infinite, or
+    zero, by being rounded: in a narrow type it would stay so, as where it is `sticking`."""
+    comptime kind = running[dtype]()
     # Starting from the first element, not from the identity, keeps a negative zero.
     var total = x.unsafe_load[width=width](0).cast[kind]()
     result.unsafe_store(0, rounded_to[dtype](total))
+    # The difference of infinities is not a number, and stays so.
+    var finite = SIMD[kind, width](0)
+    var least = SIMD[kind, width](1)
     for row in range(1, count):
         total = Op.combine[kind, width](
             total, x.unsafe_load[width=width](row * stride).cast[kind]()
         )
-        result.unsafe_store(row * stride, rounded_to[dtype](total))
+        var rounded = rounded_to[dtype](total)
+        result.unsafe_store(row * stride, rounded)
+        comptime if kind != dtype and Op.overflows():
+            var stored = rounded.cast[kind]()
+            comptime if sticking:
+                # `ne` would not tell of what is not a number.
+                var is_lost = ~(stored - stored).eq(0) | stored.eq(0)
+                total = (is_lost & (total - total).eq(0)).select(stored, total)
+            else:
+                finite += stored - stored
+                comptime if not Op.rounds():
+                    least = min(least, abs(stored))
+    return not (finite.eq(0) & least.gt(0)).reduce_and()
+
+
+@always_inline
+def accumulate_in_blocks[
+    Op: Reducer, dtype: DType, width: Int
+](x: Array[dtype], result: Array[dtype], count: Int, stride: Int):
+    """The same, each block of rows from its own beginning: to that is added what was before it."""
+    comptime V = SIMD[dtype, width]
+    comptime identity = Op.identity[dtype]()
+    var partials = Partials[Op, dtype, width]()
+    var before = V(identity)
+    var row = 0
+    while row < count:
+        var end = min(count, row + RUN)
+        var total = V(identity)
+        while row < end:
+            total = Op.combine[dtype, width](total, x.unsafe_load[width=width](row * stride))
+            result.unsafe_store(row * stride, Op.combine[dtype, width](before, total))
+            row += 1
+        partials.take(total)
+        before = partials.result()
 
 
 @fieldwise_init

@@ -9,17 +9,16 @@ from std.sys.info import simd_width_of
 from .calling import Args, Slots, address, integer, operand
 from .copies import NEAR, pick
 from .crew import Tasks, spread
-from .reduction import Reducer, accumulated, stored
+from .reduction import Partials, Reducer, accumulated, fold, stored
 
 comptime MOST_DIMENSIONS = 16
 # So many vectors are swept at a time, to hide the latency of a reduction's operation.
 comptime UNITS = 4
-# Partial results of columns are added to totals after so many rows; those of a line after so many
-# vectors of each accumulator, and their totals to a grand total after so many times: rounding
-# errors then grow as slowly as in NumPy's pairwise sums.
-comptime PARTIAL = 128
+# Partial results of columns are added to others (`Partials`) after so many rows; those of a line
+# after so many vectors of each accumulator: rounding errors then grow as slowly as in NumPy's
+# pairwise sums.
+comptime PARTIAL = 64
 comptime LINE_PARTIAL = 16
-comptime LINE_TOTAL = 64
 
 
 struct Walk[operands: Int](Copyable):
@@ -149,33 +148,40 @@ struct Lanes[Op: Reducer, dtype: DType, width: Int](Copyable):
     comptime kind = accumulated[Self.dtype]()
     comptime V = SIMD[Self.kind, Self.width]
     var parts: Array[Self.V, UNITS]
-    var total: Self.V
-    var grand: Self.V
+    var totals: Partials[Self.Op, Self.kind, Self.width]
     var single: Scalar[Self.kind]
+    var singles: Partials[Self.Op, Self.kind, 1]
     var count: Int
-    var flushes: Int
+    var single_count: Int
 
     @always_inline
     def __init__(out self):
         comptime identity = Self.Op.identity[Self.kind]()
         self.parts = Array[Self.V, UNITS](fill=Self.V(identity))
-        self.total = Self.V(identity)
-        self.grand = Self.V(identity)
+        self.totals = Partials[Self.Op, Self.kind, Self.width]()
         self.single = identity
+        self.singles = Partials[Self.Op, Self.kind, 1]()
         self.count = 0
-        self.flushes = 0
+        self.single_count = 0
 
     @always_inline
     def take[w: Int, unit: Int](mut self, x: SIMD[Self.dtype, w]):
         comptime if w == Self.width:
             var value = rebind[SIMD[Self.dtype, Self.width]](x).cast[Self.kind]()
             self.parts[unit] = Self.Op.combine[Self.kind, Self.width](self.parts[unit], value)
-            comptime if Self.kind.is_floating_point() and unit == UNITS - 1:
+            # What is left of a line goes to the first one alone.
+            comptime if Self.kind.is_floating_point() and unit == 0:
                 self.count += 1
                 if self.count == LINE_PARTIAL:
                     self.flush()
         else:
             self.single = Self.Op.combine[Self.kind, 1](self.single, x[0].cast[Self.kind]())
+            comptime if Self.kind.is_floating_point():
+                self.single_count += 1
+                if self.single_count == PARTIAL:
+                    self.single_count = 0
+                    self.singles.take(rebind[SIMD[Self.kind, 1]](self.single))
+                    self.single = Self.Op.identity[Self.kind]()
 
     @always_inline
     def flush(mut self):
@@ -185,37 +191,16 @@ struct Lanes[Op: Reducer, dtype: DType, width: Int](Copyable):
                 self.parts[0], self.parts[unit]
             )
             self.parts[unit] = Self.V(identity)
-        self.total = Self.Op.combine[Self.kind, Self.width](self.total, self.parts[0])
+        self.totals.take(self.parts[0])
         self.parts[0] = Self.V(identity)
         self.count = 0
-        self.flushes += 1
-        if self.flushes == LINE_TOTAL:
-            self.flushes = 0
-            self.grand = Self.Op.combine[Self.kind, Self.width](self.grand, self.total)
-            self.total = Self.V(identity)
 
     @always_inline
     def result(mut self) -> Scalar[Self.kind]:
         self.flush()
-        var lanes = Self.Op.combine[Self.kind, Self.width](self.grand, self.total)
+        var singles = Self.Op.combine[Self.kind, 1](self.singles.result(), self.single)
         return Self.Op.combine[Self.kind, 1](
-            fold_lanes[Self.Op, Self.kind, Self.width](lanes), self.single
-        )
-
-
-@always_inline
-def fold_lanes[
-    Op: Reducer, dtype: DType, width: Int
-](value: SIMD[dtype, width]) -> Scalar[dtype]:
-    """Combines the lanes of a vector, half with half."""
-    comptime if width == 1:
-        return value[0]
-    else:
-        comptime half = width // 2
-        return fold_lanes[Op, dtype, half](
-            Op.combine[dtype, half](
-                value.slice[half, offset=0](), value.slice[half, offset=half]()
-            )
+            fold[Self.Op, Self.kind, Self.width](self.totals.result()), singles
         )
 
 
@@ -295,25 +280,27 @@ struct Columns[Op: Reducer, dtype: DType]:
     """The partial results of reductions of neighbouring columns."""
 
     comptime kind = accumulated[Self.dtype]()
+    comptime LEVELS = 4
+    comptime TOGETHER = 16
     var partials: List[Scalar[Self.kind]]
-    var totals: List[Scalar[Self.kind]]
+    var totals: List[Scalar[Self.kind]]  # of each level, as in `Partials`
     var width: Int
     var rows: Int
-    var flushed: Bool
+    var flushes: Int
 
     def __init__(out self, most: Int):
         self.partials = List[Scalar[Self.kind]](length=most, fill=0)
         self.totals = List[Scalar[Self.kind]]()
         self.width = 0
         self.rows = 0
-        self.flushed = False
+        self.flushes = 0
 
     @always_inline
     def clear(mut self, width: Int):
         """Begins with other columns."""
         self.width = width
         self.rows = 0
-        self.flushed = False
+        self.flushes = 0
         for i in range(width):
             self.partials[i] = Self.Op.identity[Self.kind]()
 
@@ -334,15 +321,39 @@ struct Columns[Op: Reducer, dtype: DType]:
 
     def flush(mut self):
         """Adds the partial results to the totals, which bounds their rounding error."""
-        if not self.flushed:
-            self.flushed = True
+        if self.flushes == 0:
             self.totals = List[Scalar[Self.kind]](
-                length=self.width, fill=Self.Op.identity[Self.kind]()
+                length=Self.LEVELS * self.width, fill=Self.Op.identity[Self.kind]()
             )
         self.rows = 0
+        self.flushes += 1
+        self.move(self.partial(), self.total(0))
+        var count = self.flushes
+        for level in range(1, Self.LEVELS):
+            if count % Self.TOGETHER != 0:
+                return
+            count //= Self.TOGETHER
+            self.move(self.total(level - 1), self.total(level))
+
+    @always_inline
+    def total(mut self, level: Int) -> Pointer[Scalar[Self.kind], MutAnyOrigin]:
+        return self.totals.unsafe_ptr().as_unsafe_any_origin().unsafe_offset(level * self.width)
+
+    @always_inline
+    def move(
+        self,
+        source: Pointer[Scalar[Self.kind], MutAnyOrigin],
+        target: Pointer[Scalar[Self.kind], MutAnyOrigin],
+    ):
+        """Combines results with others, and begins anew."""
         for i in range(self.width):
-            self.totals[i] = Self.Op.combine[Self.kind, 1](self.totals[i], self.partials[i])
-            self.partials[i] = Self.Op.identity[Self.kind]()
+            target.unsafe_store(
+                i,
+                Self.Op.combine[Self.kind, 1](
+                    target.unsafe_load[width=1](i), source.unsafe_load[width=1](i)
+                ),
+            )
+            source.unsafe_store(i, Self.Op.identity[Self.kind]())
 
     @always_inline
     def keep(self):
@@ -351,10 +362,9 @@ struct Columns[Op: Reducer, dtype: DType]:
 
     @always_inline
     def finish(mut self):
-        if self.flushed:
-            self.flush()
-            for i in range(self.width):
-                self.partials[i] = self.totals[i]
+        if self.flushes > 0:
+            for level in range(Self.LEVELS):
+                self.move(self.total(level), self.partial())
 
 
 @always_inline

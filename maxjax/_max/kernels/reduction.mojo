@@ -8,6 +8,7 @@ import extensibility
 from extensibility import InputTensor, OutputTensor
 from max.algorithm import parallelize
 from max.gpu.host import DeviceContext
+from std.collections import Array as Values
 from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
 from std.utils.numerics import inf, isnan
@@ -22,8 +23,8 @@ comptime Array[dtype: DType] = Pointer[Scalar[dtype], MutAnyOrigin]
 comptime GRAIN = 32768
 # The same where the thread is of MAX's pool, which takes 20 us and more to wake.
 comptime POOL_GRAIN = 131072
-# A sum starts a new partial sum after so many elements, which bounds its rounding error.
-comptime BLOCK = 2048
+# A partial sum is of so many vectors, or rows, and is added to others, see `Partials`.
+comptime BLOCK = 64
 
 
 @always_inline
@@ -39,6 +40,18 @@ def accumulated[dtype: DType]() -> DType:
 
 trait Reducer:
     @staticmethod
+    @always_inline
+    def rounds() -> Bool:
+        """Whether floats are added, so that what is small is rounded more the more is there."""
+        return False
+
+    @staticmethod
+    @always_inline
+    def overflows() -> Bool:
+        """Whether finite floats may give an infinite one."""
+        return False
+
+    @staticmethod
     def identity[dtype: DType]() -> Scalar[dtype]:
         ...
 
@@ -50,6 +63,16 @@ trait Reducer:
 
 
 struct Summing(Reducer):
+    @staticmethod
+    @always_inline
+    def overflows() -> Bool:
+        return True
+
+    @staticmethod
+    @always_inline
+    def rounds() -> Bool:
+        return True
+
     @staticmethod
     @always_inline
     def identity[dtype: DType]() -> Scalar[dtype]:
@@ -68,6 +91,11 @@ struct Summing(Reducer):
 
 
 struct Multiplying(Reducer):
+    @staticmethod
+    @always_inline
+    def overflows() -> Bool:
+        return True
+
     @staticmethod
     @always_inline
     def identity[dtype: DType]() -> Scalar[dtype]:
@@ -161,11 +189,60 @@ struct Xoring(Reducer):
 def fold[
     Op: Reducer, dtype: DType, width: Int
 ](value: SIMD[dtype, width]) -> Scalar[dtype]:
-    """Combines the lanes of a vector."""
-    var result = value[0]
-    comptime for lane in range(1, width):
-        result = Op.combine[dtype, 1](result, value[lane])
-    return result
+    """Combines the lanes of a vector, half with half."""
+    comptime if width == 1:
+        return value[0]
+    else:
+        comptime half = width // 2
+        return fold[Op, dtype, half](
+            Op.combine[dtype, half](
+                value.slice[half, offset=0](), value.slice[half, offset=half]()
+            )
+        )
+
+
+struct Partials[Op: Reducer, dtype: DType, width: Int](Copyable):
+    """What partial results are combined in: `TOGETHER` of them to one of the next level, and so on.
+
+    The error of a sum grows as slowly as that of a pairwise sum, with the number of levels.
+    """
+
+    comptime V = SIMD[Self.dtype, Self.width]
+    comptime LEVELS = 3
+    comptime TOGETHER = 32
+    var sums: Values[Self.V, Self.LEVELS]
+    var count: Int
+
+    @always_inline
+    def __init__(out self):
+        self.sums = Values[Self.V, Self.LEVELS](fill=Self.V(Self.Op.identity[Self.dtype]()))
+        self.count = 0
+
+    @always_inline
+    def take(mut self, x: Self.V):
+        self.sums[0] = Self.Op.combine[Self.dtype, Self.width](self.sums[0], x)
+        self.count += 1
+        if self.count % Self.TOGETHER == 0:
+            self.raise_levels()
+
+    @no_inline
+    def raise_levels(mut self):
+        var count = self.count
+        comptime for level in range(1, Self.LEVELS):
+            if count % Self.TOGETHER != 0:
+                return
+            count //= Self.TOGETHER
+            self.sums[level] = Self.Op.combine[Self.dtype, Self.width](
+                self.sums[level], self.sums[level - 1]
+            )
+            self.sums[level - 1] = Self.V(Self.Op.identity[Self.dtype]())
+
+    @always_inline
+    def result(self) -> Self.V:
+        var total = self.sums[Self.LEVELS - 1]
+        comptime for level in range(2, Self.LEVELS + 1):
+            total = Self.Op.combine[Self.dtype, Self.width](total, self.sums[Self.LEVELS - level])
+        return total
 
 
 @always_inline
@@ -179,23 +256,46 @@ def reduce_line[
     comptime identity = Op.identity[kind]()
     var total = V(identity)
     var i = 0
-    while i + 4 * width <= count:
-        var block_end = min(count, i + BLOCK * width)
-        var a, b, c, d = V(identity), V(identity), V(identity), V(identity)
-        while i + 4 * width <= block_end:
-            a = Op.combine[kind, width](a, x.unsafe_load[width=width](i).cast[kind]())
-            b = Op.combine[kind, width](b, x.unsafe_load[width=width](i + width).cast[kind]())
-            c = Op.combine[kind, width](c, x.unsafe_load[width=width](i + 2 * width).cast[kind]())
-            d = Op.combine[kind, width](d, x.unsafe_load[width=width](i + 3 * width).cast[kind]())
-            i += 4 * width
-        a = Op.combine[kind, width](a, b)
-        c = Op.combine[kind, width](c, d)
-        total = Op.combine[kind, width](total, Op.combine[kind, width](a, c))
+    if count > BLOCK * width:
+        var partials = Partials[Op, kind, width]()
+        while i + BLOCK * width <= count:
+            partials.take(reduce_vectors[Op, dtype, width](x.unsafe_offset(i), BLOCK * width))
+            i += BLOCK * width
+        total = partials.result()
+    var whole = (count - i) // width * width
+    total = Op.combine[kind, width](
+        total, reduce_vectors[Op, dtype, width](x.unsafe_offset(i), whole)
+    )
+    i += whole
     var result = fold[Op, kind, width](total)
     while i < count:
         result = Op.combine[kind, 1](result, x.unsafe_load[width=1](i).cast[kind]())
         i += 1
     return result
+
+
+@always_inline
+def reduce_vectors[
+    Op: Reducer, dtype: DType, width: Int
+](x: Array[dtype], count: Int) -> SIMD[accumulated[dtype](), width]:
+    """Reduces the vectors that `count` elements are, lane by lane."""
+    comptime kind = accumulated[dtype]()
+    comptime V = SIMD[kind, width]
+    comptime identity = Op.identity[kind]()
+    var a, b, c, d = V(identity), V(identity), V(identity), V(identity)
+    var i = 0
+    while i + 4 * width <= count:
+        a = Op.combine[kind, width](a, x.unsafe_load[width=width](i).cast[kind]())
+        b = Op.combine[kind, width](b, x.unsafe_load[width=width](i + width).cast[kind]())
+        c = Op.combine[kind, width](c, x.unsafe_load[width=width](i + 2 * width).cast[kind]())
+        d = Op.combine[kind, width](d, x.unsafe_load[width=width](i + 3 * width).cast[kind]())
+        i += 4 * width
+    while i < count:
+        a = Op.combine[kind, width](a, x.unsafe_load[width=width](i).cast[kind]())
+        i += width
+    a = Op.combine[kind, width](a, b)
+    c = Op.combine[kind, width](c, d)
+    return Op.combine[kind, width](a, c)
 
 
 @always_inline
@@ -205,7 +305,7 @@ def reduce_columns[
     """Reduces `width * vectors` neighbouring columns of `count` rows."""
     comptime kind = accumulated[dtype]()
     comptime identity = Op.identity[kind]()
-    var totals = SIMD[kind, width * vectors](identity)
+    var totals = Partials[Op, kind, width * vectors]()
     var row = 0
     while row < count:
         var block_end = min(count, row + BLOCK)
@@ -216,8 +316,8 @@ def reduce_columns[
                 x.unsafe_load[width = width * vectors](row * stride).cast[kind](),
             )
             row += 1
-        totals = Op.combine[kind, width * vectors](totals, partial)
-    result.unsafe_store(0, rounded_to[dtype](totals))
+        totals.take(partial)
+    result.unsafe_store(0, rounded_to[dtype](totals.result()))
 
 
 @always_inline

@@ -15,10 +15,12 @@ from std.sys.info import simd_width_of
 from .crew import Tasks, spread
 from .halves import rounded_to
 from .reduction import (
+    BLOCK,
     Array,
     Held,
     Maximizing,
     Minimizing,
+    Partials,
     Reducer,
     Summing,
     accumulated,
@@ -263,11 +265,20 @@ def combine_row[
         i += 1
 
 
-@always_inline
+@no_inline
 def fold_line[
     Op: Reducer, kind: DType, lanes: Int, stride: Int
 ](line: Array[kind], step: Int, count: Int) -> SIMD[kind, lanes]:
     """Combines `count` vectors, `step` apart, each of every `stride`-th element."""
+    if count > BLOCK:
+        var partials = Partials[Op, kind, lanes]()
+        for first in range(0, count, BLOCK):
+            partials.take(
+                fold_line[Op, kind, lanes, stride](
+                    line.unsafe_offset(first * step), step, min(BLOCK, count - first)
+                )
+            )
+        return partials.result()
     var total = SIMD[kind, lanes](Op.identity[kind]())
     for j in range(count):
         var some = line.unsafe_load[width = lanes * stride](j * step)

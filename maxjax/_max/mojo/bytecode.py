@@ -191,6 +191,11 @@ def accumulated(name: str, dtype: np.dtype) -> np.dtype:
     return dtype
 
 
+# Sums of float64 from tile to tile, which no wider type holds: each with its error beside it, and
+# what becomes of both in the end.
+COMPENSATED, SETTLE = "compensated", "vector_settle_float64"
+
+
 def reduction(name: str, dtype: np.dtype, columns: bool) -> str:
     kind = "uint8" if dtype == BOOL else name_of(dtype)
     return f"vector_{'columns' if columns else 'lines'}_{name}_{kind}"
@@ -438,15 +443,17 @@ class _Assembler:
         operand, dtype = value.inputs[0], value.dtype
         source = self.value(operand, SWEEP)
         wide = accumulated(value.name, dtype)
-        register = self.new(wide.itemsize)
+        compensated = value.name == "sum" and dtype == np.float64
+        size = 2 * wide.itemsize if compensated else wide.itemsize
+        register = self.new(size)
         self.fixed.add(register)
         self.put("reduce_columns" if columns else "reduce", register, (source,),
-                 reduction(value.name, dtype, columns), wide.itemsize)
+                 reduction(COMPENSATED if compensated else value.name, dtype, columns), size)
         scope = SWEEP if columns else POINT
-        if wide != dtype and dtype != BOOL:
+        if compensated or wide != dtype and dtype != BOOL:
             part, self.part = self.part, phase.end
             result = self.new(dtype.itemsize)
-            self.put("apply", result, (register,),
+            self.put("apply", result, (register,), SETTLE if compensated else
                      f"vector_convert_{name_of(wide)}_{name_of(dtype)}", dtype.itemsize,
                      _LEVEL_OF[scope])
             self.part, register = part, result

@@ -17,6 +17,8 @@ from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP, KERNELS
 from maxjax._max.mojo.bytecode import (
+    COMPENSATED,
+    SETTLE,
     Joint,
     accumulated,
     joint_operations,
@@ -168,6 +170,79 @@ def gather_columns[
                 value = Op.combine[kind, 1](target.unsafe_load[width=1](i), value)
             target.unsafe_store(i, value)
             i += 1
+
+
+@always_inline
+def add_exactly[
+    w: Int
+](sums: Pointer[Float64, MutAnyOrigin], errors: Pointer[Float64, MutAnyOrigin], i: Int,
+  x: SIMD[DType.float64, w]):
+    """Adds to sums, and to their errors what that rounds off."""
+    var old = sums.unsafe_load[width=w](i)
+    var new = old + x
+    var added = new - old
+    sums.unsafe_store(i, new)
+    errors.unsafe_store(
+        i, errors.unsafe_load[width=w](i) + ((old - (new - added)) + (x - added)))
+
+
+@always_inline
+def add_lines(result: Bytes, x: Bytes, lines: Int, width: Int, fresh: Int):
+    """Adds lines of float64, each to a sum; the sums' errors follow them all.
+
+    A line is one of many parts, so that a plain sum of them would be rounded too often.
+    """
+    var sums = typed[DType.float64](result)
+    var errors = sums.unsafe_offset(lines)
+    if fresh != 0:
+        gather_lines[Summing, DType.float64, DType.float64](result, x, lines, width, fresh)
+        for line in range(lines):
+            errors.unsafe_store(line, 0)
+        return
+    for line in range(lines):
+        add_exactly[1](sums, errors, line, reduce_line[Summing, DType.float64](
+            typed[DType.float64](x).unsafe_offset(line * width), width).cast[DType.float64]())
+
+
+@always_inline
+def add_columns(result: Bytes, x: Bytes, lines: Int, width: Int, fresh: Int):
+    """Adds lines of float64 to a line of sums, which that of their errors follows."""
+    comptime W = simd_width_of[DType.float64]()
+    comptime V = SIMD[DType.float64, W]
+    var sums = typed[DType.float64](result)
+    var errors = sums.unsafe_offset(width)
+    if fresh != 0:
+        for i in range(width):
+            sums.unsafe_store(i, -0.0)
+            errors.unsafe_store(i, 0)
+    # A few lines together: their sum is rounded as seldom as a pairwise one.
+    for first in range(0, lines, 16):
+        var source = typed[DType.float64](x).unsafe_offset(first * width)
+        var count = min(16, lines - first)
+        var i = 0
+        while i + W <= width:
+            var total = source.unsafe_load[width=W](i)
+            for line in range(1, count):
+                total += source.unsafe_load[width=W](line * width + i)
+            add_exactly[W](sums, errors, i, total)
+            i += W
+        while i < width:
+            var total = source.unsafe_load[width=1](i)
+            for line in range(1, count):
+                total += source.unsafe_load[width=1](line * width + i)
+            add_exactly[1](sums, errors, i, total)
+            i += 1
+
+
+@always_inline
+def settle_sums(result: Bytes, x: Bytes, count: Int):
+    """Sums with their errors: those of infinities are not finite."""
+    var sums = typed[DType.float64](x)
+    for i in range(count):
+        var sum = sums.unsafe_load[width=1](i)
+        var error = sums.unsafe_load[width=1](count + i)
+        var counts = error != 0 and error - error == 0
+        typed[DType.float64](result).unsafe_store(i, sum + error if counts else sum)
 
 
 @always_inline
@@ -400,3 +475,13 @@ def _reductions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
                 f'\n\n@export("{function}")\ndef {function}(result: Bytes, x: Bytes, lines: Int, '
                 f'width: Int, fresh: Int) abi("C"):\n    {loop}[{reducer}, {kind_name(dtype)}, '
                 f"{kind}](result, x, lines, width, fresh)\n")
+    if dtype == np.float64:
+        for columns in (False, True):
+            function = reduction(COMPENSATED, dtype, columns)
+            loop = "add_columns" if columns else "add_lines"
+            yield function, (
+                f'\n\n@export("{function}")\ndef {function}(result: Bytes, x: Bytes, lines: Int, '
+                f'width: Int, fresh: Int) abi("C"):\n    {loop}(result, x, lines, width, fresh)\n')
+        yield SETTLE, (
+            f'\n\n@export("{SETTLE}")\ndef {SETTLE}(result: Bytes, a: Bytes, b: Bytes, c: Bytes, '
+            'n: Int) abi("C"):\n    settle_sums(result, a, abs(n))\n')

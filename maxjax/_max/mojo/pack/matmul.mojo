@@ -501,11 +501,17 @@ def dot_columns[
         j += 1
 
 
+@always_inline
+def adds_rows[T: DType, //](b: Matrix[T], n: Int, k: Int) -> Bool:
+    """Whether rows of b are added to a result, rather than dot products of its columns computed."""
+    return b.col == 1 and (b.row != 1 or n >= k)
+
+
 def vector_product[
     T: DType
 ](x: Elements[T], x_step: Int, b: Matrix[T], y: Elements[T], n: Int, k: Int):
     """Sets y = x b, one of the strides of b being 1."""
-    if b.col == 1 and (b.row != 1 or n >= k):
+    if adds_rows(b, n, k):
         combine_rows[T](x, x_step, b, y, n, k)
     elif x_step == 1:
         dot_columns[T](x, b, y, n, k)
@@ -598,6 +604,63 @@ def narrow_product[
         few_rows[T, 1, columns](a.at(i, 0), b, c.unsafe_offset(i * c_row), c_row, k)
 
 
+# Sums of more terms than these are computed by halves, which bounds their rounding error: where terms
+# are added one after the other, or those of each lane of vectors, or `DEPTH` of them at a time.
+comptime LONG_SEQUENCE = 256
+comptime LONG_VECTORS = 2048
+comptime LONG = 2048
+# Not of larger results, whose halves would take much memory.
+comptime HALVED_ELEMENTS = 65536
+
+
+def product_in_parts[
+    T: DType
+](a: Matrix[T], b: Matrix[T], c: Elements[T], c_row: Int, m: Int, n: Int, k: Int):
+    """The same as `product`, by the way that suits the sizes."""
+    var is_row = m == 1 and (b.col == 1 or b.row == 1)
+    var is_column = n == 1 and (c_row == 1 or m == 1) and (a.col == 1 or a.row == 1)
+    comptime if T.is_floating_point():
+        if k > LONG_SEQUENCE and m * n <= HALVED_ELEMENTS:
+            var longest = LONG
+            if is_row:
+                longest = LONG_SEQUENCE if adds_rows(b, n, k) else LONG_VECTORS
+            elif is_column:
+                longest = LONG_SEQUENCE if adds_rows(a.transposed(), m, k) else LONG_VECTORS
+            elif n <= NARROW and m * n <= FEW_ELEMENTS:
+                longest = LONG_VECTORS
+            if k > longest:
+                var half = round_up(k // 2, DEPTH)
+                product_in_parts[T](a, b, c, c_row, m, n, half)
+                var left = a.at(0, half)
+                var right = b.at(half, 0)
+                if m * n == 1:      # which needs no memory from elsewhere
+                    var one = Scalar[T](0)
+                    var place = Pointer(to=one).unsafe_origin_cast[MutUntrackedOrigin]()
+                    product_in_parts[T](left, right, place, n, m, n, k - half)
+                    c[] += place[]
+                    return
+                var others = Scratch[T](m * n)
+                var more = others.data()
+                product_in_parts[T](left, right, more, n, m, n, k - half)
+                for i in range(m):
+                    for j in range(n):
+                        c[unsafe_offset=i * c_row + j] += more[unsafe_offset=i * n + j]
+                others^.free()
+                return
+    if is_row:
+        vector_product[T](a.data, a.col, b, c, n, k)
+    elif is_column:
+        vector_product[T](b.data, b.row, a.transposed(), c, m, k)
+    else:
+        comptime if T == DType.float32 or T == DType.float64:
+            if n <= NARROW and (m * n <= FEW_ELEMENTS or k <= FEW_TERMS):
+                comptime for columns in range(1, NARROW + 1):
+                    if n == columns:
+                        narrow_product[T, columns](a, b, c, c_row, m, k)
+                return
+        product[T, T](a, b, c, c_row, m, n, k)
+
+
 def part_of_product[
     S: DType, T: DType
 ](a: Matrix[S], b: Matrix[S], c: Elements[S], c_row: Int, m: Int, n: Int, k: Int):
@@ -605,25 +668,15 @@ def part_of_product[
     if m == 0 or n == 0:
         return
     comptime if S == T:
-        var left = rebind[Matrix[T]](a)
-        var right = rebind[Matrix[T]](b)
         var target = rebind[Elements[T]](c)
         if k == 0:
             for i in range(m):
                 for j in range(n):
                     target.unsafe_store(i * c_row + j, Scalar[T](0))
-        elif m == 1 and (b.col == 1 or b.row == 1):
-            vector_product[T](left.data, a.col, right, target, n, k)
-        elif n == 1 and (c_row == 1 or m == 1) and (a.col == 1 or a.row == 1):
-            vector_product[T](right.data, b.row, left.transposed(), target, m, k)
         else:
-            comptime if T == DType.float32 or T == DType.float64:
-                if n <= NARROW and (m * n <= FEW_ELEMENTS or k <= FEW_TERMS):
-                    comptime for columns in range(1, NARROW + 1):
-                        if n == columns:
-                            narrow_product[T, columns](left, right, target, c_row, m, k)
-                    return
-            product[T, T](left, right, target, c_row, m, n, k)
+            product_in_parts[T](
+                rebind[Matrix[T]](a), rebind[Matrix[T]](b), target, c_row, m, n, k
+            )
     else:
         var sums = Scratch[T](m * n)
         var wide = sums.data()
@@ -676,8 +729,8 @@ struct Products[S: DType, T: DType](Tasks):
         var first = task * parts // tasks
         var last = (task + 1) * parts // tasks
         comptime if Self.S == Self.T and Self.T.is_floating_point():
-            if m == 1 and n <= FEW and cuts == 1 and a_batch == 0 and c_batch == n \
-                    and right.col == 1 and right.row > 0 and b_batch > 0:
+            if m == 1 and n <= FEW and k <= LONG_SEQUENCE and cuts == 1 and a_batch == 0 \
+                    and c_batch == n and right.col == 1 and right.row > 0 and b_batch > 0:
                 var x = rebind[Elements[Self.T]](left.data)
                 var b = rebind[Elements[Self.T]](right.data.unsafe_offset(first * b_batch))
                 var y = rebind[Elements[Self.T]](c.unsafe_offset(first * n))

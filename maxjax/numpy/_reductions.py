@@ -133,6 +133,8 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
     if narrow_floats and compute in (dtypes.float16, dtypes.bfloat16):
         compute = dtypes.float32
     elif narrow_floats and compute == dtypes.bool_:
+        # Sums of booleans are counted, but each element is a boolean before: 0.5 counts as 1.
+        x = cast(x, compute)
         compute = dtypes.canonical(dtypes.int64)
     x = cast(x, compute)
     if mask is not None:

@@ -1,0 +1,110 @@
+"""Operands of kinds that programs seldom try, against real JAX: narrow integers and booleans, weak
+scalars, empty arrays, infinities, several dtypes at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from maxjax._base.config import enable_x64
+from tests.numpy.test_edge_values import check, expressions
+
+CONSTANTS: dict[str, Any] = {
+    "np": np, "T": np.eye(3, dtype=bool), "H": np.full((2, 3), 100, np.int8),
+    "V": np.array([1, 2, 3], np.int8), "F": np.array([1.5, 2.5, -1], np.float32),
+    "D": (((0,), (0,)), ((), ())), "W": np.array([1, 0, 1, 1, 0, 0, 1, 1]),
+}
+
+# As in test_edge_values: `j` is jax.numpy, `d` jax, `l` jax.lax, `s` jax.scipy.
+
+CLOSENESS = """
+j.isclose(j.uint8(100), j.uint8(101), atol=1); j.isclose(j.int32(0), j.int32(-2**31))
+j.isclose(j.int8([-128, -127]), j.int8([-128, 1])); j.isclose(j.uint8(0), j.uint8(255), rtol=.1)
+j.allclose(j.uint8([7, 200]), j.uint8([8, 201]), atol=1); j.isclose(0, 0, rtol=j.inf)
+j.isclose(j.int32([-2**31, 2**24]), j.int32([2**31 - 1, 2**24 + 1]), rtol=0, atol=0)
+j.isclose(1, 1, atol=j.nan); j.isclose(True, False); j.isclose(j.int4(-8), j.int4(7), atol=1)
+j.isclose(j.arange(2), j.arange(2) + 1, atol=j.array([.5, 1])); j.isclose(j.int32(3), j.float16(3))
+j.isclose(d.random.split(d.random.key(0)), d.random.split(d.random.key(0)))
+[j.isclose(*np.random.default_rng(0).integers(-99, 99, (2, 99)).astype(t), rtol=.2, atol=a) \
+for t in ('int8', 'uint8', 'int16', 'uint32') for a in (0, 5)]
+d.jit(j.isclose)(j.uint8(200), j.uint8(201), atol=1)
+"""
+
+SUMS = """
+j.einsum('b,ba->b', j.ones(2), j.ones((2, 3), bool)); j.einsum('a,b->', j.ones(2), j.ones(3, bool))
+j.einsum('b,ba->b', j.ones(2), j.full((2, 3), 100, 'int8')); j.einsum('aa,b->b', T, j.ones(2))
+j.einsum('b,ba->b', j.ones(2, 'int8'), H, preferred_element_type='float32')
+j.einsum('b,ba->b', j.ones(2, 'int8'), H, preferred_element_type='int32')
+j.einsum('b,ba->b', j.ones(2, 'int8'), H); j.einsum('b,ba->b', j.ones(2, 'int16'), H)
+j.einsum('ba,b->b', H.astype('uint8') * 2, -j.ones(2, 'int8')); j.einsum('ab->a', H)
+j.einsum('ab->a', H, preferred_element_type='int32'); j.einsum('aa', T)
+j.einsum('ab->a', T, preferred_element_type='float32')
+j.einsum('ab->a', j.full((2, 3), 3e4, 'float16'), preferred_element_type='float32')
+j.einsum('b,ba->b', j.ones(2, int), j.full((2, 3), .5), preferred_element_type='int32')
+j.einsum('b,ba->b', j.ones(2), j.full((2, 300), 1.0078125, 'bfloat16'))
+j.einsum('b,ba->b', j.ones(2), j.full((2, 3), 2**30)); j.einsum(',a->', 2., j.ones(3, bool))
+j.einsum('b,ba,bc->b', T[0, :2], T[:2], H[:, :2], preferred_element_type='float32')
+j.sum(j.full((2, 3), .5), 1, dtype=bool); j.prod(j.full((2, 3), .5), 1, dtype=bool)
+j.sum(j.ones(256), dtype=bool); j.sum(j.full(3, .5), dtype='int32')
+"""
+
+PRODUCTS = """
+l.dot_general(V, F, D, preferred_element_type='int32')
+l.dot_general(F, V, D, preferred_element_type='int32')
+l.dot_general(V, F, D, preferred_element_type='int8'); l.dot_general(V, F, D)
+l.dot_general(F, F, D, preferred_element_type='int32')
+l.dot_general(F, -F, D, preferred_element_type='uint32')
+l.dot_general(F, -F, D, preferred_element_type='uint8')
+l.dot_general(F, F * j.inf, D, preferred_element_type='int32')
+l.dot_general(j.array([300.]), V[:1], D, preferred_element_type='int8')
+l.dot_general(F[:2], j.array([True, True]), D, preferred_element_type='int32')
+l.dot_general(j.array([1, -1.]), j.array([1, 1]), D, preferred_element_type='bool')
+l.dot_general(j.array([1, -1.]), j.array([1., 1]), D, preferred_element_type='bool')
+l.dot_general(j.full(1, 7e4), j.full(1, .5, 'float16'), D, preferred_element_type='float16')
+l.dot_general(F.astype('bfloat16'), F, D, preferred_element_type='int32')
+l.dot_general(j.full(1, 300, 'float16'), j.full(1, 300, 'float16'), D, \
+preferred_element_type='int32')
+j.dot(V, F, preferred_element_type='int32')
+l.conv_general_dilated(j.ones((1, 1, 3), 'int8'), j.ones((1, 1, 2)), (1,), 'VALID', \
+preferred_element_type='int32')
+l.conv_general_dilated(j.ones((1, 1, 3)), -j.ones((1, 1, 2)), (1,), 'VALID', \
+preferred_element_type='uint32')
+"""
+
+OTHERS = """
+[j.arange(-8, 9).astype(a).astype(b).astype(int) for a in ('int2', 'uint2', 'int4', 'uint4', \
+'int8', 'float32') for b in ('int2', 'uint2', 'int4', 'uint4', bool)]
+[l.gather(j.arange(10.).reshape(2, 5), j.array([[5], [1], [-3]]), l.GatherDimensionNumbers( \
+(), (0, 1), (1,)), slice_sizes=(1, 1), mode=m) for m in ('clip', None, 'fill')]
+[j.linspace(a, b, n, e) for a in (j.inf, -j.inf, 2.) for b in (j.inf, -j.inf, j.nan, 2.) \
+for n in (1, 2, 5, 20000) for e in (True, False)]
+j.linspace(j.array([j.inf, 1, 3]), j.array([2, j.inf, 4.]), 4); j.logspace(-j.inf, 2, 3)
+j.linspace(j.inf, 2, 3, dtype=int); j.linspace(-j.inf, 2, 3, dtype=int)
+j.linspace(-1, -2, 4, dtype=int); j.linspace(j.bfloat16(j.inf), 2, 3)
+l.approx_min_k(j.array([0., 0., -0., -1]), 2)[1]; l.approx_max_k(j.array([-0., 0., 1]), 3)[1]
+l.approx_max_k(j.array([-0., 0., -1, -0., 0]), 3)[1]
+d.grad(lambda x: l.approx_min_k(x, 2)[0].sum())(j.array([0., 0., -0., -1]))
+"""
+
+X64 = """
+[d.random.choice(d.random.key(1), 8, (6,), p=W.astype(t)) for t in \
+('bool', 'float32', 'float64', 'int32', 'int64', 'uint8')]
+[d.random.choice(d.random.key(3), 8, (5,), False, p=W.astype(t)) for t in \
+('bool', 'float32', 'float64', 'int32', 'int64', 'uint8')]
+j.isclose(j.int64(-2**63), j.int64(2**63 - 1)); j.isclose(j.uint64(2**64 - 1), j.uint64(2**64 - 2))
+"""
+
+
+@pytest.mark.parametrize("expression", [
+    text for group in (CLOSENESS, SUMS, PRODUCTS, OTHERS) for text in expressions(group)])
+def test_value(expression: str) -> None:
+    check(expression, CONSTANTS)
+
+
+@pytest.mark.parametrize("expression", expressions(X64))
+def test_with_64_bits(expression: str) -> None:
+    with enable_x64(True), jax.enable_x64(True):
+        check(expression, CONSTANTS)

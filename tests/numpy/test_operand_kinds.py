@@ -89,7 +89,28 @@ l.approx_max_k(j.array([-0., 0., -1, -0., 0]), 3)[1]
 d.grad(lambda x: l.approx_min_k(x, 2)[0].sum())(j.array([0., 0., -0., -1]))
 """
 
+DTYPES = """
+[getattr(s.stats.norm, f)(j.ones(2, 'bfloat16')) for f in ('pdf', 'logpdf', 'cdf', 'logsf', 'ppf')]
+[s.stats.cauchy.logpdf(j.ones(2, t)) for t in ('bfloat16', 'float16')]
+[s.stats.multivariate_normal.logpdf(j.ones(2, t), m, 2.) for t in ('bfloat16', 'float16') \
+for m in (1., j.ones(2, t))]
+s.stats.multivariate_normal.logpdf(.5, .5, .5); s.stats.uniform.cdf(.5)
+[s.stats.uniform.cdf(.5, *a) for a in ((0., -1.), (0., 0.), (j.inf,), (0., j.inf))]
+s.special.factorial(3); s.special.factorial(j.array(3)); s.special.hyp1f1(1., 2., 3.)
+s.special.hyp2f1(1, 1, 2, .5); s.stats.multinomial.logpmf(j.ones(2), 2, j.ones(2))
+j.polyadd(True, j.ones(2, bool)); j.polymul(1, j.ones(2)); j.polyder(1.); j.polyint(1)
+j.polysub(True, j.ones(2)); j.polysub(1, j.ones(2)); j.polyadd(j.ones(2, bool), j.ones(2, bool))
+"""
+
 X64 = """
+[f(T, T[0]) for f in (j.power, j.floor_divide, j.fmod, j.remainder, j.divmod, j.left_shift, \
+j.right_shift, j.bitwise_left_shift, j.pow, j.mod, j.add, j.multiply, j.gcd, j.hypot)]
+[f(j.asarray(T)) for f in (j.square, lambda b: b // True, lambda b: True % b, lambda b: b ** b, \
+lambda b: divmod(b, b), lambda b: b << b, lambda b: b ** 2, lambda b: b ** True, j.cumsum, j.sum)]
+j.tri(3); j.tri(3, dtype=float); [*s.stats.mode(j.array([1, 2, 2]))]; [*s.stats.mode(T, None)]
+[*s.stats.mode(j.zeros((0, 2)))]; [*s.stats.mode(j.zeros((2, 0)))]
+[s.stats.multivariate_normal.logpdf(j.ones(2, t), m, c) for t in ('float32', 'float64') \
+for m, c in ((1., 2.), (j.ones(2, t), 2.), (j.ones(2, t), j.eye(2, dtype=t)))]
 [d.random.choice(d.random.key(1), 8, (6,), p=W.astype(t)) for t in \
 ('bool', 'float32', 'float64', 'int32', 'int64', 'uint8')]
 [d.random.choice(d.random.key(3), 8, (5,), False, p=W.astype(t)) for t in \
@@ -99,7 +120,7 @@ j.isclose(j.int64(-2**63), j.int64(2**63 - 1)); j.isclose(j.uint64(2**64 - 1), j
 
 
 @pytest.mark.parametrize("expression", [
-    text for group in (CLOSENESS, SUMS, PRODUCTS, OTHERS) for text in expressions(group)])
+    text for group in (CLOSENESS, SUMS, PRODUCTS, DTYPES, OTHERS) for text in expressions(group)])
 def test_value(expression: str) -> None:
     check(expression, CONSTANTS)
 

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+import maxjax
 from maxjax._base.config import enable_x64
 from tests.numpy.test_edge_values import check, expressions
 
@@ -102,6 +103,44 @@ j.polyadd(True, j.ones(2, bool)); j.polymul(1, j.ones(2)); j.polyder(1.); j.poly
 j.polysub(True, j.ones(2)); j.polysub(1, j.ones(2)); j.polyadd(j.ones(2, bool), j.ones(2, bool))
 """
 
+EMPTY_AND_SCALAR = """
+j.cumsum(j.array(2), axis=0); j.cumprod(j.asarray(2.), axis=-1); j.cumsum(j.float32(2), axis=0)
+j.cumsum(2, axis=0); j.cumsum(j.array(2), axis=1); j.nancumsum(j.array(2.), axis=0)
+j.diff(j.float32(2), n=0); j.diff(j.float32(2)); j.roll(F, j.zeros(0, int), 0); j.roll(F, (), ())
+j.roll(F, ()); j.roll(F, [[1]]); j.roll(H, [1, 2], 0); j.roll(H, (1, 2, 3), (0, 1))
+[d.jit(lambda x, s, t: j.roll(x, (s, t), axis=a))(j.asarray(H), 1, -2) for a in (0, 1, (0, 1))]
+d.jit(lambda x, s: j.roll(x, (s, 1), (1, 0)))(j.asarray(H), 1)
+d.jit(lambda x, s: j.roll(x, [s]))(F, 1)
+d.vmap(lambda x, s: j.roll(x, (s[0], s[1]), (0, 1)), (None, 0))(j.asarray(H), T[:, :2] + 1)
+d.ops.segment_sum(j.zeros((3, 0)), j.zeros((3, 0), int), 4)
+(lambda x: x.at[x].add(x))(j.zeros((0, 1), int)); j.zeros(3).at[j.zeros(0, int)].set(j.ones(5))
+j.zeros(0).at[0].add(1); j.zeros(0).at[j.array([0])].set(1); j.zeros((3, 0)).at[:, 0].set(1)
+l.scatter_add(j.zeros((0, 3)), j.zeros((0, 1), int), j.zeros(0), l.ScatterDimensionNumbers( \
+(), (1,), (1,), (0,), (0,)))
+[s.fft.dct(j.ones((5, 2)), n=n) for n in (0,)]; s.fft.idct(j.ones((5, 2)), n=0); s.fft.dct(j.ones(0))
+s.fft.dct(j.ones((5, 2)), n=-1); s.fft.dctn(j.ones((5, 2)), s=(0, 2)); s.fft.idct(j.ones((0, 5)))
+"""
+
+ARGUMENTS = """
+j.put(j.zeros((37, 41)), j.array([3, 200], 'uint8'), 1, mode='wrap', inplace=False)
+[j.ones(3).at[i].get(mode='wrap') for i in (..., slice(None), None)]; j.ones(3).at[0].get(mode='wrap')
+j.ones(3).at[1:].get(mode='wrap'); j.ones(3).at[...].set(1, mode='wrap')
+[f(j.ones(3), where=m) for f in (d.nn.softmax, d.nn.log_softmax) for m in (H > 0, ~T)]
+d.nn.softmax(j.ones(3), 0, where=H > 0); d.nn.softmax(F[None], 0, where=~T)
+[[*j.linalg.slogdet(j.asarray(m, t))] for t in ('float16', 'bfloat16') \
+for m in ([[2]], [[2, 1], [3, -4]], [[0, 0], [0, 0]])]
+j.linalg.slogdet(j.eye(3, dtype='float16')); j.linalg.slogdet(j.eye(2, dtype='float16'), method='qr')
+j.mean(F, dtype=bool); j.mean(F > 0, dtype=bool); j.nanmean(F, dtype=bool); j.var(F, dtype=bool)
+j.mean(F > 0); j.average(F > 0); l.cumlogsumexp(V); l.cumlogsumexp(V.astype('uint8'))
+l.cumlogsumexp(j.zeros(0, int)); j.array([np.uint8(200), -1], dtype='int8')
+j.array([np.int32(200)], dtype='int8'); j.array([np.int64(2**40), 1], dtype='int32')
+j.array([np.uint8(200), -1]); j.array([np.int8(20), -1], dtype='uint8'); j.array([np.uint8(3), 1.5])
+j.array([-1, np.uint8(3)], dtype='int16'); j.array([np.float32(300), 1], dtype='uint8')
+j.array([np.float32(200)], dtype='int8'); j.array([np.array([200], 'uint8')], dtype='int8')
+j.array([[np.uint8(200)], [-1]], dtype='int8'); j.array([np.int32(20)], dtype='bfloat16')
+j.signbit(j.expm1(j.array([complex(x, y) for x in (0., -0., 1., -1.) for y in (0., 1.)])).real)
+"""
+
 X64 = """
 [f(T, T[0]) for f in (j.power, j.floor_divide, j.fmod, j.remainder, j.divmod, j.left_shift, \
 j.right_shift, j.bitwise_left_shift, j.pow, j.mod, j.add, j.multiply, j.gcd, j.hypot)]
@@ -120,7 +159,8 @@ j.isclose(j.int64(-2**63), j.int64(2**63 - 1)); j.isclose(j.uint64(2**64 - 1), j
 
 
 @pytest.mark.parametrize("expression", [
-    text for group in (CLOSENESS, SUMS, PRODUCTS, DTYPES, OTHERS) for text in expressions(group)])
+    text for group in (CLOSENESS, SUMS, PRODUCTS, DTYPES, OTHERS, EMPTY_AND_SCALAR,
+                             ARGUMENTS) for text in expressions(group)])
 def test_value(expression: str) -> None:
     check(expression, CONSTANTS)
 
@@ -129,3 +169,12 @@ def test_value(expression: str) -> None:
 def test_with_64_bits(expression: str) -> None:
     with enable_x64(True), jax.enable_x64(True):
         check(expression, CONSTANTS)
+
+
+def test_softmax_of_an_operand_below_its_mask() -> None:
+    """JAX subtracts a largest element of the wrong axis, and all elements become equal."""
+    x, mask = CONSTANTS["F"], ~CONSTANTS["T"]
+    for ours, theirs in ((maxjax.nn.softmax, jax.nn.softmax),
+                         (maxjax.nn.log_softmax, jax.nn.log_softmax)):
+        np.testing.assert_allclose(
+            ours(x, where=mask), theirs(np.broadcast_to(x, mask.shape), where=mask), 1e-5)

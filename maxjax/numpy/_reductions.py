@@ -36,7 +36,7 @@ from maxjax._primitives.reduction import (
     reduce_or_p,
     reduce_prod_p,
 )
-from maxjax._primitives.widths import refusal
+from maxjax._primitives.widths import NUMBERS, refusal
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._elementwise import alias, binary
@@ -320,7 +320,7 @@ def _mean_types(x: Array, dtype: Any, name: str) -> tuple[Any, Any]:
     else:
         result = dtypes.argument(dtype, name)
         if result == dtypes.bool_:
-            raise refusal("div", result, " at position 0", div_p.accepts)
+            raise refusal("div", result, " at position 0", NUMBERS)
     compute = dtypes.float32 if result in (dtypes.float16, dtypes.bfloat16) else result
     return compute, result
 

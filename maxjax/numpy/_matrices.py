@@ -162,7 +162,7 @@ def _triangle(name: str, m: Any, k: int, *, upper: bool) -> Array:
 def _kept_triangle(x: Array, *, k: int, upper: bool) -> Array:
     rows, columns = x.shape[-2:]
     mask = shapes.broadcast_to(_lower(rows, columns, k - upper), x.shape)
-    zero = cast(0, x.dtype)
+    zero = cast(0, x.dtype, x.weak_type)
     return where(mask, zero, x) if upper else where(mask, x, zero)
 
 

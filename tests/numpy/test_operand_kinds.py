@@ -99,6 +99,8 @@ s.stats.multivariate_normal.logpdf(.5, .5, .5); s.stats.uniform.cdf(.5)
 [s.stats.uniform.cdf(.5, *a) for a in ((0., -1.), (0., 0.), (j.inf,), (0., j.inf))]
 s.special.factorial(3); s.special.factorial(j.array(3)); s.special.hyp1f1(1., 2., 3.)
 s.special.hyp2f1(1, 1, 2, .5); s.stats.multinomial.logpmf(j.ones(2), 2, j.ones(2))
+[f(j.full((2, 2), 2.)) for f in (j.tril, j.triu, lambda x: j.pad(x, 1), d.jit(j.tril))]
+j.pad(j.full(2, 2.), 1, constant_values=j.float32(3)); j.pad(j.full(2, 2.), ((1, 2),), 'edge')
 j.polyadd(True, j.ones(2, bool)); j.polymul(1, j.ones(2)); j.polyder(1.); j.polyint(1)
 j.polysub(True, j.ones(2)); j.polysub(1, j.ones(2)); j.polyadd(j.ones(2, bool), j.ones(2, bool))
 """

@@ -38,6 +38,15 @@ TABLE = {
                           x=array([-2.0, 0.0, 3.0], "float32"), grad="low high", modes="grad"),
     "jax.random.multivariate_normal": check(
         "f(jax.random.key(0), jnp.zeros(2), jnp.eye(2) * 2, (4,), 'bfloat16')"),
+    "jax.nn.softmax": check(
+        "f(jnp.array([1.5, 2.5, -1.0]), where=jnp.ones((2, 3), bool))[0]"),
+    "jax.numpy.linalg.slogdet": check("jnp.isfinite(f(jnp.eye(2) * 1e-30)[1])"),
+    "jax.scipy.stats.uniform.cdf": check("f(jnp.nan)"),
+    "jax.lax.scan": check(
+        "h = jax.custom_jvp(lambda x: jnp.sin(x)); "
+        "h.defjvp(lambda p, t: (h(p[0]), 3.0 * t[0])); "
+        "g = jax.grad(lambda x: f(lambda c, _: (h(c) * c, None), x, None, length=2)[0]); "
+        "jax.grad(g)(0.7)"),
     "jax.numpy.where": check("str(jax.make_jaxpr(lambda x: f(x > 0, x, 0.0))(1.0))"),
     "jax.new_ref": check("str(jax.make_jaxpr(lambda r: r[...] + 1)(f(jnp.ones(3))))"),
     "jax.grad": check("f(jax.jit(lambda x, n: x ** n))(0.0, 0).weak_type"),

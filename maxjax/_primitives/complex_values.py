@@ -158,8 +158,14 @@ def _regular_tan(x: np.ndarray, y: np.ndarray) -> Any:
     return join(turned.imag, -turned.real)
 
 
+def _regular_expm1(x: np.ndarray) -> Any:
+    result = np.array(np.expm1(x))
+    result.real += 0        # 0 of both zeros, as C defines it
+    return result
+
+
 exp = native_first("exp", by_parts(elementary.exp, _exp))
-expm1 = of_complex(elementary.expm1, mended(np.expm1, _expm1, lambda x: x.real > 80))
+expm1 = of_complex(elementary.expm1, mended(_regular_expm1, _expm1, lambda x: x.real > 80))
 sin = by_parts(elementary.sin, _sin)
 cos = by_parts(elementary.cos, _cos)
 sinh = by_parts(elementary.sinh, _sinh)

@@ -16,7 +16,7 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives.builders import add_tangents
-from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.convert import convert, convert_element_type
 from maxjax._primitives.layout import transpose
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear, of_numbers
 from maxjax._primitives.widths import BIT_WIDTHS, bit_width
@@ -71,7 +71,13 @@ def _rank(dtype: np.dtype) -> tuple[int, ...]:
 # --- the NumPy rule -------------------------------------------------------------------------------
 
 def compute_dtype(lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> np.dtype:
-    """The dtype in which a sum of products is accumulated."""
+    """The dtype in which a sum of products is accumulated.
+
+    Operands of two dtypes are converted to the result's before anything else, as XLA does it: the
+    int32 of 1.5 and of 2 of int8 is 1 times 2; the int32 of two floats is their rounded product.
+    """
+    if lhs != rhs:
+        lhs = rhs = out
     if out == dtypes.bool_:       # true if any product is
         return dtypes.float32
     if dtypes.is_floating(out) and out.itemsize < 4:
@@ -80,8 +86,8 @@ def compute_dtype(lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> np.dtype:
         for dtype in (lhs, rhs):
             if dtypes.is_complex(dtype):
                 return dtype
-    if dtypes.is_integer(out) and (dtypes.is_inexact(lhs) or dtypes.is_inexact(rhs)):
-        return lhs if dtypes.is_inexact(lhs) else rhs
+    if dtypes.is_integer(out) and dtypes.is_inexact(lhs):
+        return lhs
     narrow = out in BIT_WIDTHS or (out.itemsize < 4 and dtypes.is_signed(out))
     return dtypes.int32 if narrow else out
 
@@ -111,6 +117,7 @@ def _specialize(in_avals: tuple[ShapedArray, ...], params: Params,
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params["dimension_numbers"]
     out = out_avals[0]
     compute = compute_dtype(lhs.dtype, rhs.dtype, out.dtype)
+    mixed = lhs.dtype != rhs.dtype
     plain = lhs.dtype == rhs.dtype == out.dtype == compute
     small = lhs.ndim <= 2 and rhs.ndim <= 2 and not lhs_batch and len(lhs_contract) == 1
     if plain and small and dtypes.is_inexact(compute):
@@ -122,6 +129,8 @@ def _specialize(in_avals: tuple[ShapedArray, ...], params: Params,
     batched = bool(lhs_batch)
 
     def run(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if mixed:
+            x, y = convert_operand(x, dtype), convert_operand(y, dtype)
         if not plain:
             x, y = convert_operand(x, compute), convert_operand(y, compute)
         if left_order is not None:
@@ -143,7 +152,7 @@ def _specialize(in_avals: tuple[ShapedArray, ...], params: Params,
 
 
 def convert_operand(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    return np.asarray(x) if x.dtype == dtype else np.asarray(x).astype(dtype)
+    return np.asarray(x) if x.dtype == dtype else convert(np.asarray(x), dtype)
 
 
 def convert_result(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -151,9 +160,7 @@ def convert_result(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return x
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
         x = x.real
-    if dtypes.is_integer(dtype) and dtypes.is_inexact(x.dtype):
-        return np.trunc(x).astype(dtype)
-    return np.asarray(x).astype(dtype)
+    return convert(np.asarray(x), dtype)
 
 
 def _contiguous_matrix(x: np.ndarray) -> np.ndarray:
@@ -324,6 +331,8 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *,
     left, right = ctx.in_avals
     out = ctx.out_avals[0]
     compute = compute_dtype(left.dtype, right.dtype, out.dtype)
+    if left.dtype != right.dtype:
+        lhs, rhs = ctx.convert(lhs, out.dtype), ctx.convert(rhs, out.dtype)
     lhs, rhs = ctx.convert(lhs, compute), ctx.convert(rhs, compute)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     if not lhs_batch and left.ndim == right.ndim == 2 and len(lhs_contract) == 1:

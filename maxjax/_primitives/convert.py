@@ -21,7 +21,7 @@ from maxjax._primitives.builders import elementwise
 from maxjax._primitives.kernels import ALL, NUMBERS, Kernel
 from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import factor_rule, no_flops
-from maxjax._primitives.widths import FLOATING, bit_width, widened
+from maxjax._primitives.widths import BIT_WIDTHS, FLOATING, WIDER, bit_width, widened
 
 if TYPE_CHECKING:
     from maxjax._base.dtypes import DType
@@ -57,6 +57,8 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return np.asarray(x != 0)
     if dtypes.is_integer(dtype) and dtypes.is_floating(source):
         return to_integer(x, dtype)
+    if source in BIT_WIDTHS and dtype in BIT_WIDTHS:
+        x = x.astype(WIDER[source])     # there is no cast from one of them to another
     return np.asarray(x).astype(dtype)
 
 

@@ -393,7 +393,8 @@ def check_scatter(x: ShapedArray | Array, indices: ShapedArray | Array,
     _check_once("scatter", "scatter_dims_to_operand_dims", numbers.scatter_dims_to_operand_dims)
     sizes = window_sizes(x.shape, updates.shape, numbers)
     for dim, (size, bound) in enumerate(zip(sizes, x.shape, strict=True)):
-        if size > bound and dim not in numbers.inserted_window_dims:
+        if size > bound and dim not in numbers.inserted_window_dims and (
+                dim not in numbers.operand_batching_dims):
             position = [d for d in range(x.ndim) if d not in numbers.inserted_window_dims
                         and d not in numbers.operand_batching_dims].index(dim)
             raise TypeError(

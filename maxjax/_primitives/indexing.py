@@ -165,9 +165,10 @@ def _gather_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
     parts = (*plan.leading, *plan.batch, *plan.window, *plan.trailing)
     view, order, whole, count = plan.view, plan.order, plan.whole, plan.count
     take = np.take
-    # One component that chooses a row is clipped by `take` itself.
+    # One component that chooses among all rows is clipped by `take` itself.
     single = (len(plan.columns) == 1 and not plan.batching and plan.offsets.size == 1
-              and plan.columns[0][2] == 1 and indices_aval.dtype != dtypes.uint64)
+              and plan.columns[0][1:] == (plan.view[1] - 1, 1)
+              and indices_aval.dtype != dtypes.uint64)
     column = plan.columns[0][0] if plan.columns else 0
     batch_dims = [dim for dim in range(len(shape))
                   if dim not in params["dimension_numbers"].offset_dims]

@@ -186,6 +186,9 @@ def _cumulative(primitive: Primitive, what: str, result: str) -> Callable[..., A
         if not dtypes.is_numeric(x.dtype):
             raise TypeError(f"{name} does not accept dtype {x.dtype}. Accepted dtypes are subtypes "
                             "of number.")
+        if primitive is cumlogsumexp_p and dtypes.is_integer(x.dtype) and x.size:
+            raise OverflowError(f"{name} of {x.dtype}: a sum of no elements has the logarithm "
+                                "-infinity, which is no integer")
         return primitive.bind(x, axis=operator.index(axis), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name

@@ -10,8 +10,9 @@ from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.composed import approx_top_k_p, bind_composed
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
-from maxjax._primitives.arithmetic import neg
-from maxjax._primitives.sorting import sort_p, top_k_p
+from maxjax._primitives.arithmetic import add, neg
+from maxjax._primitives.creation import zeros_like
+from maxjax._primitives.sorting import sort_p, take_along, top_k_p
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.lax._shape import canonical_axis
@@ -124,10 +125,13 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: 
     count = k if aggregate_to_topk else x.shape[axis]
 
     def compose(x: Any) -> list[Any]:
-        if is_max:
+        if is_max and count < x.shape[axis]:
             return top_k_p.bind(x, k=count, axis=axis)
-        values, indices = top_k_p.bind(neg(x), k=count, axis=axis)
-        return [neg(values), indices]
+        # Only the greatest few have an order of zeros, as XLA finds them; all others are sorted
+        # with equal zeros. Their sum with 0 is 0.
+        key = add(x, zeros_like(x))
+        _, indices = top_k_p.bind(key if is_max else neg(key), k=count, axis=axis)
+        return [take_along(x, indices, axis), indices]
 
     return bind_composed(
         approx_top_k_p, compose, [x], k=k, reduction_dimension=reduction_dimension,

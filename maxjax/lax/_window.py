@@ -275,7 +275,7 @@ def conv_general_dilated(
         except TypeError:
             raise ValueError(f"padding argument to {name} should be a string or a sequence of "
                              f"(low, high) pairs, got {padding}") from None
-    if x.dtype != y.dtype and preferred_element_type is None:
+    if x.dtype != y.dtype:
         raise same_dtypes_error(name, [x.aval, y.aval])
     if len(pads) != rank:
         raise TypeError(f"Wrong number of explicit pads for convolution: expected {rank}, got "

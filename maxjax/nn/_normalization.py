@@ -45,10 +45,16 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     Array([0.09003057, 0.24472848, 0.66524094], dtype=float32)
     """
     check_arraylike("softmax", x)
-    x = jnp.asarray(x)
+    x = _as_broad_as(where, jnp.asarray(x))
     if config.softmax_custom_jvp.value:
         return _softmax_with_jvp(x, axis, where)
     return _softmax(x, axis, where, stop_gradient_p.bind)
+
+
+def _as_broad_as(where: Any, x: Any) -> Any:
+    """The operand in the shape that it has beside a mask, in which its axes are counted."""
+    return x if where is None else jnp.broadcast_to(
+        x, jnp.broadcast_shapes(x.shape, jnp.shape(where)))
 
 
 def _softmax(x: Any, axis: Any, where: Any, constant: Callable[[Any], Any]) -> Any:
@@ -74,7 +80,7 @@ def _softmax_jvp(axis: Any, primals: Any, tangents: Any) -> Any:
 
 @_jit("log_softmax", "axis")
 def _log_softmax(x: Any, axis: Any, where: Any) -> Any:
-    x = jnp.asarray(x)
+    x = _as_broad_as(where, jnp.asarray(x))
     largest = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
     kept = x if where is None else jnp.where(where, x, -jnp.inf)
     shifted = kept - stop_gradient_p.bind(largest)

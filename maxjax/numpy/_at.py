@@ -109,7 +109,10 @@ class _IndexUpdateRef:
 
         The default fill value is NaN, the least signed or the greatest unsigned integer.
         """
-        parsed = None if mode is None else GatherScatterMode.from_any(mode)
+        # Where all is read, no mode is asked for.
+        whole = all(entry is None or entry is Ellipsis or (
+            isinstance(entry, slice) and entry == slice(None)) for entry in as_tuple(self.index))
+        parsed = None if mode is None or whole else GatherScatterMode.from_any(mode)
         concrete(fill_value, "fill_value argument to indexed get()")
         if out_sharding is not None:
             return with_out_sharding(take, out_sharding, self.array, self.index, parsed, fill_value,
@@ -447,11 +450,11 @@ def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
         rank = len(column.shape)
         dims.append(tuple(common_dims[len(common) - rank:]))
         index_map.append(entry.dim)
+    if 0 in wanted:     # whatever the values' shape is, as in JAX
+        return x
     values = broadcast_values(values, tuple(wanted))
     kept = tuple(size for size, dim in zip(wanted, dimensions, strict=True)
                  if dim.__class__ is int or dim.kind != "new")
-    if 0 in kept:
-        return x
     if not common or _is_one_mask(index):
         unique_indices = True
     return _KINDS[kind][0].bind(

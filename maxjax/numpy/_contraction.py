@@ -477,20 +477,25 @@ def _without_repeats(labels: str, x: Array) -> tuple[str, Array]:
     return labels, x
 
 
-def _sum_labels(labels: str, x: Array, drop: set[str]) -> tuple[str, Array]:
+def _sum_labels(labels: str, x: Array, drop: set[str], result: tuple[Any, bool]
+                ) -> tuple[str, Array]:
+    """Sums over labels; promoted to the result's type, which holds what the operand's may not."""
     axes = tuple(i for i, label in enumerate(labels) if label in drop)
     if not axes:
         return labels, x
-    dtype = x.dtype
+    dtype, weak = dtypes.promote((type_of(x), result))
     x = reductions.sum(x, axes, dtype=dtypes.int32 if dtype == dtypes.bool_ else dtype)
-    return "".join(c for c in labels if c not in drop), convert_element_type(x, dtype)
+    return "".join(c for c in labels if c not in drop), convert_element_type(x, dtype, weak)
 
 
 def _contract_terms(terms: list[tuple[str, Array]], output: str, precision: Any,
                     preferred: Any) -> Array:
     terms = [_without_repeats(labels, x) for labels, x in terms]
+    dtype = (preferred, False)
+    if preferred is None:
+        dtype = dtypes.promote(tuple(type_of(x) for _, x in terms))
     if len(terms) == 1:
-        labels, x = _sum_labels(*terms[0], set(terms[0][0]) - set(output))
+        labels, x = _sum_labels(*terms[0], set(terms[0][0]) - set(output), dtype)
         if preferred is not None:
             x = convert_element_type(x, preferred)
         return layout.transpose(x, tuple(labels.index(c) for c in output))
@@ -503,8 +508,8 @@ def _contract_terms(terms: list[tuple[str, Array]], output: str, precision: Any,
                 left, x = _squeezed(left, x, label)
             else:
                 right, y = _squeezed(right, y, label)
-    left, x = _sum_labels(left, x, set(left) - set(right) - set(output))
-    right, y = _sum_labels(right, y, set(right) - set(left) - set(output))
+    left, x = _sum_labels(left, x, set(left) - set(right) - set(output), dtype)
+    right, y = _sum_labels(right, y, set(right) - set(left) - set(output), dtype)
     shared = [label for label in left if label in right]
     batch = [label for label in shared if label in output]
     summed = [label for label in shared if label not in output]

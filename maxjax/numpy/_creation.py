@@ -226,8 +226,9 @@ def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
         host = np.array(value, dtype)       # NumPy raises if an integer does not fit
     else:
         host = np.array(value)
-        if host.dtype == np.object_ or not _is_valid(host):
-            host = np.array(value, dtype)       # NumPy's error, unless it can read the strings
+        if host.dtype == np.object_ or not _is_valid(host) or dtypes.is_integer(dtype):
+            # NumPy's error, unless it can read the strings and the integers fit.
+            host = np.array(value, dtype)
         host = host.astype(dtype)
     return _constant(host, ShapedArray(host.shape, dtype))
 

@@ -24,6 +24,8 @@ def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, ou
     if axis is None:
         x = reshape(x, (x.size,))
         axis = 0
+    elif not x.ndim and x.weak_type:
+        x = reshape(x, (1,))        # as JAX takes a Python number, and no other scalar
     index = canonical_axis(axis, x.ndim)
     if dtype is None:
         dtype = dtypes.canonical(dtypes.int64) if x.dtype == dtypes.bool_ else x.dtype

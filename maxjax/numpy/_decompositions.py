@@ -337,6 +337,9 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
                          "(`None`), and 'qr'.")
     if method == "qr" and dtypes.is_complex(a.dtype):
         raise NotImplementedError("slogdet method='qr' not implemented for complex inputs")
+    if a.dtype in (dtypes.float16, dtypes.bfloat16) and a.shape[-1] <= 2 and method != "qr":
+        value = det(a)      # there is no decomposition in half precision
+        return SlogdetResult(ufuncs.sign(value), ufuncs.log(ufuncs.abs(value)))
     return SlogdetResult(*_slogdet(a, method == "qr"))
 
 

@@ -50,7 +50,7 @@ def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     x, y = resolve(name, (x, y))
     dtype, weak = dtypes.promote((type_of(x), type_of(y)))
     if dtype == dtypes.bool_:
-        dtype = dtypes.canonical(dtypes.int64)
+        dtype = dtypes.int32
     left, right = promote_shapes(name, cast(x, dtype, weak), cast(y, dtype, weak))
     if not isinstance(left, Array) and not isinstance(right, Array):
         left = as_array(left)
@@ -167,7 +167,7 @@ def power(x1: Any, x2: Any, /) -> Array:
         return _integer_power(x1, operator.index(x2))
     dtype, weak = dtypes.promote((left, right))
     if dtype == dtypes.bool_:
-        dtype = dtypes.canonical(dtypes.int64)
+        dtype = dtypes.int32
     if dtypes.is_integer(dtype):
         x1, x2 = promote_shapes("power", cast(x1, dtype, weak), cast(x2, dtype, weak))
         return _power_by_squaring(as_array(x1), as_array(x2))

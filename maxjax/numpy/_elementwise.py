@@ -166,7 +166,7 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
         chosen = primitive
         if dtype == dtypes.bool_:
             if bool_as_int:
-                dtype, weak = dtypes.canonical(dtypes.int64), False
+                dtype, weak = dtypes.int32, False
             elif primitive_of_bool is not None:
                 chosen = primitive_of_bool
         if inexact:

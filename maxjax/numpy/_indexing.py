@@ -245,6 +245,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     if mode is None or mode == "clip":
         scatter_mode = "clip"
     elif mode == "wrap":
+        if ind.dtype.itemsize < 4:      # which may not hold the size
+            ind = convert_element_type(ind, dtypes.int32)
         ind = _division.remainder(ind, scalar_like(a.size, ind.dtype))
         scatter_mode = "drop"
     elif mode == "raise":

@@ -29,6 +29,7 @@ from maxjax.numpy._promotion import (
     check_arraylike,
     promote_args,
     promote_dtypes,
+    promote_inexact,
     promote_shapes,
     type_of,
 )
@@ -48,23 +49,16 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
     >>> jnp.isclose(jnp.array([1., 1.1]), jnp.array([1.000001, 1.2]))
     Array([ True, False], dtype=bool)
     """
-    a, b = (as_array(x) for x in promote_args("isclose", a, b))
-    dtype = a.dtype
-    if dtypes.is_opaque(dtype):
+    a, b = promote_args("isclose", a, b)
+    if dtypes.is_opaque(type_of(a)[0]):
         return ufuncs.equal(a, b)
-    if dtype == dtypes.bool_:
-        a, b = a.astype(dtypes.int32), b.astype(dtypes.int32)
-        dtype = dtypes.int32
-    if dtypes.is_inexact(dtype):
-        real = dtypes.real_dtype(dtype)
-        result = _isclose(a, b, cast(rtol, real), cast(atol, real))
-        if equal_nan:
-            result = result | (ufuncs.isnan(a) & ufuncs.isnan(b))
-        return result
-    # As floats, also where integers and floats may not be mixed.
-    real = dtypes.canonical(dtypes.float64)
-    gap, size = (convert_element_type(ufuncs.abs(x), real) for x in (a - b, b))
-    return gap <= cast(atol, real) + cast(rtol, real) * size
+    # Integers as floats: their differences would wrap, and the least of them has no absolute value.
+    a, b = (as_array(x) for x in promote_inexact("isclose", a, b))
+    real = dtypes.real_dtype(a.dtype)
+    result = _isclose(a, b, cast(rtol, real), cast(atol, real))
+    if equal_nan:
+        result = result | (ufuncs.isnan(a) & ufuncs.isnan(b))
+    return result
 
 
 @whole("isclose", rules.isclose)

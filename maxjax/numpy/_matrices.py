@@ -152,8 +152,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     Array([[1, 1, 0],
            [1, 1, 1]], dtype=int32)
     """
-    dtype = (dtypes.canonical(dtypes.float64) if dtype is None
-             else dtypes.argument(dtype, "tri"))
+    dtype = dtypes.float32 if dtype is None else dtypes.argument(dtype, "tri")
     (rows,) = canonical_shape((N,))
     (columns,) = (rows,) if M is None else canonical_shape((M,))
     if rows < 0 or columns < 0:
@@ -173,7 +172,7 @@ def _triangle(name: str, m: Any, k: int, *, upper: bool) -> Array:
 def _kept_triangle(x: Array, *, k: int, upper: bool) -> Array:
     rows, columns = x.shape[-2:]
     mask = shapes.broadcast_to(_lower(rows, columns, k - upper), x.shape)
-    zero = cast(0, x.dtype)
+    zero = cast(0, x.dtype, x.weak_type)
     return where(mask, zero, x) if upper else where(mask, x, zero)
 
 

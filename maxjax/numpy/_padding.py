@@ -131,14 +131,15 @@ def _constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array:
         config = tuple((low, high, 0) for low, high in widths)
         if all(entry == (0, 0, 0) for entry in config):
             return x
-        return pad_p.bind(x, cast(values, x.dtype), padding_config=config)
+        return pad_p.bind(x, cast(values, x.dtype, x.weak_type), padding_config=config)
     for axis, ((low, high), (before, after)) in enumerate(zip(
             widths, _for_each_axis(values, x.ndim, "constant_values"), strict=True)):
         for entry, value in (((low, 0, 0), before), ((0, high, 0), after)):
             if entry != (0, 0, 0):
                 entries = [(0, 0, 0)] * x.ndim
                 entries[axis] = entry
-                x = pad_p.bind(x, cast(value, x.dtype), padding_config=tuple(entries))
+                x = pad_p.bind(x, cast(value, x.dtype, x.weak_type),
+                               padding_config=tuple(entries))
     return x
 
 

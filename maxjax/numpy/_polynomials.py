@@ -69,12 +69,14 @@ def _horner(p: Array, x: Array, result: Array, unroll: int) -> Any:
 
 def _operands(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:
     a1, a2 = (as_array(v) for v in promote_dtypes(name, a1, a2))
-    if a1.dtype == dtypes.bool_:
-        raise TypeError(f"{name} does not accept dtype bool.")
     return a1, a2
 
 
-def _sum(a1: Array, a2: Array) -> Array:
+def _sum(name: str, a1: Array, a2: Array) -> Array:
+    if not a1.ndim or not a2.ndim:
+        raise IndexError(f"{name} takes arrays of coefficients, got a scalar")
+    if a1.dtype == dtypes.bool_:
+        raise TypeError(f"{name} does not accept dtype bool.")
     longer, shorter = (a1, a2) if a2.shape[0] <= a1.shape[0] else (a2, a1)
     # An empty operand meets the whole of the other, as `-0:` is the whole.
     return longer.at[-shorter.shape[0]:].add(shorter)
@@ -92,7 +94,7 @@ def polyadd(a1: Any, a2: Any) -> Array:
     >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([10, 10]))
     Array([ 1, 12, 13], dtype=int32)
     """
-    return _sum(*_operands("polyadd", a1, a2))
+    return _sum("polyadd", *_operands("polyadd", a1, a2))
 
 
 def polysub(a1: Any, a2: Any) -> Array:
@@ -102,7 +104,7 @@ def polysub(a1: Any, a2: Any) -> Array:
     Array([1, 1, 2], dtype=int32)
     """
     a1, a2 = _operands("polysub", a1, a2)
-    return _sum(a1, -a2)
+    return _sum("polysub", a1, -a2)
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
@@ -117,7 +119,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
     a1, a2 = (as_array(v) for v in promote_inexact("polymul", a1, a2))
     if trim_leading_zeros:
         a1, a2 = trim_zeros(a1, "f"), trim_zeros(a2, "f")
-    a1, a2 = (creation.asarray([0], x.dtype) if not x.size else x for x in (a1, a2))
+    a1, a2 = (creation.asarray([0], x.dtype) if not len(x) else x for x in (a1, a2))
     return convolve(a1, a2)
 
 
@@ -184,7 +186,7 @@ def polyder(p: Any, m: int = 1) -> Array:
         raise ValueError("Order of derivative must be positive")
     if m == 0:
         return p
-    size = p.shape[0]
+    size = len(p)
     factors = np.array([math.prod(range(k - m + 1, k + 1)) for k in range(size - 1, m - 1, -1)])
     return p[:-m] * as_array(factors.astype(p.dtype))
 
@@ -211,7 +213,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     if constants.shape != (m,):
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
     for i in range(m):
-        size = p.shape[0]
+        size = len(p)
         divisors = as_array(np.arange(size, 0, -1).astype(p.dtype))
         p = joining.concatenate([p / divisors, constants[i:i + 1]])
     return p

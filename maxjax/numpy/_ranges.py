@@ -15,10 +15,11 @@ from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, lar
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import joining, layout
-from maxjax._primitives.arithmetic import complex_p, imag_p, real_p
+from maxjax._primitives.arithmetic import abs_p, complex_p, floor_p, imag_p, real_p
 from maxjax._primitives.broadcasting import broadcast_in_dim
+from maxjax._primitives.comparison import eq, select
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.creation import iota_p
+from maxjax._primitives.creation import iota_p, zeros_like
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.transcendental import log_p
 from maxjax.numpy import _whole_rules as rules
@@ -185,7 +186,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     else:
         out = zeros((0, *shape), compute)
     if dtypes.is_integer(result) and dtypes.is_floating(compute):
-        out = out // constant(1, compute)       # floor
+        out = floor_p.bind(out)
     out = convert_element_type(out, result)
     if not -out.ndim <= axis < out.ndim:
         raise IndexError(f"axis {axis} is out of bounds for a result of dimension {out.ndim}")
@@ -207,7 +208,10 @@ def _interpolated(start: Array, stop: Array, *, num: int, endpoint: bool) -> Arr
     scale = 0.5 ** steps.bit_length() if isinstance(steps, int) else 1
     position = reshape(iota(dtype, steps), (steps, *(1,) * start.ndim)) * constant(scale, dtype)
     first, last = reshape(start, wide) * half, reshape(stop, wide) * half
-    out = (first + (last - first) * position / constant(steps * scale, dtype)) / half
+    # From an infinity nothing leads away: the difference of two would be NaN.
+    from_infinity = eq(abs_p.bind(first), constant(np.inf, dtype))
+    origin = select(from_infinity, first, zeros_like(first))
+    out = (first + (last - origin) * position / constant(steps * scale, dtype)) / half
     return joining.concatenate([out, reshape(stop, wide)], 0) if endpoint else out
 
 

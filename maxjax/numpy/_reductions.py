@@ -36,6 +36,7 @@ from maxjax._primitives.reduction import (
     reduce_or_p,
     reduce_prod_p,
 )
+from maxjax._primitives.widths import NUMBERS, refusal
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._elementwise import alias, binary
@@ -133,6 +134,8 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
     if narrow_floats and compute in (dtypes.float16, dtypes.bfloat16):
         compute = dtypes.float32
     elif narrow_floats and compute == dtypes.bool_:
+        # Sums of booleans are counted, but each element is a boolean before: 0.5 counts as 1.
+        x = cast(x, compute)
         compute = dtypes.canonical(dtypes.int64)
     x = cast(x, compute)
     if mask is not None:
@@ -316,6 +319,8 @@ def _mean_types(x: Array, dtype: Any, name: str) -> tuple[Any, Any]:
         result = inexact_dtype(x.dtype)
     else:
         result = dtypes.argument(dtype, name)
+        if result == dtypes.bool_:
+            raise refusal("div", result, " at position 0", NUMBERS)
     compute = dtypes.float32 if result in (dtypes.float16, dtypes.bfloat16) else result
     return compute, result
 

@@ -611,18 +611,24 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     """
     x = as_array(a, "roll")
     shift, = resolve("roll", (shift,)) if hasattr(shift, "__jax_array__") else (shift,)
-    if max(len(np.shape(shift)), 0 if axis is None else len(np.shape(axis))) > 1:
+    several = list(shift) if isinstance(shift, (tuple, list)) else [shift]
+    rank = max(map(np.ndim, several), default=0) + isinstance(shift, (tuple, list))
+    if max(rank, 0 if axis is None else len(np.shape(axis))) > 1:
         raise ValueError("'shift' and 'axis' arguments to roll must be scalars or 1D arrays")
     if axis is None:
         flat = layout.reshape(x, (x.size,))
         return layout.reshape(roll(flat, shift, 0), x.shape)
     axes = [canonical_axis(i, x.ndim) for i in _sequence(axis)]
-    if isinstance(shift, Tracer) and shift.concrete() is None:
-        amounts = [shift] if not shift.ndim else [shift[i] for i in range(shift.shape[0])]
+    if any(isinstance(value, Tracer) and value.concrete() is None for value in several):
+        amounts = [value for part in several for value in (
+            [part] if not np.ndim(part) else [part[i] for i in range(part.shape[0])])]
     else:
         amounts = np.asarray(concrete(shift, "")).reshape(-1).tolist()
-        if is_spread(x):      # as one program, so that the result has the sharding of ``x``
+        # As one program, so that the result has the sharding of ``x``.
+        if is_spread(x) and amounts:
             return _roll_spread(x, tuple(amounts), tuple(axes))
+    if not amounts:
+        return x
     if len(amounts) == 1:
         amounts = list(amounts) * len(axes)
     if len(axes) == 1 and len(amounts) > 1:

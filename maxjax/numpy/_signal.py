@@ -62,10 +62,10 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     n = operator.index(concrete(n, "'n' argument of jnp.diff()"))
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
-    if x.ndim == 0:
-        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
     if n == 0:
         return x
+    if x.ndim == 0:
+        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
     index = canonical_axis(axis, x.ndim)
     parts = [x]
     for value, place in ((prepend, 0), (append, 1)):

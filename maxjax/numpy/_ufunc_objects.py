@@ -505,7 +505,8 @@ def _gcd(x: Array, y: Array) -> Array:
         rest = rem_p.bind(x, where(done, 1, y))
         return where(done, x, y), where(done, 0, rest)
 
-    return while_loop(unfinished, step, (x, y))[0]
+    # Of the least integer, whose absolute value is itself, remainders are negative.
+    return ufuncs.abs(while_loop(unfinished, step, (x, y))[0])
 
 
 def lcm(x1: Any, x2: Any) -> Array:

@@ -263,7 +263,7 @@ def square(x: Any, /) -> Array:
     Array([9, 4], dtype=int32)
     """
     if type_of(resolve("square", (x,))[0])[0] == dtypes.bool_:
-        x = convert_element_type(as_array(x), dtypes.canonical(dtypes.int64))
+        x = convert_element_type(as_array(x), dtypes.int32)
     return _square(x)
 
 

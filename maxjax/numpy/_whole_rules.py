@@ -124,10 +124,11 @@ def linspace(start: Any, stop: Any, *, num: int, endpoint: bool) -> Any:
     rows = max(1, _BLOCK // max(1, start.size))
     ramp = np.arange(rows, dtype=np.float64).reshape(-1, *(1,) * start.ndim)
     half, last = start * dtype(0.5), stop * dtype(0.5)
+    difference = last - np.where(np.isinf(half), dtype(0), half)
     for top in range(0, steps, rows):
         part = result[top:min(top + rows, steps)]
         position = (ramp[:len(part)] + top).astype(dtype) * dtype(scale)
-        np.multiply(last - half, position, out=part)
+        np.multiply(difference, position, out=part)
         part /= dtype(steps * scale)
         part += half
         part *= dtype(2)

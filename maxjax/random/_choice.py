@@ -23,6 +23,7 @@ from maxjax.numpy._promotion import (
     canonical_shape,
     check_arraylike,
     concrete,
+    inexact_dtype,
     promote_shapes,
 )
 from maxjax.random._basic import (
@@ -131,17 +132,17 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
         raise ValueError(
             "p must be None or a 1D vector with the same size as a.shape[axis]. p has shape "
             f"{p.shape} and a.shape[axis] is {count}.")
-    if not dtypes.is_inexact(p.dtype):
-        p = p.astype(dtypes.canonical(dtypes.float64))
+    p = p.astype(inexact_dtype(p.dtype))
     if replace:
         cumulative = jnp.cumsum(p)
         values = jnp.multiply(cumulative[-1], jnp.subtract(
             1, _uniform(typed, shape, cumulative.dtype, 0.0, 1.0)))
-        index = jnp.searchsorted(cumulative, values).astype(dtypes.canonical(dtypes.int64))
+        index = jnp.searchsorted(cumulative, values)
     else:
         scores = lax.add(_gumbel(typed, (count,), p.dtype, gumbel_mode(mode)), lax.log(p))
         _, index = top_k_p.bind(scores, k=draws, axis=0)
         index = reshape(index, shape)
+    index = index.astype(dtypes.canonical(dtypes.int64))
     if array is None:
         return index
     return _reshaped(jnp.take(array, index.reshape(-1), axis), axis, shape)

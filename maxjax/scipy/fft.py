@@ -29,11 +29,16 @@ def _prepared(name: str, x: Any, type: int, sizes: Any, axes: Any, norm: Any) ->
     for axis, size in zip(axes, sizes or ()):
         if size is None:
             continue
+        if size < 0:
+            raise ValueError(f"jax.scipy.fft.{name}: the length {size} is negative.")
         have = x.shape[axis]
         if size <= have:
             x = x[(slice(None),) * axis + (slice(0, size),)]
         else:
             x = jnp.pad(x, [(0, size - have if i == axis else 0) for i in range(x.ndim)])
+    if any(not x.shape[axis] for axis in axes):
+        raise TypeError(f"jax.scipy.fft.{name}: the length of the transform must be positive, got "
+                        f"an array of shape {x.shape} and axes {tuple(axes)}.")
     return x, axes
 
 

@@ -131,19 +131,20 @@ def expressions(text: str) -> list[str]:
     return [part.strip() for line in text.splitlines() for part in line.split("; ") if part.strip()]
 
 
-def evaluated(library: Any, expression: str) -> Any:
+def evaluated(library: Any, expression: str, constants: dict[str, Any]) -> Any:
     return eval(expression, {"j": library.numpy, "d": library, "l": library.lax,
-                             "s": library.scipy, **CONSTANTS})
+                             "s": library.scipy, **constants})
 
 
-def check(expression: str, **options: Any) -> None:
+def check(expression: str, constants: dict[str, Any] = CONSTANTS, **options: Any) -> None:
+    """Both libraries give the same of an expression: values and types, or the type of an error."""
     try:
-        expected = evaluated(jax, expression)
+        expected = evaluated(jax, expression, constants)
     except Exception:
-        ours, theirs = errors_of(lambda library: evaluated(library, expression))
+        ours, theirs = errors_of(lambda library: evaluated(library, expression, constants))
         assert type(ours).__name__ == type(theirs).__name__
         return
-    assert_tree_same(evaluated(maxjax, expression), expected, "iterative", **options)
+    assert_tree_same(evaluated(maxjax, expression, constants), expected, "iterative", **options)
 
 
 @pytest.mark.parametrize("expression", expressions(EXPRESSIONS))

@@ -14,9 +14,10 @@ from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_special
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.special_functions import gamma_complex_p, gamma_p, loggamma_complex_p
 from maxjax._transforms.autodiff import jvp
-from maxjax.numpy._promotion import bind, check_arraylike, concrete
+from maxjax.numpy._promotion import bind, check_arraylike, concrete, type_of
 from maxjax.scipy.special._common import operands, refuse_complex, strong
 
 
@@ -238,7 +239,8 @@ def factorial(n: Any, exact: bool = False) -> Array:
     # Where n + 1 is rounded, n gamma(n): gamma would magnify the rounding.
     rounded = (n > 1) & ((n + 1) - 1 != n)
     value = jnp.where(rounded, n * gamma(jnp.where(rounded, n, 1)), gamma(n + 1))
-    return jnp.where(n < 0, 0, value)
+    value = jnp.where(n < 0, 0, value)
+    return convert_element_type(value, value.dtype, type_of(n)[1])
 
 
 def bernoulli(n: int) -> Array:

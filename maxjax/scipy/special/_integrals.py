@@ -208,9 +208,9 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Array:
     """Kummer's confluent hypergeometric function.
 
     >>> jax.scipy.special.hyp1f1(1.0, 2.0, 3.0)
-    Array(6.3618455, dtype=float32, weak_type=True)
+    Array(6.3618455, dtype=float32)
     """
-    return bind(hyp1f1_p, *operands("hyp1f1", a, b, x))
+    return strong(bind(hyp1f1_p, *operands("hyp1f1", a, b, x)))
 
 
 hyp1f1.defjvps(
@@ -226,9 +226,9 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Array:
     The derivatives in ``a``, ``b`` and ``c`` are NaN where ``abs(x) >= 1``.
 
     >>> jax.scipy.special.hyp2f1(1.0, 1.0, 2.0, 0.5)
-    Array(1.3862944, dtype=float32, weak_type=True)
+    Array(1.3862944, dtype=float32)
     """
-    return bind(hyp2f1_p, *operands("hyp2f1", a, b, c, x))
+    return strong(bind(hyp2f1_p, *operands("hyp2f1", a, b, c, x)))
 
 
 hyp2f1.defjvps(

@@ -6,8 +6,9 @@ from typing import Any
 
 from maxjax import lax
 from maxjax import numpy as jnp
+from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax.numpy._promotion import promote_args_inexact, type_of
+from maxjax.numpy._promotion import as_array, promote_args_inexact, type_of
 
 
 def floats(name: str, *args: Any) -> list[Any]:
@@ -16,6 +17,9 @@ def floats(name: str, *args: Any) -> list[Any]:
     So an array of integers with a Python float gives a strong type, as in JAX.
     """
     operands = promote_args_inexact(name, *args)
+    if operands[0].dtype == dtypes.bfloat16:
+        # NumPy's scalars of it become float32 where they meet Python's numbers.
+        operands = [as_array(x) for x in operands]
     if not type_of(operands[0])[1] or all(type_of(arg)[1] for arg in args):
         return operands
     return [lax.convert_element_type(x, x.dtype) for x in operands]

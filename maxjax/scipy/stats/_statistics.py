@@ -77,7 +77,7 @@ def _most_frequent(x: Array) -> tuple[Array, Array]:
     counts = right - left
     best = jnp.argmax(counts, axis=0)[None]
     return (jnp.take_along_axis(columns, best, axis=0),
-            jnp.take_along_axis(counts, best, axis=0))
+            jnp.take_along_axis(counts, best, axis=0).astype(int))
 
 
 def _ranks(x: Any, method: str) -> Any:

@@ -12,7 +12,7 @@ from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import promote_inexact
 
-_LOG_2_PI = np.float64(math.log(2 * math.pi))
+_LOG_2_PI = math.log(2 * math.pi)
 
 
 def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
+from maxjax.scipy.special._common import strong
 from maxjax.scipy.stats._common import floats, inside, outside
 
 
@@ -37,7 +38,8 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([0.2, 0.5], dtype=float32)
     """
     x, loc, scale = floats("uniform.cdf", x, loc, scale)
-    return jnp.clip((x - loc) / scale, 0, 1)
+    value = jnp.where(x > loc + scale, 1, (x - loc) / scale)
+    return strong(jnp.where(x < loc, 0, value))
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:

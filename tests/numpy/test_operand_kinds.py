@@ -1,0 +1,191 @@
+"""Operands of kinds that programs seldom try, against real JAX: narrow integers and booleans, weak
+scalars, empty arrays, infinities, several dtypes at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import maxjax
+from maxjax._base.config import enable_x64
+from tests.numpy.test_edge_values import check, expressions
+
+CONSTANTS: dict[str, Any] = {
+    "np": np, "T": np.eye(3, dtype=bool), "H": np.full((2, 3), 100, np.int8),
+    "V": np.array([1, 2, 3], np.int8), "F": np.array([1.5, 2.5, -1], np.float32),
+    "D": (((0,), (0,)), ((), ())), "W": np.array([1, 0, 1, 1, 0, 0, 1, 1]),
+}
+
+# As in test_edge_values: `j` is jax.numpy, `d` jax, `l` jax.lax, `s` jax.scipy.
+
+CLOSENESS = """
+j.isclose(j.uint8(100), j.uint8(101), atol=1); j.isclose(j.int32(0), j.int32(-2**31))
+j.isclose(j.int8([-128, -127]), j.int8([-128, 1])); j.isclose(j.uint8(0), j.uint8(255), rtol=.1)
+j.allclose(j.uint8([7, 200]), j.uint8([8, 201]), atol=1); j.isclose(0, 0, rtol=j.inf)
+j.isclose(j.int32([-2**31, 2**24]), j.int32([2**31 - 1, 2**24 + 1]), rtol=0, atol=0)
+j.isclose(1, 1, atol=j.nan); j.isclose(True, False); j.isclose(j.int4(-8), j.int4(7), atol=1)
+j.isclose(j.arange(2), j.arange(2) + 1, atol=j.array([.5, 1])); j.isclose(j.int32(3), j.float16(3))
+j.isclose(d.random.split(d.random.key(0)), d.random.split(d.random.key(0)))
+[j.isclose(*np.random.default_rng(0).integers(-99, 99, (2, 99)).astype(t), rtol=.2, atol=a) \
+for t in ('int8', 'uint8', 'int16', 'uint32') for a in (0, 5)]
+d.jit(j.isclose)(j.uint8(200), j.uint8(201), atol=1)
+"""
+
+SUMS = """
+j.einsum('b,ba->b', j.ones(2), j.ones((2, 3), bool)); j.einsum('a,b->', j.ones(2), j.ones(3, bool))
+j.einsum('b,ba->b', j.ones(2), j.full((2, 3), 100, 'int8')); j.einsum('aa,b->b', T, j.ones(2))
+j.einsum('b,ba->b', j.ones(2, 'int8'), H, preferred_element_type='float32')
+j.einsum('b,ba->b', j.ones(2, 'int8'), H, preferred_element_type='int32')
+j.einsum('b,ba->b', j.ones(2, 'int8'), H); j.einsum('b,ba->b', j.ones(2, 'int16'), H)
+j.einsum('ba,b->b', H.astype('uint8') * 2, -j.ones(2, 'int8')); j.einsum('ab->a', H)
+j.einsum('ab->a', H, preferred_element_type='int32'); j.einsum('aa', T)
+j.einsum('ab->a', T, preferred_element_type='float32')
+j.einsum('ab->a', j.full((2, 3), 3e4, 'float16'), preferred_element_type='float32')
+j.einsum('b,ba->b', j.ones(2, int), j.full((2, 3), .5), preferred_element_type='int32')
+j.einsum('b,ba->b', j.ones(2), j.full((2, 300), 1.0078125, 'bfloat16'))
+j.einsum('b,ba->b', j.ones(2), j.full((2, 3), 2**30)); j.einsum(',a->', 2., j.ones(3, bool))
+j.einsum('b,ba,bc->b', T[0, :2], T[:2], H[:, :2], preferred_element_type='float32')
+j.sum(j.full((2, 3), .5), 1, dtype=bool); j.prod(j.full((2, 3), .5), 1, dtype=bool)
+j.sum(j.ones(256), dtype=bool); j.sum(j.full(3, .5), dtype='int32')
+"""
+
+PRODUCTS = """
+l.dot_general(V, F, D, preferred_element_type='int32')
+l.dot_general(F, V, D, preferred_element_type='int32')
+l.dot_general(V, F, D, preferred_element_type='int8'); l.dot_general(V, F, D)
+l.dot_general(F, F, D, preferred_element_type='int32')
+l.dot_general(F, -F, D, preferred_element_type='uint32')
+l.dot_general(F, -F, D, preferred_element_type='uint8')
+l.dot_general(F, F * j.inf, D, preferred_element_type='int32')
+l.dot_general(j.array([300.]), V[:1], D, preferred_element_type='int8')
+l.dot_general(F[:2], j.array([True, True]), D, preferred_element_type='int32')
+l.dot_general(j.array([1, -1.]), j.array([1, 1]), D, preferred_element_type='bool')
+l.dot_general(j.array([1, -1.]), j.array([1., 1]), D, preferred_element_type='bool')
+l.dot_general(j.full(1, 7e4), j.full(1, .5, 'float16'), D, preferred_element_type='float16')
+l.dot_general(F.astype('bfloat16'), F, D, preferred_element_type='int32')
+l.dot_general(j.full(1, 300, 'float16'), j.full(1, 300, 'float16'), D, \
+preferred_element_type='int32')
+j.dot(V, F, preferred_element_type='int32')
+l.conv_general_dilated(j.ones((1, 1, 3), 'int8'), j.ones((1, 1, 2)), (1,), 'VALID', \
+preferred_element_type='int32')
+l.conv_general_dilated(j.ones((1, 1, 3)), -j.ones((1, 1, 2)), (1,), 'VALID', \
+preferred_element_type='uint32')
+"""
+
+OTHERS = """
+[j.arange(-8, 9).astype(a).astype(b).astype(int) for a in ('int2', 'uint2', 'int4', 'uint4', \
+'int8', 'float32') for b in ('int2', 'uint2', 'int4', 'uint4', bool)]
+[l.gather(j.arange(10.).reshape(2, 5), j.array([[5], [1], [-3]]), l.GatherDimensionNumbers( \
+(), (0, 1), (1,)), slice_sizes=(1, 1), mode=m) for m in ('clip', None, 'fill')]
+[j.linspace(a, b, n, e) for a in (j.inf, -j.inf, 2.) for b in (j.inf, -j.inf, j.nan, 2.) \
+for n in (1, 2, 5, 20000) for e in (True, False)]
+j.linspace(j.array([j.inf, 1, 3]), j.array([2, j.inf, 4.]), 4); j.logspace(-j.inf, 2, 3)
+j.linspace(j.inf, 2, 3, dtype=int); j.linspace(-j.inf, 2, 3, dtype=int)
+j.linspace(-1, -2, 4, dtype=int); j.linspace(j.bfloat16(j.inf), 2, 3)
+l.approx_min_k(j.array([0., 0., -0., -1]), 2)[1]; l.approx_max_k(j.array([-0., 0., 1]), 3)[1]
+l.approx_max_k(j.array([-0., 0., -1, -0., 0]), 3)[1]
+d.grad(lambda x: l.approx_min_k(x, 2)[0].sum())(j.array([0., 0., -0., -1]))
+"""
+
+DTYPES = """
+[getattr(s.stats.norm, f)(j.ones(2, 'bfloat16')) for f in ('pdf', 'logpdf', 'cdf', 'logsf', 'ppf')]
+[s.stats.cauchy.logpdf(j.ones(2, t)) for t in ('bfloat16', 'float16')]
+[s.stats.multivariate_normal.logpdf(j.ones(2, t), m, 2.) for t in ('bfloat16', 'float16') \
+for m in (1., j.ones(2, t))]
+s.stats.multivariate_normal.logpdf(.5, .5, .5); s.stats.uniform.cdf(.5)
+[s.stats.uniform.cdf(.5, *a) for a in ((0., -1.), (0., 0.), (j.inf,), (0., j.inf))]
+s.special.factorial(3); s.special.factorial(j.array(3)); s.special.hyp1f1(1., 2., 3.)
+s.special.hyp2f1(1, 1, 2, .5); s.stats.multinomial.logpmf(j.ones(2), 2, j.ones(2))
+[f(j.full((2, 2), 2.)) for f in (j.tril, j.triu, lambda x: j.pad(x, 1), d.jit(j.tril))]
+j.pad(j.full(2, 2.), 1, constant_values=j.float32(3)); j.pad(j.full(2, 2.), ((1, 2),), 'edge')
+j.polyadd(True, j.ones(2, bool)); j.polymul(1, j.ones(2)); j.polyder(1.); j.polyint(1)
+j.polysub(True, j.ones(2)); j.polysub(1, j.ones(2)); j.polyadd(j.ones(2, bool), j.ones(2, bool))
+"""
+
+EMPTY_AND_SCALAR = """
+j.cumsum(j.array(2), axis=0); j.cumprod(j.asarray(2.), axis=-1); j.cumsum(j.float32(2), axis=0)
+j.cumsum(2, axis=0); j.cumsum(j.array(2), axis=1); j.nancumsum(j.array(2.), axis=0)
+j.diff(j.float32(2), n=0); j.diff(j.float32(2)); j.roll(F, j.zeros(0, int), 0); j.roll(F, (), ())
+j.roll(F, ()); j.roll(F, [[1]]); j.roll(H, [1, 2], 0); j.roll(H, (1, 2, 3), (0, 1))
+[d.jit(lambda x, s, t: j.roll(x, (s, t), axis=a))(j.asarray(H), 1, -2) for a in (0, 1, (0, 1))]
+d.jit(lambda x, s: j.roll(x, (s, 1), (1, 0)))(j.asarray(H), 1)
+d.jit(lambda x, s: j.roll(x, [s]))(F, 1)
+d.vmap(lambda x, s: j.roll(x, (s[0], s[1]), (0, 1)), (None, 0))(j.asarray(H), T[:, :2] + 1)
+d.ops.segment_sum(j.zeros((3, 0)), j.zeros((3, 0), int), 4)
+(lambda x: x.at[x].add(x))(j.zeros((0, 1), int)); j.zeros(3).at[j.zeros(0, int)].set(j.ones(5))
+j.zeros(0).at[0].add(1); j.zeros(0).at[j.array([0])].set(1); j.zeros((3, 0)).at[:, 0].set(1)
+l.scatter_add(j.zeros((0, 3)), j.zeros((0, 1), int), j.zeros(0), l.ScatterDimensionNumbers( \
+(), (1,), (1,), (0,), (0,)))
+s.fft.dct(j.ones((5, 2)), n=0); s.fft.idct(j.ones((5, 2)), n=0); s.fft.dct(j.ones(0))
+s.fft.dct(j.ones((5, 2)), n=-1); s.fft.dctn(j.ones((5, 2)), s=(0, 2)); s.fft.idct(j.ones((0, 5)))
+"""
+
+ARGUMENTS = """
+j.put(j.zeros((37, 41)), j.array([3, 200], 'uint8'), 1, mode='wrap', inplace=False)
+[j.ones(3).at[i].get(mode='wrap') for i in (..., slice(None), None)]
+j.ones(3).at[0].get(mode='wrap')
+j.ones(3).at[1:].get(mode='wrap'); j.ones(3).at[...].set(1, mode='wrap')
+[f(j.ones(3), where=m) for f in (d.nn.softmax, d.nn.log_softmax) for m in (H > 0, ~T)]
+d.nn.softmax(j.ones(3), 0, where=H > 0); d.nn.softmax(F[None], 0, where=~T)
+[[*j.linalg.slogdet(j.asarray(m, t))] for t in ('float16', 'bfloat16') \
+for m in ([[2]], [[2, 1], [3, -4]], [[0, 0], [0, 0]])]
+j.linalg.slogdet(j.eye(3, dtype='float16'))
+j.linalg.slogdet(j.eye(2, dtype='float16'), method='qr')
+j.mean(F, dtype=bool); j.mean(F > 0, dtype=bool); j.nanmean(F, dtype=bool); j.var(F, dtype=bool)
+j.mean(F > 0); j.average(F > 0); l.cumlogsumexp(V); l.cumlogsumexp(V.astype('uint8'))
+l.cumlogsumexp(j.zeros(0, int)); j.array([np.uint8(200), -1], dtype='int8')
+j.array([np.int32(200)], dtype='int8'); j.array([np.int64(2**40), 1], dtype='int32')
+j.array([np.uint8(200), -1]); j.array([np.int8(20), -1], dtype='uint8'); j.array([np.uint8(3), 1.5])
+j.array([-1, np.uint8(3)], dtype='int16'); j.array([np.float32(300), 1], dtype='uint8')
+j.array([np.float32(200)], dtype='int8'); j.array([np.array([200], 'uint8')], dtype='int8')
+j.array([[np.uint8(200)], [-1]], dtype='int8'); j.array([np.int32(20)], dtype='bfloat16')
+j.signbit(j.expm1(j.array([complex(x, y) for x in (0., -0., 1., -1.) for y in (0., 1.)])).real)
+"""
+
+X64 = """
+[f(T, T[0]) for f in (j.power, j.floor_divide, j.fmod, j.remainder, j.divmod, j.left_shift, \
+j.right_shift, j.bitwise_left_shift, j.pow, j.mod, j.add, j.multiply, j.gcd, j.hypot)]
+[f(j.asarray(T)) for f in (j.square, lambda b: b // True, lambda b: True % b, lambda b: b ** b, \
+lambda b: divmod(b, b), lambda b: b << b, lambda b: b ** 2, lambda b: b ** True, j.cumsum, j.sum)]
+j.tri(3); j.tri(3, dtype=float); [*s.stats.mode(j.array([1, 2, 2]))]; [*s.stats.mode(T, None)]
+[*s.stats.mode(j.zeros((0, 2)))]; [*s.stats.mode(j.zeros((2, 0)))]
+[s.stats.multivariate_normal.logpdf(j.ones(2, t), m, c) for t in ('float32', 'float64') \
+for m, c in ((1., 2.), (j.ones(2, t), 2.), (j.ones(2, t), j.eye(2, dtype=t)))]
+[d.random.choice(d.random.key(1), 8, (6,), p=W.astype(t)) for t in \
+('bool', 'float32', 'float64', 'int32', 'int64', 'uint8')]
+[d.random.choice(d.random.key(3), 8, (5,), False, p=W.astype(t)) for t in \
+('bool', 'float32', 'float64', 'int32', 'int64', 'uint8')]
+j.isclose(j.int64(-2**63), j.int64(2**63 - 1)); j.isclose(j.uint64(2**64 - 1), j.uint64(2**64 - 2))
+"""
+
+
+@pytest.mark.parametrize("expression", [
+    text for group in (CLOSENESS, SUMS, PRODUCTS, DTYPES, OTHERS, EMPTY_AND_SCALAR,
+                             ARGUMENTS) for text in expressions(group)])
+def test_value(expression: str) -> None:
+    check(expression, CONSTANTS)
+
+
+@pytest.mark.parametrize("expression", expressions(X64))
+def test_with_64_bits(expression: str) -> None:
+    with enable_x64(True), jax.enable_x64(True):
+        check(expression, CONSTANTS)
+
+
+def test_softmax_of_an_operand_below_its_mask() -> None:
+    """JAX subtracts a largest element of the wrong axis, and all elements become equal."""
+    x, mask = CONSTANTS["F"], ~CONSTANTS["T"]
+    for ours, theirs in ((maxjax.nn.softmax, jax.nn.softmax),
+                         (maxjax.nn.log_softmax, jax.nn.log_softmax)):
+        np.testing.assert_allclose(
+            ours(x, where=mask), theirs(np.broadcast_to(x, mask.shape), where=mask), 1e-5)
+
+
+def test_divisors_of_the_least_integer() -> None:
+    """JAX does not return; NumPy does."""
+    least = np.array([-128, -128, 0, -128, 6, -128, -7], np.int8)
+    other = np.array([6, -128, -128, -1, -128, 0, -128], np.int8)
+    np.testing.assert_array_equal(maxjax.numpy.gcd(least, other), np.gcd(least, other))

@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
+import maxjax
+import maxjax.numpy as jnp
 from maxjax._ir.jaxpr import Jaxpr, Literal
-from maxjax._max.graph.accelerator import HOST_STEPS, device_reason
+from maxjax._max.graph.accelerator import HOST_STEPS, device_reason, suits_cublas
 from maxjax._runtime.tiering import tiering
 from maxjax._transforms.partition import Piece, partition
 from tests import ROOT
@@ -74,3 +76,15 @@ def test_host_steps_are_primitives_of_the_tables():
     names = {eqn.primitive.name for cases in FAMILIES.values() for case in tier1.select(cases)
              for eqn in tier1.program_of(case, "").program.opened.jaxpr.eqns}
     assert set(HOST_STEPS) <= names
+
+
+def test_which_products_are_of_cublas():
+    """Large ones of floats; cuBLAS refuses whole numbers, and is slower for small ones."""
+    def suits(side: int, dtype: str) -> bool:
+        x = jnp.zeros((side, side), dtype)
+        return suits_cublas([maxjax.make_jaxpr(maxjax.jit(lambda x: x @ x + 1))(x).jaxpr])
+
+    assert suits(1024, "float32") and suits(1024, "bfloat16")
+    assert not suits(512, "float32")
+    assert not suits(1024, "uint8") and not suits(1024, "int32")
+    assert not suits_cublas([maxjax.make_jaxpr(jnp.sin)(1.0).jaxpr])

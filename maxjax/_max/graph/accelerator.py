@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes.util
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, subjaxprs
+from maxjax._base import dtypes
+from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, every_equation, subjaxprs
 from maxjax._max.device_memory import DeviceExecutable, DeviceMemory
 from maxjax._max.graph.backend import GraphBackend, Prepared
 from maxjax._max.mojo import crew
@@ -29,6 +30,10 @@ _MOST_COMPARISONS = 1 << 33
 # What the CPU's graphs do with a loop of ours that no operations of MAX stand in for.
 HOST_STEPS = dict.fromkeys(("sort", "top_k"), _SORTS)
 _SCATTERS = ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
+_PRODUCTS = ("dot_general", "conv_general_dilated")
+_OF_CUBLAS = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
+# So many operations make a product a large one.
+_LARGE_PRODUCT = 1 << 31
 _SELECTIONS = ("select_and_gather_add", "select_and_scatter_add")
 
 
@@ -64,6 +69,21 @@ def _comparisons(eqn: JaxprEqn) -> int:
     return operands[0].size * plan.count
 
 
+def suits_cublas(jaxprs: Sequence[Jaxpr]) -> bool:
+    """Whether cuBLAS is to compute the products of a program: all of them or none.
+
+    It takes 0.4 of the time of MAX's own for large ones, and more for small ones (a perceptron's
+    training step 1.8 times as long); whole numbers it refuses.
+    """
+    products = [eqn for jaxpr in jaxprs for eqn in every_equation(jaxpr)
+                if eqn.primitive.name in _PRODUCTS]
+    return (all(atom.aval.dtype in _OF_CUBLAS for eqn in products
+                for atom in (*eqn.invars, *eqn.outvars))
+            and any(eqn.primitive.flops_of(
+                [atom.aval for atom in eqn.invars], [atom.aval for atom in eqn.outvars],
+                eqn.params) >= _LARGE_PRODUCT for eqn in products))
+
+
 @functools.cache
 def has_cublas() -> bool:
     """Whether the system's loader knows cuBLAS."""
@@ -84,16 +104,18 @@ class AcceleratorBackend(GraphBackend):
     def _pieces(self, jaxpr: Jaxpr) -> list[Piece]:
         return partition(jaxpr, device_reason)
 
-    def _target(self) -> str:
-        return f"{cpu_target()} {self.memory.target}" + (" cuBLAS" if self._has_cublas() else "")
+    def _target(self, pieces: Sequence[Piece]) -> str:
+        products = " cuBLAS" if self._uses_cublas(pieces) else ""
+        return f"{cpu_target()} {self.memory.target}{products}"
 
-    def _options(self) -> dict[str, Any]:
-        return {**super()._options(), "device": self.memory.compiled_for,
-                "vendor_products": self._has_cublas()}
+    def _options(self, pieces: Sequence[Piece]) -> dict[str, Any]:
+        return {**super()._options(pieces), "device": self.memory.compiled_for,
+                "vendor_products": self._uses_cublas(pieces)}
 
-    def _has_cublas(self) -> bool:
-        """Whether products are cuBLAS's: it takes a fifth to a half of the time of MAX's own."""
-        return not self.memory.is_simulated and self.memory.api == "cuda" and has_cublas()
+    def _uses_cublas(self, pieces: Sequence[Piece]) -> bool:
+        return (not self.memory.is_simulated and self.memory.api == "cuda"
+                and suits_cublas([piece.jaxpr for piece in pieces if not piece.on_host])
+                and has_cublas())
 
     def _loaded(self, prepared: Prepared, path: Path) -> dict[int, DeviceExecutable]:
         models = self.memory.sessions_models(path)

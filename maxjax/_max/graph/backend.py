@@ -68,17 +68,18 @@ class GraphBackend(backend.Backend[Prepared, Job]):
             text = dumps({"pieces": texts(pieces)})
         except NotSerializable as error:
             return Prepared(pieces, f"the program cannot be handed to the compiler: {error}")
-        key = "\n".join([versions(), self._target(), kernel_digest.digest(), text]).encode()
+        key = "\n".join(
+            [versions(), self._target(pieces), kernel_digest.digest(), text]).encode()
         return Prepared(pieces, None, text, key)
 
     def _pieces(self, jaxpr: Jaxpr) -> list[Piece]:
         return partition(jaxpr)
 
-    def _target(self) -> str:
-        """What its programs are compiled for: a part of their keys."""
+    def _target(self, pieces: Sequence[Piece]) -> str:
+        """What a program is compiled for: a part of its key."""
         return cpu_target()
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, pieces: Sequence[Piece]) -> dict[str, Any]:
         """What the compile worker has to know."""
         return {"directory": self.directory}
 
@@ -115,7 +116,7 @@ class GraphBackend(backend.Backend[Prepared, Job]):
             done(runs, error)
 
         return self.service.submit(
-            prepared.key, prepared.text, finished, priority, self._options())
+            prepared.key, prepared.text, finished, priority, self._options(prepared.pieces))
 
     def wait(self, job: Job, progress: Progress | None) -> None:
         self.service.wait(job, progress)

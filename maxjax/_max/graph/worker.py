@@ -53,8 +53,8 @@ class MaxCompiler:
     """Builds, compiles and exports with MAX, which is imported at the first program."""
 
     def __init__(self) -> None:
-        # By the accelerator that they compile for, if any.
-        self._sessions: dict[int | None, Any] = {}
+        # By the accelerator that they compile for, if any, and whether products are its vendor's.
+        self._sessions: dict[tuple[int | None, bool], Any] = {}
 
     def __call__(self, program: str, builder: Callable[..., Any], output: str,
                  options: dict[str, Any]) -> Phases:
@@ -66,13 +66,14 @@ class MaxCompiler:
         clock.lap("import")
         device = options.get("device")
         number = device if isinstance(device, int) else None
-        session = self._sessions.get(number)
+        kind = number, bool(options.get("vendor_products"))
+        session = self._sessions.get(kind)
         if session is None:
             if options.get("cpu_target"):
                 driver.set_virtual_cpu_target(options["cpu_target"])
-            session = self._sessions[number] = engine.InferenceSession(devices=[driver.CPU()] + (
+            session = self._sessions[kind] = engine.InferenceSession(devices=[driver.CPU()] + (
                 [] if number is None else [driver.Accelerator(number)]))
-            if options.get("vendor_products"):
+            if kind[1]:
                 session._use_vendor_blas("true")
         clock.lap("session")
         module = graph.Module()

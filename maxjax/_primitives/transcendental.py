@@ -159,7 +159,7 @@ def _pow_jvp_base(t: Array, x: Array, y: Array, out: Array) -> Array:
         still = eq(y, scalar_like(0, y.dtype))
         return mul(t, select(broadcast_to_shape(still, out.shape), power,
                              full(out.shape, 0, out.dtype)))
-    return mul(t, mul(y, pow_p.bind(x, sub(y, constant(1, y)))))
+    return mul(t, mul(y, pow_p.bind(x, sub(y, scalar_like(1, y.dtype)))))
 
 
 def _pow_jvp_exponent(t: Value, x: Array, y: Value, out: Value) -> Array:

@@ -49,7 +49,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     >>> jnp.diagonal(jnp.array([[1, 2, 3], [4, 5, 6]]), offset=1)
     Array([2, 6], dtype=int32)
     """
-    x = as_array(a, "diagonal")
+    x = reductions.strong(as_array(a, "diagonal"))
     if x.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
     offset = static(offset, "offset")

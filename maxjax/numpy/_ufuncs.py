@@ -164,8 +164,8 @@ def _ordered(name: str, primitive: Primitive) -> Callable[[ArrayLike, ArrayLike]
             return bind(primitive, x, y)
         x_real, y_real = real(x), real(y)
         return select(bind(eq_p, x_real, y_real),
-                      bind(primitive, imag(x), imag(y)),
-                      bind(strict, x_real, y_real))
+                      bind(strict, x_real, y_real),
+                      bind(primitive, imag(x), imag(y)))
 
     of_reals = binary(name, primitive)
     of_complex = binary(name, primitive, composed=composed)

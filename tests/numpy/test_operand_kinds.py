@@ -178,7 +178,7 @@ s.linalg.convolution_matrix(j.full(3, 2.), 2); s.linalg.fiedler_companion(j.full
 method=m)[0] for m in ('qdwh', 'svd')]
 [f(j.full(2, 2.), 1.) for f in (s.special.rel_entr, s.special.kl_div)]
 s.special.logit(j.full(2, .5))
-s.special.loggamma(2j); s.special.wofz(2j); s.stats.mode(j.full(2, 2j))
+s.special.loggamma(2j); s.special.wofz(2j); [*s.stats.mode(j.full(2, 2j))]
 [d.grad(f)(3.) for f in (lambda x: x ** 2., lambda x: j.power(x, 3.), lambda x: x * x, j.sin, abs, \
 lambda x: x ** x, lambda x: 2. ** x, lambda x: x * np.float32(2), lambda x: l.mul(x, \
 np.float32(2)), \

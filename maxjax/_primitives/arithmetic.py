@@ -271,7 +271,8 @@ def _extremum_jvp(first: bool) -> Callable[..., Any]:
 def _balanced(mine: Array, other: Array, out: Array) -> Array:
     """1 where ``mine`` alone is the result, 1/2 where both are, 0 elsewhere."""
     def filled(value: float) -> Array:
-        return full(out.shape, value, out.dtype)
+        return convert_element_type(
+            full(out.shape, value, out.dtype), out.dtype, aval_of(out).weak_type)
 
     hit = select(_spread(eq(mine, out), out), filled(0), filled(1))
     tie = select(_spread(eq(other, out), out), filled(1), filled(0.5))

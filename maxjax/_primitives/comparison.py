@@ -12,12 +12,13 @@ from maxjax._base import native as native_functions
 from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import Linearity
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Value
 from maxjax._primitives import complex_values
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
 from maxjax._primitives.builders import add_any_p, elementwise
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.kernels import ALL, Kernel, to_bool
 from maxjax._primitives.layout import move_axis
@@ -180,13 +181,17 @@ def _select_jvp(primals: Sequence[Array], tangents: Sequence[Array | None]
     out = select_n_p.bind(*primals)
     if all(tangent is None for tangent in tangents[1:]):
         return out, None
-    filled = [zeros_like(case) if tangent is None else tangent
+    filled = [_zeros_as_weak_as(case) if tangent is None else tangent
               for case, tangent in zip(cases, tangents[1:], strict=True)]
     return out, select_n_p.bind(which, *filled)
 
 
+def _zeros_as_weak_as(x: Array) -> Array:
+    return convert_element_type(zeros_like(x), x.dtype, aval_of(x).weak_type)
+
+
 def _select_transpose(cotangent: Array, which: Array, *cases: Array | Linear) -> list[Array | None]:
-    zeros = full(cotangent.shape, 0, cotangent.dtype)
+    zeros = _zeros_as_weak_as(cotangent)
     return [None, *(
         select_n_p.bind(which, *(cotangent if other is case else zeros for other in cases))
         if is_linear(case) else None
@@ -429,4 +434,5 @@ def less(x: np.ndarray, y: Array) -> Any:
 
 def where_zero(x: Array, at_zero: int) -> Array:
     """``x`` with ``at_zero`` in place of its zeros."""
-    return select(eq(x, scalar_like(0, x.dtype)), x, full(x.shape, at_zero, x.dtype))
+    return select(eq(x, scalar_like(0, x.dtype)), x, convert_element_type(
+        full(x.shape, at_zero, x.dtype), x.dtype, aval_of(x).weak_type))

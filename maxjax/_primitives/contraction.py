@@ -52,10 +52,10 @@ def result_type(lhs: ShapedArray, rhs: ShapedArray, preferred: np.dtype | None) 
     """The dtype of the result, and whether it is weak."""
     weak = lhs.weak_type and rhs.weak_type
     if preferred is not None:
-        return preferred, weak and preferred == lhs.dtype
+        return preferred, weak and preferred == result_type(lhs, rhs, None)[0]
     if lhs.dtype == rhs.dtype:
         return lhs.dtype, weak
-    return max(lhs.dtype, rhs.dtype, key=_rank), False
+    return max(lhs.dtype, rhs.dtype, key=_rank), weak
 
 
 def _rank(dtype: np.dtype) -> tuple[int, ...]:

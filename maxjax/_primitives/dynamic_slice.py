@@ -179,7 +179,7 @@ def _dynamic_update_slice_abstract(x: ShapedArray, update: ShapedArray, *starts:
         raise TypeError(
             "dynamic_update_slice update shape must be smaller than operand shape, got update "
             f"shape {update.shape} for operand shape {x.shape}.")
-    return x
+    return x.strip_weak_type()
 
 
 def _dynamic_update_slice_evaluate(x: np.ndarray, update: np.ndarray, *starts: np.ndarray

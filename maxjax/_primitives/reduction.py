@@ -42,11 +42,11 @@ def _product_of_many(x: np.ndarray) -> Any:
 
 
 def _reduction(name: str, kind: str, ufunc: np.ufunc, identity: Callable[..., Any], factor: str,
-               **rules: Any) -> Primitive:
+               *, keeps_weak: bool = True, **rules: Any) -> Primitive:
     """A reduction by an associative function.
 
     ``identity`` gives the result over no elements, from the dtype; ``factor`` is how partial
-    results of shards combine.
+    results of shards combine; ``keeps_weak`` says whether a weakly typed operand's result is.
     """
     def evaluate(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
         x = np.asarray(x)
@@ -83,7 +83,7 @@ def _reduction(name: str, kind: str, ufunc: np.ufunc, identity: Callable[..., An
     primitive = Primitive(
         name,
         abstract=of_numbers(name, lambda x, *, axes: ShapedArray(
-            reduced_shape(x.shape, axes), x.dtype, x.weak_type)),
+            reduced_shape(x.shape, axes), x.dtype, keeps_weak and x.weak_type)),
         evaluate=evaluate,
         specialize=specialize,
         lower=lambda ctx, x, *, axes: ctx.reduce(kind, x, axes),
@@ -168,13 +168,13 @@ reduce_prod_p = _reduction(
 reduce_and_p = _reduction(
     "reduce_and", "and", np.bitwise_and,
     lambda dtype: True if dtype == dtypes.bool_ else np.invert(np.zeros((), dtype)), "and",
-    jvp=_no_tangent(lambda: reduce_and_p))
+    keeps_weak=False, jvp=_no_tangent(lambda: reduce_and_p))
 reduce_or_p = _reduction(
     "reduce_or", "or", np.bitwise_or, lambda dtype: 0, "or",
-    jvp=_no_tangent(lambda: reduce_or_p))
+    keeps_weak=False, jvp=_no_tangent(lambda: reduce_or_p))
 reduce_xor_p = _reduction(
     "reduce_xor", "xor", np.bitwise_xor, lambda dtype: 0, "xor",
-    jvp=_no_tangent(lambda: reduce_xor_p))
+    keeps_weak=False, jvp=_no_tangent(lambda: reduce_xor_p))
 
 
 def _position(name: str, kind: str, function: Callable[..., np.ndarray]) -> Primitive:

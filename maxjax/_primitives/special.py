@@ -11,11 +11,12 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_special
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, aval_of
 from maxjax._primitives import xla_float32
 from maxjax._primitives.arithmetic import add, constant, div, mul, neg, sign, square, sub
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, select, where_zero
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.kernels import Kernel
 from maxjax._primitives.rules import native
@@ -145,4 +146,5 @@ def _bessel_i1e_slope(x: Array, out: Array) -> Array:
     """I0e(x) - I1e(x) (sign(x) + 1/x), and its limit 1/2 at 0."""
     safe = where_zero(x, 1)
     slope = sub(bessel_i0e_p.bind(safe), mul(out, add(sign(safe), div(constant(1, x), safe))))
-    return select(eq(x, constant(0, x)), slope, full(x.shape, 0.5, x.dtype))
+    half = convert_element_type(full(x.shape, 0.5, x.dtype), x.dtype, aval_of(x).weak_type)
+    return select(eq(x, constant(0, x)), slope, half)

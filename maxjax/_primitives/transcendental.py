@@ -159,7 +159,9 @@ def _pow_jvp_base(t: Array, x: Array, y: Array, out: Array) -> Array:
         still = eq(y, scalar_like(0, y.dtype))
         return mul(t, select(broadcast_to_shape(still, out.shape), power,
                              full(out.shape, 0, out.dtype)))
-    return mul(t, mul(y, pow_p.bind(x, sub(y, constant(1, y)))))
+    # As in JAX, only of complex numbers is a weakly typed operand's derivative weakly typed.
+    less = sub(y, constant(1, y) if dtypes.is_complex(y.dtype) else scalar_like(1, y.dtype))
+    return mul(t, mul(y, pow_p.bind(x, less)))
 
 
 def _pow_jvp_exponent(t: Value, x: Array, y: Value, out: Value) -> Array:

@@ -36,7 +36,6 @@ from maxjax._transforms.linear_functions import (
     VJP,
     LinearFunction,
     Linearized,
-    like_argument,
     like_result,
     operands_of,
     refuse_direction,
@@ -393,11 +392,7 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
         cotangent = vary(
             installed.runtime.constant(np.ones((), aval.dtype), aval.off_mesh()), aval.vma)
         gradients = pytree.unflatten(function.in_tree, [
-            as_given(like_argument(
-                gradient, aval if holomorphic or not dtypes.is_complex(aval.dtype)
-                else aval.strip_weak_type()))
-            for gradient, aval in zip(
-                function.transpose([cotangent]), function.in_avals, strict=True)])
+            as_given(gradient) for gradient in function.transpose([cotangent])])
         gradient = gradients[0] if isinstance(argnums, (int, np.integer)) else gradients
         value = pytree.unflatten(function.out_tree, all_as_given(outs))
         return ((value, aux), gradient) if has_aux else (value, gradient)

@@ -295,15 +295,7 @@ class VJP(LinearFunction):
         given = self._checked(out_ct)
         for kind in self.held:
             refuse_direction(kind)
-        results = self.transpose(given)
-        # Where a result is weakly typed and its cotangent is not, what comes of it is not either.
-        if not any(aval.weak_type and cotangent is not None and not cotangent.aval.weak_type
-                   for aval, cotangent in zip(self.out_avals, given, strict=True)):
-            of_reals = not any(dtypes.is_complex(aval.dtype) for aval in self.out_avals)
-            results = [like_argument(result, aval.strip_weak_type() if of_reals and
-                                     dtypes.is_complex(aval.dtype) else aval)
-                       for result, aval in zip(results, self.in_avals, strict=True)]
-        return pytree.unflatten(self.in_tree, all_as_given(results))
+        return pytree.unflatten(self.in_tree, all_as_given(self.transpose(given)))
 
     def _checked(self, out_ct: PyTree) -> list[Array | None]:
         """The leaves of a cotangent of the result, as operands."""

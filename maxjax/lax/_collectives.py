@@ -49,6 +49,7 @@ from maxjax._primitives.varying import (
     vary,
     vma_of,
 )
+from maxjax.lax._reductions import strongly_typed
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p",
@@ -188,7 +189,7 @@ def _multiplied(x: Any, axes: Sequence[Any], groups: Groups) -> Any:
     rank = np.ndim(x)
     positions = tuple(_axis(axis, rank) for axis in axes if isinstance(axis, int))
     if positions:
-        x = psum_p.bind(_operand(x), axes=positions, axis_index_groups=None)
+        x = psum_p.bind(strongly_typed(_operand(x)), axes=positions, axis_index_groups=None)
     if isinstance(x, (np.ndarray, np.generic)):
         with np.errstate(over="ignore"):
             return x * np.asarray(size).astype(x.dtype)
@@ -216,6 +217,8 @@ def _extreme(primitive: Any, x: Any, axis_name: Any, axis_index_groups: Any) -> 
 
     def extreme(leaf: Any) -> Any:
         value = _operand(leaf)
+        if len(named(axes)) < len(axes):
+            value = strongly_typed(value)
         _check_bound(axes, "psum")
         value = vary(value, axes)
         return primitive.bind(value, axes=axes, axis_index_groups=groups)

@@ -366,6 +366,7 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
         out = primitive.bind(arrays[0], axes=axes)
         if not is_identity(inits[0], identity(arrays[0].dtype)):
             out = single.bind(inits[0], out)
+        out = convert_element_type(out, out.dtype, arrays[0].weak_type)
         return pytree.unflatten(tree, [out])
     count = len(arrays)
     outs = bind_composed(

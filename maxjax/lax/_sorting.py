@@ -11,6 +11,7 @@ from maxjax._higher_order.composed import approx_top_k_p, bind_composed
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import add, neg
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import zeros_like
 from maxjax._primitives.sorting import sort_p, take_along, top_k_p
 from maxjax.lax._operands import operand as as_operand
@@ -131,6 +132,7 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: 
         # with equal zeros. Their sum with 0 is 0.
         key = add(x, zeros_like(x))
         _, indices = top_k_p.bind(key if is_max else neg(key), k=count, axis=axis)
+        indices = convert_element_type(indices, indices.dtype, x.weak_type)
         return [take_along(x, indices, axis), indices]
 
     return bind_composed(

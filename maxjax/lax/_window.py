@@ -592,20 +592,21 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any
     arrays = [as_operand(x, "reduce_window", position) for position, x in enumerate(leaves)]
     check_initial_structure(tree, init_value)
     inits = initial_values("reduce_window", arrays, pytree.leaves(init_value))
-    # Results are strongly typed, whatever the operands are.
-    arrays, inits = [list(map(strongly_typed, values)) for values in (arrays, inits)]
     shape = arrays[0].shape
     params = _window_parameters(shape, window_dimensions, window_strides, padding, base_dilation,
                                 window_dilation)
-    combine = Computation(computation, tree, [x.aval for x in arrays], "reduce_window")
+    strong = list(map(strongly_typed, arrays))
+    combine = Computation(computation, tree, [x.aval for x in strong], "reduce_window")
     single = combine.primitive
     known = None if single is None else _MONOIDS.get(single)
     if single is not None and known is not None and not dtypes.is_bool(arrays[0].dtype):
         primitive, identity = known
-        out = primitive.bind(arrays[0], **params)
-        if not is_identity(inits[0], identity(arrays[0].dtype)):
-            out = single.bind(inits[0], out)
+        # Only a reduction that starts from its identity keeps a weak type, as in JAX.
+        if is_identity(inits[0], identity(arrays[0].dtype)):
+            return pytree.unflatten(tree, [primitive.bind(arrays[0], **params)])
+        out = single.bind(strongly_typed(inits[0]), primitive.bind(strong[0], **params))
         return pytree.unflatten(tree, [out])
+    arrays, inits = strong, list(map(strongly_typed, inits))
     count = len(arrays)
     return pytree.unflatten(tree, bind_composed(
         reduce_window_p, lambda *xs: _by_elements(xs[:count], xs[count:], combine, **params),

@@ -142,11 +142,12 @@ def symmetrize(x: Any) -> Array:
     if x.shape != swapped.shape:
         raise TypeError(f"a symmetric matrix must be square, but got shape={x.shape}")
     if dtypes.is_inexact(x.dtype):
-        return div(add(x, swapped), scalar_like(2, x.dtype))
+        half = div(add(x, swapped), scalar_like(2, x.dtype))
+        return convert_element_type(half, x.dtype, x.weak_type)
     dtype = dtypes.canonical(dtypes.float64)
     total = add(x, swapped) if x.dtype != dtypes.bool_ else x | swapped
     half = div(convert_element_type(total, dtype), scalar_like(2, dtype))
-    return convert_element_type(half, dtype, x.dtype == dtypes.bool_)
+    return convert_element_type(half, dtype, x.weak_type or x.dtype == dtypes.bool_)
 
 
 # --- factorizations -------------------------------------------------------------------------------

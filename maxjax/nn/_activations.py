@@ -14,7 +14,6 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import jitted as jit
 from maxjax._ir.trace import Array
-from maxjax._primitives.creation import full
 from maxjax.numpy._promotion import (
     as_array,
     check_arraylike,
@@ -40,7 +39,7 @@ def relu(x: Any) -> Array:
     return jnp.maximum(x, 0)
 
 
-relu.defjvps(lambda t, ans, x: lax.select(x > 0, t, full(x.shape, 0, t.dtype)))
+relu.defjvps(lambda t, ans, x: lax.select(x > 0, t, lax.full_like(t, 0)))
 
 
 @custom_jvp
@@ -54,7 +53,7 @@ def relu6(x: Any) -> Array:
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
 
-relu6.defjvps(lambda t, ans, x: lax.select((x > 0) & (x < 6), t, full(x.shape, 0, t.dtype)))
+relu6.defjvps(lambda t, ans, x: lax.select((x > 0) & (x < 6), t, lax.full_like(t, 0)))
 
 
 @jit

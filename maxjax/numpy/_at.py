@@ -298,7 +298,7 @@ def _update_windows(x: Array, index: Any, values: Any, kind: str, *options: Any)
             arithmetic.maximum(start, scalar_like(0, start.dtype)), scalar_like(last, start.dtype))
         region = window(region, dim, Slice(starts[dim], part.size))
     updated = update(region, tuple(parts), values, kind, *options)
-    result = dynamic_update_slice(x, updated, starts)
+    result = _like_operand(dynamic_update_slice(x, updated, starts), x)
     if isinstance(inside, Tracer) and inside.concrete() is None:
         return select(inside, x, result)
     return result if inside else x
@@ -393,9 +393,14 @@ def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
         values = installed.runtime.operand(values)
         if x.aval.mesh_spec is not None:
             values = resharded(values, NamedSharding(*x.aval.mesh_spec))
-        return convert_element_type(values, x.aval.dtype, x.aval.weak_type)
-    return dynamic_update_slice_p.bind(
-        x, values, *[scalar_like(start, np.int32) for start in starts])
+        return _like_operand(values, x)
+    return _like_operand(dynamic_update_slice_p.bind(
+        x, values, *[scalar_like(start, np.int32) for start in starts]), x)
+
+
+def _like_operand(result: Any, x: Array) -> Array:
+    """As weakly typed as the operand: a scatter is, a dynamic_update_slice is not."""
+    return convert_element_type(result, x.aval.dtype, x.aval.weak_type)
 
 
 def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,

@@ -31,6 +31,7 @@ from maxjax.numpy._promotion import (
     promote_dtypes,
     resolve,
     type_of,
+    weak_scalar,
 )
 
 __all__ = [
@@ -301,9 +302,9 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
         raise ValueError("Dimension must be either 2 or 3 for cross product")
     if a.shape[-1] == 2 and b.shape[-1] == 2:
         return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
-    (a0, a1, a2), (b0, b1, b2) = (
+    (a0, a1, a2), (b0, b1, b2) = (      # strongly typed in JAX, unlike the third component alone
         [x[..., i] if i < x.shape[-1] else ufuncs._zeros(x[..., 0]) for i in range(3)]
-        for x in (a, b))
+        for x in (weak_scalar(a), weak_scalar(b)))
     parts = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0]
     return shapes.moveaxis(joining.stack(parts, -1), -1, axisc)
 

@@ -561,9 +561,10 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     if any(size < 0 for size in sizes):
         raise ValueError(f"unravel_index: shape must be non-negative, got {sizes}")
     total = math.prod(sizes)
-    dtype, weak = indices.dtype, indices.weak_type
+    dtype, weak = indices.dtype, indices.weak_type and getattr(shape, "weak_type", True)
     if total == 0:
-        return tuple(full(indices.shape, 0, dtype) for _ in sizes)
+        return tuple(convert_element_type(full(indices.shape, 0, dtype), dtype, weak)
+                     for _ in sizes)
     bound = min(total, int(dtypes.iinfo(dtype).max)) if dtypes.is_integer(dtype) else total
     if not dtypes.is_unsigned(dtype):
         indices = select(lt_p.bind(indices, scalar_like(0, dtype)), indices,

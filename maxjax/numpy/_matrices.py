@@ -53,6 +53,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     if x.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
     offset = static(offset, "offset")
+    if x.ndim == 2 and not offset and x.shape[0] == x.shape[1]:
+        x = reductions.strong(x)      # in JAX a sum, all others are gathered
     x = shapes.moveaxis(x, (axis1, axis2), (-2, -1))
     rows, columns = x.shape[-2:]
     length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))

@@ -141,7 +141,8 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
         factor = scale * u[k]
         quotient.append(factor)
         u = u.at[k:k + n + 1].add(-factor * v)
-    q = joining.stack(quotient) if quotient else creation.zeros((count,), u.dtype)
+    q = (reductions.strong(joining.stack(quotient)) if quotient
+         else creation.zeros((count,), u.dtype))
     if trim_leading_zeros:
         u = trim_zeros(u, "f")
     return q, u

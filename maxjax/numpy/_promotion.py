@@ -137,6 +137,15 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
     return value if value.aval.dtype == dtype else convert_element_type(value, dtype, weak)
 
 
+def weak_scalar(x: Any) -> Any:
+    """``x``, strongly typed if it has dimensions.
+
+    JAX's operations multiply by and compare with constants that are as weakly typed as a scalar is,
+    but strongly typed beside an array.
+    """
+    return convert_element_type(x, x.dtype) if x.ndim and x.weak_type else x
+
+
 def promote_dtypes(name: str, *args: Any) -> list[Any]:
     """The arguments as operands of one dtype, by JAX's promotion."""
     operands = resolve(name, args)

@@ -94,7 +94,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Array:
         result = _round_even(wide * factor) / factor
     else:
         result = _round_even(wide / factor) * factor
-    return convert_element_type(result, x.dtype, x.weak_type)
+    return convert_element_type(result, x.dtype, x.weak_type and not x.ndim)
 
 
 around = alias(round, "around")

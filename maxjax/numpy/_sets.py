@@ -467,7 +467,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """
     check_arraylike("insert", arr, 0 if isinstance(obj, slice) else obj, values)
     x, new = as_array(arr), as_array(values)
-    new = convert_element_type(new, x.dtype)
+    new = convert_element_type(new, x.dtype, x.weak_type)
     if axis is None:
         x, axis = shapes.ravel(x), 0
     index = canonical_axis(axis, x.ndim)

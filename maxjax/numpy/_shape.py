@@ -530,7 +530,7 @@ def resize(a: Any, new_shape: Any) -> Array:
         raise ValueError("all elements of `new_shape` must be non-negative")
     total = math.prod(sizes)
     if x.size == 0 or total == 0:
-        return creation.full(sizes, 0, x.dtype)
+        return convert_element_type(creation.full(sizes, 0, x.dtype), x.dtype, x.weak_type)
     x = tile(x, -(-total // x.size))
     return layout.reshape(slicing.slice_in_dim(x, 0, total, 0), sizes)
 

@@ -92,8 +92,7 @@ def sort_complex(a: Any) -> Array:
     Array([1.+5.j, 2.-1.j, 2.+1.j], dtype=complex64)
     """
     x = sort(a)
-    return convert_element_type(x, dtypes.complex_dtype(x.dtype)) if not dtypes.is_complex(
-        x.dtype) else x
+    return convert_element_type(x, dtypes.complex_dtype(x.dtype))
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
@@ -151,9 +150,11 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     x, dimension, count = _partitioned("argpartition", a, kth, axis)
     order = argsort(x, dimension, dtype=dtypes.int32)
     size = x.shape[dimension]
-    return joining.joined([
+    result = joining.joined([
         slicing.slice_in_dim(order, 0, count, dimension),
         sort(slicing.slice_in_dim(order, count, size, dimension), dimension)], dimension)
+    # JAX takes the positions from lax.top_k, whose types are as weak as the operand's.
+    return convert_element_type(result, dtypes.int32, x.weak_type)
 
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")

@@ -58,6 +58,7 @@ from maxjax.numpy._promotion import (
     promote_shapes,
     resolve,
     type_of,
+    weak_scalar,
 )
 from maxjax.numpy._where import as_bool, where
 from maxjax.numpy._whole import whole
@@ -365,7 +366,7 @@ def _logical(name: str, primitive: Primitive) -> Callable[[Any, Any], Array]:
         x, y = resolve(name, (x, y))
         dtypes.promote((type_of(x), type_of(y)))      # refuses what cannot be promoted
         x, y = as_bool(x), as_bool(y)
-        return primitive.bind(*promote_shapes(name, x, y))
+        return primitive.bind(*map(weak_scalar, promote_shapes(name, x, y)))
     return described(function, name, ("x", "y"))
 
 
@@ -383,7 +384,7 @@ def _log_sum_of_complex(x1: Array, x2: Array, base_two: bool) -> Array:
     half = np.pi / log2 if base_two else np.pi
     result = larger + (term / log2 if base_two else term)
     turned = remainder(ufuncs.imag(result) + half, 2 * half) - half
-    return complex_p.bind(ufuncs.real(result), turned)
+    return weak_scalar(complex_p.bind(ufuncs.real(result), turned))
 
 
 def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:
@@ -391,7 +392,8 @@ def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:
     difference = x1 - x2
     term = ufuncs.log1p((ufuncs.exp2 if base_two else ufuncs.exp)(-ufuncs.abs(difference)))
     if base_two:
-        term = term * cast(1 / math.log(2), term.dtype, term.weak_type)
+        term = weak_scalar(term) * cast(
+            1 / math.log(2), term.dtype, term.weak_type and not term.ndim)
     return where(difference != difference, x1 + x2, maximum_function(x1, x2) + term)
 
 
@@ -528,4 +530,4 @@ def _integers(name: str, x1: Any, x2: Any) -> tuple[Array, Array]:
         raise ValueError(f"Arguments to jax.numpy.{name} must be integers.")
     x1, x2 = ufuncs.abs(x1), ufuncs.abs(x2)
     sizes = shapes.broadcast_shapes(x1.shape, x2.shape)
-    return shapes.broadcast_to(x1, sizes), shapes.broadcast_to(x2, sizes)
+    return weak_scalar(shapes.broadcast_to(x1, sizes)), weak_scalar(shapes.broadcast_to(x2, sizes))

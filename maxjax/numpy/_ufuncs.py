@@ -33,6 +33,7 @@ from maxjax._primitives.arithmetic import (
     square_p,
 )
 from maxjax._primitives.comparison import (
+    and_p,
     eq_p,
     ge_p,
     gt_p,
@@ -41,6 +42,7 @@ from maxjax._primitives.comparison import (
     ne_p,
     not_p,
     population_count_p,
+    select,
     shift_left_p,
 )
 from maxjax._primitives.convert import convert_element_type
@@ -89,6 +91,7 @@ from maxjax.numpy._promotion import (
     promote_shapes,
     resolve,
     type_of,
+    weak_scalar,
 )
 from maxjax.numpy._where import as_bool, where
 from maxjax.numpy._whole import whole
@@ -160,9 +163,9 @@ def _ordered(name: str, primitive: Primitive) -> Callable[[ArrayLike, ArrayLike]
         if not dtypes.is_complex(x.dtype):
             return bind(primitive, x, y)
         x_real, y_real = real(x), real(y)
-        return where(bind(eq_p, x_real, y_real),
-                     bind(primitive, imag(x), imag(y)),
-                     bind(strict, x_real, y_real))
+        return select(bind(eq_p, x_real, y_real),
+                      bind(strict, x_real, y_real),
+                      bind(primitive, imag(x), imag(y)))
 
     of_reals = binary(name, primitive)
     of_complex = binary(name, primitive, composed=composed)
@@ -325,16 +328,16 @@ def angle(z: Any, deg: bool = False) -> Array:
     Array([ 90., -90.], dtype=float32)
     """
     z = operand("angle", z)
-    if not dtypes.is_complex(z.dtype):      # a real number's angle is strongly typed
-        z = convert_element_type(
-            z, dtypes.canonical(dtypes.float64) if is_exact(z) or not z.ndim else z.dtype)
+    # An integer's and a real scalar's angle are strongly typed.
+    if is_exact(z) or not (z.ndim or dtypes.is_complex(z.dtype)):
+        z = convert_element_type(z, dtypes.canonical(dtypes.float64))
     result = arctan2(imag(z), real(z))
     return degrees(result) if deg else result
 
 
 def _scaled(name: str, factor: float) -> Callable[[ArrayLike], Array]:
     def function(x: Any, /) -> Array:
-        return inexact_operand(name, x) * factor
+        return weak_scalar(inexact_operand(name, x)) * factor
     return described(function, name, ("x",), inexact=True)
 
 
@@ -377,7 +380,7 @@ def sinc(x: Any, /) -> Array:
     >>> jnp.sinc(jnp.array([0., 0.5]))
     Array([1.        , 0.63661975], dtype=float32)
     """
-    return _sinc(inexact_operand("sinc", x))
+    return _sinc(weak_scalar(inexact_operand("sinc", x)))
 
 
 @whole("sinc", rules.sinc)
@@ -520,7 +523,7 @@ def isfinite(x: Any, /) -> Array:
     """
     x = operand("isfinite", x)
     if dtypes.is_complex(x.dtype):
-        return isfinite(real(x)) & isfinite(imag(x))
+        return and_p.bind(is_finite_p.bind(real(x)), is_finite_p.bind(imag(x)))
     if is_exact(x):
         return _everywhere(True, x)
     return is_finite_p.bind(x)
@@ -586,7 +589,7 @@ def iscomplex(x: Any) -> Array:
     Array([ True, False], dtype=bool)
     """
     part = imag(x)
-    return bind(ne_p, part, constant(0, part.dtype, part.weak_type))
+    return bind(ne_p, part, constant(0, part.dtype, part.weak_type and not part.ndim))
 
 
 def isreal(x: Any) -> Array:

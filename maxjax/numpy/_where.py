@@ -31,7 +31,7 @@ def as_bool(x: Any) -> Any:
     if isinstance(x, Array):
         if x.dtype == dtypes.bool_:
             return x
-        return ne_p.bind(x, constant(0, x.dtype, x.aval.weak_type))
+        return ne_p.bind(x, constant(0, x.dtype, x.aval.weak_type and not x.ndim))
     return as_bool(as_array(x))
 
 

@@ -12,6 +12,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
+from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy._promotion import canonical_axis, check_arraylike, promote_inexact
 from maxjax.scipy._spectral import csd as csd
 from maxjax.scipy._spectral import istft as istft
@@ -184,4 +185,5 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0,
         flat = part.reshape(count, -1)
         fit = jnp.asarray(line @ np.linalg.pinv(line), data.dtype)
         parts.append((flat - fit @ flat).reshape(part.shape))
-    return jnp.moveaxis(jnp.concatenate(parts), 0, axis)
+    result = jnp.moveaxis(jnp.concatenate(parts), 0, axis)
+    return convert_element_type(result, result.dtype, data.weak_type)

@@ -15,6 +15,7 @@ from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax.lax import linalg as lax_linalg
 from maxjax.numpy._promotion import promote_inexact
+from maxjax.numpy._reductions import strong
 
 
 def _inexact(name: str, *args: Any) -> list[Any]:
@@ -336,6 +337,8 @@ def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: float | Non
         raise NotImplementedError("method='qdwh' only supports mxn matrices where m < n where "
                                   "side='right' and m >= n side='left', got "
                                   f"{a.shape} with side={side!r}")
+    if method == "qdwh":
+        a = strong(a)      # JAX's iteration begins with a strongly typed quotient
     u, s, vh = lax_linalg.svd(a, full_matrices=False)
     unitary = u @ vh
     if side == "right":

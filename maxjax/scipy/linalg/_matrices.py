@@ -13,7 +13,9 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_linalg
 from maxjax._ir.trace import Array
+from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy._promotion import check_arraylike, promote_dtypes, promote_inexact
+from maxjax.numpy._reductions import strong
 
 
 def _float(value: Any) -> Array:
@@ -29,7 +31,7 @@ def block_diag(*arrs: Any) -> Array:
     """
     if not arrs:
         arrs = (jnp.zeros((1, 0)),)
-    blocks = [jnp.asarray(x) for x in promote_dtypes("block_diag", *arrs)]
+    blocks = [strong(jnp.asarray(x)) for x in promote_dtypes("block_diag", *arrs)]
     bad = [i for i, block in enumerate(blocks) if block.ndim > 2]
     if bad:
         raise ValueError("Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, "
@@ -78,7 +80,7 @@ def toeplitz(c: Any, r: Any = None) -> Array:
     if r is None:
         r = jnp.conj(c)
     c, r = promote_dtypes("toeplitz", c, r)
-    values = jnp.concatenate([jnp.flip(c), r[1:]])
+    values = strong(jnp.concatenate([jnp.flip(c), r[1:]]))
     m, n = c.shape[0], r.shape[0]
     return values[(m - 1 - np.arange(m))[:, None] + np.arange(n)[None, :]]
 
@@ -94,7 +96,7 @@ def hankel(c: Any, r: Any = None) -> Array:
     if r is None:
         r = jnp.zeros_like(c)
     c, r = promote_dtypes("hankel", c, r)
-    values = jnp.concatenate([c, r[1:]])
+    values = strong(jnp.concatenate([c, r[1:]]))
     return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])[None, :]]
 
 
@@ -151,7 +153,7 @@ def fiedler_companion(a: Any) -> Array:
         raise ValueError("fiedler_companion requires the last axis of 'a' to have nonzero length, "
                          f"but got an array of shape {a.shape}.")
     if a.shape[0] <= 1:
-        return jnp.zeros((0, 0), a.dtype)
+        return convert_element_type(jnp.zeros((0, 0), a.dtype), a.dtype, a.weak_type)
     if a.shape[0] == 2:
         return (-a[1] / a[0])[None, None]
     a = a / a[0]

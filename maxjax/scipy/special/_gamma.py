@@ -69,7 +69,7 @@ def loggamma(x: Any) -> Array:
     """
     x, = operands("loggamma", x)
     if dtypes.is_complex(x.dtype):
-        return _complex_loggamma(x)
+        return strong(_complex_loggamma(x))
     return jnp.where(x < 0, np.nan, lax.lgamma(x))
 
 

@@ -12,7 +12,7 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
-from maxjax.numpy._promotion import check_arraylike
+from maxjax.numpy._promotion import check_arraylike, weak_scalar
 from maxjax.scipy.special._common import (
     atanh_rest,
     in_float64,
@@ -91,7 +91,7 @@ def rel_entr(p: Any, q: Any) -> Array:
     >>> jax.scipy.special.rel_entr(2.0, 1.0)
     Array(1.3862944, dtype=float32, weak_type=True)
     """
-    p, q = operands("rel_entr", p, q)
+    p, q = map(weak_scalar, operands("rel_entr", p, q))
     refuse_complex("rel_entr", p)
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
@@ -107,7 +107,7 @@ def kl_div(p: Any, q: Any) -> Array:
     """
     p, q = operands("kl_div", p, q)
     refuse_complex("kl_div", p)
-    return convert_element_type(_kl_div(p, q), p.dtype, p.aval.weak_type)
+    return weak_scalar(convert_element_type(_kl_div(p, q), p.dtype, p.aval.weak_type))
 
 
 @in_float64
@@ -128,7 +128,7 @@ def logit(x: Any) -> Array:
     >>> jax.scipy.special.logit(0.75)
     Array(1.0986123, dtype=float32, weak_type=True)
     """
-    x, = operands("logit", x)
+    x = weak_scalar(*operands("logit", x))
     near = (x > 0.25) & (x < 0.75)      # the logarithm is near 0
     return jnp.where(near, jnp.log1p(jnp.where(near, 2 * x - 1, 0) / (1 - jnp.where(near, x, 0))),
                      jnp.log(x / (1 - x)))

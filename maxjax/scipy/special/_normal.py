@@ -82,7 +82,7 @@ def wofz(z: Any) -> Array:
     z, = operands("wofz", z)
     if not dtypes.is_complex(z.dtype):
         z = z.astype(dtypes.complex_dtype(z.dtype))
-    return _wofz(z)
+    return strong(_wofz(z))
 
 
 @custom_jvp

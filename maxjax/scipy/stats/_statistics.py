@@ -14,6 +14,7 @@ from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax._transforms.vmap import vmap
 from maxjax.numpy._promotion import canonical_axis, check_arraylike, promote_inexact
+from maxjax.numpy._reductions import strong
 
 
 class ModeResult(NamedTuple):
@@ -46,6 +47,8 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate",
     check_arraylike("mode", a)
     _policy(nan_policy)
     x = jnp.atleast_1d(jnp.asarray(a))
+    if jnp.iscomplexobj(x):      # sorted by its parts, which JAX joins to a strongly typed number
+        x = strong(x)
     if axis is not None:
         axis = canonical_axis(axis, x.ndim)
         x = jnp.moveaxis(x, axis, 0)

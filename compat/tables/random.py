@@ -125,6 +125,7 @@ TABLE["jax.random.key"] = (
         "hash(f(0))",
         raises=True,
     )
+    + check("getattr(f(0).dtype, 'kind', None)")
 )
 TABLE["jax.random.split"] = (
     cases(

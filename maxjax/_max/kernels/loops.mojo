@@ -4,6 +4,8 @@ A space is a list of dimensions, row-major, of which the last, the inner one, is
 vectors. The sizes, and each operand's strides (in elements), are integers of the call.
 """
 from std.collections import Array
+from std.ffi import external_call
+from std.sys import is_defined
 from std.sys.info import simd_width_of
 
 from .calling import Args, Slots, address, integer, operand
@@ -394,10 +396,22 @@ struct Items(Tasks):
         )
 
 
-@no_inline
+comptime LAUNCH = "maxjax_launch"
+
+
+@always_inline
 def launch(part: Part, slots: Slots, args: Args, at: Int):
     """Does all items of a call, by several threads if there are to be: integers `at`, `at + 1`
-    of the call are how many threads and how many items. One such function serves all kernels."""
+    of the call are how many threads and how many items."""
+    # One such function serves all kernels of a library, or is linked to it as compiled before.
+    comptime if is_defined["MAXJAX_LAUNCH_APART"]():
+        external_call[LAUNCH, NoneType](part, slots, args, at)
+    else:
+        launch_here(part, slots, args, at)
+
+
+@no_inline
+def launch_here(part: Part, slots: Slots, args: Args, at: Int):
     var threads = integer(args, at)
     var items = integer(args, at + 1)
     if threads == 1:

@@ -1,0 +1,224 @@
+"""Which standard library kernels are compiled with: a small one of our own, or MAX's.
+
+MAX's is elaborated anew for each file, in nine tenths of the time that a kernel takes to compile.
+The small one (``small_std/``) has what kernels use of it, by the same names and with the same bits.
+It is prepared once for a cache folder: both packages and the kernels precompiled, and the function
+that launches kernels as an object, which is linked to each library by MAX's own linker.
+
+It is used with the compilers that it was tried with, for texts whose kernels are all part of it.
+What it lacks is MAX's to compile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import json
+import logging
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from maxjax._base import threads, variables
+from maxjax._max import kernel_digest
+from maxjax._max.versions import cpu_target, versions
+
+logger = logging.getLogger("maxjax")
+
+SOURCES = Path(__file__).resolve().parent.parent / "small_std"
+PACKAGES = ("std", "extensibility")
+# What compiles a text: commands, each of which begins with a program, and what is in their
+# environment. Raises what the caller understands.
+Run = Callable[[Sequence[Sequence[str]], dict[str, str]], None]
+
+_COMPILERS = re.compile(r"\bmojo_compiler 1\.2\.")
+_IMPORT_PATH = "MODULAR_MOJO_MAX_IMPORT_PATH"
+_DRIVER_PATH = "MODULAR_MOJO_MAX_DRIVER_PATH"
+# Kernels that texts import; with those that these import, they are the package `kernels`.
+_KERNELS = "".join(f"from kernels.{name} import\n" for name in (
+    "arithmetic", "calling", "comparison", "conversion", "copies", "crew", "halves", "loops",
+    "reduction", "unary"))
+_IMPORTS = re.compile(r"^\s*(?:from|import) +(\w+)(?:\.(\w+))?", re.MULTILINE)
+_MANIFEST = "manifest.json"
+_LAUNCH_APART = "MAXJAX_LAUNCH_APART"
+_LAUNCH = '''from kernels.calling import Args, Slots
+from kernels.loops import Part, launch_here
+
+
+@export("maxjax_launch")
+def maxjax_launch(part: Part, slots: Slots, args: Args, at: Int) abi("C"):
+    launch_here(part, slots, args, at)
+'''
+
+_lock = threads.lock()
+_checked: dict[str, Path] = {}      # folders by their digests, as far as this process knows them
+_broken: str | None = None          # why this process does without
+
+
+def why_not() -> str | None:
+    """Why kernels compile with MAX's standard library; None: they do not."""
+    chosen = variables.standard_library()
+    if chosen == "max":
+        return "MAXJAX_STANDARD_LIBRARY chooses MAX's"
+    if os.environ.get(_IMPORT_PATH) or os.environ.get(_DRIVER_PATH):
+        return "MODULAR_MOJO_MAX_… variables choose another compiler"
+    if sys.platform != "linux":
+        return "the small one is for Linux"
+    if chosen != "small" and not _COMPILERS.search(versions()):
+        return f"the small one was not tried with this compiler ({versions()})"
+    if linker() is None:
+        return "MAX's linker is missing"
+    return _broken
+
+
+@functools.cache
+def linker() -> str | None:
+    """MAX's linker, or None."""
+    try:
+        spec = importlib.util.find_spec("mojo")
+    except (ImportError, ValueError):
+        return None
+    for location in (spec.submodule_search_locations if spec is not None else None) or ():
+        path = Path(location).parent / "modular" / "bin" / "lld"
+        if os.access(path, os.X_OK):
+            return str(path)
+    return None
+
+
+def applies(source: str) -> bool:
+    """Whether a text is compiled with the small library: it imports nothing else."""
+    return _has_all_of(source) and why_not() is None
+
+
+def identity(source: str) -> str:
+    """What a library depends on besides its source and the compiler's options."""
+    return f"the small standard library {_digest()}" if applies(source) else ""
+
+
+def commands(source: Path, output: Path, folder: Path, options: Sequence[str]) -> list[list[str]]:
+    """What compiles a text into a library, in an ``environment``."""
+    compiled = source.with_suffix(".o")
+    return [
+        ["mojo", "build", "--emit", "object", *options, "-D", _LAUNCH_APART, str(source),
+         "-o", str(compiled)],
+        [linker() or "", "-flavor", "gnu", "-shared", "-Bsymbolic", "--as-needed",
+         "-o", str(output), str(compiled), str(folder / "launch.o"), *_system_libraries()],
+    ]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {_IMPORT_PATH: str(folder)}
+
+
+def give_up(reason: str) -> None:
+    """For the rest of this process, MAX's library compiles all kernels."""
+    global _broken
+    _broken = reason
+    logger.warning("kernels are compiled with MAX's standard library from now on, which takes "
+                   "longer: %s", reason)
+
+
+def prepared(directory: Path, scratch: Path, options: Sequence[str], common: str,
+             target: str | None, run: Run) -> Path:
+    """The library's folder within a cache folder, prepared if necessary.
+
+    Args:
+      scratch: a private folder on the same file system.
+      options: of the compiler, for what depends on the processor.
+      common: Mojo text that is part of all libraries.
+
+    Raises:
+      OSError: there is no place for it.
+      Exception: what ``run`` raises.
+    """
+    digest = hashlib.sha256("\0".join((
+        _digest(), versions(), target or cpu_target(), *options, common)).encode()).hexdigest()[:32]
+    folder = directory / f"library-{digest}"
+    with _lock:
+        if _checked.get(digest) == folder and (folder / _MANIFEST).exists():
+            return folder
+        if _is_whole(folder):
+            with contextlib.suppress(OSError):
+                os.utime(folder)        # used: the cache removes those that are not
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            made = scratch / "prepared"
+            made.mkdir(mode=0o700)
+            _prepare(made, scratch, options, common, run)
+            try:
+                os.rename(made, folder)
+            except OSError:     # another process was faster
+                if not _is_whole(folder):
+                    raise
+        _checked[digest] = folder
+    return folder
+
+
+def _prepare(made: Path, scratch: Path, options: Sequence[str], common: str, run: Run) -> None:
+    kernels = scratch / "kernels"
+    kernels.mkdir()
+    (kernels / "__init__.mojo").write_text('"""Kernels that generated ones use."""\n')
+    for name in _parts():
+        shutil.copyfile(kernel_digest.PACKAGE / f"{name}.mojo", kernels / f"{name}.mojo")
+    launch = scratch / "launch.mojo"
+    launch.write_text(_LAUNCH + common)
+    run([*(["mojo", "precompile", "-o", str(made / f"{path.name}.mojoc"), str(path)]
+           for path in (*(SOURCES / name for name in PACKAGES), kernels)),
+         ["mojo", "build", "--emit", "object", *options, str(launch),
+          "-o", str(made / "launch.o")]], environment(made))
+    described = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+                 for path in sorted(made.iterdir())}
+    if set(described) != {"std.mojoc", "extensibility.mojoc", "kernels.mojoc", "launch.o"}:
+        raise OSError(f"the compiler left {', '.join(described) or 'nothing'}")
+    (made / _MANIFEST).write_text(json.dumps(described))
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a folder has all files as they were written."""
+    try:
+        described = json.loads((folder / _MANIFEST).read_bytes())
+        return bool(described) and all(
+            hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+            for name, digest in described.items())
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+@functools.lru_cache(maxsize=256)
+def _has_all_of(source: str) -> bool:
+    parts = _parts()
+    return all(package == "std" or package == "kernels" and name in parts
+               for package, name in _IMPORTS.findall(source))
+
+
+@functools.cache
+def _parts() -> frozenset[str]:
+    """The files of kernels that are part of it."""
+    return kernel_digest.reached(_KERNELS)
+
+
+@functools.cache
+def _digest() -> str:
+    """A digest of its sources and of the kernels that are part of it."""
+    total = hashlib.sha256(f"{kernel_digest.kernels(_KERNELS)} {_LAUNCH}".encode())
+    for path in sorted(SOURCES.rglob("*.mojo")):
+        total.update(f"{path.relative_to(SOURCES)}".encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+@functools.cache
+def _system_libraries() -> tuple[str, ...]:
+    """The C library and its mathematics as they are loaded here: what is linked names them, so
+    that it finds them in processes that have not loaded them."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            loaded = {line.split(maxsplit=5)[5].strip() for line in maps if line.count("/")}
+    except (OSError, IndexError):
+        return ()
+    return tuple(sorted(path for path in loaded
+                        if re.search(r"/lib[cm](\.so\.6|-2\.\d+\.so)$", path)))

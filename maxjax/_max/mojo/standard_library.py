@@ -2,8 +2,8 @@
 
 MAX's is elaborated anew for each file, in nine tenths of the time that a kernel takes to compile.
 The small one (``small_std/``) has what kernels use of it, by the same names and with the same bits.
-It is prepared once for a cache folder: both packages and the kernels precompiled, and the function
-that launches kernels as an object, which is linked to each library by MAX's own linker.
+It is prepared once for a cache folder: both packages and the kernels precompiled, and what libraries
+have in common as an object, which is linked to each of them by MAX's own linker.
 
 It is used with the compilers that it was tried with, for texts whose kernels are all part of it.
 What it lacks is MAX's to compile.
@@ -46,13 +46,37 @@ _KERNELS = "".join(f"from kernels.{name} import\n" for name in (
 _IMPORTS = re.compile(r"^\s*(?:from|import) +(\w+)(?:\.(\w+))?", re.MULTILINE)
 _MANIFEST = "manifest.json"
 _LAUNCH_APART = "MAXJAX_LAUNCH_APART"
-_LAUNCH = '''from kernels.calling import Args, Slots
+_SHARED = '''from kernels.calling import Args, Slots
 from kernels.loops import Part, launch_here
 
 
 @export("maxjax_launch")
 def maxjax_launch(part: Part, slots: Slots, args: Args, at: Int) abi("C"):
     launch_here(part, slots, args, at)
+
+
+@export("__truncdfhf2")
+def maxjax_rounded_to_half(x: Float64) abi("C") -> Float16:
+    # What processors without an instruction for it call.
+    var bits = x.to_bits[DType.uint64]()
+    var sign = (bits >> 48) & 0x8000
+    var a = bits & 0x7FFFFFFFFFFFFFFF
+    var result: UInt64
+    if a > 0x7FF0000000000000:
+        result = 0x7E00 | ((a >> 42) & 0x1FF)
+    elif a >= 0x40EFFE0000000000:
+        result = 0x7C00
+    elif a >= 0x3F10000000000000:
+        var rebased = a - 0x3F00000000000000
+        result = (rebased + 0x1FFFFFFFFFF + ((rebased >> 42) & 1)) >> 42
+    elif a <= 0x3E60000000000000:
+        result = 0
+    else:
+        var mantissa = (a & 0xFFFFFFFFFFFFF) | 0x10000000000000
+        var shift = 1051 - (a >> 52)
+        var half = UInt64(1) << (shift - 1)
+        result = (mantissa + half - 1 + ((mantissa >> shift) & 1)) >> shift
+    return Float16(from_bits=(sign | result).cast[DType.uint16]())
 '''
 
 _lock = threads.lock()
@@ -106,8 +130,9 @@ def commands(source: Path, output: Path, folder: Path, options: Sequence[str]) -
     return [
         ["mojo", "build", "--emit", "object", *options, "-D", _LAUNCH_APART, str(source),
          "-o", str(compiled)],
-        [linker() or "", "-flavor", "gnu", "-shared", "-Bsymbolic", "--as-needed",
-         "-o", str(output), str(compiled), str(folder / "launch.o"), *_system_libraries()],
+        # Whatever else is missing is to be known now, not when the library is loaded.
+        [linker() or "", "-flavor", "gnu", "-shared", "-Bsymbolic", "--as-needed", "-z", "defs",
+         "-o", str(output), str(compiled), str(folder / "shared.o"), *_system_libraries()],
     ]
 
 
@@ -165,15 +190,15 @@ def _prepare(made: Path, scratch: Path, options: Sequence[str], common: str, run
     (kernels / "__init__.mojo").write_text('"""Kernels that generated ones use."""\n')
     for name in _parts():
         shutil.copyfile(kernel_digest.PACKAGE / f"{name}.mojo", kernels / f"{name}.mojo")
-    launch = scratch / "launch.mojo"
-    launch.write_text(_LAUNCH + common)
+    shared = scratch / "shared.mojo"
+    shared.write_text(_SHARED + common)
     run([*(["mojo", "precompile", "-o", str(made / f"{path.name}.mojoc"), str(path)]
            for path in (*(SOURCES / name for name in PACKAGES), kernels)),
-         ["mojo", "build", "--emit", "object", *options, str(launch),
-          "-o", str(made / "launch.o")]], environment(made))
+         ["mojo", "build", "--emit", "object", *options, str(shared),
+          "-o", str(made / "shared.o")]], environment(made))
     described = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
                  for path in sorted(made.iterdir())}
-    if set(described) != {"std.mojoc", "extensibility.mojoc", "kernels.mojoc", "launch.o"}:
+    if set(described) != {"std.mojoc", "extensibility.mojoc", "kernels.mojoc", "shared.o"}:
         raise OSError(f"the compiler left {', '.join(described) or 'nothing'}")
     (made / _MANIFEST).write_text(json.dumps(described))
 
@@ -205,7 +230,7 @@ def _parts() -> frozenset[str]:
 @functools.cache
 def _digest() -> str:
     """A digest of its sources and of the kernels that are part of it."""
-    total = hashlib.sha256(f"{kernel_digest.kernels(_KERNELS)} {_LAUNCH}".encode())
+    total = hashlib.sha256(f"{kernel_digest.kernels(_KERNELS)} {_SHARED}".encode())
     for path in sorted(SOURCES.rglob("*.mojo")):
         total.update(f"{path.relative_to(SOURCES)}".encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()

@@ -2,8 +2,8 @@
 
 MAX's is elaborated anew for each file, in nine tenths of the time that a kernel takes to compile.
 The small one (``small_std/``) has what kernels use of it, by the same names and with the same bits.
-It is prepared once for a cache folder: both packages and the kernels precompiled, and what libraries
-have in common as an object, which is linked to each of them by MAX's own linker.
+It is prepared once for a cache folder: both packages and the kernels precompiled, and what
+libraries have in common as an object, which is linked to each of them by MAX's own linker.
 
 It is used with the compilers that it was tried with, for texts whose kernels are all part of it.
 What it lacks is MAX's to compile.
@@ -38,13 +38,15 @@ Run = Callable[[Sequence[Sequence[str]], dict[str, str]], None]
 
 _COMPILERS = re.compile(r"\bmojo_compiler 1\.2\.")
 _IMPORT_PATH = "MODULAR_MOJO_MAX_IMPORT_PATH"
-_DRIVER_PATH = "MODULAR_MOJO_MAX_DRIVER_PATH"
+# What names parts of the compiler, and where they are in MAX's folder.
+_ENVIRONMENT = {_IMPORT_PATH: "lib/mojo", "MODULAR_MOJO_MAX_DRIVER_PATH": "bin/mojo"}
 # Kernels that texts import; with those that these import, they are the package `kernels`.
 _KERNELS = "".join(f"from kernels.{name} import\n" for name in (
     "arithmetic", "calling", "comparison", "conversion", "copies", "crew", "halves", "loops",
     "reduction", "unary"))
 _IMPORTS = re.compile(r"^\s*(?:from|import) +(\w+)(?:\.(\w+))?", re.MULTILINE)
 _MANIFEST = "manifest.json"
+_STAND_IN = "stand-in"      # the folder of a `cc` that is never called
 _LAUNCH_APART = "MAXJAX_LAUNCH_APART"
 _SHARED = '''from kernels.calling import Args, Slots
 from kernels.loops import Part, launch_here
@@ -89,8 +91,11 @@ def why_not() -> str | None:
     chosen = variables.standard_library()
     if chosen == "max":
         return "MAXJAX_STANDARD_LIBRARY chooses MAX's"
-    if os.environ.get(_IMPORT_PATH) or os.environ.get(_DRIVER_PATH):
-        return "MODULAR_MOJO_MAX_… variables choose another compiler"
+    for variable, place in _ENVIRONMENT.items():
+        value = os.environ.get(variable)
+        # MAX itself sets some to where its own files are.
+        if value and _root() is not None and Path(value) != Path(_root() or "", place):
+            return f"{variable} names another compiler's: {value}"
     if sys.platform != "linux":
         return "the small one is for Linux"
     if chosen != "small" and not _COMPILERS.search(versions()):
@@ -101,17 +106,23 @@ def why_not() -> str | None:
 
 
 @functools.cache
-def linker() -> str | None:
-    """MAX's linker, or None."""
+def _root() -> Path | None:
+    """The folder of MAX's compiler and of what belongs to it, or None."""
     try:
         spec = importlib.util.find_spec("mojo")
     except (ImportError, ValueError):
         return None
     for location in (spec.submodule_search_locations if spec is not None else None) or ():
-        path = Path(location).parent / "modular" / "bin" / "lld"
-        if os.access(path, os.X_OK):
-            return str(path)
+        folder = Path(location).parent / "modular"
+        if folder.exists():
+            return folder
     return None
+
+
+def linker() -> str | None:
+    """MAX's linker, or None."""
+    path = (_root() or Path()) / "bin" / "lld"
+    return str(path) if _root() is not None and os.access(path, os.X_OK) else None
 
 
 def applies(source: str) -> bool:
@@ -137,7 +148,9 @@ def commands(source: Path, output: Path, folder: Path, options: Sequence[str]) -
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return {_IMPORT_PATH: str(folder)}
+    # The compiler looks for a C compiler even where nothing is to be linked.
+    path = os.environ.get("PATH", os.defpath)
+    return {_IMPORT_PATH: str(folder), "PATH": f"{path}{os.pathsep}{folder / _STAND_IN}"}
 
 
 def give_up(reason: str) -> None:
@@ -172,6 +185,8 @@ def prepared(directory: Path, scratch: Path, options: Sequence[str], common: str
                 os.utime(folder)        # used: the cache removes those that are not
         else:
             shutil.rmtree(folder, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                folder.unlink()
             made = scratch / "prepared"
             made.mkdir(mode=0o700)
             _prepare(made, scratch, options, common, run)
@@ -190,6 +205,8 @@ def _prepare(made: Path, scratch: Path, options: Sequence[str], common: str, run
     (kernels / "__init__.mojo").write_text('"""Kernels that generated ones use."""\n')
     for name in _parts():
         shutil.copyfile(kernel_digest.PACKAGE / f"{name}.mojo", kernels / f"{name}.mojo")
+    (made / _STAND_IN).mkdir()
+    (made / _STAND_IN / "cc").symlink_to(linker() or "")
     shared = scratch / "shared.mojo"
     shared.write_text(_SHARED + common)
     run([*(["mojo", "precompile", "-o", str(made / f"{path.name}.mojoc"), str(path)]
@@ -197,7 +214,7 @@ def _prepare(made: Path, scratch: Path, options: Sequence[str], common: str, run
          ["mojo", "build", "--emit", "object", *options, str(shared),
           "-o", str(made / "shared.o")]], environment(made))
     described = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-                 for path in sorted(made.iterdir())}
+                 for path in sorted(made.iterdir()) if path.is_file()}
     if set(described) != {"std.mojoc", "extensibility.mojoc", "kernels.mojoc", "shared.o"}:
         raise OSError(f"the compiler left {', '.join(described) or 'nothing'}")
     (made / _MANIFEST).write_text(json.dumps(described))

@@ -83,7 +83,7 @@ struct Pointer[mut: Bool, //, T: AnyType, origin: Origin[mut=mut]](
     @__allow_legacy_custom_self_type
     @always_inline("nodebug")
     def unsafe_store[
-        dtype: DType, width: Int, //
+        dtype: DType, //, width: Int = 1
     ](self: Pointer[SIMD[dtype, 1], ...], offset: Int, value: SIMD[dtype, width]):
         comptime assert dtype != DType.bool or width == 1
         __mlir_op.`pop.store`[

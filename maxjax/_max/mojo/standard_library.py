@@ -42,19 +42,32 @@ _IMPORT_PATH = "MODULAR_MOJO_MAX_IMPORT_PATH"
 _ENVIRONMENT = {_IMPORT_PATH: "lib/mojo", "MODULAR_MOJO_MAX_DRIVER_PATH": "bin/mojo"}
 # Kernels that texts import; with those that these import, they are the package `kernels`.
 _KERNELS = "".join(f"from kernels.{name} import\n" for name in (
-    "arithmetic", "calling", "comparison", "conversion", "copies", "crew", "halves", "loops",
-    "reduction", "unary"))
+    "arithmetic", "calling", "comparison", "conversion", "copies", "crew", "halves", "launching",
+    "loops", "reduction", "unary"))
 _IMPORTS = re.compile(r"^\s*(?:from|import) +(\w+)(?:\.(\w+))?", re.MULTILINE)
 _MANIFEST = "manifest.json"
 _STAND_IN = "stand-in"      # the folder of a `cc` that is never called
-_LAUNCH_APART = "MAXJAX_LAUNCH_APART"
+_LAUNCHING = "launching"
+# Of which texts see no more than this: what it does is compiled once.
+_DECLARED = '''"""The launch of a generated kernel, which is linked to its library."""
+from std.ffi import external_call
+
+from .calling import Args, Slots
+
+comptime Part = def (Slots, Args, Int, Int) thin -> None
+
+
+@always_inline
+def launch(part: Part, slots: Slots, args: Args, at: Int):
+    external_call["maxjax_launch", NoneType](part, slots, args, at)
+'''
 _SHARED = '''from kernels.calling import Args, Slots
-from kernels.loops import Part, launch_here
+from kernels.launching_here import Part, launch
 
 
 @export("maxjax_launch")
 def maxjax_launch(part: Part, slots: Slots, args: Args, at: Int) abi("C"):
-    launch_here(part, slots, args, at)
+    launch(part, slots, args, at)
 
 
 @export("__truncdfhf2")
@@ -139,8 +152,7 @@ def commands(source: Path, output: Path, folder: Path, options: Sequence[str]) -
     """What compiles a text into a library, in an ``environment``."""
     compiled = source.with_suffix(".o")
     return [
-        ["mojo", "build", "--emit", "object", *options, "-D", _LAUNCH_APART, str(source),
-         "-o", str(compiled)],
+        ["mojo", "build", "--emit", "object", *options, str(source), "-o", str(compiled)],
         # Whatever else is missing is to be known now, not when the library is loaded.
         [linker() or "", "-flavor", "gnu", "-shared", "-Bsymbolic", "--as-needed", "-z", "defs",
          "-o", str(output), str(compiled), str(folder / "shared.o"), *_system_libraries()],
@@ -204,7 +216,9 @@ def _prepare(made: Path, scratch: Path, options: Sequence[str], common: str, run
     kernels.mkdir()
     (kernels / "__init__.mojo").write_text('"""Kernels that generated ones use."""\n')
     for name in _parts():
-        shutil.copyfile(kernel_digest.PACKAGE / f"{name}.mojo", kernels / f"{name}.mojo")
+        shutil.copyfile(kernel_digest.PACKAGE / f"{name}.mojo", kernels / (
+            f"{name}_here.mojo" if name == _LAUNCHING else f"{name}.mojo"))
+    (kernels / f"{_LAUNCHING}.mojo").write_text(_DECLARED)
     (made / _STAND_IN).mkdir()
     (made / _STAND_IN / "cc").symlink_to(linker() or "")
     shared = scratch / "shared.mojo"
@@ -247,7 +261,7 @@ def _parts() -> frozenset[str]:
 @functools.cache
 def _digest() -> str:
     """A digest of its sources and of the kernels that are part of it."""
-    total = hashlib.sha256(f"{kernel_digest.kernels(_KERNELS)} {_SHARED}".encode())
+    total = hashlib.sha256(f"{kernel_digest.kernels(_KERNELS)} {_SHARED} {_DECLARED}".encode())
     for path in sorted(SOURCES.rglob("*.mojo")):
         total.update(f"{path.relative_to(SOURCES)}".encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()

@@ -20,7 +20,8 @@ from std.ffi import external_call
 
 from kernels.calling import Args, Slots, integer
 from kernels.copies import copy_lines
-from kernels.loops import launch, part_begin
+from kernels.launching import launch
+from kernels.loops import part_begin
 
 # Pointers as structs can have them.
 comptime Bytes = Pointer[UInt8, MutUntrackedOrigin]

@@ -54,15 +54,27 @@ struct Int(Intable, TrivialRegisterPassable):
     @always_inline("nodebug")
     def __floordiv__(self, other: Self) -> Self:
         """By 0 this is 0."""
-        var divisor = 1 if other == 0 else other
-        return 0 if other == 0 else Self(
-            mlir_value=__mlir_op.`index.floordivs`(self._mlir_value, divisor._mlir_value)
+        var by_zero = (other == 0)._mlir_value
+        return __mlir_op.`pop.select`(
+            by_zero,
+            Self(0)._mlir_value,
+            __mlir_op.`index.floordivs`(
+                self._mlir_value,
+                __mlir_op.`pop.select`(by_zero, Self(1)._mlir_value, other._mlir_value),
+            ),
         )
 
     @always_inline("nodebug")
     def __mod__(self, other: Self) -> Self:
         """By 0 this is 0."""
-        return 0 if other == 0 else self - self // other * other
+        var by_zero = (other == 0)._mlir_value
+        var divisor = __mlir_op.`pop.select`(by_zero, Self(1)._mlir_value, other._mlir_value)
+        return __mlir_op.`index.sub`(
+            self._mlir_value,
+            __mlir_op.`index.mul`(
+                __mlir_op.`index.floordivs`(self._mlir_value, divisor), divisor
+            ),
+        )
 
     @always_inline("builtin")
     def __neg__(self) -> Self:

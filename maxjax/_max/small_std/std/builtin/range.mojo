@@ -25,57 +25,91 @@ trait Iterator(Deinitable, Movable):
 
 
 struct Range(Iterator, TrivialRegisterPassable):
-    """The integers from `start`, in steps, of which there are `left`."""
+    """The integers from `start` to `end`, one after the other."""
 
     comptime Element = Int
     var start: Int
-    var step: Int
-    var left: Int
+    var end: Int
 
-    @always_inline
-    def __init__(out self, start: Int, step: Int, left: Int):
+    @always_inline("builtin")
+    def __init__(out self, start: Int, end: Int):
         self.start = start
-        self.step = step
-        self.left = left
+        self.end = end
 
-    @always_inline
+    @always_inline("nodebug")
     def __iter__(self) -> Self:
         return self
 
-    @always_inline
+    @always_inline("nodebug")
     def __next__(mut self) raises StopIteration -> Int:
-        if self.left <= 0:
+        if self.start >= self.end:
             raise StopIteration()
         var result = self.start
-        self.__go_on__()
+        self.start = result + 1
         return result
 
-    @always_inline
+    @always_inline("nodebug")
     def __has_next__(self) -> Bool:
-        return self.left > 0
+        return self.start < self.end
 
-    @always_inline
+    @always_inline("nodebug")
     def __first__(self) -> Int:
         return self.start
 
-    @always_inline
+    @always_inline("nodebug")
     def __go_on__(mut self):
-        self.start += self.step
-        self.left -= 1
+        self.start = self.start + 1
 
 
-@always_inline
+struct Steps(Iterator, TrivialRegisterPassable):
+    """Integers from `start` on, `step` apart, before `end`."""
+
+    comptime Element = Int
+    var start: Int
+    var end: Int
+    var step: Int
+
+    @always_inline("builtin")
+    def __init__(out self, start: Int, end: Int, step: Int):
+        self.start = start
+        self.end = end
+        self.step = step
+
+    @always_inline("nodebug")
+    def __iter__(self) -> Self:
+        return self
+
+    @always_inline("nodebug")
+    def __next__(mut self) raises StopIteration -> Int:
+        if not self.__has_next__():
+            raise StopIteration()
+        var result = self.start
+        self.start = result + self.step
+        return result
+
+    @always_inline("nodebug")
+    def __has_next__(self) -> Bool:
+        return (self.step > 0) & (self.start < self.end) | (self.step < 0) & (self.start > self.end)
+
+    @always_inline("nodebug")
+    def __first__(self) -> Int:
+        return self.start
+
+    @always_inline("nodebug")
+    def __go_on__(mut self):
+        self.start = self.start + self.step
+
+
+@always_inline("nodebug")
 def range(end: Int) -> Range:
-    return Range(0, 1, end)
+    return Range(0, end)
 
 
-@always_inline
+@always_inline("nodebug")
 def range(start: Int, end: Int) -> Range:
-    return Range(start, 1, end - start)
+    return Range(start, end)
 
 
-@always_inline
-def range(start: Int, end: Int, step: Int) -> Range:
-    if step > 0:
-        return Range(start, step, (end - start + step - 1) // step)
-    return Range(start, step, (start - end - step - 1) // -step)
+@always_inline("nodebug")
+def range(start: Int, end: Int, step: Int) -> Steps:
+    return Steps(start, end, step)

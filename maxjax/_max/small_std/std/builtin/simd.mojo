@@ -18,15 +18,6 @@ comptime Float32 = Scalar[DType.float32]
 comptime Float64 = Scalar[DType.float64]
 
 
-@always_inline("builtin")
-def _unsigned[width: Int]() -> DType:
-    """The unsigned type of so many bits."""
-    return (
-        DType.uint8 if width == 8 else DType.uint16 if width == 16 else DType.uint32 if width
-        == 32 else DType.uint64 if width == 64 else DType.uint128
-    )
-
-
 struct SIMD[dtype: DType, length: Int](Intable, TrivialRegisterPassable):
     comptime _mlir_type = __mlir_type[
         `!kgen.simd<`, Self.length._mlir_value, `, `, Self.dtype._mlir_value, `>`
@@ -155,14 +146,13 @@ struct SIMD[dtype: DType, length: Int](Intable, TrivialRegisterPassable):
             )
 
     @always_inline("nodebug")
-    def to_bits[
-        target: DType = _unsigned[bit_width_of[Self.dtype]()]()
-    ](self) -> SIMD[target, Self.length]:
-        comptime bits = _unsigned[bit_width_of[Self.dtype]()]()
-        comptime if Self.dtype == DType.bool:
-            return self.cast[target]()
-        else:
-            return SIMD[bits, Self.length](from_bits=self).cast[target]()
+    def to_bits[target: DType](self) -> SIMD[target, Self.length]:
+        """Of the same width."""
+        return SIMD[target, Self.length](
+            mlir_value=__mlir_op.`pop.bitcast`[_type=SIMD[target, Self.length]._mlir_type](
+                self._mlir_value
+            )
+        )
 
     @always_inline("builtin")
     def __bool__(self) -> Bool:
@@ -172,15 +162,10 @@ struct SIMD[dtype: DType, length: Int](Intable, TrivialRegisterPassable):
     def __int__(self) -> Int:
         """Of one element."""
         # Unsigned ones through the widest, so that no sign is extended.
-        comptime whole = DType.uint64 if Self.dtype.is_unsigned() | (
-            Self.dtype == DType.bool
-        ) else Self.dtype
-        var value = rebind[Scalar[Self.dtype]](self).cast[whole]()
-        return Int(
-            mlir_value=__mlir_op.`pop.cast_to_builtin`[_type=__mlir_type.index](
-                __mlir_op.`pop.cast`[_type=__mlir_type.`!kgen.scalar<index>`](value._mlir_value)
-            )
-        )
+        comptime if Self.dtype.is_unsigned() | (Self.dtype == DType.bool):
+            return _as_int(rebind[Scalar[Self.dtype]](self).cast[DType.uint64]()._mlir_value)
+        else:
+            return _as_int(rebind[Scalar[Self.dtype]._mlir_type](self._mlir_value))
 
     @always_inline("nodebug")
     def __len__(self) -> Int:
@@ -444,6 +429,17 @@ struct SIMD[dtype: DType, length: Int](Intable, TrivialRegisterPassable):
         return Bool(
             mlir_value=__mlir_op.`pop.simd.reduce_and`(rebind[Self._Mask](self)._mlir_value)
         )
+
+
+@always_inline("builtin")
+def _as_int[dtype: __mlir_type.`!kgen.dtype`, //](
+    value: __mlir_type[`!kgen.scalar<`, dtype, `>`]
+) -> Int:
+    return Int(
+        mlir_value=__mlir_op.`pop.cast_to_builtin`[_type=__mlir_type.index](
+            __mlir_op.`pop.cast`[_type=__mlir_type.`!kgen.scalar<index>`](value)
+        )
+    )
 
 
 @always_inline("nodebug")

@@ -16,9 +16,7 @@ struct Array[T: TrivialRegisterPassable, length: Int](Copyable, Deinitable, Mova
 
     @always_inline
     def __init__(out self, *, fill: Self.T):
-        self = Self(uninitialized=True)
-        comptime for i in range(Self.length):
-            self[i] = fill
+        self._array = __mlir_op.`pop.array.repeat`[_type=Self._mlir_type](fill)
 
     @always_inline
     def __init__[
@@ -29,8 +27,10 @@ struct Array[T: TrivialRegisterPassable, length: Int](Copyable, Deinitable, Mova
         __list_literal__: NoneType,
     ):
         self = Array[Self.T, __literal_size__](uninitialized=True)
-        comptime for i in range(__literal_size__):
+        var i = 0
+        while i < __literal_size__:
             self[i] = elements[i]
+            i += 1
 
     @always_inline("nodebug")
     def unsafe_ptr(ref self) -> Pointer[Self.T, origin_of(self)]:

@@ -72,25 +72,41 @@ struct Pointer[mut: Bool, //, T: AnyType, origin: Origin[mut=mut]](
     def unsafe_load[
         dtype: DType, //, width: Int = 1
     ](self: Pointer[SIMD[dtype, 1], ...], offset: Int = 0) -> SIMD[dtype, width]:
-        comptime assert dtype != DType.bool or width == 1
         return __mlir_op.`pop.load`[
-            alignment=size_of[dtype]()._mlir_value,
+            alignment=_size_of[dtype],
             isVolatile=__mlir_attr.`false`,
             isInvariant=__mlir_attr.`false`,
             isNonTemporal=__mlir_attr.`false`,
-        ](self.unsafe_offset(offset).unsafe_bitcast[SIMD[dtype, width]]()._mlir_value)
+        ](
+            __mlir_op.`pop.pointer.bitcast`[
+                _type=__mlir_type[`!kgen.pointer<`, SIMD[dtype, width], `>`]
+            ](__mlir_op.`pop.offset`(self._mlir_value, offset._mlir_value))
+        )
 
     @__allow_legacy_custom_self_type
     @always_inline("nodebug")
     def unsafe_store[
         dtype: DType, //, width: Int = 1
     ](self: Pointer[SIMD[dtype, 1], ...], offset: Int, value: SIMD[dtype, width]):
-        comptime assert dtype != DType.bool or width == 1
         __mlir_op.`pop.store`[
-            alignment=size_of[dtype]()._mlir_value,
+            alignment=_size_of[dtype],
             isVolatile=__mlir_attr.`false`,
             isNonTemporal=__mlir_attr.`false`,
-        ](value, self.unsafe_offset(offset).unsafe_bitcast[SIMD[dtype, width]]()._mlir_value)
+        ](
+            value,
+            __mlir_op.`pop.pointer.bitcast`[
+                _type=__mlir_type[`!kgen.pointer<`, SIMD[dtype, width], `>`]
+            ](__mlir_op.`pop.offset`(self._mlir_value, offset._mlir_value)),
+        )
+
+
+comptime _size_of[dtype: DType] = __mlir_attr[
+    `#kgen.param.expr<get_sizeof, #kgen.type<!kgen.simd<1, `,
+    dtype._mlir_value,
+    `>> : !kgen.type, `,
+    __mlir_attr.`#kgen.param.expr<current_target> : !kgen.target`,
+    `> : index`,
+]
 
 
 @always_inline("nodebug")

@@ -165,9 +165,11 @@ class Pace:
         one begins anew, as priorities cannot be raised.
       stopped: it is given up.
       niceness: by how much its priority is lowered otherwise.
+      small_niceness: the same of one that compiles with the small standard library; None: no other.
     """
 
     niceness = 10
+    small_niceness: int | None = None
 
     def __init__(self, urgent: bool = False) -> None:
         self.urgent = urgent
@@ -229,7 +231,10 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
 
     def run(commands: Sequence[Sequence[str]],
             environment: Mapping[str, str] | None = None) -> None:
-        _run(commands, folder, environment or {}, seconds, deadline, pace)
+        lowered = pace.niceness
+        if small and pace.small_niceness is not None:
+            lowered = pace.small_niceness
+        _run(commands, folder, environment or {}, seconds, deadline, pace, lowered)
 
     try:
         folder.mkdir(mode=0o700)
@@ -282,15 +287,15 @@ def _build_small(source: str, built: Path, directory: Path, threads: int,
 
 
 def _run(commands: Sequence[Sequence[str]], folder: Path, environment: Mapping[str, str],
-         seconds: float, deadline: float, pace: Pace) -> None:
+         seconds: float, deadline: float, pace: Pace, niceness: int) -> None:
     """Runs the compiler, and perhaps a linker, to the end.
 
     Raises:
       ToolchainError: one did not succeed.
     """
     while True:
-        urgent = pace.urgent
-        process = _start(commands, folder, environment, 0 if urgent else pace.niceness)
+        urgent = pace.urgent or not niceness
+        process = _start(commands, folder, environment, 0 if urgent else niceness)
 
         def goes_on(urgent: bool = urgent) -> bool:
             pace.look()

@@ -248,7 +248,7 @@ def _is_whole(folder: Path) -> bool:
 @functools.lru_cache(maxsize=256)
 def _has_all_of(source: str) -> bool:
     parts = _parts()
-    return all(package == "std" or package == "kernels" and name in parts
+    return all(package in PACKAGES or package == "kernels" and name in parts
                for package, name in _IMPORTS.findall(source))
 
 

@@ -197,3 +197,10 @@ def min(x: Int, y: Int) -> Int:
 @always_inline("nodebug")
 def max(x: Int, y: Int) -> Int:
     return __mlir_op.`index.maxs`(x._mlir_value, y._mlir_value)
+
+
+@always_inline("nodebug")
+def swap(mut x: Int, mut y: Int):
+    var held = x
+    x = y
+    y = held

@@ -128,6 +128,15 @@ struct SIMD[dtype: DType, length: Int](Intable, TrivialRegisterPassable):
             result[2 * lane + 1] = other[lane]
         return result
 
+    @always_inline("nodebug")
+    def deinterleave(self) -> Halves[Self.dtype, Self.length // 2]:
+        var even = SIMD[Self.dtype, Self.length // 2]()
+        var odd = SIMD[Self.dtype, Self.length // 2]()
+        comptime for lane in range(Self.length // 2):
+            even[lane] = self[2 * lane]
+            odd[lane] = self[2 * lane + 1]
+        return Halves(even, odd)
+
     # --- conversion ---
     @always_inline("nodebug")
     def cast[target: DType](self) -> SIMD[target, Self.length]:
@@ -429,6 +438,18 @@ struct SIMD[dtype: DType, length: Int](Intable, TrivialRegisterPassable):
         return Bool(
             mlir_value=__mlir_op.`pop.simd.reduce_and`(rebind[Self._Mask](self)._mlir_value)
         )
+
+
+@fieldwise_init
+struct Halves[dtype: DType, length: Int](TrivialRegisterPassable):
+    """The elements of a vector at even places, and those at odd ones."""
+
+    var even: SIMD[Self.dtype, Self.length]
+    var odd: SIMD[Self.dtype, Self.length]
+
+    @always_inline("nodebug")
+    def __getitem__(self, i: Int) -> SIMD[Self.dtype, Self.length]:
+        return self.even if i == 0 else self.odd
 
 
 @always_inline("builtin")

@@ -10,7 +10,7 @@ from std.builtin.traits import (
 )
 from std.builtin.bool import Bool
 from std.builtin.literals import FloatLiteral, IntLiteral, NoneType, StaticString, StringLiteral
-from std.builtin.int import Int, SIMDLength, max, min
+from std.builtin.int import Int, SIMDLength, max, min, swap
 from std.builtin.dtype import DType
 from std.builtin.origins import (
     ImmOrigin,

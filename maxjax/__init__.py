@@ -68,7 +68,8 @@ from maxjax.core import ensure_compile_time_eval as ensure_compile_time_eval
 from maxjax.version import __version__ as __version__
 from maxjax.version import __version_info__ as __version_info__
 
-_variables.cache_max_bytes(0)      # refuses an invalid value before anything is stored
+_variables.cache_max_bytes(0)      # refuse invalid values before anything is stored
+_variables.standard_library()
 _variables.warn_of_unknown()
 
 jacobian = jacrev

@@ -17,6 +17,10 @@ DESCRIBED = {
     "MAXJAX_CACHE_MAX_BYTES": ("2 GiB", "how many bytes they may take; the oldest go first"),
     "MAXJAX_CPU_TARGET": ("this processor", "the processor that kernels are compiled for, in the "
                                             "compiler's words, such as `x86-64-v3`"),
+    "MAXJAX_STANDARD_LIBRARY": (
+        "the small one, with the compilers that it was tried with",
+        "the standard library that kernels are compiled with: `small`, which is maxjax's own, or "
+        "`max`"),
     "MAXJAX_SIMULATED_ACCELERATORS": (
         "none", "for tests: so many devices of the platform `gpu` are simulated, in memory of the "
                 "host that is kept apart"),
@@ -36,6 +40,19 @@ def cache_max_bytes(default: int) -> int:
         raise ValueError(f"environment variable MAXJAX_CACHE_MAX_BYTES is {text!r}, and needs to "
                          "be a whole number of bytes, such as 1000000000")
     return int(text) if text else default
+
+
+def standard_library() -> str | None:
+    """``MAXJAX_STANDARD_LIBRARY``: ``"small"`` or ``"max"``, or None.
+
+    Raises:
+      ValueError: it is another text.
+    """
+    text = os.environ.get("MAXJAX_STANDARD_LIBRARY", "").strip()
+    if text not in ("", "small", "max"):
+        raise ValueError(f"environment variable MAXJAX_STANDARD_LIBRARY is {text!r}, and needs to "
+                         "be 'small' or 'max'")
+    return text or None
 
 
 def warn_of_unknown() -> None:

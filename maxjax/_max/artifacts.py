@@ -11,6 +11,8 @@ every file in it is checked before use:
   entry, renamed into place last, is what makes the artifact visible.
 - ``<name>.lock`` is held (``flock``) by the process that compiles the key, ``builder.lock`` by the
   folder's detached builder, ``waiting-*`` by a process that somebody waits for.
+- ``library-*`` is a folder with the standard library that kernels are compiled with (see
+  ``mojo/standard_library.py``); one that is not used for a month is removed.
 - ``incoming-*`` is a file being written, ``building-*`` a folder in which a compiler works,
   ``request-*`` what a process has left to the builder; leftovers of a killed process are removed an
   hour later.
@@ -45,11 +47,13 @@ DEFAULT_MAX_BYTES = 2 << 30
 _FORMAT = 1
 _DIGEST_DIGITS = 32  # of the artifact's digest, in its file name
 _INCOMING_LIFETIME = 3600.0  # seconds
+_LIBRARY_LIFETIME = 30 * 86400.0
 _CHUNK = 1 << 20
 _ENTRY = re.compile(r"[0-9a-f]{64}\.key")
 _ARTIFACT = re.compile(r"([0-9a-f]{64})-([0-9a-f]{32})\.(mef|so)")
 _INCOMING = re.compile(r"incoming-[0-9a-f]+(\.mef|\.so)?")
 _BUILDING = re.compile(r"building-[0-9a-f]+")
+_STANDARD_LIBRARY = re.compile(r"library-[0-9a-f]{32}")
 _REQUEST = re.compile(r"request-[0-9a-f]+")
 _WAITING = re.compile(r"waiting-[0-9a-f]+")
 _LOCK = re.compile(rf"([0-9a-f]{{64}}|builder)\.lock|{_WAITING.pattern}")
@@ -540,7 +544,9 @@ class ArtifactCache:
             elif abandoned and (_INCOMING.fullmatch(item.name) or _REQUEST.fullmatch(item.name)):
                 _remove_ours(Path(item.path))
                 continue
-            elif abandoned and _BUILDING.fullmatch(item.name):
+            elif (abandoned and _BUILDING.fullmatch(item.name)
+                  or now - status.st_mtime > _LIBRARY_LIFETIME
+                  and _STANDARD_LIBRARY.fullmatch(item.name)):
                 if stat.S_ISDIR(status.st_mode):
                     shutil.rmtree(item.path, ignore_errors=True)
                 continue

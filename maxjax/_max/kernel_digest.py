@@ -12,6 +12,7 @@ from pathlib import Path
 _IMPORT = re.compile(r"\nfrom kernels\.(\w+) import")
 _RELATIVE_IMPORT = re.compile(r"\nfrom (?:\.(\w+) import|\. import (.+))")
 _PACKAGE = Path(__file__).parent.parent
+PACKAGE = _PACKAGE / "_max" / "kernels"
 _SOURCES = ("_max/kernels/*.mojo", "_max/graph/builder.py", "_max/graph/context.py",
             "_max/graph/device_context.py",
             "_max/lowering.py", "_primitives/*.py", "_ir/serialize.py", "_transforms/partition.py",
@@ -31,29 +32,40 @@ def kernels(source: str = "") -> str:
     If the text imports none, of all of them.
     """
     names = _imported(source, _IMPORT)
-    return f"kernels {_reached(frozenset(names)) if names else _of(_SOURCES[:1])}"
+    return f"kernels {_digest_of(frozenset(names)) if names else _of(_SOURCES[:1])}"
+
+
+def reached(source: str) -> frozenset[str]:
+    """The names of the files of kernels that a Mojo text imports, directly or indirectly."""
+    return frozenset(_reached(frozenset(_imported(source, _IMPORT))))
 
 
 @functools.cache
-def _reached(names: frozenset[str]) -> str:
+def _digest_of(names: frozenset[str]) -> str:
     """A digest of files of kernels and of those that they import."""
-    left, reached = set(names), {}
+    files = _reached(names)
+    total = hashlib.sha256()
+    for name in sorted(files):
+        total.update(f"{name}.mojo".encode() + b"\0" + files[name] + b"\0")
+    return total.hexdigest()
+
+
+def _reached(names: frozenset[str]) -> dict[str, bytes]:
+    """The contents of files of kernels and of those that they import, by name."""
+    left, files = set(names), {}
     while left:
         name = left.pop()
-        file = _file(name) if name not in reached else None
+        file = _file(name) if name not in files else None
         if file is not None:
-            reached[name] = file[0]
+            files[name] = file[0]
             left |= file[1]
-    total = hashlib.sha256()
-    for name in sorted(reached):
-        total.update(f"{name}.mojo".encode() + b"\0" + reached[name] + b"\0")
-    return total.hexdigest()
+    return files
 
 
 @functools.cache
 def _file(name: str) -> tuple[bytes, set[str]] | None:
     """The content of a file of kernels, and the names of those that it imports."""
-    path = _PACKAGE / "_max" / "kernels" / f"{name}.mojo"
+    path = PACKAGE / f"{name}.mojo"
     if not path.exists():
         return None
     content = path.read_bytes()

@@ -16,7 +16,7 @@ import numpy as np
 
 from maxjax._base import config
 from maxjax._max import artifacts
-from maxjax._max.mojo import crew, detached, toolchain
+from maxjax._max.mojo import crew, detached, standard_library, toolchain
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.toolchain import Pace, ToolchainError
 from maxjax._max.versions import versions
@@ -148,7 +148,10 @@ def _compiler() -> Iterator[Finding]:
             error.kind, "programs run without compiled kernels; reinstall MAX: "
                         "pip install --force-reinstall max"))
         return
-    yield Finding("compiler", f"a trial took {time.monotonic() - start:.1f} s ({folder})")
+    why = standard_library.why_not()
+    library = "the small standard library" if why is None else f"MAX's standard library: {why}"
+    yield Finding("compiler",
+                  f"a trial took {time.monotonic() - start:.1f} s, with {library} ({folder})")
 
 
 _COMPILER_REMEDIES = {

@@ -609,6 +609,7 @@ def test_out_of_memory_in_a_compiled_program():
 def test_no_c_compiler(monkeypatch, tmp_path):
     """The Mojo compiler would only report it after it has compiled everything."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("MAXJAX_STANDARD_LIBRARY", "max")
     with pytest.raises(toolchain.ToolchainError, match="no C compiler") as caught:
         toolchain.build_library("", tmp_path / "library.so")
     assert caught.value.kind == "missing"       # nothing else is tried

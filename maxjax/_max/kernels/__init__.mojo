@@ -5,6 +5,7 @@ from .comparison import *
 from .conversion import *
 from .cumulative import *
 from .device_scatter import *
+from .reduced_tensors import *
 from .reduction import *
 from .scatter import *
 from .unary import *

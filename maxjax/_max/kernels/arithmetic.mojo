@@ -110,7 +110,8 @@ def integer_quotient[
     else:
         comptime unsigned = unsigned_of[dtype]()
         comptime U = SIMD[unsigned, width]
-        var x_negative, y_negative = x.lt(0), y.lt(0)
+        var x_negative = x.lt(0)
+        var y_negative = y.lt(0)
         var dividend = x_negative.select(-x, x).cast[unsigned]()
         var divisor = by_zero.select(U(1), y_negative.select(-y, y).cast[unsigned]())
         var magnitude = U()

@@ -32,7 +32,8 @@ def saturate[
     comptime highest = Scalar[out_dtype].MAX
     comptime below = lowest.cast[dtype]()
     comptime above = (highest // 2 + 1).cast[dtype]() * 2
-    var over, under = x.ge(above), x.lt(below)
+    var over = x.ge(above)
+    var under = x.lt(below)
     var inside = (over | under | isnan(x)).select(SIMD[dtype, width](0), x)
     var result = inside.cast[out_dtype]()
     return under.select(R(lowest), over.select(R(highest), result))

@@ -142,11 +142,6 @@ def find_crew() -> Int:
         return found.value().unsafe_bitcast[Int]()[] if found else 0
 
 
-def announce(cell: Pointer[UInt8, MutAnyOrigin]):
-    """Tells all graphs of the process where the address of its crew is."""
-    external_call["KGEN_CompilerRT_InsertGlobal", NoneType](StringSlice(NAME), cell)
-
-
 def pause_after(words: Words, worked: Int, waited: Int):
     """Does without helpers for a while if the caller waited longer than it worked itself."""
     if waited <= max(worked, SHORT_WAIT):

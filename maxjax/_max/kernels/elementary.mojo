@@ -7,7 +7,6 @@ accurate (exponentials, logarithms, hyperbolics); the rest is computed in `float
 digits; each comment gives the function that was fitted.
 """
 from std.math import copysign, fma
-from std.math.polynomial import polynomial_evaluate
 from std.sys.intrinsics import llvm_intrinsic
 from std.utils.numerics import isnan
 

@@ -6,9 +6,8 @@ vectors. The sizes, and each operand's strides (in elements), are integers of th
 from std.collections import Array
 from std.sys.info import simd_width_of
 
-from .calling import Args, Slots, address, integer, operand
+from .calling import Args, integer
 from .copies import NEAR, pick
-from .crew import Tasks, spread
 from .reduction import Partials, Reducer, accumulated, fold, stored
 
 comptime MOST_DIMENSIONS = 16
@@ -378,50 +377,3 @@ def take_column[
     kind: DType, dtype: DType, w: SIMDLength, //, Op: Reducer
 ](p: Pointer[Scalar[kind], MutAnyOrigin], i: Int, x: SIMD[dtype, w]):
     p.unsafe_store(i, Op.combine[kind, w](p.unsafe_load[width=w](i), x.cast[kind]()))
-
-
-comptime Part = def (Slots, Args, Int, Int) thin -> None
-comptime TASKS_A_THREAD = 3
-comptime Memory = Pointer[UInt8, MutUntrackedOrigin]  # as a struct can have it
-
-
-@fieldwise_init
-struct Items(Tasks):
-    """The items of a call, in tasks."""
-
-    var part: Part
-    var slots: Memory
-    var args: Memory
-    var tasks: Int
-    var items: Int
-
-    def run(self, task: Int):
-        self.part(
-            self.slots.unsafe_bitcast[Pointer[UInt8, MutAnyOrigin]]().as_unsafe_any_origin(),
-            self.args.unsafe_bitcast[Int64]().as_unsafe_any_origin(),
-            task * self.items // self.tasks,
-            (task + 1) * self.items // self.tasks,
-        )
-
-
-@no_inline
-def launch(part: Part, slots: Slots, args: Args, at: Int):
-    """Does all items of a call, by several threads if there are to be: integers `at`, `at + 1`
-    of the call are how many threads and how many items. One such function serves all kernels."""
-    var threads = integer(args, at)
-    var items = integer(args, at + 1)
-    if threads == 1:
-        part(slots, args, 0, items)
-        return
-    # More tasks than threads: one that comes late, or is slow, does fewer.
-    var tasks = min(items, TASKS_A_THREAD * threads)
-    spread(
-        Items(
-            part,
-            slots.unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin](),
-            args.unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin](),
-            tasks,
-            items,
-        ),
-        tasks,
-    )

@@ -167,7 +167,8 @@ def sin_cos_pi[
     var far = a.gt(0.25)
     var r = PI * far.select(0.5 - a, a)
     var zero = SIMD[F64, width](0)
-    var s, c = sin_near_zero(r, zero), cos_near_zero(r, zero)
+    var s = sin_near_zero(r, zero)
+    var c = cos_near_zero(r, zero)
     cosine = far.select(s, c)
     return copysign(far.select(c, s), fraction)
 

@@ -47,7 +47,8 @@ comptime TWO_OVER_PI_BITS: Array[UInt64, 20] = [
 def word_at(bit: Int) -> UInt64:
     """The 64 digits of the table that start at a bit."""
     ref words = global_constant[TWO_OVER_PI_BITS]()
-    var index, offset = bit >> 6, UInt64(bit & 63)
+    var index = bit >> 6
+    var offset = UInt64(bit & 63)
     var word = words[index] << offset
     if offset > 0:
         word |= words[index + 1] >> (64 - offset)
@@ -146,7 +147,8 @@ def quadrant_bits[
 
 @always_inline
 def sin[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
-    var quadrant, tail = SIMD[F64, width](), SIMD[F64, width]()
+    var quadrant = SIMD[F64, width]()
+    var tail = SIMD[F64, width]()
     var r = reduce_angle(x, quadrant, tail)
     var bits = quadrant_bits(quadrant)
     var result = (bits & 1).ne(0).select(
@@ -158,7 +160,8 @@ def sin[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
 
 @always_inline
 def cos[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
-    var quadrant, tail = SIMD[F64, width](), SIMD[F64, width]()
+    var quadrant = SIMD[F64, width]()
+    var tail = SIMD[F64, width]()
     var r = reduce_angle(x, quadrant, tail)
     var bits = quadrant_bits(quadrant) + 1
     var result = (bits & 1).ne(0).select(
@@ -169,10 +172,12 @@ def cos[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
 
 @always_inline
 def tan[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
-    var quadrant, tail = SIMD[F64, width](), SIMD[F64, width]()
+    var quadrant = SIMD[F64, width]()
+    var tail = SIMD[F64, width]()
     var r = reduce_angle(x, quadrant, tail)
     var odd = (quadrant_bits(quadrant) & 1).ne(0)
-    var sine, cosine = sin_near_zero(r, tail), cos_near_zero(r, tail)
+    var sine = sin_near_zero(r, tail)
+    var cosine = cos_near_zero(r, tail)
     var result = odd.select(-cosine, sine) / odd.select(sine, cosine)
     return x.eq(0).select(x, result)
 
@@ -208,9 +213,11 @@ def atan2[
     width: SIMDLength, //
 ](y: SIMD[F64, width], x: SIMD[F64, width]) -> SIMD[F64, width]:
     comptime V = SIMD[F64, width]
-    var a, b = abs(y), abs(x)
+    var a = abs(y)
+    var b = abs(x)
     var steep = a.gt(b)
-    var numerator, denominator = steep.select(b, a), steep.select(a, b)
+    var numerator = steep.select(b, a)
+    var denominator = steep.select(a, b)
     # inf/inf stands for 1, 0/0 for 0.
     var infinite = numerator.eq(INFINITY)
     numerator = infinite.select(V(1), numerator)
@@ -244,7 +251,8 @@ def asin_parts[
 def asin[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
     comptime V = SIMD[F64, width]
     var a = abs(x)
-    var root, low = V(), V()
+    var root = V()
+    var low = V()
     var rest = asin_parts(a, root, low)
     # asin(a) = pi/2 - 2 asin(s).
     var outer = PI_OVER_2 - (2 * root + (2 * (rest + low) - PI_OVER_2_LOW))
@@ -256,7 +264,8 @@ def asin[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
 def acos[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
     comptime V = SIMD[F64, width]
     var a = abs(x)
-    var root, low = V(), V()
+    var root = V()
+    var low = V()
     var rest = asin_parts(a, root, low)
     var signed = copysign(root, x)
     var inner = PI_OVER_2 - (signed + (copysign(rest, x) - PI_OVER_2_LOW))

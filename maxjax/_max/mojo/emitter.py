@@ -46,6 +46,7 @@ from kernels.calling import *
 from kernels.comparison import *
 from kernels.conversion import *
 from kernels.halves import rounded_to
+from kernels.launching import launch
 from kernels.loops import *
 from kernels.reduction import Anding, Maximizing, Minimizing, Multiplying, Oring, Summing, Xoring
 from kernels.unary import *

@@ -14,8 +14,8 @@ For a call with ``operands`` operands, each an array in memory or an iota:
 
 A walk is a rank, the sizes of that many dimensions, and each operand's stride in each of them;
 ``Walk`` of ``kernels/loops.mojo`` reads it. ``operand`` of ``kernels/calling.mojo`` reads places,
-``launch`` of ``kernels/loops.mojo`` the threads and the items after them. Strides are in elements;
-an iota's are in its values.
+``launch`` of ``kernels/launching.mojo`` the threads and the items after them. Strides are in
+elements; an iota's are in its values.
 """
 
 from __future__ import annotations

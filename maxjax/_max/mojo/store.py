@@ -444,6 +444,8 @@ class KernelStore:
             return self._work(sources, Pace(urgent=True))
 
     def _work(self, sources: Iterable[Source], pace: Pace) -> str | None:
+        # Kernels that take tenths of a second are not worth to wait for until nobody else computes.
+        pace.small_niceness = 0
         wanted = list(dict.fromkeys(sources))
         deadline = time.monotonic() + self.libraries.foreign_seconds
         while True:

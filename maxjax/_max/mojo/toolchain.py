@@ -1,5 +1,8 @@
 """Runs the Mojo compiler: one source text into one shared library, in a process of its own.
 
+Kernels compile with a small standard library and are linked by MAX's linker (see
+``standard_library``); other texts, and what that library lacks, with MAX's and the C compiler.
+
 A small launcher runs between this process and the compiler. It lowers the priority of both, unless
 somebody waits for the library, and ends the compiler when this process dies; all their children are
 in one process group, which is killed on a timeout or when the interpreter ends.
@@ -11,6 +14,8 @@ import atexit
 import contextlib
 import errno
 import importlib.util
+import json
+import logging
 import os
 import re
 import select
@@ -19,16 +24,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from maxjax._base import threads
 from maxjax._max import kernel_digest
-from maxjax._max.mojo import crew, load
+from maxjax._max.mojo import crew, load, standard_library
 from maxjax._max.versions import cpu_target, versions
 
+logger = logging.getLogger("maxjax")
+
 KERNELS = Path(__file__).resolve().parent.parent  # where the package `kernels` is
-FLAGS = ("-O3", "--fp-mode", "contract=off", "-D", "MAXJAX_LIBRARY",
+_OPTIONS = ("-O3", "--fp-mode", "contract=off", "-D", "MAXJAX_LIBRARY")
+FLAGS = (*_OPTIONS,
          # These words belong to a library, though they are in another of its object files.
          *(() if sys.platform == "darwin" else ("-Xlinker", "-Bsymbolic")))
 SOURCE_NAME = "library.mojo"
@@ -80,12 +88,12 @@ def lower_priority(niceness):
         pass
 """
 # Arguments: the parent's process id, by how much to lower the priority, the folder of the package
-# `mojo`, the compiler's arguments.
+# `mojo`, the commands to run one after the other, in JSON.
 # The compiler is its child, not its successor: when the parent dies the kernel signals only the
 # launcher, and where it does not, the launcher notices that its own parent has changed.
 _LAUNCHER = LOWER_PRIORITY + """
-import ctypes, os, signal, sys, threading, time
-parent, niceness, folder, *arguments = sys.argv[1:]
+import ctypes, json, os, signal, subprocess, sys, threading, time
+parent, niceness, folder, commands = sys.argv[1:]
 def end_with_parent():
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -104,8 +112,16 @@ except (ImportError, OSError, ValueError):
     pass
 sys.path.append(folder)
 from mojo.run import subprocess_run_mojo
+code = 0
 try:
-    code = subprocess_run_mojo(arguments, preexec_fn=end_with_parent).returncode
+    for program, *arguments in json.loads(commands):
+        if program == "mojo":
+            done = subprocess_run_mojo(arguments, preexec_fn=end_with_parent)
+        else:
+            done = subprocess.run([program, *arguments], preexec_fn=end_with_parent)
+        code = done.returncode
+        if code:
+            break
 except (OSError, RuntimeError) as problem:
     print(problem, flush=True)
     os._exit(%d)
@@ -149,9 +165,11 @@ class Pace:
         one begins anew, as priorities cannot be raised.
       stopped: it is given up.
       niceness: by how much its priority is lowered otherwise.
+      small_niceness: the same of one that compiles with the small standard library; None: no other.
     """
 
     niceness = 10
+    small_niceness: int | None = None
 
     def __init__(self, urgent: bool = False) -> None:
         self.urgent = urgent
@@ -174,7 +192,8 @@ def target_cpu() -> str | None:
 def identity(source: str = "", target: str | None = None) -> str:
     """All that a library depends on besides its source; the source names the kernels it imports."""
     return "\n".join((f"native library 1, {versions()}", f"for {target or cpu_target()}",
-                      kernel_digest.kernels(_whole(source)), *FLAGS, _COMMON))
+                      kernel_digest.kernels(_whole(source)), *FLAGS, _COMMON,
+                      standard_library.identity(source)))
 
 
 def _whole(source: str) -> str:
@@ -199,18 +218,35 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
     Raises:
       ToolchainError: there is no library, and nothing is left behind.
     """
-    check_linker()
-    folder = (directory or output.parent) / f"building-{os.urandom(12).hex()}"
+    directory = directory or output.parent
+    folder = directory / f"building-{os.urandom(12).hex()}"
+    target = target or target_cpu()
+    processor = ("--target-cpu", target) if target else ()
+    built = folder / "library.so"
+    pace = pace or Pace()
+    deadline = time.monotonic() + seconds
+    small = standard_library.applies(source)
+    if not small:
+        check_linker()
+
+    def run(commands: Sequence[Sequence[str]],
+            environment: Mapping[str, str] | None = None) -> None:
+        lowered = pace.niceness
+        if small and pace.small_niceness is not None:
+            lowered = pace.small_niceness
+        _run(commands, folder, environment or {}, seconds, deadline, pace, lowered)
+
     try:
         folder.mkdir(mode=0o700)
-        (folder / SOURCE_NAME).write_text(_whole(source), encoding="utf-8")
-        target = target or target_cpu()
-        built = folder / "library.so"
-        arguments = ["build", "--emit", "shared-lib", *FLAGS, "-j", str(threads),
-                     *(["--target-cpu", target] if target else []),
-                     *(part for path in include for part in ("-I", str(path))),
-                     str(folder / SOURCE_NAME), "-o", str(built)]
-        _run(arguments, folder, seconds, pace or Pace())
+        if small and not _build_small(source, built, directory, threads, processor, run):
+            check_linker()
+            small = False
+        if not small:
+            text = folder / SOURCE_NAME
+            text.write_text(_whole(source), encoding="utf-8")
+            run([["mojo", "build", "--emit", "shared-lib", *FLAGS, "-j", str(threads), *processor,
+                  *(part for path in include for part in ("-I", str(path))),
+                  str(text), "-o", str(built)]])
         if not built.is_file() or not built.stat().st_size:
             raise ToolchainError("crashed", "the Mojo compiler wrote no library")
         os.replace(built, output)
@@ -220,16 +256,46 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(arguments: list[str], folder: Path, seconds: float, pace: Pace) -> None:
-    """Runs the compiler to its end.
+def _build_small(source: str, built: Path, directory: Path, threads: int,
+                 processor: Sequence[str], run: standard_library.Run) -> bool:
+    """Builds a library with the small standard library; returns whether that went well.
 
     Raises:
-      ToolchainError: it did not succeed.
+      ToolchainError: it has no fault in this.
     """
-    deadline = time.monotonic() + seconds
+    options = (*_OPTIONS, "-j", str(threads), *processor)
+    folder = built.parent
+    step = "it cannot be prepared"
+    try:
+        library = standard_library.prepared(
+            directory, folder, (*_OPTIONS, *processor), _COMMON, target_cpu(), run)
+        step = "it lacks something"
+        text = folder / SOURCE_NAME
+        text.write_text(source, encoding="utf-8")
+        run(standard_library.commands(text, built, library, options),
+            standard_library.environment(library))
+    except ToolchainError as error:
+        if error.kind not in ("rejected", "crashed"):
+            raise
+        if step == "it lacks something":
+            logger.info("a library of kernels is compiled with MAX's standard library, as the "
+                        "small one lacks something: %s", error)
+        else:
+            standard_library.give_up(str(error))
+        return False
+    return True
+
+
+def _run(commands: Sequence[Sequence[str]], folder: Path, environment: Mapping[str, str],
+         seconds: float, deadline: float, pace: Pace, niceness: int) -> None:
+    """Runs the compiler, and perhaps a linker, to the end.
+
+    Raises:
+      ToolchainError: one did not succeed.
+    """
     while True:
-        urgent = pace.urgent
-        process = _start(arguments, folder, 0 if urgent else pace.niceness)
+        urgent = pace.urgent or not niceness
+        process = _start(commands, folder, environment, 0 if urgent else niceness)
 
         def goes_on(urgent: bool = urgent) -> bool:
             pace.look()
@@ -254,18 +320,19 @@ def _run(arguments: list[str], folder: Path, seconds: float, pace: Pace) -> None
                                  output)
 
 
-def _start(arguments: list[str], folder: Path, niceness: int) -> subprocess.Popen:
+def _start(commands: Sequence[Sequence[str]], folder: Path, environment: Mapping[str, str],
+           niceness: int) -> subprocess.Popen:
     """Starts the compiler.
 
     Raises:
       ToolchainError: it cannot be.
     """
-    environment = {**os.environ, "TMPDIR": str(folder),
+    environment = {**os.environ, **environment, "TMPDIR": str(folder),
                    # Builds share nothing, and this cache is unbounded.
                    "MODULAR_CACHE_DIR": str(folder / "cache")}
     environment.setdefault("MODULAR_TELEMETRY_ENABLED", "0")
     command = [sys.executable, "-I", "-S", "-c", _LAUNCHER % _NO_COMPILER,
-               str(os.getpid()), str(niceness), compiler_folder(), *arguments]
+               str(os.getpid()), str(niceness), compiler_folder(), json.dumps(commands)]
     with _lock:
         if _ending:
             raise ToolchainError("ending", "the interpreter is ending")

@@ -138,7 +138,8 @@ def add_up[dtype: DType](words: Args, result: Bytes, begin: Int):
 
 def combine(words: Args, result: Bytes):
     """The result of small values, which the messages hold."""
-    var kind, block = integer(words, KIND), integer(words, BLOCK_BYTES)
+    var kind = integer(words, KIND)
+    var block = integer(words, BLOCK_BYTES)
     # Where in a value this process's part begins.
     var begin = 0
     if kind == SCATTERED_SUM or kind == TRANSPOSE:
@@ -169,7 +170,8 @@ def combine(words: Args, result: Bytes):
 
 def messages_are_equal(slots: Slots, words: Args, value: Bytes) -> Bool:
     """Exchanges the messages; whether all processes are at the same."""
-    var own, messages = pointer(words, MESSAGE), pointer(words, MESSAGES)
+    var own = pointer(words, MESSAGE)
+    var messages = pointer(words, MESSAGES)
     var calls = pointer(words, CALLS).unsafe_bitcast[Int64]()
     calls[] += 1
     own.unsafe_offset(CALLS_AT).unsafe_bitcast[Int64]()[] = calls[]
@@ -179,8 +181,10 @@ def messages_are_equal(slots: Slots, words: Args, value: Bytes) -> Bool:
     unsafe_memcpy(dest=messages.unsafe_offset(rank * MESSAGE_BYTES), src=own, count=MESSAGE_BYTES)
     var send = words.unsafe_offset(ISEND).unsafe_bitcast[Send]()[]
     var receive = words.unsafe_offset(IRECV).unsafe_bitcast[Send]()[]
-    var comm, kind = integer(words, COMM), integer(words, BYTE_TYPE)
-    var size, each = integer(words, SIZE), integer(words, REQUEST_BYTES)
+    var comm = integer(words, COMM)
+    var kind = integer(words, BYTE_TYPE)
+    var size = integer(words, SIZE)
+    var each = integer(words, REQUEST_BYTES)
     var request = pointer(words, REQUESTS)
     var failed = Int32(0)
     for peer in range(size):
@@ -212,8 +216,10 @@ def messages_are_equal(slots: Slots, words: Args, value: Bytes) -> Bool:
 
 def starts_permutation(slots: Slots, words: Args, value: Bytes, result: Bytes) -> Int:
     """Begins to receive and to send; how many requests there are, none where that has failed."""
-    var nbytes, kind = integer(words, NBYTES), integer(words, BYTE_TYPE)
-    var comm, count = integer(words, COMM), 0
+    var nbytes = integer(words, NBYTES)
+    var kind = integer(words, BYTE_TYPE)
+    var comm = integer(words, COMM)
+    var count = 0
     var failed = Int32(0)
     if integer(words, SOURCE) >= 0:
         failed |= words.unsafe_offset(IRECV).unsafe_bitcast[Send]()[](
@@ -238,7 +244,8 @@ def starts_permutation(slots: Slots, words: Args, value: Bytes, result: Bytes) -
 
 def starts(slots: Slots, words: Args, value: Bytes, result: Bytes) -> Int:
     """Begins what is not a permutation; how many requests there are."""
-    var kind, comm = integer(words, KIND), integer(words, COMM)
+    var kind = integer(words, KIND)
+    var comm = integer(words, COMM)
     var failed: Int32
     if kind == SUMS or kind == SCATTERED_SUM:
         failed = words.unsafe_offset(START).unsafe_bitcast[Reduce]()[](
@@ -246,7 +253,8 @@ def starts(slots: Slots, words: Args, value: Bytes, result: Bytes) -> Int:
             integer(words, SUM), comm, pointer(words, REQUESTS),
         )
     else:
-        var block, byte = integer(words, BLOCK_BYTES), integer(words, BYTE_TYPE)
+        var block = integer(words, BLOCK_BYTES)
+        var byte = integer(words, BYTE_TYPE)
         failed = words.unsafe_offset(START).unsafe_bitcast[Gather]()[](
             value, block, byte, result, block, byte, comm, pointer(words, REQUESTS),
         )
@@ -265,7 +273,8 @@ def mpi_collective(slots: Slots, args: Args) abi("C"):
     if integer(words, READY) == 0 or pointer(words, BLOCKED).unsafe_bitcast[Int64]()[] != 0:
         call(slots, args, words, IN_PYTHON)
         return
-    var value, result = address(slots, args, 0), address(slots, args, 2)
+    var value = address(slots, args, 0)
+    var result = address(slots, args, 2)
     if not messages_are_equal(slots, words, value):
         return
     if integer(words, IS_SMALL) != 0:

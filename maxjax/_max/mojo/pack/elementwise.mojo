@@ -123,7 +123,8 @@ struct Hypot(ElementwiseBinaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        var wide_x, wide_y = x.cast[DType.float64](), y.cast[DType.float64]()
+        var wide_x = x.cast[DType.float64]()
+        var wide_y = y.cast[DType.float64]()
         var result = square_root(fma(wide_x, wide_x, wide_y * wide_y)).cast[dtype]()
         var infinite = abs(x).eq(INFINITY) | abs(y).eq(INFINITY)
         return infinite.select(SIMD[dtype, width](INFINITY), result)
@@ -257,13 +258,16 @@ struct Rounding(Tasks):
 
 @export("reduce_precision_float32")
 def reduce_precision_float32(slots: Slots, args: Args) abi("C"):
-    var exponent_bits, mantissa_bits = integer(args, 4), integer(args, 5)
+    var exponent_bits = integer(args, 4)
+    var mantissa_bits = integer(args, 5)
     var count = integer(args, 6)
     var tasks = task_count(count, 8 * count, integer(args, 7))
-    var least, limit = 0, 0x7F800000
+    var least = 0
+    var limit = 0x7F800000
     if exponent_bits < 8:
         var bias = (1 << (exponent_bits - 1)) - 1
-        least, limit = (128 - bias) << 23, (128 + bias) << 23
+        least = (128 - bias) << 23
+        limit = (128 + bias) << 23
     spread(
         Rounding(
             held(operand[DType.float32](slots, args, 0)),

@@ -158,7 +158,9 @@ def move_line(target: Bytes, target_step: Int, source: Bytes, source_step: Int, 
 def product[dtype: DType](target: Bytes, a: Bytes, b: Bytes, numbers: Args):
     """Products of matrices: each element is a chain of fused multiplications and additions. The
     numbers are those of `matmul`."""
-    var m, n, k = integer(numbers, 1), integer(numbers, 2), integer(numbers, 3)
+    var m = integer(numbers, 1)
+    var n = integer(numbers, 2)
+    var k = integer(numbers, 3)
     for t in range(integer(numbers, 0)):
         var x = typed[dtype](a).unsafe_offset(t * integer(numbers, 4))
         var y = typed[dtype](b).unsafe_offset(t * integer(numbers, 7))
@@ -277,7 +279,8 @@ def scalar_machine(slots: Slots, args: Args) abi("C"):
                 copy_one(row(x, block, number), block.unsafe_offset(short(x, 2)), short(x, 6))
         elif kind == PRODUCT:
             var target = block.unsafe_offset(short(x, 2))
-            var a, b = block.unsafe_offset(short(x, 3)), block.unsafe_offset(short(x, 4))
+            var a = block.unsafe_offset(short(x, 3))
+            var b = block.unsafe_offset(short(x, 4))
             # Behind the places of operands and result.
             var numbers = x.unsafe_offset(4).unsafe_bitcast[Args]()[].unsafe_offset(6)
             if short(x, 5) == 4:

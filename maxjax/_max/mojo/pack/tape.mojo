@@ -6,6 +6,7 @@ they find the tapes they run by address, among their integers.
 
 The word before the first slot is 0; a function that fails sets it, and nothing more is called.
 """
+from std.ffi import external_call
 from std.memory import unsafe_memcpy
 
 from kernels import crew
@@ -149,7 +150,7 @@ def crew_open(words: crew.Words) abi("C"):
 @export("crew_announce")
 def crew_announce(cell: Pointer[UInt8, MutAnyOrigin]) abi("C"):
     """Lets the kernels of graphs find the crew whose address is in `cell`."""
-    crew.announce(cell)
+    external_call["KGEN_CompilerRT_InsertGlobal", NoneType](StringSlice(crew.NAME), cell)
 
 
 @export("crew_help")

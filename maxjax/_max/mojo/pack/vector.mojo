@@ -20,7 +20,8 @@ from std.ffi import external_call
 
 from kernels.calling import Args, Slots, integer
 from kernels.copies import copy_lines
-from kernels.loops import launch, part_begin
+from kernels.launching import launch
+from kernels.loops import part_begin
 
 # Pointers as structs can have them.
 comptime Bytes = Pointer[UInt8, MutUntrackedOrigin]
@@ -417,8 +418,12 @@ struct Machine:
         var step = word(self.args, self.strides + k)
         var line = self.line_stride(k)
         # Lines, and groups of lines; from one to the next there, and in the register.
-        var lines, length, here_line = self.lines, width, pitch
-        var groups, between, here_between = 1, 0, 0
+        var lines = self.lines
+        var length = width
+        var here_line = pitch
+        var groups = 1
+        var between = 0
+        var here_between = 0
         if self.groups > 1:
             between = self.points.group_stride(k)
             lines //= self.groups
@@ -427,13 +432,16 @@ struct Machine:
             # A group is a line of its own if its elements are equally far apart.
             if width == 1 or lines == 1 or line == width * step:
                 step = line if width == 1 else step
-                length, here_line, line = lines * width, here_between, between
-                lines, groups = groups, 1
+                length = lines * width
+                here_line = here_between
+                line = between
+                lines = groups
+                groups = 1
             elif groups > lines:
                 # The same line of all groups, one line after the other.
-                lines, groups = groups, lines
-                line, between = between, line
-                here_line, here_between = here_between, here_line
+                swap(lines, groups)
+                swap(line, between)
+                swap(here_line, here_between)
         for group in range(groups):
             var there = x.unsafe_offset(group * between * size)
             var here = register.unsafe_offset(group * here_between * size)
@@ -529,7 +537,9 @@ struct Machine:
 
     def pitch_of(self, n: Int) -> Int:
         """From a line of `n` elements to the next, where registers are to have them."""
-        var pitch, apart, together = n, 0, 0
+        var pitch = n
+        var apart = 0
+        var together = 0
         if self.points.rank == 0 or 2 * self.points.group() * n <= self.block:
             return n
         for k in range(self.operands):
@@ -595,17 +605,19 @@ struct Machine:
                 self.has_rows = False
                 self.joined = False
                 self.fresh = True
-                var lengths = (self.phase(phase, 0), self.phase(phase, 1), self.phase(phase, 2))
+                var first = self.phase(phase, 0)
+                var second = self.phase(phase, 1)
+                var third = self.phase(phase, 2)
                 if self.rows.rank == 0:
-                    self.run(at, lengths[0])
-                    self.sweep(at + lengths[0], lengths[1], 0, n)
+                    self.run(at, first)
+                    self.sweep(at + first, second, 0, n)
                 else:
-                    self.run(at, lengths[0])
-                    self.run_reduced_rows(at + lengths[0], lengths[1], rows, n)
+                    self.run(at, first)
+                    self.run_reduced_rows(at + first, second, rows, n)
                 self.lines = here
                 self.has_rows = False
-                self.run(at + lengths[0] + lengths[1], lengths[2])
-                at += lengths[0] + lengths[1] + lengths[2]
+                self.run(at + first + second, third)
+                at += first + second + third
             item += here
             self.pass_lines(here)
 

@@ -1,0 +1,24 @@
+"""Elements that lie next to one another in somebody else's memory."""
+from std.collections.array import Array
+
+
+struct Span[mut: Bool, //, T: TrivialRegisterPassable, origin: Origin[mut=mut]](
+    TrivialRegisterPassable
+):
+    var _data: Pointer[Self.T, Self.origin]
+    var _len: Int
+
+    @always_inline
+    @implicit
+    def __init__[length: Int, //](out self, ref[Self.origin] array: Array[Self.T, length]):
+        self._data = Pointer(to=array).unsafe_bitcast[Self.T]()
+        self._len = length
+
+    @always_inline("nodebug")
+    def __getitem__(self, i: Int) -> ref[Self.origin] Self.T:
+        return self._data[unsafe_offset=i]
+
+
+@always_inline("nodebug")
+def len(span: Span) -> Int:
+    return span._len

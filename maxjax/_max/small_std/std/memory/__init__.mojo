@@ -1,0 +1,2 @@
+"""Pointers."""
+from std.memory.pointer import Pointer, unsafe_memcpy

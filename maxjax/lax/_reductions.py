@@ -214,7 +214,7 @@ cumprod = _cumulative(cumprod_p, "product", "1., 3., 6.")
 cummax = _cumulative(cummax_p, "maximum", "1., 3., 3.")
 cummin = _cumulative(cummin_p, "minimum", "1., 1., 1.")
 cumlogsumexp = _cumulative(cumlogsumexp_p, "logarithm of the sum of exponentials",
-    "1.       , 3.126928 , 3.4076061")
+    "1.      , 3.126928, 3.407606")
 
 
 # --- reduce by any function -----------------------------------------------------------------------

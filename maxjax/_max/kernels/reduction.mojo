@@ -200,7 +200,7 @@ struct Partials[Op: Reducer, dtype: DType, width: Int](Copyable):
     """
 
     comptime V = SIMD[Self.dtype, Self.width]
-    comptime LEVELS = 3
+    comptime LEVELS = 4
     comptime TOGETHER = 32
     var sums: Values[Self.V, Self.LEVELS]
     var count: Int

@@ -114,7 +114,7 @@ def defbilinear(prim: CustomPrimitive, lhs_rule: Callable[..., Any],
     >>> jax.interpreters.ad.defbilinear(times_p, lambda cotangent, x, y: times_p.bind(cotangent, y),
     ...                                 lambda cotangent, x, y: times_p.bind(x, cotangent))
     >>> jax.grad(times_p.bind)(2.0, 3.0)
-    Array(3., dtype=float32, weak_type=True)
+    Array(3., dtype=float32)
     """
     def transpose(cotangent: Any, x: Any, y: Any, **params: Any) -> list[Any]:
         if is_undefined_primal(x) == is_undefined_primal(y):

@@ -71,7 +71,7 @@ class Primitive(CustomPrimitive, metaclass=_AnyPrimitive):
     >>> rule = double_p.def_abstract_eval(lambda x: jax.core.ShapedArray(x.shape, x.dtype))
     >>> jax.interpreters.ad.deflinear2(double_p, lambda cotangent, x: [double_p.bind(cotangent)])
     >>> jax.jit(jax.grad(lambda x: double_p.bind(x) ** 2))(3.0)
-    Array(24., dtype=float32, weak_type=True)
+    Array(24., dtype=float32)
     """
 
 

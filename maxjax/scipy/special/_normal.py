@@ -77,7 +77,7 @@ def wofz(z: Any) -> Array:
     """The Faddeeva function ``exp(-z**2) erfc(-i z)``; complex.
 
     >>> jax.scipy.special.wofz(1j)
-    Array(0.42758358+0.j, dtype=complex64, weak_type=True)
+    Array(0.42758358+0.j, dtype=complex64)
     """
     z, = operands("wofz", z)
     if not dtypes.is_complex(z.dtype):

@@ -202,6 +202,23 @@ def test_what_it_lacks_is_compiled_by_the_other(fresh, tmp_path, caplog):
     assert len(caplog.records) == 1
 
 
+def test_the_other_compiles_what_the_first_program_asks_for(fresh, tmp_path):
+    """Beside what was prepared just before, of which the launch of a kernel is a declaration only:
+    a library that had it could not be loaded."""
+    text = (HEADER + "from std.math import sin\n" + KERNEL.format(value="sin(Float32(1))") + """
+
+def nothing(slots: Slots, args: Args, begin: Int, end: Int):
+    pass
+
+
+@export("launched")
+def launched(slots: Slots, args: Args) abi("C"):
+    launch(nothing, slots, args, 0)
+""")
+    assert made(text, tmp_path) == "max"
+    ctypes.CDLL(str(next(tmp_path.glob("*.so"))), mode=os.RTLD_NOW)
+
+
 def test_an_error_is_that_of_the_other(fresh, tmp_path):
     with pytest.raises(toolchain.ToolchainError, match="unknown declaration 'nothing'") as caught:
         made(HEADER + KERNEL.format(value="nothing"), tmp_path)

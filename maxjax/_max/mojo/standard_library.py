@@ -199,8 +199,11 @@ def prepared(directory: Path, scratch: Path, options: Sequence[str], common: str
             shutil.rmtree(folder, ignore_errors=True)
             with contextlib.suppress(OSError):
                 folder.unlink()
+            # A folder of its own: the compiler would take its `kernels` for those of a text beside
+            # it, also of one that MAX's library compiles afterwards.
+            scratch = scratch / "preparing"
             made = scratch / "prepared"
-            made.mkdir(mode=0o700)
+            made.mkdir(mode=0o700, parents=True)
             _prepare(made, scratch, options, common, run)
             try:
                 os.rename(made, folder)

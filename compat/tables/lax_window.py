@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from compat.spec import array, bools, case, cases, check, floats, ints, shaped, special
 
 SUM = {"tol": "accumulate"}
@@ -174,7 +176,9 @@ _REDUCE = (
 )
 
 TABLE = {
-    "jax.lax.conv_general_dilated": _CONV,
+    "jax.lax.conv_general_dilated": _CONV
+    + case("f(x, w, (1,), [(1, 1)])", x=array([[[1.0, 1.0, 1.0]]]), w=array([[[math.inf, 1.0]]]),
+           modes="eager jit"),
     "jax.lax.conv": case("f(x, w, (1, 1), 'SAME')", **IMAGE, **LOOSE)
     + case("f(x, w, (2, 1), 'VALID', preferred_element_type=jnp.float32)", **IMAGE,
            modes="eager jit", **LOOSE)

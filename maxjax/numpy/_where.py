@@ -70,23 +70,23 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     shape = condition.shape
     if not (x.shape == shape or x.shape == ()) or not (y.shape == shape or y.shape == ()):
         condition, x, y = promote_shapes("", condition, x, y)
-        try:
-            shape = broadcast_shapes(condition.shape, x.shape, y.shape)
-        except ValueError:
-            raise ValueError("Incompatible shapes for broadcasting: shapes="
-                             f"{[condition.shape, x.shape, y.shape]}") from None
+        shape = _common_shape(condition, x, y)
         if condition.shape:
             condition = broadcast_to(condition, shape)
     return select_n_p.bind(condition, _spread(y, shape), _spread(x, shape))
 
 
+def _common_shape(condition: Any, x: Any, y: Any) -> tuple[int, ...]:
+    shapes = [condition.shape, x.shape, y.shape]
+    try:
+        return broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
+
+
 def _over_mesh(mesh: AbstractMesh, condition: Any, x: Any, y: Any) -> Any:
     """``where`` of operands that broadcast, some of which are split over Explicit axes."""
-    try:
-        shape = broadcast_shapes(condition.shape, x.shape, y.shape)
-    except ValueError:
-        raise ValueError("Incompatible shapes for broadcasting: shapes="
-                         f"{[condition.shape, x.shape, y.shape]}") from None
+    shape = _common_shape(condition, x, y)
     if condition.shape:
         condition, x, y = broadcast_over(mesh, (condition, x, y), shape)
     else:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from compat import followed
 from compat.outcome import NotApplicable, Outcome, failed, succeeded, take_apart
 from compat.spec import BATCH, Case, dtype_of, kind_of
 from tests.support import quick_jax
@@ -69,7 +70,7 @@ def real() -> Library:
     import jax.test_util
     for name in SEPARATE:
         importlib.import_module(f"jax.{name}")
-    assert jax.__version__ == "0.10.2", f"JAX 0.10.2 is what counts, not {jax.__version__}"
+    assert jax.__version__ == followed(), f"JAX {followed()} is what counts, not {jax.__version__}"
     quick_jax.share_contexts()
     return Library(jax)
 

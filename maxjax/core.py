@@ -13,7 +13,6 @@ from maxjax._higher_order.custom_trace import CustomTrace as Trace  # noqa: F401
 from maxjax._ir.dimensions import larger as _larger
 from maxjax._ir.dimensions import smaller as _smaller
 from maxjax._ir.evaluate import eval_jaxpr as _eval_jaxpr
-from maxjax._ir.jaxpr import ClosedJaxpr as ClosedJaxpr
 from maxjax._ir.jaxpr import Jaxpr as Jaxpr
 from maxjax._ir.jaxpr import JaxprEqn as JaxprEqn
 from maxjax._ir.jaxpr import Literal as Literal

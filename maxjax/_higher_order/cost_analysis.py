@@ -210,7 +210,7 @@ def _group(last: JaxprEqn, eqns: list[JaxprEqn]) -> _Group:
 
 
 def _outvars(jaxpr: ClosedJaxpr | Jaxpr) -> Sequence[Any]:
-    return (jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr).outvars
+    return (jaxpr.jaxpr).outvars
 
 
 def _bytes_of_fused(jaxpr: ClosedJaxpr | Jaxpr) -> float:

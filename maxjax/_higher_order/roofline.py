@@ -314,7 +314,7 @@ class Counting:
     pin_rhs_in_vmem: bool
 
     def program(self, closed: ClosedJaxpr | Jaxpr) -> RooflineResult:
-        jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
+        jaxpr = closed.jaxpr
         last = {atom: number for number, eqn in enumerate(jaxpr.eqns) for atom in eqn.invars
                 if not isinstance(atom, Literal)}
         last.update((atom, len(jaxpr.eqns)) for atom in jaxpr.outvars

@@ -117,15 +117,21 @@ class JaxprEqn:
 
 
 class Jaxpr:
-    """Constants, inputs, equations, outputs.
+    """Constants, inputs, equations, outputs; one that is traced has the constants' values, too.
 
     ``debug_info`` is the traced function's name and location, for messages.
 
-    >>> jax.make_jaxpr(jnp.sin)(1.0).jaxpr
-    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    >>> jaxpr = jax.make_jaxpr(lambda x: x + np.arange(2))(1.0)
+    >>> jaxpr.consts
+    [Array([0, 1], dtype=int32)]
+
+    Also ``Jaxpr(jaxpr, consts)``, which gives a jaxpr its values.
     """
 
     __slots__ = ("__weakref__", "constvars", "debug_info", "eqns", "invars", "outvars")
+
+    def __new__(cls, constvars: Any, *rest: Any, **named: Any) -> Jaxpr:
+        return object.__new__(ClosedJaxpr if isinstance(constvars, Jaxpr) else cls)
 
     def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],
                  eqns: Sequence[JaxprEqn], debug_info: str = "", *, effects: object = None):
@@ -137,6 +143,27 @@ class Jaxpr:
         self.debug_info = debug_info
 
     @property
+    def jaxpr(self) -> Jaxpr:
+        """Without values of the constants."""
+        return self
+
+    @property
+    def consts(self) -> list[Any]:
+        return []
+
+    @property
+    def literals(self) -> list[Any]:
+        return self.consts
+
+    @property
+    def num_consts(self) -> int:
+        return len(self.consts)
+
+    @property
+    def all_invars(self) -> list[Var]:
+        return [*self.constvars, *self.invars]
+
+    @property
     def in_avals(self) -> list[ShapedArray]:
         return [v.aval for v in self.invars]
 
@@ -144,29 +171,33 @@ class Jaxpr:
     def out_avals(self) -> list[ShapedArray]:
         return [v.aval for v in self.outvars]
 
+    is_high = False     # types above arrays are lowered while a function is traced
+
     @property
     def effects(self) -> frozenset[Effect]:
         return EffectSet(frozenset().union(*[eqn.effects for eqn in self.eqns]))
 
+    def with_consts(self, consts: Sequence[Value]) -> ClosedJaxpr:
+        return ClosedJaxpr(self.jaxpr, consts)
+
     def replace(self, **changes: Any) -> Jaxpr:
         fields = {name: getattr(self, name) for name in
                   ("constvars", "invars", "outvars", "eqns", "debug_info")}
+        changes.pop("effects", None)
         return Jaxpr(**{**fields, **changes})
 
 
-class ClosedJaxpr:
-    """A jaxpr and the values of its constants. Compared by identity.
+class ClosedJaxpr(Jaxpr):
+    """A jaxpr and the values of its constants, which JAX calls a jaxpr as well. Compared by
+    identity."""
 
-    >>> closed = jax.make_jaxpr(lambda x: x + np.arange(2))(1.0)
-    >>> closed.consts
-    [Array([0, 1], dtype=int32)]
-    """
-
-    __slots__ = ("__weakref__", "cache", "consts", "facts", "jaxpr", "refs")
+    __slots__ = ("cache", "consts", "facts", "jaxpr", "refs")
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Value] = (), refs: tuple[RefUse, ...] = (),
                  facts: frozenset[str] = frozenset()):
-        self.jaxpr = jaxpr
+        self.jaxpr = jaxpr = jaxpr.jaxpr
+        self.constvars, self.invars, self.outvars = jaxpr.constvars, jaxpr.invars, jaxpr.outvars
+        self.eqns, self.debug_info = jaxpr.eqns, jaxpr.debug_info
         self.consts = [*consts]
         # What holds of it and cannot be seen in it: what rebuilds a jaxpr hands these on.
         self.facts = facts
@@ -177,48 +208,16 @@ class ClosedJaxpr:
         # lives exactly as long as the jaxpr.
         self.cache: dict[Any, Any] = {}
 
-    @property
-    def eqns(self) -> list[JaxprEqn]:
-        return self.jaxpr.eqns
-
-    @property
-    def constvars(self) -> list[Var]:
-        return self.jaxpr.constvars
-
-    @property
-    def invars(self) -> list[Var]:
-        return self.jaxpr.invars
-
-    @property
-    def outvars(self) -> list[Atom]:
-        return self.jaxpr.outvars
-
-    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Value] | None = None
-                ) -> ClosedJaxpr:
-        return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr,
-                           self.consts if consts is None else consts, facts=self.facts)
+    def replace(self, **changes: Any) -> ClosedJaxpr:
+        jaxpr, consts = changes.pop("jaxpr", self.jaxpr), changes.pop("consts", self.consts)
+        return ClosedJaxpr(jaxpr.jaxpr.replace(**changes) if changes else jaxpr, consts,
+                           facts=self.facts)
 
     def with_facts(self, facts: frozenset[str]) -> ClosedJaxpr:
         """The same, of which more is known."""
         if facts <= self.facts:
             return self
         return ClosedJaxpr(self.jaxpr, self.consts, self.refs, self.facts | facts)
-
-    @property
-    def in_avals(self) -> list[ShapedArray]:
-        return self.jaxpr.in_avals
-
-    @property
-    def out_avals(self) -> list[ShapedArray]:
-        return self.jaxpr.out_avals
-
-    @property
-    def literals(self) -> list[Any]:
-        return self.consts
-
-    @property
-    def effects(self) -> frozenset[Effect]:
-        return EffectSet(frozenset().union(*[eqn.effects for eqn in self.eqns]))
 
 
 _UNKNOWN: Any = object()      # what is derived may be None
@@ -241,18 +240,18 @@ def derived(function: Function) -> Function:
     return typed
 
 
-def subjaxprs(params: Params) -> Iterator[ClosedJaxpr | Jaxpr]:
+def subjaxprs(params: Params) -> Iterator[Jaxpr]:
     """The jaxprs among a primitive's parameters, those within tuples included."""
     for value in params.values():
-        if isinstance(value, (ClosedJaxpr, Jaxpr)):
+        if isinstance(value, Jaxpr):
             yield value
         elif isinstance(value, tuple):
             for item in value:
-                if isinstance(item, (ClosedJaxpr, Jaxpr)):
+                if isinstance(item, Jaxpr):
                     yield item
 
 
-def every_equation(jaxpr: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
+def every_equation(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
     """The equations of a jaxpr, each before those of the jaxprs inside it."""
     for eqn in jaxpr.eqns:
         yield eqn

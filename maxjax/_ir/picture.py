@@ -148,13 +148,13 @@ def _called(eqn: JaxprEqn) -> list[tuple[str, Jaxpr, Sequence[Atom]]]:
         return [(body.label, body.jaxpr.jaxpr, [eqn.invars[number] for number in body.takes])
                 for body in structure_of(eqn).bodies]
     return [(name, _open_jaxpr(value), eqn.invars) for name, value in eqn.params.items()
-            if isinstance(value, (ClosedJaxpr, Jaxpr))
+            if isinstance(value, Jaxpr)
             and len(_open_jaxpr(value).invars) == len(eqn.invars)
             and len(_open_jaxpr(value).outvars) == len(eqn.outvars)]
 
 
 def _open_jaxpr(value: ClosedJaxpr | Jaxpr) -> Jaxpr:
-    return value.jaxpr if isinstance(value, ClosedJaxpr) else value
+    return value.jaxpr
 
 
 def _parameters(eqn: JaxprEqn) -> list[str]:

@@ -197,10 +197,10 @@ def _letters(number: int) -> str:
 
 # --- parameters -----------------------------------------------------------------------------------
 def _value(value: object, names: Names) -> Document:
-    if isinstance(value, (Jaxpr, ClosedJaxpr)):
-        return _jaxpr(value.jaxpr if isinstance(value, ClosedJaxpr) else value, names)
+    if isinstance(value, Jaxpr):
+        return _jaxpr(value.jaxpr, names)
     if (isinstance(value, tuple) and value
-            and all(isinstance(item, (Jaxpr, ClosedJaxpr)) for item in value)):
+            and all(isinstance(item, Jaxpr) for item in value)):
         return Group("(", Nest(2, Break(""), *join(Break(), (_value(v, names) for v in value))),
                      Break(""), ")")
     if isinstance(value, np.dtype):
@@ -353,7 +353,7 @@ def pretty_print(self: Jaxpr | ClosedJaxpr | JaxprEqn, *, source_info: bool = Fa
                 "print_shapes": print_shapes, "print_effects": print_effects}
     if isinstance(self, JaxprEqn):
         return layout(_eqn(self, Names(None, **settings)))
-    jaxpr = self.jaxpr if isinstance(self, ClosedJaxpr) else self
+    jaxpr = self.jaxpr
     names = Names(jaxpr, **settings)
     names.shared = _shared(jaxpr)
     parts = [[f"let {name} = ", _whole(inner, names), " in\n"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
 from maxjax._ir.jaxpr import Literal
-from maxjax._ir.linearity import FIRST, PRODUCT, SUM
+from maxjax._ir.linearity import FIRST, PRODUCT, SUM, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
@@ -20,7 +20,7 @@ from maxjax._ir.typing import Params, Value
 from maxjax._primitives import complex_values, kernels
 from maxjax._primitives.broadcasting import broadcast_to_shape
 from maxjax._primitives.builders import elementwise
-from maxjax._primitives.comparison import eq, ge, select
+from maxjax._primitives.comparison import eq, ge, gt, select, where_zero
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.kernels import Kernel, to_bool
@@ -261,22 +261,22 @@ nextafter_p = elementwise(
 # --- extrema, absolute value, sign ----------------------------------------------------------------
 
 
-def _extremum_jvp(first: bool) -> Callable[..., Any]:
+def _extremum_jvp(first: bool, greatest: bool) -> Callable[..., Any]:
     """Ties are split evenly."""
     def rule(t: Array, x: Array, y: Array, out: Array) -> Array:
-        return mul(t, _balanced(x if first else y, y if first else x, out))
+        mine, other = (x, y) if first else (y, x)
+        return mul(t, _share(mine, other, gt(mine, other) if greatest else gt(other, mine), out))
     return rule
 
 
-def _balanced(mine: Array, other: Array, out: Array) -> Array:
-    """1 where ``mine`` alone is the result, 1/2 where both are, 0 elsewhere."""
+def _share(mine: Array, other: Array, wins: Array, out: Array) -> Array:
+    """1 where ``mine`` is the result, 1/2 where both are, 0 elsewhere."""
     def filled(value: float) -> Array:
         return convert_element_type(
             full(out.shape, value, out.dtype), out.dtype, aval_of(out).weak_type)
 
-    hit = select(_spread(eq(mine, out), out), filled(0), filled(1))
-    tie = select(_spread(eq(other, out), out), filled(1), filled(0.5))
-    return mul(hit, tie)
+    tie = select(_spread(eq(mine, other), out), filled(0), filled(0.5))
+    return select(_spread(wins, out), tie, filled(1))
 
 
 def _spread(mask: Array, out: Array) -> Array:
@@ -284,9 +284,10 @@ def _spread(mask: Array, out: Array) -> Array:
 
 
 def _extremum(name: str, function: np.ufunc) -> Primitive:
+    greatest = name == "max"
     return _ufunc(name, function, accepts=accepted("integer bool floating complexfloating"),
                   cheap=True, kernels=(Kernel(name, kernels.ALL, 2),),
-                  jvp=(_extremum_jvp(True), _extremum_jvp(False)))
+                  jvp=(_extremum_jvp(True, greatest), _extremum_jvp(False, greatest)))
 
 
 max_p = _extremum("max", np.maximum)
@@ -327,7 +328,15 @@ def _large_sign(x: np.ndarray) -> Any:
     return np.clip(result, -1.0, 1.0, out=result)
 
 
-sign_p = elementwise("sign", accepts=NUMBERS, evaluate=widened(_sign), cheap=True,
+def _sign_jvp(t: Array, x: Array, out: Array) -> Array | None:
+    """Zero, but of complex numbers, which turn: ``i out Im(conj(out) t) / |x|``."""
+    if not dtypes.is_complex(x.dtype):
+        return None
+    turn = div(imag_p.bind(mul(conj(out), t)), where_zero(abs_(x), 1))
+    return mul(out, complex_p.bind(scalar_like(0, turn.dtype), turn))
+
+
+sign_p = elementwise("sign", accepts=NUMBERS, jvp=_sign_jvp, evaluate=widened(_sign), cheap=True,
                      kernels=(Kernel("sign", kernels.NUMBERS),), keeps_zero=True)
 
 # --- powers ---------------------------------------------------------------------------------------
@@ -390,6 +399,71 @@ integer_pow_p = elementwise(
     "integer_pow", accepts=NUMBERS, specialize=_integer_pow_specialized,
     evaluate=widened(_integer_pow), lower=_integer_pow_lower, jvp=_integer_pow_jvp,
     may_give_nan=True, keeps_zero=True)
+
+def _one_minus_square(x: np.ndarray) -> Any:
+    """``1 - x**2``, without losing all digits where x nears 1."""
+    one = np.ones((), x.dtype)
+    return (one + x) * (one - x)
+
+
+one_minus_square_p = elementwise(
+    "one_minus_square", accepts=accepted("integer complexfloating floating"),
+    evaluate=_one_minus_square, cheap=True,
+    lower=lambda ctx, x: ctx.native("mul", ctx.native("add", ctx.scalar(1, x), x),
+                                    ctx.native("sub", ctx.scalar(1, x), x)),
+    jvp=lambda t, x, out: mul(t, mul(constant(-2, x), x)))
+
+
+def _polynomial(x: np.ndarray, *coefficients: np.ndarray, unroll: int | None) -> Any:
+    """By Horner's scheme; there are two coefficients or more, that of the highest power last."""
+    *lower, result = coefficients
+    for coefficient in lower[::-1]:
+        result = result * x + coefficient
+    return result
+
+
+def _polynomial_lower(ctx: Lowering, x: Any, *coefficients: Any, unroll: int | None) -> Any:
+    *lower, result = coefficients
+    for coefficient in lower[::-1]:
+        result = ctx.native("add", ctx.native("mul", result, x), coefficient)
+    return result
+
+
+def _polynomial_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
+                    unroll: int | None) -> tuple[Array, Any]:
+    x, *coefficients = primals
+    out = polynomial_p.bind(x, *coefficients, unroll=unroll)
+    terms = []
+    if tangents[0] is not None:
+        slopes = [mul(constant(power, c), c) for power, c in enumerate(coefficients) if power]
+        slope = polynomial_p.bind(x, *slopes, unroll=unroll) if len(slopes) > 1 else slopes[0]
+        terms.append(mul(tangents[0], slope))
+    if any(tangent is not None for tangent in tangents[1:]):
+        terms.append(polynomial_p.bind(x, *[
+            constant(0, c) if tangent is None else tangent
+            for c, tangent in zip(coefficients, tangents[1:], strict=True)], unroll=unroll))
+    if not terms:
+        return out, None
+    total = terms[0] if len(terms) == 1 else add(*terms)
+    return out, total if total.shape == out.shape else broadcast_to_shape(total, out.shape)
+
+
+def _polynomial_transpose(cotangent: Array, x: Array, *coefficients: Array | Linear,
+                          unroll: int | None) -> list[Array | None]:
+    cotangents: list[Array | None] = [None]
+    for number, coefficient in enumerate(coefficients):
+        if number:
+            cotangent = mul(cotangent, x)
+        cotangents.append(cotangent if is_linear(coefficient) else None)
+    return cotangents
+
+
+polynomial_p = elementwise(
+    "polynomial", accepts=accepted("integer complexfloating floating"),
+    linearity=Linearity(slice(1, None)), evaluate=_polynomial, lower=_polynomial_lower,
+    transpose=_polynomial_transpose, may_give_nan=True,
+    shown=lambda params: {name: value for name, value in params.items() if value is not None})
+polynomial_p.jvp = _polynomial_jvp
 
 # --- complex numbers ------------------------------------------------------------------------------
 
@@ -496,6 +570,10 @@ def minimum(x: Value, y: Value) -> Array:
 
 def conj(x: Value) -> Array:
     return conj_p.bind(x, input_dtype=x.dtype)
+
+
+def one_minus_square(x: Value) -> Array:
+    return one_minus_square_p.bind(x)
 
 
 def integer_pow(x: Array, y: int) -> Array:

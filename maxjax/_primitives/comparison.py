@@ -31,6 +31,7 @@ from maxjax._primitives.widths import (
     ORDERED,
     accepted,
     bit_width,
+    refusal,
     specialized,
     widened,
 )
@@ -426,6 +427,12 @@ def eq(x: Value, y: Value) -> Array:
 
 def ge(x: Value, y: Value) -> Array:
     return ge_p.bind(x, y)
+
+
+def gt(x: Value, y: Value) -> Array:
+    if dtypes.is_complex(x.dtype):
+        raise refusal("gt", x.dtype, " at position 0", ORDERED)
+    return gt_p.bind(x, y)
 
 
 def less(x: np.ndarray, y: Array) -> Any:

@@ -190,10 +190,6 @@ def unless_nan(function: Rule) -> Rule:
     return special
 
 
-def _absolute(x: np.ndarray, y: np.ndarray) -> Any:
-    return np.where(_unknown(x, y), np.nan, np.hypot(x, y))
-
-
 def _log_in_double(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
     return (0.5 * elementary.for_float32.log(x * x + y * y),
             elementary.for_float32.atan2(y, x))
@@ -209,7 +205,14 @@ def _sqrt_in_double(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
 _plain_sqrt = in_double(np.sqrt, _sqrt_in_double)
 log = of_complex(
     elementary.log, mended(in_double(np.log, _log_in_double), unless_nan(np.log)))
-absolute = native_first("abs", mended(np.abs, _absolute), np.float32)
+absolute = native_first("abs", mended(np.abs, np.hypot), np.float32)
+
+
+def log2(x: np.ndarray) -> Any:
+    if not _is_complex(x):
+        return elementary.log2(x)
+    value = log(x)
+    return join(value.real / math.log(2), value.imag / math.log(2)).astype(x.dtype)
 
 
 def _on_cut(x: np.ndarray) -> Any:
@@ -423,7 +426,7 @@ minimum = _extremum(np.minimum, np.less)
 RULES: dict[str, Rule] = {
     "abs": absolute, "acos": acos, "acosh": acosh, "asin": asin, "asinh": asinh, "atan": atan,
     "atanh": atanh, "cos": cos, "cosh": cosh, "div": divide, "exp": exp, "exp2": exp2,
-    "expm1": expm1, "log": log, "log1p": log1p, "logistic": logistic, "max": maximum,
-    "min": minimum, "pow": power, "rsqrt": rsqrt, "sign": sign, "sin": sin, "sinh": sinh,
+    "expm1": expm1, "log": log, "log1p": log1p, "log2": log2, "logistic": logistic,
+    "max": maximum, "min": minimum, "pow": power, "rsqrt": rsqrt, "sign": sign, "sin": sin, "sinh": sinh,
     "sqrt": sqrt, "square": square, "tan": tan, "tanh": tanh,
 }

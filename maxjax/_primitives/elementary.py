@@ -88,6 +88,14 @@ def _log(x: np.ndarray) -> Any:
     return scipy_special.xlogy(1.0, x)
 
 
+def _log2(x: np.ndarray) -> Any:
+    """Of ``2**e m``, with ``m`` about 1: exact for powers of 2."""
+    m, e = np.frexp(x)
+    below = m < math.sqrt(0.5)
+    m, e = np.where(below, m + m, m), np.where(below, e - 1, e)
+    return _log(m) / math.log(2) + e
+
+
 def _exp2(x: np.ndarray) -> Any:
     return np.float_power(2.0, x)
 
@@ -148,6 +156,7 @@ exp = Unary(np.exp, _exp)
 exp2 = Unary(np.exp2, _exp2)
 expm1 = Unary(np.expm1, _of_complex(np.expm1))
 log = Unary(np.log, _log)
+log2 = Unary(np.log2, _log2)
 log1p = Unary(np.log1p, _log1p)
 sin = Unary(np.sin, np.sin)
 cos = Unary(np.cos, np.cos)

@@ -217,7 +217,7 @@ def _top_k_shape(shape: Shape, k: int, axis: int) -> tuple[int, ...]:
     return (*shape[:axis], k, *shape[axis + 1:])
 
 
-def _top_k_evaluate(x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
+def _top_k_evaluate(x: np.ndarray, *, k: int, axis: int, is_stable: bool) -> list[np.ndarray]:
     x = np.asarray(x)
     rows = np.moveaxis(x, axis, -1)
     # The complement reverses the order of integers, so that equals keep theirs.
@@ -249,13 +249,13 @@ def _least_few(key: np.ndarray, k: int) -> np.ndarray:
         np.take_along_axis(key, found, -1), axis=-1, kind="stable"), -1)
 
 
-def _top_k_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, k: int, axis: int
-               ) -> tuple[Any, ...]:
-    values, indices = top_k_p.bind(*primals, k=k, axis=axis)
+def _top_k_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, k: int, axis: int,
+               is_stable: bool) -> tuple[Any, ...]:
+    values, indices = top_k_p.bind(*primals, k=k, axis=axis, is_stable=is_stable)
     return [values, indices], [take_along(tangents[0], indices, axis), None]
 
 
-def _top_k_lower(ctx: Lowering, x: object, *, k: int, axis: int) -> Any:
+def _top_k_lower(ctx: Lowering, x: object, *, k: int, axis: int, is_stable: bool) -> Any:
     """The first k of a stable descending sort: of the complement of the order's integers."""
     shape, dtype = ctx.in_avals[0].shape, ctx.in_avals[0].dtype
     if not math.prod(shape) or not k:
@@ -279,14 +279,15 @@ def _top_k_lower(ctx: Lowering, x: object, *, k: int, axis: int) -> Any:
     return [_lowered_back(ctx, value, shape, axis, k) for value in (values, order)]
 
 
-def _top_k_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, k: int, axis: int
-                 ) -> tuple[list[Array], list[int]]:
-    outs = top_k_p.bind(operands[0], k=k, axis=axis + (axis >= axes[0]))
+def _top_k_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, k: int, axis: int,
+                 is_stable: bool) -> tuple[list[Array], list[int]]:
+    outs = top_k_p.bind(operands[0], k=k, axis=axis + (axis >= axes[0]),
+                        is_stable=is_stable)
     return outs, [axes[0]] * 2
 
 
 def _top_k_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *, k: int,
-                   axis: int) -> FactorRule:
+                   axis: int, is_stable: bool) -> FactorRule:
     names = list(range(in_avals[0].ndim))
     results = ["k" if dim == axis else dim for dim in names]
     return factor_rule([names], [results, results], in_avals, out_avals,
@@ -295,7 +296,7 @@ def _top_k_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedAr
 
 top_k_p = Primitive(
     "top_k",
-    abstract=of_numbers("top_k", lambda x, *, k, axis: [
+    abstract=of_numbers("top_k", lambda x, *, k, axis, is_stable: [
         ShapedArray(_top_k_shape(x.shape, k, axis), x.dtype, x.weak_type),
         ShapedArray(_top_k_shape(x.shape, k, axis), dtypes.int32, x.weak_type)]),
     evaluate=_top_k_evaluate,

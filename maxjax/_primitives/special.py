@@ -84,8 +84,8 @@ def _lgamma(x: np.ndarray) -> np.ndarray:
 
 
 def _digamma(x: np.ndarray) -> np.ndarray:
-    # XLA's value at the pole 0 is NaN, as at the other poles.
-    return np.where(x == 0, np.array(np.nan, x.dtype), scipy_special.psi(x))
+    # At 0 of either sign it is the limit from above, in XLA; at the other poles NaN.
+    return np.where(x == 0, np.array(-np.inf, x.dtype), scipy_special.psi(x))
 
 
 def _polygamma(order: np.ndarray, x: np.ndarray) -> np.ndarray:

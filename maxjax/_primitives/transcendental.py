@@ -15,18 +15,22 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives import complex_values, elementary
 from maxjax._primitives.arithmetic import (
+    abs_,
     add,
     constant,
     div,
     integer_pow,
+    maximum,
+    minimum,
     mul,
     neg,
+    one_minus_square,
     square,
     sub,
 )
 from maxjax._primitives.broadcasting import broadcast_to_shape
 from maxjax._primitives.builders import elementwise
-from maxjax._primitives.comparison import eq, select, where_zero
+from maxjax._primitives.comparison import eq, ge, select, where_zero
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.kernels import Kernel
@@ -66,6 +70,8 @@ exp2_p = _unary("exp2", vectorized("exp2", elementary.exp2),
 expm1_p = _unary("expm1", vectorized("expm1", elementary.expm1),
                  lambda t, x, out: mul(t, add(out, _one(x))), keeps_zero=True)
 log_p = _unary("log", vectorized("log", elementary.log), lambda t, x, out: div(t, x), native("log"))
+log2_p = _unary("log2", vectorized("log2", elementary.log2),
+                lambda t, x, out: div(t, mul(x, log_p.bind(constant(2, x)))))
 log1p_p = _unary(
     "log1p", vectorized("log1p", elementary.log1p),
     lambda t, x, out: div(t, add(x, _one(x))), native("log1p"), keeps_zero=True)
@@ -90,10 +96,10 @@ cos_p = _unary("cos", vectorized("cos", elementary.cos, 4096),
                lambda t, x, out: neg(mul(t, sin_p.bind(x))), native("cos"))
 tan_p = _unary("tan", vectorized("tan", elementary.tan),
                lambda t, x, out: mul(t, add(_one(x), square(out))), keeps_zero=True)
-asin_p = _unary("asin", elementary.asin, lambda t, x, out: mul(t, rsqrt(sub(_one(x), square(x)))),
+asin_p = _unary("asin", elementary.asin, lambda t, x, out: mul(t, rsqrt(one_minus_square(x))),
                 keeps_zero=True)
 acos_p = _unary("acos", elementary.acos,
-                lambda t, x, out: mul(t, neg(rsqrt(sub(_one(x), square(x))))))
+                lambda t, x, out: mul(t, neg(rsqrt(one_minus_square(x)))))
 atan_p = _unary("atan", elementary.atan, lambda t, x, out: div(t, add(_one(x), square(x))),
                 keeps_zero=True)
 
@@ -116,18 +122,25 @@ sinh_p = _unary("sinh", vectorized("sinh", elementary.sinh),
                 lambda t, x, out: mul(t, cosh_p.bind(x)), keeps_zero=True)
 cosh_p = _unary("cosh", vectorized("cosh", elementary.cosh),
                 lambda t, x, out: mul(t, sinh_p.bind(x)))
-# (1 + y) (1 - y) loses nothing where y nears 1; 1 - y**2 does.
 tanh_p = _unary("tanh", vectorized("tanh", elementary.tanh),
-                lambda t, x, out: mul(t, mul(add(_one(x), out), sub(_one(x), out))),
-    keeps_zero=True)
-asinh_p = _unary("asinh", vectorized("asinh", elementary.asinh),
-                 lambda t, x, out: mul(t, rsqrt(add(square(x), _one(x)))), keeps_zero=True)
+                lambda t, x, out: mul(t, one_minus_square(out)), keeps_zero=True)
+def _asinh_jvp(t: Array, x: Array, out: Array) -> Array:
+    """``t / sqrt(x**2 + 1)``; far away the square would overflow, and the 1 is nothing."""
+    if dtypes.is_complex(x.dtype):
+        return mul(t, rsqrt(add(square(x), _one(x))))
+    far = constant(2.0 ** 8 if x.dtype == dtypes.float16 else 2.0 ** 32, x)
+    size = abs_(x)
+    near = rsqrt(add(square(minimum(size, far)), _one(x)))
+    return mul(t, select(ge(size, far), near, integer_pow(maximum(size, far), -1)))
+
+
+asinh_p = _unary("asinh", vectorized("asinh", elementary.asinh), _asinh_jvp, keeps_zero=True)
+# Two roots: a square would overflow.
 acosh_p = _unary("acosh", vectorized("acosh", elementary.acosh),
-                 lambda t, x, out: mul(t, rsqrt(sub(square(x), _one(x)))))
+                 lambda t, x, out: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))))
 atanh_p = _unary(
     "atanh", vectorized("atanh", elementary.atanh),
-    lambda t, x, out: mul(integer_pow(add(_one(x), x), -1), div(t, sub(_one(x), x))),
-    keeps_zero=True)
+    lambda t, x, out: div(t, one_minus_square(x)), keeps_zero=True)
 
 # --- roots and powers -----------------------------------------------------------------------------
 

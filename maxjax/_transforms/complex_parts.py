@@ -365,7 +365,9 @@ def _squared_size(a: Any, b: Any) -> Any:
 
 
 def _size(x: Complex) -> Any:
-    return _narrow(sqrt_p.bind(_squared_size(*map(_wide, x.parts))))
+    size = _narrow(sqrt_p.bind(_squared_size(*map(_wide, x.parts))))
+    # One infinite part makes it infinite, also beside a NaN.
+    return _chosen(_either(*map(_is_infinite, x.parts)), size, _PART.type(np.inf))
 
 
 def _sign(eqn: JaxprEqn, x: Complex) -> Parts:

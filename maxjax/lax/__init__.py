@@ -11,6 +11,7 @@ from maxjax.lax._elementwise import *  # noqa: F403
 from maxjax.lax._fft import *  # noqa: F403
 from maxjax.lax._generators import *  # noqa: F403
 from maxjax.lax._indexing import *  # noqa: F403
+from maxjax.lax._polynomials import *  # noqa: F403
 from maxjax.lax._reductions import *  # noqa: F403
 from maxjax.lax._selection import *  # noqa: F403
 from maxjax.lax._shape import *  # noqa: F403

@@ -39,6 +39,7 @@ from maxjax._primitives.arithmetic import (
     mul_p,
     neg_p,
     nextafter_p,
+    one_minus_square_p,
     real_p,
     rem_p,
     round_p,
@@ -106,6 +107,7 @@ from maxjax._primitives.transcendental import (
     exp_p,
     expm1_p,
     log1p_p,
+    log2_p,
     log_p,
     logistic_p,
     pow_p,
@@ -245,6 +247,9 @@ is_finite = _unary(arithmetic.is_finite_p, "is_finite",
     "jnp.array([1., jnp.inf, jnp.nan])", "Array([ True, False, False], dtype=bool)")
 square = _unary(arithmetic.square_p, "square", "``x * x``.",
     "jnp.array([-3, 2])", "Array([9, 4], dtype=int32)")
+one_minus_square = _unary(arithmetic.one_minus_square_p, "one_minus_square",
+    "``1 - x**2``, exact where ``x`` nears 1.",
+    "jnp.array([0.5, 3.])", "Array([ 0.75, -8.  ], dtype=float32)")
 real = _unary(arithmetic.real_p, "real", "The real part of complex numbers.",
     "jnp.array([1 + 2j])", "Array([1.], dtype=float32)")
 imag = _unary(arithmetic.imag_p, "imag", "The imaginary part of complex numbers.",
@@ -259,6 +264,8 @@ log = _unary(transcendental.log_p, "log", "The natural logarithm; NaN below 0 fo
     "jnp.array([1., 0., -1.])", "Array([  0., -inf,  nan], dtype=float32)", True)
 log1p = _unary(transcendental.log1p_p, "log1p", "``log(1 + x)``, exact near 0.",
     "jnp.array([1e-10])", "Array([1.e-10], dtype=float32)", True)
+log2 = _unary(transcendental.log2_p, "log2", "The logarithm to base 2; NaN below 0 for floats.",
+    "jnp.array([8., 0., -1.])", "Array([  3., -inf,  nan], dtype=float32)", True)
 logistic = _unary(transcendental.logistic_p, "logistic", "``1 / (1 + e ** -x)``.",
     "jnp.array([-100., 0., 2.])", "Array([0.      , 0.5     , 0.880797], dtype=float32)", True)
 sin = _unary(transcendental.sin_p, "sin", "The sine of radians.",
@@ -617,9 +624,10 @@ __all__ = [
     "expm1", "expm1_p", "floor", "floor_p", "ge", "ge_p", "gt", "gt_p", "igamma",
     "igamma_grad_a", "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "imag", "imag_p",
     "integer_pow", "integer_pow_p", "is_finite", "is_finite_p", "le", "le_p", "le_to_p",
-    "lgamma", "lgamma_p", "log", "log1p", "log1p_p", "log_p", "logistic", "logistic_p", "lt",
+    "lgamma", "lgamma_p", "log", "log1p", "log1p_p", "log2", "log2_p", "log_p", "logistic", "logistic_p", "lt",
     "lt_p", "lt_to_p", "max", "max_p", "min", "min_p", "mul", "mul_p", "mulhi", "mulhi_p", "ne",
-    "ne_p", "neg", "neg_p", "nextafter", "nextafter_p", "not_p", "or_p", "polygamma",
+    "ne_p", "neg", "neg_p", "nextafter", "nextafter_p", "not_p",
+    "one_minus_square", "one_minus_square_p", "or_p", "polygamma",
     "polygamma_p", "population_count", "population_count_p", "pow", "pow_p",
     "random_gamma_grad", "real", "real_p", "reciprocal", "reduce_precision",
     "reduce_precision_p", "regularized_incomplete_beta_p", "rem", "rem_p", "round", "round_p",

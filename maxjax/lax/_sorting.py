@@ -76,10 +76,13 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
     return sorted_keys, sorted_values
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
+def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> list[Array]:
     """The k largest elements along an axis, in descending order, and their positions (int32).
 
     Equal elements keep their order; NaN is larger than all numbers.
+
+    Args:
+      is_stable: whether equal elements have to keep their order; here they always do.
 
     Raises:
       ValueError: k or the axis is out of range, or the operand is complex.
@@ -101,7 +104,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
         raise ValueError("top_k returns int32 indices, which will overflow for array dimensions "
                          "larger than the maximum int32 (2147483647). Got operand.shape="
                          f"{x.shape}")
-    return top_k_p.bind(x, k=k, axis=axis)
+    return top_k_p.bind(x, k=k, axis=axis, is_stable=is_stable)
 
 
 def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: float,
@@ -127,11 +130,12 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: 
 
     def compose(x: Any) -> list[Any]:
         if is_max and count < x.shape[axis]:
-            return top_k_p.bind(x, k=count, axis=axis)
+            return top_k_p.bind(x, k=count, axis=axis, is_stable=True)
         # Only the greatest few have an order of zeros, as XLA finds them; all others are sorted
         # with equal zeros. Their sum with 0 is 0.
         key = add(x, zeros_like(x))
-        _, indices = top_k_p.bind(key if is_max else neg(key), k=count, axis=axis)
+        _, indices = top_k_p.bind(key if is_max else neg(key), k=count, axis=axis,
+                                   is_stable=True)
         indices = convert_element_type(indices, indices.dtype, x.weak_type)
         return [take_along(x, indices, axis), indices]
 

@@ -7,6 +7,8 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
     # --- exponentials and powers ---
     "exp": ("e to the power of each element.",
             "jnp.exp(jnp.array([0, 1])).round(3)", "Array([1.   , 2.718], dtype=float32)"),
+    "log2": ("The logarithm to base 2 of each element.",
+             "jnp.log2(jnp.array([1, 8, 0.25]))", "Array([ 0.,  3., -2.], dtype=float32)"),
     "exp2": ("2 to the power of each element.",
              "jnp.exp2(jnp.array([3., -1.]))", "Array([8. , 0.5], dtype=float32)"),
     "expm1": ("exp(x) - 1, also exact for small x.",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from typing import Any
 
 import numpy as np
 
+from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._higher_order.jit_function import make_jit
-from maxjax._higher_order.scan import scan
 from maxjax._ir.trace import Array
-from maxjax._primitives import creation as primitives
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _matrices as matrices
@@ -26,7 +24,7 @@ from maxjax.numpy._contraction import dot, outer
 from maxjax.numpy._decompositions import eigvals, inv, lstsq
 from maxjax.numpy._promotion import (
     as_array,
-    cast,
+    broadcast_to,
     check_arraylike,
     concrete,
     promote_dtypes,
@@ -41,30 +39,22 @@ __all__ = [
 ]
 
 
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
+def polyval(p: Any, x: Any, *, unroll: int | None = None) -> Array:
     """The polynomial with coefficients ``p`` at ``x``, by Horner's scheme.
 
     Args:
       p: shape ``(n, ...)``; further dimensions broadcast with ``x``.
-      unroll: how many coefficients an iteration takes, where there are more.
+      unroll: how many steps JAX unrolls; here it changes nothing.
 
     >>> jnp.polyval(jnp.array([1, 2, 3]), jnp.array([0, 10]))
     Array([  3, 123], dtype=int32)
     """
     p, x = (as_array(v) for v in promote_dtypes("polyval", p, x))
     shape = shapes.broadcast_shapes(p.shape[1:], x.shape)
-    result = as_array(primitives.full(shape, 0, p.dtype)) if shape else as_array(
-        cast(0, p.dtype))
-    if p.shape[0] > unroll:
-        return _horner(p, x, result, unroll)
-    for i in range(p.shape[0]):
-        result = result * x + p[i]
-    return result
-
-
-@functools.partial(make_jit, static_argnums=3)
-def _horner(p: Array, x: Array, result: Array, unroll: int) -> Any:
-    return scan(lambda y, a: (y * x + a, None), result, p, unroll=unroll)[0]
+    x = broadcast_to(x, shape)
+    coefficients = [p[i] for i in range(p.shape[0] - 1, -1, -1)]
+    return lax.polynomial(x, [c if not c.ndim else broadcast_to(c, shape) for c in coefficients],
+                          unroll=unroll)
 
 
 def _operands(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:

@@ -57,7 +57,7 @@ from maxjax.numpy._where import as_bool, where
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "max", "mean",
-    "min", "prod", "ptp", "std", "sum", "var",
+    "min", "minmax", "prod", "ptp", "std", "sum", "var",
 ]
 
 _subtract = binary("subtract", sub_p)
@@ -238,6 +238,34 @@ def min(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initi
     """
     return _reduce("min", reduce_min_p, a, axis, None, out, keepdims, initial, where,
                    identity=lambda d: None, combine=ufuncs._minimum)
+
+
+def minmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+           where: Any = None) -> tuple[Array, Array]:
+    """The minimum and the maximum over ``axis``; NaN if any element is NaN.
+
+    Args:
+      initial: a number that takes part, or two: one for the minimum, one for the maximum.
+      where: which elements take part; needs ``initial``.
+
+    Raises:
+      ValueError: there are no elements, or a mask, and no ``initial``.
+
+    >>> jnp.minmax(jnp.array([[1, 5], [3, 4]]), axis=1)
+    (Array([1, 3], dtype=int32), Array([5, 4], dtype=int32))
+    """
+    check_out("minmax", out)
+    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    x = as_array(a, "minmax")
+    axes = canonical_axes(axis, x.ndim)
+    if initial is None:
+        if boolean_mask("minmax", where) is not None:
+            raise ValueError("reduction operation minmax does not have an identity, so to use a "
+                             "where mask one has to specify 'initial'")
+        if not all_sizes(x.shape, axes):
+            raise ValueError(
+                "zero-size array to reduction operation minmax which has no identity")
+    return (min(x, axis, None, keepdims, low, where), max(x, axis, None, keepdims, high, where))
 
 
 amax, amin = alias(max, "amax"), alias(min, "amin")

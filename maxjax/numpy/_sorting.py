@@ -32,7 +32,7 @@ from maxjax.numpy._whole import FLOATS, whole
 
 __all__ = [
     "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort",
-    "sort_complex",
+    "sort_complex", "top_k",
 ]
 
 
@@ -85,6 +85,37 @@ def argsort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = Non
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
 
 
+def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
+          ) -> tuple[Array, Array]:
+    """The ``k`` largest or smallest elements along an axis, and their indices.
+
+    Equal elements keep their order; NaN is larger than all numbers.
+
+    Args:
+      a: an array of real numbers.
+      k: at most the size of the axis.
+      mode: ``"largest"``, in descending order, or ``"smallest"``, in ascending order.
+      sorted: whether they have to be in order; here they always are.
+
+    Raises:
+      ValueError: ``mode`` is another word, ``k`` or the axis is out of range, or ``a`` is complex.
+
+    >>> jnp.top_k(jnp.array([1, 3, 2]), 2, mode="smallest")
+    (Array([1, 2], dtype=int32), Array([0, 2], dtype=int32))
+    """
+    check_arraylike("top_k", a)
+    if mode not in ("largest", "smallest"):
+        raise ValueError(f"mode must be 'largest' or 'smallest', got {mode!r}")
+    x = as_array(a)
+    axis = canonical_axis(axis, x.ndim)
+    if mode == "largest":
+        return lax.top_k(x, k, axis=axis)       # type: ignore[return-value]
+    # What reverses the order: of integers the complement, which cannot overflow.
+    reverse = lax.neg if dtypes.is_floating(x.dtype) else lax.bitwise_not
+    values, indices = lax.top_k(x if dtypes.is_complex(x.dtype) else reverse(x), k, axis=axis)
+    return reverse(values), indices
+
+
 def sort_complex(a: Any) -> Array:
     """The elements in ascending order, as complex numbers.
 
@@ -95,8 +126,11 @@ def sort_complex(a: Any) -> Array:
     return convert_element_type(x, dtypes.complex_dtype(x.dtype))
 
 
-def lexsort(keys: Any, axis: int = -1) -> Array:
+def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
     """The order that sorts by the last key, with ties broken by the one before it, and so on.
+
+    Args:
+      batch_size: how many keys JAX sorts by at once; here it changes nothing.
 
     >>> jnp.lexsort((jnp.array([1, 0, 2]), jnp.array([7, 7, 3])))
     Array([2, 1, 0], dtype=int32)

@@ -66,6 +66,7 @@ from maxjax._primitives.transcendental import (
     exp_p,
     expm1_p,
     log1p_p,
+    log2_p,
     log_p,
     sin_p,
     sinh_p,
@@ -131,6 +132,7 @@ exp = unary("exp", exp_p, inexact=True)
 exp2 = unary("exp2", exp2_p, inexact=True)
 expm1 = unary("expm1", expm1_p, inexact=True)
 log = unary("log", log_p, inexact=True)
+log2 = unary("log2", log2_p, inexact=True)
 log1p = unary("log1p", log1p_p, inexact=True)
 sqrt = unary("sqrt", sqrt_p, inexact=True)
 cbrt = unary("cbrt", cbrt_p, inexact=True)
@@ -345,16 +347,6 @@ degrees = _scaled("degrees", 180 / np.pi)
 rad2deg = _scaled("rad2deg", 180 / np.pi)
 radians = _scaled("radians", np.pi / 180)
 deg2rad = _scaled("deg2rad", np.pi / 180)
-
-
-def log2(x: Any, /) -> Array:
-    """The logarithm to base 2.
-
-    >>> jnp.log2(jnp.array([1, 8, 0.25]))
-    Array([ 0.,  3., -2.], dtype=float32)
-    """
-    x = inexact_operand("log2", x)
-    return _each_part(log(x), lambda part: part / log(cast(2.0, part.dtype)))
 
 
 def log10(x: Any, /) -> Array:

@@ -140,7 +140,7 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
         index = jnp.searchsorted(cumulative, values)
     else:
         scores = lax.add(_gumbel(typed, (count,), p.dtype, gumbel_mode(mode)), lax.log(p))
-        _, index = top_k_p.bind(scores, k=draws, axis=0)
+        _, index = top_k_p.bind(scores, k=draws, axis=0, is_stable=True)
         index = reshape(index, shape)
     index = index.astype(dtypes.canonical(dtypes.int64))
     if array is None:
@@ -208,6 +208,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
                          f"categories ({count}).")
     scores = lax.add(logits, _gumbel(typed, logits.shape, dtype, mode))
     order = (*(dim for dim in range(logits.ndim) if dim != axis), axis)
-    _, index = top_k_p.bind(transpose(scores, order), k=draws, axis=logits.ndim - 1)
+    _, index = top_k_p.bind(transpose(scores, order), k=draws, axis=logits.ndim - 1,
+                              is_stable=True)
     moved = transpose(index, (index.ndim - 1, *range(index.ndim - 1)))
     return reshape(moved, shape)

@@ -16,7 +16,6 @@ OPTIONS = {
     "xla_backend_optimization_level": (0, 3),
     "xla_llvm_disable_expensive_passes": (True, False),
     "xla_cpu_parallel_codegen_split_count": (1, 32),
-    "xla_cpu_use_fusion_emitters": (False, True),
 }
 BY_DEFAULT = {name: default for name, (_, default) in OPTIONS.items()}
 

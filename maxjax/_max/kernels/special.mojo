@@ -234,8 +234,9 @@ def digamma[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
     var cosine = V()
     var sine = sin_cos_pi(x, cosine)
     result = mirrored.select(result - PI * cosine / sine, result)
-    var pole = x.le(0) & x.eq(floor(x))
+    var pole = x.lt(0) & x.eq(floor(x))
     result = x.eq(INFINITY).select(x, result)
+    result = x.eq(0).select(V(-INFINITY), result)
     return (pole | isnan(x)).select(V(NAN), result)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxjax._ir.control_flow import Role
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
+from maxjax._ir.jaxpr import Jaxpr, Literal, subjaxprs
 from maxjax._max.mojo.fusion import ordered
 from maxjax._max.mojo.nodes import (
     Access,
@@ -91,7 +91,7 @@ def is_suited(jaxpr: Jaxpr) -> bool:
         if large and eqn.primitive.name not in _USERS and any(
                 not isinstance(x, Literal) and x in large for x in (*eqn.invars, *eqn.outvars)):
             return False
-        if not all(is_suited(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
+        if not all(is_suited(inner.jaxpr)
                    for inner in subjaxprs(eqn.params)):
             return False
     return True

@@ -24,8 +24,8 @@ from maxjax._ir import check as _check
 from maxjax._ir import primitive as _ir_primitive
 from maxjax._ir.effects import Effect as Effect
 from maxjax._ir.evaluate import eval_jaxpr
-from maxjax._ir.jaxpr import ClosedJaxpr as ClosedJaxpr
 from maxjax._ir.jaxpr import DropVar as DropVar
+from maxjax._ir.jaxpr import Jaxpr as ClosedJaxpr
 from maxjax._ir.jaxpr import Jaxpr as Jaxpr
 from maxjax._ir.jaxpr import JaxprEqn as JaxprEqn
 from maxjax._ir.jaxpr import Literal as Literal
@@ -152,7 +152,7 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
     [{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }]
     """
     for inner in _subjaxprs(params):
-        yield inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
+        yield inner.jaxpr
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:

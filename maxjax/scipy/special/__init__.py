@@ -49,6 +49,7 @@ from maxjax.scipy.special._integrals import sph_harm_y as sph_harm_y
 from maxjax.scipy.special._normal import dawsn as dawsn
 from maxjax.scipy.special._normal import erf as erf
 from maxjax.scipy.special._normal import erfc as erfc
+from maxjax.scipy.special._normal import erfcinv as erfcinv
 from maxjax.scipy.special._normal import erfcx as erfcx
 from maxjax.scipy.special._normal import erfinv as erfinv
 from maxjax.scipy.special._normal import fresnel as fresnel

@@ -66,6 +66,23 @@ def erfinv(x: Any) -> Array:
 
 
 @custom_jvp
+def _erfcinv(y: Any) -> Array:
+    return 0 - ndtri(0.5 * y) * math.sqrt(0.5)
+
+
+_erfcinv.defjvps(lambda t, ans, y: t * (-1 / TWO_OVER_ROOT_PI) * lax.exp(lax.square(ans)))
+
+
+def erfcinv(y: Any) -> Array:
+    """The inverse of ``erfc``; NaN outside [0, 2].
+
+    >>> jax.scipy.special.erfcinv(0.5)
+    Array(0.47693628, dtype=float32, weak_type=True)
+    """
+    return _erfcinv(*operands("erfcinv", y))
+
+
+@custom_jvp
 def _wofz(z: Any) -> Array:
     return bind(wofz_p, z)
 

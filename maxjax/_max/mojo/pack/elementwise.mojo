@@ -297,7 +297,12 @@ struct Magnitudes(Tasks):
         var parts = self.x.unsafe_load[width=2 * width](2 * i).deinterleave()
         var x = rebind[SIMD[DType.float32, width]](parts[0]).cast[DType.float64]()
         var y = rebind[SIMD[DType.float32, width]](parts[1]).cast[DType.float64]()
-        self.result.unsafe_store(i, square_root(x * x + y * y).cast[DType.float32]())
+        var size = square_root(x * x + y * y)
+        # One infinite part makes it infinite, also beside a NaN.
+        size = (abs(x).eq(INFINITY) | abs(y).eq(INFINITY)).select(
+            SIMD[DType.float64, width](INFINITY), size
+        )
+        self.result.unsafe_store(i, size.cast[DType.float32]())
 
     def run(self, task: Int):
         comptime width = simd_width_of[DType.float32]()

@@ -1,0 +1,1 @@
+"""What changes between two releases of JAX, and what maxjax has of it (docs/releases.md)."""

@@ -1,4 +1,4 @@
-"""Options of JAX 0.10.2 that change nothing here, and why.
+"""Options of JAX that change nothing here, and why.
 
 ``config.update`` takes what JAX takes, and their environment variables are read, so that a script
 that sets them runs; the first value that asks for something gives one warning, of no effect. The
@@ -11,7 +11,15 @@ import enum
 from typing import Any, NamedTuple
 
 from maxjax._base.config import config
-from maxjax._base.option_kinds import ANYTHING, BOOLEAN, INTEGER, OPTIONAL_STRING, Kind, one_of
+from maxjax._base.option_kinds import (
+    ANYTHING,
+    BOOLEAN,
+    INTEGER,
+    OPTIONAL_BOOLEAN,
+    OPTIONAL_STRING,
+    Kind,
+    one_of,
+)
 
 _LEVEL = one_of(("UNKNOWN", "O0", "O1", "O2", "O3"))
 _ERRORS = one_of(("ignore", "raise"))
@@ -61,21 +69,21 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_disable_most_optimizations": _Flag(False, BOOLEAN),
         "jax_dump_ir_modes": _Flag("stablehlo", ANYTHING), "jax_dump_ir_to": _Flag("", ANYTHING),
         "jax_embedded_constants_max_bytes": 32, "jax_enable_pgle": False,
-        "jax_exec_time_optimization_effort": 0.0,
         "jax_experimental_unsafe_xla_runtime_errors": False,
         "jax_hlo_source_file_canonicalization_regex": _Accepted(None, OPTIONAL_STRING),
         "jax_include_debug_info_in_dumps": _Flag(True, BOOLEAN),
-        "jax_include_full_tracebacks_in_locations": True, "jax_memory_fitting_effort": 0.0,
+        "jax_include_full_tracebacks_in_locations": True,
         "jax_memory_fitting_level": _Accepted("O2", _LEVEL),
         "jax_optimization_level": _Accepted("UNKNOWN", _LEVEL),
         "jax_pgle_aggregation_percentile": 90, "jax_pgle_profiling_runs": 3,
-        "jax_ragged_dot_use_gpu_pallas_triton_lowering": False,
         "jax_ragged_dot_use_ragged_dot_instruction": True,
         "jax_remove_custom_partitioning_ptr_from_cache_key": False,
         "jax_source_url_schema": _Accepted(None, OPTIONAL_STRING),
         "jax_threefry_gpu_kernel_lowering": False, "jax_traceback_in_locations_limit": 100,
         "jax_use_magma": _Accepted("auto", one_of(("off", "on", "auto")), ("off",)),
         "jax_use_shardy_partitioner": True, "jax_use_simplified_jaxpr_constants": False,
+        "jax_use_cpp_shard_args": False,
+        "jax_use_hlo_logistic_lowering": _Accepted(None, OPTIONAL_BOOLEAN), "jax_use_rgv3": True,
         "jax_xla_profile_version": 0},
     "kernels are kept by maxjax's own cache (MAXJAX_CACHE_DIR, MAXJAX_CACHE_MAX_BYTES)": {
         "jax_compilation_cache_check_contents": False,
@@ -100,6 +108,12 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_sort_devices_by_process_index": _Flag(True), "mock_num_gpu_processes": _Flag(0),
         # What it would refuse takes more than one process.
         "jax_thread_guard": _Accepted(False, suffices=(True,))},
+    "connections between processes are protected by a secret of the job (docs/distributed.md)": {
+        "jax_distributed_verify_secure_credentials": False,
+        "jax_mtls_ca_file": _Accepted(None, OPTIONAL_STRING),
+        "jax_mtls_cert_file": _Accepted(None, OPTIONAL_STRING),
+        "jax_mtls_key_file": _Accepted(None, OPTIONAL_STRING),
+        "jax_mtls_peer_uri_prefix": _Accepted(None, OPTIONAL_STRING)},
     "arrays lie in the host's memory, and nothing is transferred": {
         "jax_array_garbage_collection_guard": _Accepted(
             None, one_of((None, "allow", "log", "fatal")), ("allow",))},
@@ -117,14 +131,18 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax2tf_associative_scan_reductions": False,
         "jax2tf_default_native_serialization": True, "jax_mosaic_allow_hlo": False,
         "jax_pallas_enable_debug_checks": False, "jax_pallas_poison_buffers": False,
-        "jax_pallas_use_mosaic_gpu": True, "jax_pallas_verbose_errors": _Flag(False, BOOLEAN),
+        "jax_mosaic_unzip_debug_locations": True,
+        "jax_pallas_auto_assign_collective_ids": _Accepted("no", one_of(("no", "yes", "override"))),
+        "jax_pallas_auto_assign_collective_ids_limit": 25, "jax_pallas_verbose_errors": _Flag(False, BOOLEAN),
         "jax_use_emit_pipeline_primitive": False},
     "it chooses between implementations inside JAX": {
         "check_vma": False, "eager_constant_folding": False,
-        "jax_custom_vjp3": False,
+        "jax_accurate_erf_inv": False, "jax_custom_jvp3": False, "jax_custom_vjp3": False,
+        "jax_export_deserialize_expired_versions": False,
+        "jax_remat_barrier_no_cotangents": False,
         "jax_export_calling_convention_version": 10,
         "jax_export_ignore_forward_compatibility": False, "jax_mutable_array_checks": True,
-        "jax_refs_to_pins": False, "jax_remat3": False,
+        "jax_remat3": False,
         "jax_remove_size_one_mesh_axis_from_type": False, "jax_scan3": False,
         "jax_use_direct_linearize": True},
     "it names modules of JAX; maxjax has one logger, and jax_logging_level for it": {
@@ -138,6 +156,7 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_log_checkpoint_residuals": False,
         # Text is never in colour: what False asks for.
         "jax_pprint_use_color": _Accepted(True, suffices=(False,)),
+        "jax_raise_on_ppermute_sort_diff": True,
         "jax_send_traceback_to_runtime": RuntimeTracebackMode.OFF,
         "jax_tracer_error_num_traceback_frames": _Flag(5, INTEGER)},
 }

@@ -80,6 +80,8 @@ def _parse_optional_string(value: object) -> Any:
 
 
 BOOLEAN = Kind(bool, _read_boolean, is_boolean=True)
+OPTIONAL_BOOLEAN = Kind(lambda value: None if value is None else bool(value), _read_boolean,
+                        is_boolean=True)
 INTEGER = _number(int, int)
 FLOATING = _number(float, (float, int))
 STRING = Kind(_parse_string, _text_itself)

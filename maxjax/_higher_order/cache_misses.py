@@ -86,7 +86,7 @@ def _type_change(now: object, before: object) -> str:
     weak = [f"{text}{{weak_type={getattr(aval, 'weak_type', False)}}}"
             for text, aval in zip(texts, (now, before), strict=True)]
     return (f"now {weak[0]} and before {weak[1]}, so weak types differ (see "
-            "https://docs.jax.dev/en/latest/type_promotion.html#weak-types)")
+            "https://docs.jax.dev/en/latest/101/type_promotion.html#weak-types)")
 
 
 # --- structures that differ -----------------------------------------------------------------------

@@ -20,6 +20,7 @@ from maxjax._base import config, dtypes, pytree
 from maxjax._base.errors import UnexpectedTracerError
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names
+from maxjax._base.source import function_location, unwrapped
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import refs as references
@@ -608,18 +609,23 @@ class _FlatCall:
         if found.shape != expected.shape or not (
                 dtypes.has_tangents(aval.dtype) and found.dtype != dtypes.float0):
             raise ValueError(
-                "Custom VJP bwd rule must produce an output with the same type as the args tuple "
+                f"{self.attached()} must produce an output with the same type as the args tuple "
                 f"of the primal function, but at output{self.path(number)} the bwd rule produced "
                 f"an output of type {found.str_short()} corresponding to an input of type "
                 f"{aval.str_short()}"
                 + (", so the shapes do not match" if found.shape != expected.shape else ""))
         if not expected.vma <= found.vma <= expected.vma | expected.manual_axis_type.unreduced:
             raise ValueError(
-                "Custom VJP bwd rule must produce an output with the same type as the args tuple "
+                f"{self.attached()} must produce an output with the same type as the args tuple "
                 f"of the primal function, but at output{self.path(number)} the bwd rule produced "
                 f"an output of type {found.str_short()} corresponding to an input of type "
                 f"{aval.str_short()}, so the manual axis types do not match")
         return like_type(operand, expected)
+
+    def attached(self) -> str:
+        known = hasattr(unwrapped(self.fun), "__code__")
+        where = function_location(self.fun) if known else "<unknown>"
+        return f"Custom VJP bwd rule attached to {where}"
 
     def path(self, number: int) -> str:
         tree = pytree.numbered(self.tree)

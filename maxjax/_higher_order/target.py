@@ -16,8 +16,7 @@ from maxjax._ir.trace import context
 logger = logging.getLogger("maxjax")
 
 # XLA options that do not begin with its name.
-_FIELDS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level",
-           "memory_fitting_level")
+_FIELDS = ("optimization_level", "memory_fitting_level")
 _warned: set[str] = set()
 
 

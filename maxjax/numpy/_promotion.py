@@ -219,7 +219,7 @@ def raise_rank(x: Any, rank: int) -> Any:
 
 def _complain_of_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
     text = " ".join(str(shape) for shape in shapes)
-    link = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
+    link = "https://docs.jax.dev/en/latest/101/rank_promotion_warning.html."
     if config.rank_promotion.value == "raise":
         raise ValueError(
             f"Operands could not be broadcast together for {name} on shapes {text} and with the "

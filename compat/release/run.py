@@ -43,8 +43,8 @@ def environment_of(release: str) -> Path:
     ready = folder / ".ready"
     if not ready.exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                        f"jax=={release}", *NEEDED], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet",
+                        "--disable-pip-version-check", f"jax=={release}", *NEEDED], check=True)
         ready.touch()
     return python
 

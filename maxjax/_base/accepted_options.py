@@ -133,7 +133,8 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_pallas_enable_debug_checks": False, "jax_pallas_poison_buffers": False,
         "jax_mosaic_unzip_debug_locations": True,
         "jax_pallas_auto_assign_collective_ids": _Accepted("no", one_of(("no", "yes", "override"))),
-        "jax_pallas_auto_assign_collective_ids_limit": 25, "jax_pallas_verbose_errors": _Flag(False, BOOLEAN),
+        "jax_pallas_auto_assign_collective_ids_limit": 25,
+        "jax_pallas_verbose_errors": _Flag(False, BOOLEAN),
         "jax_use_emit_pipeline_primitive": False},
     "it chooses between implementations inside JAX": {
         "check_vma": False, "eager_constant_folding": False,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
         def origin(self) -> str: ...
 
-_SITE = "https://docs.jax.dev/en/latest/errors.html#jax.errors."
+_SITE = "https://docs.jax.dev/en/latest/101/errors.html#jax.errors."
 
 
 class _TracingError(Exception):

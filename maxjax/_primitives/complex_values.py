@@ -427,6 +427,6 @@ RULES: dict[str, Rule] = {
     "abs": absolute, "acos": acos, "acosh": acosh, "asin": asin, "asinh": asinh, "atan": atan,
     "atanh": atanh, "cos": cos, "cosh": cosh, "div": divide, "exp": exp, "exp2": exp2,
     "expm1": expm1, "log": log, "log1p": log1p, "log2": log2, "logistic": logistic,
-    "max": maximum, "min": minimum, "pow": power, "rsqrt": rsqrt, "sign": sign, "sin": sin, "sinh": sinh,
-    "sqrt": sqrt, "square": square, "tan": tan, "tanh": tanh,
+    "max": maximum, "min": minimum, "pow": power, "rsqrt": rsqrt, "sign": sign,
+    "sin": sin, "sinh": sinh, "sqrt": sqrt, "square": square, "tan": tan, "tanh": tanh,
 }

@@ -29,7 +29,7 @@ from maxjax._ir.dimensions import (
 if TYPE_CHECKING:
     from maxjax._ir.dimensions import Size
 
-_SITE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
+_SITE = "https://docs.jax.dev/en/latest/501/shape-polymorphism.html"
 # The most constraints that an inequality is derived from.
 _DEPTH = 3
 # Sizes are compared with no numbers this large except the limits of integers.

@@ -480,15 +480,20 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         if known.size == 1:
             count = int(known.reshape(()))
             if count < 0:
-                raise TypeError(f"jnp.repeat: repeats must be nonnegative, got {count}")
+                shape = (*x.shape[:index], length, count, *x.shape[index + 1:])
+                raise TypeError("broadcast_in_dim shape must have every element be nonnegative, "
+                                f"got {shape}.")
             return _spread(x, count, index)
         if known.size != length:
             raise ValueError(
-                f"jnp.repeat: repeats must have length {length} along axis {axis}, got "
-                f"{known.size}")
+                "operands could not be broadcast together with remapped shapes "
+                f"[original->remapped]: {known.shape}  and requested shape ({length},)")
         positions = np.repeat(np.arange(length), known)
         return take_in_bounds(x, as_array(positions.astype(np.int32)), index)
     total = dimensions.size_index(total_repeat_length)
+    if not dimensions.is_dimension(total) and total < 0:
+        raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
+                        f"{(total,)}.")
     if not length:
         return x
     counts = as_array(repeats, "repeat")

@@ -14,6 +14,7 @@ from maxjax._base.meshes import AbstractMesh as AbstractMesh
 from maxjax._base.meshes import AxisType as AxisType
 from maxjax._base.meshes import Mesh as Mesh
 from maxjax._base.meshes import PartitionSpec as PartitionSpec
+from maxjax._base.meshes import UnreducedKind as UnreducedKind
 from maxjax._base.meshes import get_abstract_mesh as get_abstract_mesh
 from maxjax._base.meshes import use_abstract_mesh as use_abstract_mesh
 from maxjax._base.missing import explain_missing_names

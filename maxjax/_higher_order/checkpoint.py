@@ -21,6 +21,7 @@ from maxjax._higher_order import refs
 from maxjax._higher_order.calls import call_primitive, without_dead_code
 from maxjax._higher_order.checkpoint_policies import Policy
 from maxjax._higher_order.control import Traced, chosen, handed_on, merged, operands_of, traced
+from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.saved_inside import Divided, divided
 from maxjax._ir.effects import io_effect, ordered_io_effect
@@ -294,3 +295,17 @@ def checkpoint_name(x: PyTree, name: str) -> Any:
     Array(1., dtype=float32, weak_type=True)
     """
     return pytree.map(lambda leaf: name_p.bind(operands_of([leaf])[0], name=name), x)
+
+
+def checkpoint_name_fwd(x: PyTree, name: str) -> Any:
+    """As ``checkpoint_name``; derivatives pass without a name.
+
+    >>> jax.grad(lambda x: jax.ad_checkpoint.checkpoint_name_fwd(x * x, "square"))(3.)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    def named(leaf: Any) -> Any:
+        return name_p.bind(leaf, name=name)
+
+    function = custom_jvp(named)
+    function.defjvp(lambda primals, tangents: (named(*primals), *tangents))
+    return pytree.map(lambda leaf: function(operands_of([leaf])[0]), x)

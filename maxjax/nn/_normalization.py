@@ -13,6 +13,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import config, dtypes
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import size_index

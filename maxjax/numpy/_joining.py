@@ -314,7 +314,7 @@ def block(arrays: Any) -> Array:
 
 # --- splitting ------------------------------------------------------------------------------------
 
-def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> tuple[Array, ...]:
+def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Array]:
     x = as_array(ary, name)
     index = axis_as_index(axis, x.ndim)
     total = x.shape[index]
@@ -338,23 +338,23 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> tuple[Ar
     sizes = [stop - start for start, stop in zip(points[:-1], points[1:], strict=True)]
     if min(sizes) < 0:
         raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}")
-    return tuple(slicing.slice_in_dim(x, start, stop, index)
-                 for start, stop in zip(points[:-1], points[1:], strict=True))
+    return [slicing.slice_in_dim(x, start, stop, index)
+            for start, stop in zip(points[:-1], points[1:], strict=True)]
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Array, ...]:
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Parts of equal size, or between given indices.
 
     Raises:
       ValueError: the size is not a multiple of the number of parts.
 
     >>> jnp.split(jnp.arange(5), [2, 3])
-    (Array([0, 1], dtype=int32), Array([2], dtype=int32), Array([3, 4], dtype=int32))
+    [Array([0, 1], dtype=int32), Array([2], dtype=int32), Array([3, 4], dtype=int32)]
     """
     return _split("split", ary, indices_or_sections, axis)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Array, ...]:
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """As ``split``; parts may differ in size by one.
 
     >>> [len(part) for part in jnp.array_split(jnp.arange(7), 3)]
@@ -363,26 +363,26 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Arra
     return _split("array_split", ary, indices_or_sections, axis)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> tuple[Array, ...]:
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Splits along the first axis.
 
     >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
-    (Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32))
+    [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]
     """
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> tuple[Array, ...]:
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Splits along the second axis (the only one of a vector).
 
     >>> jnp.hsplit(jnp.arange(4), 2)
-    (Array([0, 1], dtype=int32), Array([2, 3], dtype=int32))
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
     """
     x = as_array(ary, "hsplit")
     return _split("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> tuple[Array, ...]:
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Splits along the third axis.
 
     >>> [part.shape for part in jnp.dsplit(jnp.ones((2, 3, 4)), 2)]

@@ -370,20 +370,20 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={sizes}") from None
 
 
-def broadcast_arrays(*args: Any) -> list[Array]:
+def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
     """The arrays, repeated to their common shape.
 
     >>> jnp.broadcast_arrays(jnp.array([1, 2]), jnp.array([[3], [4]]))
-    [Array([[1, 2],
+    (Array([[1, 2],
            [1, 2]], dtype=int32), Array([[3, 3],
-           [4, 4]], dtype=int32)]
+           [4, 4]], dtype=int32))
     """
     arrays = [as_array(x, "broadcast_arrays", i) for i, x in enumerate(args)]
     sizes = broadcast_shapes(*[x.shape for x in arrays])
     mesh = explicit_mesh(*arrays)
     if mesh is not None and len({x.shape for x in arrays}) > 1:
-        return broadcast_over(mesh, arrays, sizes)
-    return [broadcast_to(x, sizes) for x in arrays]
+        return tuple(broadcast_over(mesh, arrays, sizes))
+    return tuple(broadcast_to(x, sizes) for x in arrays)
 
 
 # --- repeating, turning ---------------------------------------------------------------------------
@@ -473,8 +473,9 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
             return _spread(x, known, index)
         known = np.asarray(known)
         if known.dtype.kind not in "iub":
-            raise TypeError("repeats must be integers, got an array of dtype "
-                            f"{known.dtype}: {known}")
+            total = (np.sum(known) * (length if known.size == 1 else 1)).tolist()
+            raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
+                            f"{[total]}.")
         if known.size == 0 == length:
             return x
         if known.size == 1:

@@ -217,12 +217,12 @@ def check_tangent(aval: ShapedArray, tangent: object) -> Any:
     if dtype != expected:
         raise TypeError(
             "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in "
-            "case of int/bool primal dtype the tangent dtype must be float0."
+            "case of int/bool primal dtype the tangent dtype must be float0. "
             f"Got primal dtype {aval.dtype} and so expected tangent dtype {expected}, but got "
             f"tangent dtype {dtype} instead.")
     if shape != aval.shape:
         raise ValueError(
-            "jvp called with different primal and tangent shapes;"
+            "jvp called with different primal and tangent shapes; "
             f"Got primal shape {aval.shape} and tangent shape as {shape}")
     return value
 
@@ -507,7 +507,10 @@ def check_scalar(outs: Sequence[Value], tree: PyTreeSpec) -> None:
         raise TypeError(f"{message}was {pytree.unflatten(tree, all_as_given(outs))}.")
     shape = aval_of(outs[0]).shape
     if shape:
-        raise TypeError(f"{message}had shape: {shape}.")
+        raise TypeError(
+            f"{message}had shape: {shape}. To get the gradient, reduce the output to a scalar with "
+            "output.sum(), or use jax.jacobian to differentiate a function with a non-scalar "
+            "output.")
 
 
 def check_output(name: str, holomorphic: bool, out: Value) -> None:

@@ -461,7 +461,7 @@ def _polynomial_transpose(cotangent: Array, x: Array, *coefficients: Array | Lin
 polynomial_p = elementwise(
     "polynomial", accepts=accepted("integer complexfloating floating"),
     linearity=Linearity(slice(1, None)), evaluate=_polynomial, lower=_polynomial_lower,
-    transpose=_polynomial_transpose, may_give_nan=True,
+    transpose=_polynomial_transpose,
     shown=lambda params: {name: value for name, value in params.items() if value is not None})
 polynomial_p.jvp = _polynomial_jvp
 

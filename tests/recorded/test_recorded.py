@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -27,19 +26,20 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?")
 by_maxjax = functools.cache(functools.partial(outcomes.outcomes, "maxjax"))
 
 
-# What later versions of Python than 3.11 word otherwise: dictionaries' keys, ordered dictionaries,
-# functions inside comprehensions, and subclasses of functools.partial.
+# What versions of Python word in their own ways: keys of dictionaries, ordered dictionaries,
+# functions inside comprehensions, subclasses of functools.partial, properties without setters.
 WORDINGS = tuple((re.compile(pattern), words) for pattern, words in (
     (r"cannot use '[\w.]+' as a (?:dict key|set element) \((unhashable type: '\w+')\)", r"\1"),
     (r"OrderedDict\(\[(.*?)\]\)", lambda found: "OrderedDict({" + re.sub(
         r"\(('\w+'), ([^()]*)\)", r"\1: \2", found.group(1)) + "})"),
     (r"<listcomp>\.", ""),
-    (r"maxjax\.tree_util\.(Partial\()", r"\1")))
+    (r"(?:max)?jax\.tree_util\.(Partial\()", r"\1"),
+    (r"property '' of", "property of"), (r"jaxlib\._jax\.ffi\.Buffer", "Buffer")))
 
 
 def worded(text: str) -> str:
-    """A text of any Python's in the words of the one that the outcomes are recorded with."""
-    for pattern, words in WORDINGS if sys.version_info >= (3, 12) else ():
+    """A text in the same words, whichever Python gave it."""
+    for pattern, words in WORDINGS:
         text = pattern.sub(words, text)
     return text
 

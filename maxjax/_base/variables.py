@@ -17,6 +17,11 @@ DESCRIBED = {
     "MAXJAX_CACHE_MAX_BYTES": ("2 GiB", "how many bytes they may take; the oldest go first"),
     "MAXJAX_CPU_TARGET": ("this processor", "the processor that kernels are compiled for, in the "
                                             "compiler's words, such as `x86-64-v3`"),
+    "MAXJAX_JOB_SECRET": (
+        "the user's own, made on each machine",
+        "what a process must have to take part in a job: 16 characters or more, the same in all "
+        "processes; `none`: whoever reaches process 0 may take part"),
+    "MAXJAX_JOB_SECRET_FILE": ("none", "a file that has it, where MAXJAX_JOB_SECRET is not set"),
     "MAXJAX_STANDARD_LIBRARY": (
         "the small one, with the compilers that it was tried with",
         "the standard library that kernels are compiled with: `small`, which is maxjax's own, or "

@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.lazy import mpi as MPI
+from maxjax._distributed.addresses import own_address
 from maxjax._distributed.communicator import (
     Array,
     Communicator,
     Messages,
     Unanswered,
-    own_address,
 )
 
 # Exchanges with so many processes go from each to each, so that a missing one can be named.
 _FEW = 16
-# An address that is nowhere: what leads there, leads to other machines.
-_ELSEWHERE = "192.0.2.1"
 # Before a process that has failed ends the others: time for these to say what they know.
 _GRACE_SECONDS = 1.0
 
@@ -50,7 +48,7 @@ class MPICommunicator(Communicator):
     @property
     def address(self) -> str:       # type: ignore[override]
         try:
-            return own_address(_ELSEWHERE)
+            return own_address()
         except OSError:     # there is no network
             return "127.0.0.1"
 

@@ -5,14 +5,22 @@ while that process waits in an engine that lets no Python run. It ends when its 
 process that started it. Its arguments are a listening socket and the number of processes; its input
 begins with the key of the job.
 
-A connection begins with random bytes from here; the answer is the number of the process, with both
-signed by the key. Then each request is ``[name, arguments]`` and each answer ``[whether there is a
-result, it or the error]``, in JSON after their length; bytes are text in Latin-1.
+Strangers can connect. Until a connection has proved that it has the key, no more is read of it than
+a handshake of one fixed size, within seconds, and only so many such connections are open at a time:
+the oldest gives way. Each side has the other sign random bytes:
+
+    server   GREETING, random bytes
+    client   number, random bytes, signature(CLIENT, both random, number)
+    server   signature(SERVER, both random, number), or zeros: another key
+
+Then each request is ``[name, arguments]`` and each answer ``[whether there is a result, it or the
+error]``, in JSON after their length; bytes are text in Latin-1.
 """
 
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import hmac
 import json
@@ -21,8 +29,25 @@ import socket
 import sys
 from typing import Any
 
-KEY_BYTES = NONCE_BYTES = 16
-SIGNED_BYTES = 32
+try:
+    import resource
+except ImportError:     # Windows
+    resource = None     # type: ignore[assignment]
+
+# As the client has them (store.py), which can import nothing from here.
+GREETING = b"maxjax-1"
+KEY_BYTES = NONCE_BYTES = SIGNED_BYTES = 32
+NUMBER_BYTES = 4
+CLIENT, SERVER = b"client", b"server"
+MOST_MESSAGE_BYTES = 1 << 28
+
+# How long a connection may take to prove itself, and how many may be about to.
+_HANDSHAKE_SECONDS = 10.0
+_MOST_UNPROVED = 128
+# For what the others are told to be sent.
+_TOLD_SECONDS = 0.1
+# Addresses of which those that were turned away are counted.
+_MOST_ADDRESSES = 8
 
 
 class Refused(Exception):
@@ -42,21 +67,26 @@ class Server:
         # The connections of each process; the processes whose last one is closed.
         self._open: dict[int, int] = {}
         self._ended: set[int] = set()
+        # Who has joined, and as whom; why the job cannot begin.
+        self._joined: dict[int, str] = {}
+        self._given_up: str | None = None
+        # Connections that have proved nothing yet, the oldest first; how many had another key.
+        self._unproved: dict[asyncio.StreamWriter, None] = {}
+        self._turned_away: collections.Counter[str] = collections.Counter()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serves one connection."""
         process = None
         try:
-            nonce = os.urandom(NONCE_BYTES)
-            writer.write(nonce)
-            number = await reader.readexactly(4)
-            if not hmac.compare_digest(hmac.digest(self._key, nonce + number, "sha256"),
-                                       await reader.readexactly(SIGNED_BYTES)):
+            process = await self._proved(reader, writer)
+            if process is None:
                 return
-            process = int.from_bytes(number, "little")
             self._open[process] = self._open.get(process, 0) + 1
+            self._ended.discard(process)
             while True:
                 size = int.from_bytes(await reader.readexactly(8), "little")
+                if size > MOST_MESSAGE_BYTES:
+                    return
                 name, arguments = json.loads(await reader.readexactly(size))
                 try:
                     result = True, await getattr(self, "on_" + name)(process, *arguments)
@@ -73,8 +103,40 @@ class Server:
                 self._open[process] -= 1
                 if not self._open[process]:
                     self._ended.add(process)
+                    if len(self._joined) < self._count:     # it may be started again
+                        self._joined.pop(process, None)
                     async with self._changed:
                         self._changed.notify_all()
+
+    async def _proved(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+                      ) -> int | None:
+        """The number of the process at the other end; None: it has not proved that it is one."""
+        if len(self._unproved) >= _MOST_UNPROVED:
+            oldest = next(iter(self._unproved))
+            del self._unproved[oldest]
+            oldest.transport.abort()
+        self._unproved[writer] = None
+        try:
+            async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                ours = os.urandom(NONCE_BYTES)
+                writer.write(GREETING + ours)
+                number = await reader.readexactly(NUMBER_BYTES)
+                random = ours + await reader.readexactly(NONCE_BYTES) + number
+                proof = await reader.readexactly(SIGNED_BYTES)
+        except TimeoutError:
+            writer.transport.abort()
+            return None
+        finally:
+            self._unproved.pop(writer, None)
+        process = int.from_bytes(number, "little")
+        if not hmac.compare_digest(hmac.digest(self._key, CLIENT + random, "sha256"), proof):
+            address = str(writer.get_extra_info("peername")[0])
+            if address in self._turned_away or len(self._turned_away) < _MOST_ADDRESSES:
+                self._turned_away[address] += 1
+            writer.write(bytes(SIGNED_BYTES))
+            return None
+        writer.write(hmac.digest(self._key, SERVER + random, "sha256"))
+        return process
 
     async def _until(self, condition: Any, milliseconds: float) -> None:
         """Waits for something to be true, or for so long."""
@@ -90,6 +152,36 @@ class Server:
             self._changed.notify_all()
 
     # --- requests: the first argument is the process that asks ---
+    async def on_join(self, process: int, count: int, name: str, milliseconds: float) -> None:
+        """Waits until all processes have come; ``name`` is this one's own."""
+        if count != self._count or not 0 <= process < self._count:
+            raise Refused(f"INVALID_ARGUMENT: process {process} was started as one of {count}, and "
+                          f"process 0 as one of {self._count}")
+        twice = self._joined.setdefault(process, name) != name
+        async with self._changed:
+            self._changed.notify_all()
+        # Where two have the same number another one may be missing, whom all others name.
+        await self._until(
+            lambda: self._given_up is not None
+            or not twice and len(self._joined) == self._count, milliseconds)
+        if twice:
+            raise Refused(f"ALREADY_EXISTS: another process has the number {process} too")
+        if self._given_up is None and len(self._joined) < self._count:
+            missing = sorted(set(range(self._count)).difference(self._joined))
+            who = f"process {missing[0]} has" if len(missing) == 1 else f"processes {missing} have"
+            text = f"DEADLINE_EXCEEDED: {who} not come" + "".join(
+                f"; {many} from {address} did not have the job's secret"
+                for address, many in self._turned_away.items())
+            if process:
+                raise Refused(text)
+            # Process 0 ends this one when it hears it: the others shall have heard it before.
+            self._given_up = text
+            async with self._changed:
+                self._changed.notify_all()
+            await asyncio.sleep(_TOLD_SECONDS)
+        if self._given_up is not None:
+            raise Refused(self._given_up)
+
     async def on_set(self, _: int, key: str, value: str, overwrites: bool) -> None:
         if not overwrites and key in self._values:
             raise Refused(f"ALREADY_EXISTS: key {key} already exists.")
@@ -154,11 +246,20 @@ class Server:
                       f"processes {missing} have not come")
 
 
+def _allow_many_files() -> None:
+    """As many descriptors as the system gives: a large job has several connections a process."""
+    if resource is not None:
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 async def main(descriptor: int, count: int) -> None:
     key = sys.stdin.buffer.read(KEY_BYTES)
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), lambda: os._exit(0))
+    _allow_many_files()
     server = await asyncio.start_server(
-        Server(key, count).answer, sock=socket.socket(fileno=descriptor))
+        Server(key, count).answer, sock=socket.socket(fileno=descriptor), backlog=1024)
     await server.serve_forever()
 
 

@@ -29,15 +29,10 @@ def job_key(environment: Mapping[str, str] = os.environ) -> bytes:
     """What signs the handshakes of this job: 32 bytes made of the secret.
 
     Raises:
-      ValueError: the secret that was given is too short, or others may read its file.
+      ValueError: the secret is too short, or others may read its file.
       OSError: the file cannot be read, or none could be made.
     """
     return hashlib.sha256(b"maxjax job\0" + _secret(environment)).digest()
-
-
-def asks_for_none(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the user wants no secret."""
-    return environment.get(VARIABLE, "").strip() == NONE
 
 
 def new_secret() -> str:
@@ -46,9 +41,9 @@ def new_secret() -> str:
 
 
 def _secret(environment: Mapping[str, str]) -> bytes:
-    if asks_for_none(environment):
-        return NONE.encode()
     given = environment.get(VARIABLE, "").strip()
+    if given == NONE:
+        return NONE.encode()
     if given:
         return _long_enough(given.encode(), f"environment variable {VARIABLE}")
     path = environment.get(FILE_VARIABLE, "").strip()
@@ -86,9 +81,9 @@ def _own_secret(environment: Mapping[str, str]) -> bytes:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = os.lstat(folder)
             if not stat.S_ISDIR(status.st_mode) or not _is_ours(status, 0o022):
-                raise PermissionError(f"{folder} is not a folder of this user's alone")
+                raise ValueError(f"{folder} has to be a folder that this user alone can write to")
             return _made_or_read(folder / "job_secret")
-        except (OSError, ValueError) as error:
+        except OSError as error:
             reasons.append(str(error))
     raise OSError(f"this user's secret for jobs can be kept nowhere ({'; '.join(reasons)}): set "
                   f"{VARIABLE} to the same text in all processes of the job")
@@ -111,7 +106,7 @@ def _made_or_read(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as opened:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or not _is_ours(status, 0o077):
-            raise PermissionError(f"{path} is not a file that this user alone can read: remove it")
+            raise ValueError(f"{path} has to be a file that this user alone can read: remove it")
         return _long_enough(opened.read(_MOST_BYTES).strip(), str(path))
 
 

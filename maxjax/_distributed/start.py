@@ -37,7 +37,8 @@ def launched(environment: Mapping[str, str] = os.environ) -> int | None:
 
 
 # What a process tells the others at the start; process 0 also, by MPI, where values are kept.
-_TOLD = np.dtype([("devices", np.int64), ("port", np.int64), ("address", "S48"), ("key", np.uint8, KEY_BYTES)])
+_TOLD = np.dtype([("devices", np.int64), ("port", np.int64), ("address", "S48"),
+                  ("key", np.uint8, KEY_BYTES)])
 
 
 def _told(devices: int, place: Place) -> np.ndarray:
@@ -230,7 +231,7 @@ def _keeper(address: str, port: int, bind_address: str | None, size: int, key: b
             ", which is no address of this machine: coordinator_bind_address or "
             "JAX_COORDINATOR_BIND_ADDRESS says where to listen, such as 0.0.0.0 for everywhere")
         raise JaxRuntimeError(f"UNAVAILABLE: process 0 cannot listen at {address}:{port}{hint} "
-                              f"({error.strerror})") from error
+                              f"({os.strerror(error.errno or 0)})") from error
 
 
 def _not_met(error: Exception, address: str, size: int, rank: int, seconds: float

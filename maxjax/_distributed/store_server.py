@@ -167,9 +167,11 @@ class Server:
         if twice:
             raise Refused(f"ALREADY_EXISTS: another process has the number {process} too")
         if self._given_up is None and len(self._joined) < self._count:
-            missing = sorted(set(range(self._count)).difference(self._joined))
-            who = f"process {missing[0]} has" if len(missing) == 1 else f"processes {missing} have"
-            text = f"DEADLINE_EXCEEDED: {who} not come" + "".join(
+            missing = set(range(self._count)).difference(self._joined)
+            come = self._ended & missing
+            text = "DEADLINE_EXCEEDED: " + " and ".join(
+                f"{_some(numbers)} {what}" for numbers, what in
+                ((missing - come, "not come"), (come, "ended")) if numbers) + "".join(
                 f"; {many} from {address} did not have the job's secret"
                 for address, many in self._turned_away.items())
             if process:
@@ -244,6 +246,12 @@ class Server:
             raise Refused(f"UNAVAILABLE: barrier {name}: of the processes, {ended} have ended")
         raise Refused(f"DEADLINE_EXCEEDED: barrier {name} timed out after {milliseconds:g} ms: "
                       f"processes {missing} have not come")
+
+
+def _some(processes: set[int]) -> str:
+    """As the start of a sentence."""
+    numbers = sorted(processes)
+    return f"process {numbers[0]} has" if len(numbers) == 1 else f"processes {numbers} have"
 
 
 def _allow_many_files() -> None:

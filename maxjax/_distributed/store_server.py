@@ -27,6 +27,7 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 try:
@@ -41,9 +42,10 @@ NUMBER_BYTES = 4
 CLIENT, SERVER = b"client", b"server"
 MOST_MESSAGE_BYTES = 1 << 28
 
-# How long a connection may take to prove itself, and how many may be about to.
+# How long a connection may take to prove itself, how many may be about to, and how many more are
+# looked at before those that have done so have their turn.
 _HANDSHAKE_SECONDS = 10.0
-_MOST_UNPROVED = 128
+_MOST_STRANGERS, _MOST_ACCEPTED = 256, 16
 # For what the others are told to be sent.
 _TOLD_SECONDS = 0.1
 # Addresses of which those that were turned away are counted.
@@ -54,11 +56,124 @@ class Refused(Exception):
     """A request that has no result; the text begins with the status."""
 
 
+class _Stranger:
+    """A connection that has proved nothing yet, without a task or a buffer that can grow: there can
+    be many.
+
+    Attributes:
+      deadline: by the loop's clock, for the proof.
+    """
+
+    def __init__(self, connection: socket.socket, deadline: float):
+        self.connection, self.deadline = connection, deadline
+        self._ours = os.urandom(NONCE_BYTES)
+        self._said = b""
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.send(GREETING + self._ours)
+
+    def hear(self, key: bytes) -> int | None:
+        """The number of the process that it has proved to be; None: it is still speaking.
+
+        Raises:
+          OSError: the connection has ended.
+          PermissionError: it has another key.
+        """
+        try:
+            said = self.connection.recv(NUMBER_BYTES + NONCE_BYTES + SIGNED_BYTES - len(self._said))
+        except BlockingIOError:
+            return None
+        if not said:
+            raise ConnectionError("the connection has ended")
+        self._said += said
+        unsigned, proof = (self._said[:NUMBER_BYTES + NONCE_BYTES],
+                           self._said[NUMBER_BYTES + NONCE_BYTES:])
+        if len(proof) < SIGNED_BYTES:
+            return None
+        number, theirs = unsigned[:NUMBER_BYTES], unsigned[NUMBER_BYTES:]
+        random = self._ours + theirs + number
+        if not hmac.compare_digest(hmac.digest(key, CLIENT + random, "sha256"), proof):
+            self.connection.send(bytes(SIGNED_BYTES))
+            raise PermissionError("another key")
+        self.connection.send(hmac.digest(key, SERVER + random, "sha256"))
+        return int.from_bytes(number, "little")
+
+
+class Door:
+    """Lets those in who have the key. Who is in is served though strangers crowd outside."""
+
+    def __init__(self, listener: socket.socket, key: bytes,
+                 serve: Callable[[int, socket.socket], Coroutine[Any, Any, None]]):
+        """
+        Args:
+          serve: a connection, of a process of this number.
+        """
+        self._listener, self._key, self._serve = listener, key, serve
+        self._loop = asyncio.get_running_loop()
+        self._strangers: dict[int, _Stranger] = {}      # by descriptor, the oldest first
+        self._tasks: set[asyncio.Task[None]] = set()
+        # By address, how many had another key.
+        self.turned_away: collections.Counter[str] = collections.Counter()
+        listener.setblocking(False)
+        self._loop.add_reader(listener.fileno(), self._accept)
+        self._loop.call_later(1.0, self._drop_late)
+
+    def _accept(self) -> None:
+        # A few at a time: those who are in come in between.
+        for _ in range(_MOST_ACCEPTED):
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            if len(self._strangers) >= _MOST_STRANGERS:
+                self._drop(next(iter(self._strangers)))
+            descriptor = connection.fileno()
+            try:
+                stranger = _Stranger(connection, self._loop.time() + _HANDSHAKE_SECONDS)
+            except OSError:
+                connection.close()
+                continue
+            self._strangers[descriptor] = stranger
+            self._loop.add_reader(descriptor, self._hear, descriptor)
+
+    def _hear(self, descriptor: int) -> None:
+        stranger = self._strangers[descriptor]
+        try:
+            process = stranger.hear(self._key)
+        except PermissionError:
+            with contextlib.suppress(OSError):
+                address = str(stranger.connection.getpeername()[0])
+                if address in self.turned_away or len(self.turned_away) < _MOST_ADDRESSES:
+                    self.turned_away[address] += 1
+            self._drop(descriptor)
+        except OSError:
+            self._drop(descriptor)
+        else:
+            if process is not None:
+                del self._strangers[descriptor]
+                self._loop.remove_reader(descriptor)
+                task = self._loop.create_task(self._serve(process, stranger.connection))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    def _drop(self, descriptor: int) -> None:
+        self._loop.remove_reader(descriptor)
+        self._strangers.pop(descriptor).connection.close()
+
+    def _drop_late(self) -> None:
+        now = self._loop.time()
+        for descriptor in [descriptor for descriptor, stranger in self._strangers.items()
+                           if stranger.deadline < now]:
+            self._drop(descriptor)
+        self._loop.call_later(1.0, self._drop_late)
+
+
 class Server:
     """The values, and who waits for what. One thread answers all."""
 
-    def __init__(self, key: bytes, count: int):
-        self._key, self._count = key, count
+    def __init__(self, listener: socket.socket, key: bytes, count: int):
+        self._count = count
+        self._door = Door(listener, key, self._serve)
         self._changed = asyncio.Condition()
         self._values: dict[str, str] = {}
         # By the barrier's name: who is there, and how often all were.
@@ -70,19 +185,13 @@ class Server:
         # Who has joined, and as whom; why the job cannot begin.
         self._joined: dict[int, str] = {}
         self._given_up: str | None = None
-        # Connections that have proved nothing yet, the oldest first; how many had another key.
-        self._unproved: dict[asyncio.StreamWriter, None] = {}
-        self._turned_away: collections.Counter[str] = collections.Counter()
 
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serves one connection."""
-        process = None
+    async def _serve(self, process: int, connection: socket.socket) -> None:
+        """Answers what a process asks by one connection."""
+        self._open[process] = self._open.get(process, 0) + 1
+        self._ended.discard(process)
+        reader, writer = await asyncio.open_connection(sock=connection)
         try:
-            process = await self._proved(reader, writer)
-            if process is None:
-                return
-            self._open[process] = self._open.get(process, 0) + 1
-            self._ended.discard(process)
             while True:
                 size = int.from_bytes(await reader.readexactly(8), "little")
                 if size > MOST_MESSAGE_BYTES:
@@ -99,44 +208,13 @@ class Server:
             pass
         finally:
             writer.close()
-            if process is not None:
-                self._open[process] -= 1
-                if not self._open[process]:
-                    self._ended.add(process)
-                    if len(self._joined) < self._count:     # it may be started again
-                        self._joined.pop(process, None)
-                    async with self._changed:
-                        self._changed.notify_all()
-
-    async def _proved(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-                      ) -> int | None:
-        """The number of the process at the other end; None: it has not proved that it is one."""
-        if len(self._unproved) >= _MOST_UNPROVED:
-            oldest = next(iter(self._unproved))
-            del self._unproved[oldest]
-            oldest.transport.abort()
-        self._unproved[writer] = None
-        try:
-            async with asyncio.timeout(_HANDSHAKE_SECONDS):
-                ours = os.urandom(NONCE_BYTES)
-                writer.write(GREETING + ours)
-                number = await reader.readexactly(NUMBER_BYTES)
-                random = ours + await reader.readexactly(NONCE_BYTES) + number
-                proof = await reader.readexactly(SIGNED_BYTES)
-        except TimeoutError:
-            writer.transport.abort()
-            return None
-        finally:
-            self._unproved.pop(writer, None)
-        process = int.from_bytes(number, "little")
-        if not hmac.compare_digest(hmac.digest(self._key, CLIENT + random, "sha256"), proof):
-            address = str(writer.get_extra_info("peername")[0])
-            if address in self._turned_away or len(self._turned_away) < _MOST_ADDRESSES:
-                self._turned_away[address] += 1
-            writer.write(bytes(SIGNED_BYTES))
-            return None
-        writer.write(hmac.digest(self._key, SERVER + random, "sha256"))
-        return process
+            self._open[process] -= 1
+            if not self._open[process]:
+                self._ended.add(process)
+                if len(self._joined) < self._count:     # it may be started again
+                    self._joined.pop(process, None)
+                async with self._changed:
+                    self._changed.notify_all()
 
     async def _until(self, condition: Any, milliseconds: float) -> None:
         """Waits for something to be true, or for so long."""
@@ -173,7 +251,7 @@ class Server:
                 f"{_some(numbers)} {what}" for numbers, what in
                 ((missing - come, "not come"), (come, "ended")) if numbers) + "".join(
                 f"; {many} from {address} did not have the job's secret"
-                for address, many in self._turned_away.items())
+                for address, many in self._door.turned_away.items())
             if process:
                 raise Refused(text)
             # Process 0 ends this one when it hears it: the others shall have heard it before.
@@ -266,9 +344,8 @@ async def main(descriptor: int, count: int) -> None:
     key = sys.stdin.buffer.read(KEY_BYTES)
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), lambda: os._exit(0))
     _allow_many_files()
-    server = await asyncio.start_server(
-        Server(key, count).answer, sock=socket.socket(fileno=descriptor), backlog=1024)
-    await server.serve_forever()
+    Server(socket.socket(fileno=descriptor), key, count)
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Strangers that connect to the processes of a job: bounded generators of what they send.
 
 Each kind takes a place, random numbers of a seed and the connections that it leaves open, and does
-one thing; ``besieged`` has all of them do so, again and again, at each socket at which the processes
+one thing; a ``Siege`` has them do so, again and again, at each socket at which the processes
 of a job listen, as /proc tells, from their start to their end.
 """
 
@@ -22,12 +22,14 @@ from maxjax._distributed import store, store_server
 # Connections that one attacker keeps, and the bytes that it sends on one.
 _MOST_KEPT, _MOST_BYTES = 200, 1 << 16
 _LISTENS = "0A"
+# How long a stranger waits for an answer: who is deaf gives none.
+_SECONDS = 0.1
 
 Place = tuple[str, int]
 
 
 def _connect(place: Place, kept: list[socket.socket]) -> socket.socket:
-    made = socket.create_connection(place, 0.5)
+    made = socket.create_connection(place, _SECONDS)
     kept.append(made)
     return made
 
@@ -157,7 +159,7 @@ class Siege:
       places: at which the processes have listened.
       peak: the most memory that each of the processes and those that they started have had, by the
         position of the first process among them.
-      connections: how many the strangers have made.
+      connections: how many the strangers have made or tried to.
     """
 
     def __init__(self, kinds: tuple[str, ...], seed: int):
@@ -167,32 +169,42 @@ class Siege:
         self._kinds, self._seed = kinds, seed
         self._ended = threading.Event()
 
-    def __call__(self, processes: list[int]) -> None:
-        """Goes on until ``end``."""
-        numbers = random.Random(self._seed)
-        kept: list[socket.socket] = []
+    def _watch(self, processes: list[int]) -> None:
+        attackers: list[threading.Thread] = []
         while not self._ended.is_set():
             for position, process in enumerate(processes):
-                now = listeners(process)
-                self.places.update(now)
+                for place in listeners(process):
+                    if place not in self.places:
+                        self.places.add(place)
+                        attackers.append(threading.Thread(target=self._attack, args=(place,)))
+                        attackers[-1].start()
                 peaks = self.peak.setdefault(position, {})
                 for each in descendants(process):
                     peaks[each] = max(peaks.get(each, 0), peak_memory(each))
-                for place in now:
-                    for name in self._kinds:
-                        with contextlib.suppress(OSError):
-                            globals()[name](place, numbers, kept)
-                            self.connections += 1
+            time.sleep(0.01)
+        for each in attackers:
+            each.join()
+
+    def _attack(self, place: Place) -> None:
+        numbers = random.Random(f"{self._seed} {len(self.places)}")
+        kept: list[socket.socket] = []
+        while self._kinds and not self._ended.is_set():
+            for name in self._kinds:
+                before = len(kept)
+                with contextlib.suppress(OSError):
+                    globals()[name](place, numbers, kept)
+                self.connections += max(1, len(kept) - before)
             for made in kept[:-_MOST_KEPT]:
                 made.close()
             del kept[:-_MOST_KEPT]
-            time.sleep(0.005)
+            # Somebody else's processes share the machine with these.
+            time.sleep(0.01)
         for made in kept:
             made.close()
 
     @contextlib.contextmanager
     def of(self, processes: list[int]) -> Iterator[None]:
-        thread = threading.Thread(target=self, args=(processes,))
+        thread = threading.Thread(target=self._watch, args=(processes,))
         thread.start()
         try:
             yield

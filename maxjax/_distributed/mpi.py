@@ -40,13 +40,21 @@ class MPICommunicator(Communicator):
                         "uint32", "uint64", "complex64", "complex128"})
 
     def __init__(self, timeout: float, comm: Any = None):
-        self.comm = MPI.COMM_WORLD.Dup() if comm is None else comm
+        self._on_one_machine = False
+        if comm is None:
+            comm = MPI.COMM_WORLD.Dup()
+            beside = comm.Split_type(MPI.COMM_TYPE_SHARED)
+            self._on_one_machine = beside.Get_size() == comm.Get_size()
+            beside.Free()
+        self.comm = comm
         self.timeout = timeout
         self.rank, self.size = self.comm.Get_rank(), self.comm.Get_size()
         self.names_missing = self.size <= _FEW
 
     @property
     def address(self) -> str:       # type: ignore[override]
+        if self._on_one_machine:
+            return "127.0.0.1"
         try:
             return own_address()
         except OSError:     # there is no network

@@ -16,7 +16,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-VARIABLE, FILE_VARIABLE = "MAXJAX_JOB_SECRET", "MAXJAX_JOB_SECRET_FILE"
+from maxjax._base import variables
+
+VARIABLE, FILE_VARIABLE = variables.JOB_SECRET, "MAXJAX_JOB_SECRET_FILE"
 # The value of the variable that asks for no secret.
 NONE = "none"
 # Who listens to a handshake can try secrets at leisure: a short one would be found.

@@ -58,9 +58,10 @@ def undisturbed():
     return *_timed("gloo", siege), siege
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kinds", [(kind.__name__,) for kind in KINDS]
-                         + [tuple(kind.__name__ for kind in KINDS)], ids="+".join)
+@pytest.mark.parametrize("kinds", [
+    *(pytest.param((kind.__name__,), id=kind.__name__, marks=pytest.mark.extended)
+      for kind in KINDS),
+    pytest.param(tuple(kind.__name__ for kind in KINDS), id="all", marks=pytest.mark.slow)])
 def test_strangers_disturb_no_job(kinds, undisturbed):
     expected, seconds, quiet = undisturbed
     siege = Siege(kinds, len(kinds[0]))
@@ -303,6 +304,12 @@ def test_secrets_and_where_they_come_from(tmp_path):
         secret.job_key(by_file)
     with pytest.raises(ValueError, match="has 5 characters, and needs 16 or more"):
         secret.job_key({**own, "MAXJAX_JOB_SECRET": "short"})
+
+
+def test_reports_of_the_environment_keep_the_secret(monkeypatch):
+    monkeypatch.setenv("MAXJAX_JOB_SECRET", "a secret of the user's")
+    shown = jax.print_environment_info(return_string=True)
+    assert "MAXJAX_JOB_SECRET=(22 characters)" in shown and "a secret" not in shown
 
 
 def test_a_secret_that_others_can_read_is_not_taken(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ import importlib.util
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ _MOST_ROOM = 8 << 20
 _FIRST_SECONDS, _LATER_SECONDS, _MOST_MISSING = 2, 1, 5
 # How often a group is formed anew where a stranger has come between; how long the processes, which
 # are all there, take to connect and to prove who they are; a random number, and its signature.
-_MOST_ATTEMPTS, _CONNECT_SECONDS, _PROVE_SECONDS, _PROOF_BYTES = 4, 30.0, 10.0, 32
+_MOST_ATTEMPTS, _CONNECT_SECONDS, _PROVE_SECONDS, _PROOF_BYTES = 4, 20.0, 5.0, 32
 _PREFIX = "maxjax/gloo/"
 
 
@@ -81,25 +81,30 @@ def _kinds() -> dict[str, tuple[Any, int]]:
             for name in GlooCommunicator.summed}
 
 
+# What strangers have spoken to: to take it down can wait for them.
+_left_alone: list[tuple[Any, ...]] = []
+
+
 def _seconds(count: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=count)
 
 
 class _Meeting:
-    """What Gloo asks of a store, under a name, within some time."""
+    """What Gloo asks of a store: each process sets the value of its rank, and then wants those of
+    all. So one question to ours does."""
 
-    def __init__(self, client: Client, name: str, seconds: float):
-        self._client, self._name = client, name
-        self._milliseconds = int(seconds * 1e3)
+    def __init__(self, tell: Callable[[str], list[str]]):
+        self._tell = tell
+        self._told: list[str] = []
 
     def set_tcp(self, key: str, value: bytes) -> None:
-        self._client.key_value_set_bytes(self._name + key, value)
+        self._told = self._tell(value.decode("latin-1"))
 
     def get_tcp(self, key: str) -> bytes:
-        return self._client.blocking_key_value_get_bytes(self._name + key, self._milliseconds)
+        return self._told[int(key)].encode("latin-1")
 
     def wait(self, keys: Sequence[str]) -> None:
-        """Reading waits."""
+        """They are there."""
 
 
 class GlooCommunicator(Communicator):
@@ -110,17 +115,18 @@ class GlooCommunicator(Communicator):
     tagged = True
 
     def __init__(self, client: Client, key: bytes, address: str, timeout: float,
-                 numbers: Sequence[int], rank: int, listener: Listener, contexts: list[Any]):
+                 numbers: Sequence[int], rank: int, listeners: list[Listener], contexts: list[Any]):
         """
         Args:
           client: by which the processes have met.
           key: of the job.
           address: where this process listens for the others.
           numbers: of the processes, in the group of all.
+          listeners: the one of this process, for all groups, once there is one.
           contexts: of the groups of this process so far.
         """
         self._client, self._key = client, key
-        self._listener, self._contexts = listener, contexts
+        self._listeners, self._contexts = listeners, contexts
         self._library = _library()
         self._bytes, _ = _kinds()["uint8"]
         self._timeout = timeout
@@ -136,17 +142,15 @@ class GlooCommunicator(Communicator):
         Raises:
           Unanswered: one does not connect.
         """
-        tcp = _library().transport.tcp
-        try:
-            listener = Listener(lambda: tcp.CreateDevice(tcp.attr(address)))
-        except RuntimeError as error:
-            raise Unanswered(f"one cannot listen at {address}: {_first_line(error)}") from error
-        made = cls(client, key, address, timeout, range(size), rank, listener, [])
-        made._connect("all")
+        made = cls(client, key, address, timeout, range(size), rank, [], [])
+        made._connect("all", is_met=True)
         return made
 
-    def _connect(self, name: str) -> None:
+    def _connect(self, name: str, is_met: bool = False) -> None:
         """Connects the processes of this group, under a name that no other group has.
+
+        Args:
+          is_met: they have met just now.
 
         Raises:
           Unanswered: one does not connect, or somebody else did each time.
@@ -155,13 +159,12 @@ class GlooCommunicator(Communicator):
         for attempt in range(_MOST_ATTEMPTS):
             place = f"{_PREFIX}{name}/{attempt}/"
             try:
-                self._client.wait_at_barrier(place, int(self._timeout * 1e3), self._numbers)
+                # One that is late shall not have the others listen for it.
+                if attempt or not is_met:
+                    self._tell(place, "", self._timeout)
                 reason = self._attempt(place)
                 # All go on, or none.
-                self._client.key_value_set(f"{place}proved/{self.rank}", reason or " ")
-                said = [self._client.blocking_key_value_get(
-                    f"{place}proved/{other}", int((_CONNECT_SECONDS + self._timeout) * 1e3)).strip()
-                    for other in range(self.size)]
+                said = self._tell(f"{place}proved", reason or "", _CONNECT_SECONDS + self._timeout)
             except JaxRuntimeError as error:
                 raise Unanswered(_first_line(error)) from error
             reasons = [f"process {number}: {text}"
@@ -169,19 +172,34 @@ class GlooCommunicator(Communicator):
             if not reasons:
                 self._contexts.append(self._context)
                 return
-            self._context.closeConnections()
+            # The next attempt is at a port that nobody has seen.
+            _left_alone.append((self._context, *self._listeners))
+            self._listeners.clear()
         raise Unanswered("a stranger comes between the processes, each time that they connect: "
                          + "; ".join(reasons))
+
+    def _tell(self, place: str, text: str, seconds: float) -> list[str]:
+        return self._client.tell(place, text, int(seconds * 1e3), self._numbers)
 
     def _attempt(self, place: str) -> str | None:
         """Connects the processes of the group; why one of them is not who it should be, if so."""
         library = self._library
+        if not self._listeners:
+            tcp = library.transport.tcp
+            try:
+                self._listeners.append(
+                    Listener(lambda: tcp.CreateDevice(tcp.attr(self.address))))
+            except RuntimeError as error:
+                raise Unanswered(
+                    f"one cannot listen at {self.address}: {_first_line(error)}") from error
+        listener, = self._listeners
         self._context = context = library.rendezvous.Context(self.rank, self.size)
         context.setTimeout(_seconds(_CONNECT_SECONDS))
-        meeting = library.rendezvous.CustomStore(_Meeting(self._client, place, _CONNECT_SECONDS))
+        meeting = library.rendezvous.CustomStore(_Meeting(
+            lambda text: self._tell(f"{place}addresses", text, _CONNECT_SECONDS)))
         try:
-            with _ended_by_interrupt(), self._listener.hearing():
-                context.connectFullMesh(meeting, self._listener.opened)
+            with _ended_by_interrupt(), listener.hearing():
+                context.connectFullMesh(meeting, listener.opened)
             context.setTimeout(_seconds(_PROVE_SECONDS))
             self._prove(place)
         except JaxRuntimeError:
@@ -288,7 +306,7 @@ class GlooCommunicator(Communicator):
         made = GlooCommunicator(
             self._client, self._key, self.address, self._timeout,
             [self._numbers[member] for member in members], members.index(self.rank),
-            self._listener, self._contexts)
+            self._listeners, self._contexts)
         made._connect(name)
         return made
 

@@ -23,7 +23,7 @@ from typing import Any
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._distributed.addresses import family
 
-# As the server has them, which is not imported here: with asyncio it takes long.
+# As the server has them, which is a program of its own and not imported here.
 GREETING = b"maxjax-1"
 KEY_BYTES = NONCE_BYTES = SIGNED_BYTES = 32
 CLIENT, SERVER = b"client", b"server"
@@ -151,9 +151,8 @@ class Client:
     def _connection(self) -> socket.socket:
         known = getattr(self._own, "connection", None)
         if known is None:
-            if self._kept is None:
-                self._kept = self._connect()
             known = self._own.connection = self._connect()
+            self._kept = self._kept or known
         return known
 
     def _connect(self) -> socket.socket:
@@ -201,9 +200,7 @@ class Client:
             done, answer = json.loads(_received(connection, size))
         except BaseException:
             # What is left of an answer would be taken for the next one.
-            broken = getattr(self._own, "connection", None)
-            if broken is not None:
-                broken.close()
+            if getattr(self._own, "connection", None) is not None:
                 del self._own.connection
             raise
         return done, answer
@@ -265,9 +262,14 @@ class Client:
                         process_ids: Sequence[int] | None = None) -> None:
         """Waits for all processes, or for some; DEADLINE_EXCEEDED, UNAVAILABLE with the numbers
         of those that have not come or have ended."""
-        self._ask("barrier", barrier_id, timeout_in_ms,
-                  None if process_ids is None else [int(number) for number in process_ids],
-                  milliseconds=timeout_in_ms)
+        self.tell(barrier_id, "", timeout_in_ms, process_ids)
+
+    def tell(self, barrier_id: str, text: str, timeout_in_ms: int,
+             process_ids: Sequence[int] | None = None) -> list[str]:
+        """``wait_at_barrier``, with what each of the processes tells the others there."""
+        return self._ask("barrier", barrier_id, timeout_in_ms,
+                         None if process_ids is None else [int(number) for number in process_ids],
+                         text, milliseconds=timeout_in_ms)
 
 
 def _received(connection: socket.socket, size: int) -> bytes:

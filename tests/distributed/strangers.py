@@ -98,7 +98,7 @@ def replayed(place: Place, numbers: random.Random, kept: list[socket.socket]) ->
 
 def gloo_number(place: Place, numbers: random.Random, kept: list[socket.socket]) -> None:
     """How the other end of one of Gloo's pairs begins."""
-    for pair in range(3):
+    for pair in range(12):
         _connect(place, kept).sendall(struct.pack("<q", pair) + numbers.randbytes(
             numbers.choice((0, 8, 48, 4000))))
 

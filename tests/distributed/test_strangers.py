@@ -114,35 +114,37 @@ def test_the_address_to_listen_at(asked, at, expected):
     assert {address for address, number in siege.places if number != port} <= {asked, "127.0.0.1"}
 
 
-_BETWEEN = START + r"""
-import contextlib, time
-from jax.experimental import multihost_utils as mu
-jax.distributed.shutdown()
-""".replace("jax.distributed.shutdown()", 'sys.stdout.write("* fine %s\\n" % mu.process_allgather('
-            'np.arange(2)).tolist())\njax.distributed.shutdown()')
-# Leaves strangers time in the only moments in which Gloo listens, in so many attempts.
-_SLOW = r"""
-import contextlib, time
+# In so many attempts somebody connects as soon as Gloo listens, and says the number of each pair.
+_BETWEEN = START.replace("import jax, numpy as np", r"""
+import jax, numpy as np
+import contextlib, socket, struct
 from maxjax._distributed.listener import Listener
-hearing, attempts = Listener.hearing, []
+hearing, attempts, kept = Listener.hearing, [], []
 @contextlib.contextmanager
-def slow(self):
+def taken(self):
     attempts.append(1)
     with hearing(self):
-        if len(attempts) <= {attempts}:
-            time.sleep(1)
+        for found in self._found if len(attempts) <= {attempts} else ():
+            for number in range(8):
+                kept.append(socket.create_connection(found.getsockname()))
+                kept[-1].sendall(struct.pack("<q", number) + {said})
         yield
-Listener.hearing = slow
+Listener.hearing = taken
+""") + r"""
+from jax.experimental import multihost_utils as mu
+sys.stdout.write("* fine %s %s\n" % (mu.process_allgather(np.arange(2)).tolist(), len(attempts)))
+jax.distributed.shutdown()
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attempts", [1, 99])
-def test_who_takes_the_place_of_a_process_is_found_out(attempts):
-    siege = Siege(("gloo_number",), 0)
-    results = run("gloo", _SLOW.format(attempts=attempts) + _BETWEEN, 2, 1, beside=siege.of)
-    if attempts == 1:
-        assert lines(results) == ["* fine [[0, 1], [0, 1]]"] * 2
+@pytest.mark.parametrize("attempts, said", [
+    (1, 'b""'), (2, 'os.urandom(4000)'), (99, 'os.urandom(40)')])
+def test_who_takes_the_place_of_a_process_is_found_out(attempts, said):
+    results = run("gloo", _BETWEEN.replace("{attempts}", str(attempts)).replace("{said}", said),
+                  2, 1, MAXJAX_COLLECTIVE_TIMEOUT="20")
+    if attempts < 4:
+        assert lines(results) == [f"* fine [[0, 1], [0, 1]] {attempts + 1}"] * 2
         return
     for result in results:
         assert result.returncode == 1, result

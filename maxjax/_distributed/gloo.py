@@ -48,7 +48,7 @@ _MOST_ROOM = 8 << 20
 _FIRST_SECONDS, _LATER_SECONDS, _MOST_MISSING = 2, 1, 5
 # How often a group is formed anew where a stranger has come between; how long the processes, which
 # are all there, take to connect and to prove who they are; a random number, and its signature.
-_MOST_ATTEMPTS, _CONNECT_SECONDS, _PROVE_SECONDS, _PROOF_BYTES = 4, 20.0, 5.0, 32
+_MOST_ATTEMPTS, _CONNECT_SECONDS, _PROVE_SECONDS, _PROOF_BYTES = 4, 20.0, 10.0, 32
 _PREFIX = "maxjax/gloo/"
 
 
@@ -162,9 +162,12 @@ class GlooCommunicator(Communicator):
                 # One that is late shall not have the others listen for it.
                 if attempt or not is_met:
                     self._tell(place, "", self._timeout)
-                reason = self._attempt(place)
-                # All go on, or none.
-                said = self._tell(f"{place}proved", reason or "", _CONNECT_SECONDS + self._timeout)
+                # All listen until all have connected: one whose place was taken would wait. And
+                # all go on, or none.
+                with self._listener().hearing():
+                    reason = self._attempt(place)
+                    said = self._tell(f"{place}proved", reason or "",
+                                      _CONNECT_SECONDS + self._timeout)
             except JaxRuntimeError as error:
                 raise Unanswered(_first_line(error)) from error
             reasons = [f"process {number}: {text}"
@@ -175,31 +178,33 @@ class GlooCommunicator(Communicator):
             # The next attempt is at a port that nobody has seen.
             _left_alone.append((self._context, *self._listeners))
             self._listeners.clear()
-        raise Unanswered("a stranger comes between the processes, each time that they connect: "
-                         + "; ".join(reasons))
+        raise Unanswered(f"in {_MOST_ATTEMPTS} attempts the processes did not connect, or a "
+                         "stranger came between: " + "; ".join(reasons))
 
     def _tell(self, place: str, text: str, seconds: float) -> list[str]:
         return self._client.tell(place, text, int(seconds * 1e3), self._numbers)
 
-    def _attempt(self, place: str) -> str | None:
-        """Connects the processes of the group; why one of them is not who it should be, if so."""
-        library = self._library
+    def _listener(self) -> Listener:
         if not self._listeners:
-            tcp = library.transport.tcp
+            tcp = self._library.transport.tcp
             try:
                 self._listeners.append(
                     Listener(lambda: tcp.CreateDevice(tcp.attr(self.address))))
             except RuntimeError as error:
                 raise Unanswered(
                     f"one cannot listen at {self.address}: {_first_line(error)}") from error
-        listener, = self._listeners
+        return self._listeners[0]
+
+    def _attempt(self, place: str) -> str | None:
+        """Connects the processes of the group; why one of them is not who it should be, if so."""
+        library = self._library
         self._context = context = library.rendezvous.Context(self.rank, self.size)
         context.setTimeout(_seconds(_CONNECT_SECONDS))
         meeting = library.rendezvous.CustomStore(_Meeting(
             lambda text: self._tell(f"{place}addresses", text, _CONNECT_SECONDS)))
         try:
-            with _ended_by_interrupt(), listener.hearing():
-                context.connectFullMesh(meeting, listener.opened)
+            with _ended_by_interrupt():
+                context.connectFullMesh(meeting, self._listener().opened)
             context.setTimeout(_seconds(_PROVE_SECONDS))
             self._prove(place)
         except JaxRuntimeError:

@@ -149,7 +149,7 @@ def test_who_takes_the_place_of_a_process_is_found_out(attempts, said):
     for result in results:
         assert result.returncode == 1, result
         assert "UNAVAILABLE: process" in result.stderr
-        assert "a stranger comes between the processes" in result.stderr
+        assert "or a stranger came between" in result.stderr
 
 
 # --- the store ---

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import hmac
 import json
 import os
@@ -342,7 +343,7 @@ class Server:
             while self._values.changed:
                 self._values.changed = False
                 self._answer_waiting(lambda waiting: waiting.ready())
-            self._answer_waiting(lambda waiting, now=now: waiting.deadline <= now)
+            self._answer_waiting(lambda waiting: waiting.deadline <= time.monotonic())
 
     def _seconds_to_wait(self) -> float | None:
         if self._values.changed:
@@ -366,7 +367,7 @@ class Server:
                 continue
             self._strangers[stranger] = None
             self._selector.register(connection, selectors.EVENT_READ,
-                                    lambda stranger=stranger: self._hear(stranger))
+                                    functools.partial(self._hear, stranger))
 
     def _drop(self, stranger: Stranger) -> None:
         del self._strangers[stranger]
@@ -406,8 +407,8 @@ class Server:
         """Answers what a peer has asked for."""
         while (request := peer.request()) is not None:
             name, arguments = request
-            self._answer(peer, lambda name=name, arguments=arguments: getattr(
-                self._values, "on_" + name)(peer.process, *arguments))
+            self._answer(peer, functools.partial(
+                getattr(self._values, "on_" + name), peer.process, *arguments))
         self._selector.modify(
             peer.connection, selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.send() else 0),
             lambda: self._on_event(peer))

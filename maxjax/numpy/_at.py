@@ -41,6 +41,7 @@ from maxjax._primitives.layout import reshape, rev_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.slicing import slice_p
 from maxjax.lax import dynamic_update_slice, fori_loop, reduce_max
+from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _division, _ufuncs
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._getitem import places_of, take, window
@@ -255,7 +256,7 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
     shape = x.aval.shape
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
-    if x.aval.mesh_spec is not None:
+    if explicit_mesh(x, values, *[entry.value for entry in entries]) is not None:
         refuse_updating(x, entries, values)
     if all(entry.kind != "scalar" and entry.kind != "array" and (
             not is_outside(entry, x.aval.shape, wrap_negative)) and (

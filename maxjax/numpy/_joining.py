@@ -303,11 +303,11 @@ def block(arrays: Any) -> Array:
 
     def join(value: Any, level: int) -> Array:
         if not isinstance(value, list):
-            x = as_array(value, "block")
-            return reshape(x, (1,) * max(0, levels - x.ndim) + x.shape)
+            return as_array(value, "block")
         parts = [join(item, level + 1) for item in value]
-        rank = max(x.ndim for x in parts)
-        return concatenate(parts, rank - levels + level)
+        rank = max(levels, *(x.ndim for x in parts))
+        return concatenate([reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in parts],
+                           rank - levels + level)
 
     return join(arrays, 0)
 

@@ -14,6 +14,7 @@ from maxjax._higher_order.jit_function import make_jit
 from maxjax._higher_order.scan import scan
 from maxjax._ir.trace import Array
 from maxjax._primitives import creation as primitives
+from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _matrices as matrices
@@ -55,7 +56,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     shape = shapes.broadcast_shapes(p.shape[1:], x.shape)
     result = as_array(primitives.full(shape, 0, p.dtype)) if shape else as_array(
         cast(0, p.dtype))
-    if p.shape[0] > unroll:
+    if p.shape[0] > unroll or explicit_mesh(p, x) is not None:
         return _horner(p, x, result, unroll)
     for i in range(p.shape[0]):
         result = result * x + p[i]

@@ -18,6 +18,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives import broadcasting, layout
 from maxjax._primitives import creation as primitives
 from maxjax._primitives.convert import convert_element_type
+from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _indexing as indexing
@@ -178,6 +179,10 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         if not size:
             raise IndexError(f"index is out of bounds for axis {last} with size 0")
         x = sorting.sort(x, last)      # NaN is last
+        if explicit_mesh(x) is not None and any(partitions(x)):
+            # How many elements there are differs, so that they are looked up.
+            raise ShardingTypeError(f"{name} of an operand that is split over a mesh, {x.aval}: "
+                                    "use `reshard` on it.")
         count = convert_element_type(reductions.sum(~missing, last), compute)
         top = count - 1
     else:
@@ -321,7 +326,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     check_arraylike("histogram_bin_edges", a)
     if isinstance(bins, str):
         raise NotImplementedError("string values for `bins` not implemented.")
-    x = shapes.ravel(as_array(promote_inexact("histogram_bin_edges", a)[0]))
+    x = as_array(promote_inexact("histogram_bin_edges", a)[0])
     dtype = x.dtype
     if not isinstance(bins, (Array, np.ndarray, list, tuple)) or np.ndim(bins) == 0:
         count = operator.index(concrete(bins, "bins argument of histogram_bin_edges"))
@@ -352,8 +357,8 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
         if x.shape != counted.shape:
             raise ValueError("weights should have the same shape as a.")
     edges = histogram_bin_edges(x, bins, range, weights)
+    place = shapes.ravel(sorting.searchsorted(edges, x, side="right"))
     x, counted = shapes.ravel(x), shapes.ravel(counted)
-    place = sorting.searchsorted(edges, x, side="right")
     place = where(x == edges[-1], edges.shape[0] - 1, place)
     counts = bincount(place, counted, length=edges.shape[0])[1:]
     if density:

@@ -124,6 +124,19 @@ s.fft.dct(j.ones((5, 2)), n=-1); s.fft.dctn(j.ones((5, 2)), s=(0, 2)); s.fft.idc
 """
 
 ARGUMENTS = """
+[f(j.ones((3, 1)), where=j.arange(4) > n) for f in (j.sum, j.prod, j.any, j.all, j.nansum, j.nanprod) \
+for n in (0, 9)]
+[f(j.ones(4), where=j.ones((3, 4)) > 0, **k) for f in (j.sum, j.any) for k in ({}, {'axis': 0}, \
+{'axis': -1}, {'keepdims': True})]
+j.max(j.ones((3, 1)), 1, where=j.ones(4) > 0, initial=0.); j.sum(2., where=j.ones(4) > 0)
+j.mean(j.ones((3, 1)), where=j.ones(4) > 0); j.std(j.ones(4), where=j.ones((3, 4)) > 0)
+j.var(j.ones((3, 1)), where=j.ones(4) > 0); j.nanmean(j.ones(4), where=j.ones((3, 4)) > 0)
+j.nanstd(j.ones((3, 1)), where=j.ones(4) > 0); j.nanmean(j.ones(4, int), where=j.ones((3, 4)) > 0)
+j.logaddexp.reduce(j.ones((3, 1)), where=j.ones(4) > 0, initial=0.)
+[j.piecewise(F, [F < 1], f) for f in ([lambda v: v.sum(), 1.], [lambda v: v * v.size, 1.], \
+[j.ones(4), j.ones(4)], [j.ones(1), j.zeros(1)])]
+j.piecewise(F, [F < 1], [j.ones(4), 1.]); j.piecewise(F, [F < 1], [lambda v: v + j.ones(4), 1.])
+j.block([j.ones((1, 8)), j.ones(8)]); j.block([[j.ones((1, 1, 2))], [j.ones(2)]])
 j.put(j.zeros((37, 41)), j.array([3, 200], 'uint8'), 1, mode='wrap', inplace=False)
 [j.ones(3).at[i].get(mode='wrap') for i in (..., slice(None), None)]
 j.ones(3).at[0].get(mode='wrap')

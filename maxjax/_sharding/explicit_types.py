@@ -57,7 +57,8 @@ RESIZED = (slice_p, dynamic_slice_p, concatenate_p, pad_p, rev_p, dynamic_update
 # What messages call them.
 _RESIZING = {slice_p: "slicing", dynamic_slice_p: "dynamic_slice", pad_p: "padding",
              split_p: "split", conv_general_dilated_p: "conv_general_dilated",
-             reduce_window_sum_p: "reduce_window", reduce_window_max_p: "reduce_window", reduce_window_min_p: "reduce_window"}
+             reduce_window_sum_p: "reduce_window",
+             reduce_window_max_p: "reduce_window", reduce_window_min_p: "reduce_window"}
 CUMULATIVE = (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
 INDEXED = (slice_p, dynamic_slice_p, gather_p)
 

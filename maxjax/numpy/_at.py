@@ -256,6 +256,9 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
     shape = x.aval.shape
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
+    for entry in entries:
+        if entry.kind == "scalar" and not x.aval.shape[entry.dim]:
+            raise IndexError(f"index is out of bounds for axis {entry.dim} with size 0")
     if explicit_mesh(x, values, *[entry.value for entry in entries]) is not None:
         refuse_updating(x, entries, values)
     if all(entry.kind != "scalar" and entry.kind != "array" and (

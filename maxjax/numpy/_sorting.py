@@ -135,10 +135,11 @@ def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, in
     x = as_array(a, name)
     if dtypes.is_complex(x.dtype):
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
+    dimension = canonical_axis(axis, x.ndim)
+    count = canonical_axis(kth, x.shape[dimension]) + 1
     if x.dtype == dtypes.bool_:
         raise TypeError(f"{name} does not accept dtype bool.")
-    dimension = canonical_axis(axis, x.ndim)
-    return x, dimension, canonical_axis(kth, x.shape[dimension]) + 1
+    return x, dimension, count
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Array:

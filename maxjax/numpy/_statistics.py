@@ -40,6 +40,7 @@ from maxjax.numpy._promotion import (
     inexact_dtype,
     promote_inexact,
     promote_shapes,
+    type_of,
 )
 from maxjax.numpy._where import where
 
@@ -142,6 +143,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         raise NotImplementedError(
             f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
     x = as_array(promote_inexact(name, a)[0])
+    if not dtypes.is_inexact(type_of(q)[0]):      # integers are no fractions, as in JAX
+        raise TypeError(f"{name} does not accept fractions of dtype {type_of(q)[0].name}: they "
+                        "must be floating")
     fraction = as_array(promote_inexact(name, q)[0])
     if fraction.dtype.itemsize > x.dtype.itemsize >= 4:
         fraction = convert_element_type(fraction, x.dtype)
@@ -161,6 +165,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         return layout.reshape(layout.transpose(x, (*kept, *axes)), (*rest, size))
 
     x = lines(x)
+    if not size and not fraction.size:
+        result = primitives.full((*fraction.shape, *rest), 0, x.dtype)
+        return _finished(result, fraction, shape, axes, keepdims, x.dtype)
     last = len(rest)
     missing = ufuncs.isnan(x)
     compute = x.dtype
@@ -224,8 +231,8 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
 
 def _finished(result: Array, fraction: Array, shape: tuple[int, ...], axes: tuple[int, ...],
               keepdims: bool, dtype: Any) -> Array:
-    if keepdims:
-        sizes = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    if keepdims:      # a scalar counts as a line of one element
+        sizes = tuple(1 if i in axes else n for i, n in enumerate(shape)) or (1,)
         result = layout.reshape(result, fraction.shape + sizes)
     return convert_element_type(result, dtype)
 

@@ -124,8 +124,8 @@ s.fft.dct(j.ones((5, 2)), n=-1); s.fft.dctn(j.ones((5, 2)), s=(0, 2)); s.fft.idc
 """
 
 ARGUMENTS = """
-[f(j.ones((3, 1)), where=j.arange(4) > n) for f in (j.sum, j.prod, j.any, j.all, j.nansum, j.nanprod) \
-for n in (0, 9)]
+[f(j.ones((3, 1)), where=j.arange(4) > n) for f in (j.sum, j.prod, j.any, j.all, j.nansum, \
+j.nanprod) for n in (0, 9)]
 [f(j.ones(4), where=j.ones((3, 4)) > 0, **k) for f in (j.sum, j.any) for k in ({}, {'axis': 0}, \
 {'axis': -1}, {'keepdims': True})]
 j.max(j.ones((3, 1)), 1, where=j.ones(4) > 0, initial=0.); j.sum(2., where=j.ones(4) > 0)

@@ -173,6 +173,10 @@ l.dynamic_update_slice(j.full(3, 2.), j.full(2, 1.), (0,)); j.full(3, 2.).at[:2]
 j.full(3, 2.).at[0].add(1.); j.full((3, 3), 2.).at[0].set(j.full(3, 1.))
 l.psum(j.full(2, 2.), (0,))
 [d.jit(lambda x: f(x, 1j))(j.array([1])) for f in (j.less, j.greater_equal, j.equal)]
+[d.jvp(f, (x,), (x,)) for f in (l.square, lambda x: x ** 3, lambda x: x ** -2, l.exp2, j.sin, \
+lambda x: x * 2) for x in (2., j.full(2, 2.))]
+d.grad(lambda x: j.sum(x ** 2))(j.full(2, 2.)); d.grad(lambda x: (x ** 2)[0])(j.full(1, 2.))
+d.jit(d.grad(lambda x: j.sum(x ** 2)))(j.full(1, 2.))
 j.isfinite(j.full(2, 2j)); j.logaddexp2(j.full(2, 2.), 1.); j.logaddexp2(2., 1.)
 j.logaddexp(2j, 2j)
 j.logical_and(j.full(2, 2.), 1); j.logical_or(j.full(2, 2.) > 0, True); j.logical_and(2., 1)

@@ -380,11 +380,11 @@ def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
                 starts[dim] = steps[0] if steps.step > 0 else steps[-1]
             if steps.step < 0 and count > 1:
                 reversed_dims.append(dim)
+    if 0 in sizes:      # whatever the values' shape is, as in JAX
+        return x
     combine = _KINDS[kind][1]
     if values.shape or combine is None:       # a scalar combines with any shape
         values = reshape(broadcast_values(values, tuple(wanted)), tuple(sizes))
-    if 0 in sizes:
-        return x
     if reversed_dims and values.shape:
         values = rev_p.bind(values, dimensions=tuple(reversed_dims))
     whole = tuple(sizes) == shape

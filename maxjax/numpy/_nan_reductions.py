@@ -146,8 +146,10 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
     Array(3., dtype=float32)
     """
     x = as_array(a, "nanmean")
+    if not dtypes.is_inexact(x.dtype):
+        return mean(x, axis, dtype, out, keepdims, where=where)
     present = _present("nanmean", x, where)
-    if present is not None and present.shape != x.shape and dtypes.is_inexact(x.dtype):
+    if present.shape != x.shape:
         # A wider mask widens the operand, as in a sum.
         axis, x = canonical_axes(axis, x.ndim), broadcast_to(x, broadcast_shapes_of(x, present))
     return mean(x, axis, dtype, out, keepdims, where=present)

@@ -143,9 +143,6 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         raise NotImplementedError(
             f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
     x = as_array(promote_inexact(name, a)[0])
-    if not dtypes.is_inexact(type_of(q)[0]):      # integers are no fractions, as in JAX
-        raise TypeError(f"{name} does not accept fractions of dtype {type_of(q)[0].name}: they "
-                        "must be floating")
     fraction = as_array(promote_inexact(name, q)[0])
     if fraction.dtype.itemsize > x.dtype.itemsize >= 4:
         fraction = convert_element_type(fraction, x.dtype)
@@ -157,6 +154,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     x = convert_element_type(x, x.dtype)
     shape = x.shape
     axes = canonical_axes(axis, x.ndim)
+    if not dtypes.is_inexact(type_of(q)[0]):      # integers are no fractions, as in JAX
+        raise TypeError(f"{name} does not accept fractions of dtype {type_of(q)[0].name}: they "
+                        "must be floating")
     kept = tuple(i for i in range(x.ndim) if i not in axes)
     rest = tuple(shape[i] for i in kept)
     size = math.prod(shape[i] for i in axes)

@@ -14,6 +14,7 @@ from maxjax._higher_order.jit_function import make_jit
 from maxjax._higher_order.scan import scan
 from maxjax._ir.trace import Array
 from maxjax._primitives import creation as primitives
+from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _matrices as matrices
@@ -55,7 +56,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     shape = shapes.broadcast_shapes(p.shape[1:], x.shape)
     result = as_array(primitives.full(shape, 0, p.dtype)) if shape else as_array(
         cast(0, p.dtype))
-    if p.shape[0] > unroll:
+    if p.shape[0] > unroll or explicit_mesh(p, x) is not None:
         return _horner(p, x, result, unroll)
     for i in range(p.shape[0]):
         result = result * x + p[i]
@@ -209,6 +210,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     constants = joining.atleast_1d(constants)
     if m == 0:
         return p
+    if p.ndim > 1:
+        raise TypeError(f"polyint takes a vector of coefficients, got shape {p.shape}")
     if constants.shape[0] == 1 and m > 1:
         constants = shapes.broadcast_to(constants, (m,))
     if constants.shape != (m,):

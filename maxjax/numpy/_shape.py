@@ -472,7 +472,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         if dimensions.is_dimension(known):
             return _spread(x, known, index)
         known = np.asarray(known)
-        if known.dtype.kind not in "iub":
+        if known.dtype.kind not in "iub" and (not known.ndim or known.size and length):
             raise TypeError("repeats must be integers, got an array of dtype "
                             f"{known.dtype}: {known}")
         if known.size == 0 == length:

@@ -199,6 +199,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     constants = joining.atleast_1d(constants)
     if m == 0:
         return p
+    if p.ndim > 1:
+        raise TypeError(f"polyint takes a vector of coefficients, got shape {p.shape}")
     if constants.shape[0] == 1 and m > 1:
         constants = shapes.broadcast_to(constants, (m,))
     if constants.shape != (m,):

@@ -52,7 +52,8 @@ def polyval(p: Any, x: Any, *, unroll: int | None = None) -> Array:
     p, x = (as_array(v) for v in promote_dtypes("polyval", p, x))
     shape = shapes.broadcast_shapes(p.shape[1:], x.shape)
     x = broadcast_to(x, shape)
-    coefficients = [p[i] for i in range(p.shape[0] - 1, -1, -1)]
+    coefficients = [lax.index_in_dim(p, i, keepdims=False)
+                    for i in range(p.shape[0] - 1, -1, -1)]
     return lax.polynomial(x, [c if not c.ndim else broadcast_to(c, shape) for c in coefficients],
                           unroll=unroll)
 

@@ -172,13 +172,18 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                     self._incomplete.discard(executable)
 
     def charge(self, prepared: Prepared, nanoseconds: float) -> float:
+        missing = self._not_loaded(prepared)
+        for form in missing:
+            form.heat += prepared.shares[form] * nanoseconds
+        return sum(form.heat for form in missing)
+
+    def compile_cost(self, prepared: Prepared) -> float:
+        # The start of the compiler, and each kernel.
+        return 0.6 + 0.4 * len(self._not_loaded(prepared))
+
+    def _not_loaded(self, prepared: Prepared) -> list[Form]:
         loaded = self.store.loaded(prepared.shares)
-        heat = 0.0
-        for form, share in prepared.shares.items():
-            if form not in loaded:
-                form.heat += share * nanoseconds
-                heat += form.heat
-        return heat
+        return [form for form in prepared.shares if form not in loaded]
 
     def submit(self, prepared: Prepared, priority: float, done: Done) -> _Compile:
         return _Compile(self, prepared, priority, done)
@@ -217,8 +222,7 @@ class _Compile:
                                 for name in plan.functions)}
         needs_pack = any(backend.pack.address(name) is None for name in functions)
         # By names, because a forked child restarts jobs that were about to end in the parent.
-        loaded = backend.store.loaded(prepared.shares)
-        missing = [form for form in prepared.shares if form not in loaded]
+        missing = backend._not_loaded(prepared)
         # Where somebody waits for them all, together is sooner.
         parts = [missing] if priority == math.inf else _by_heat(missing) or [[]]
         self._left = {*range(len(parts)), *(["pack"] if needs_pack else [])}

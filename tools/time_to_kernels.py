@@ -75,11 +75,11 @@ def copy_pack(folder: str) -> str:
                 shutil.copy2(cache.directory / name, target / name)
     # What kernels compile with is made with the pack.
     for prepared in cache.directory.glob("library-*"):
-        shutil.copytree(prepared, target / prepared.name)
+        shutil.copytree(prepared, target / prepared.name, symlinks=True)
     return folder
 
 
-# --- the time to kernels ---------------------------------------------------------------------------
+# --- the time to kernels --------------------------------------------------------------------------
 
 def worker(path: str, name: str) -> None:
     """Measures one program, in this process."""
@@ -122,7 +122,7 @@ def measure(path: Path, names: list[str], processes: int, limit: float) -> int:
         with busy(processes):
             for name in names:
                 with tempfile.TemporaryDirectory() as folder:
-                    shutil.copytree(pack, folder, dirs_exist_ok=True)
+                    shutil.copytree(pack, folder, symlinks=True, dirs_exist_ok=True)
                     done = subprocess.run(
                         [sys.executable, "-m", "maxjax", __file__, str(path), "--worker", name],
                         env={**os.environ, "MAXJAX_CACHE_DIR": folder}, text=True,
@@ -140,7 +140,7 @@ def measure(path: Path, names: list[str], processes: int, limit: float) -> int:
     return int(bool(late))
 
 
-# --- what builds cost a loop beside them -----------------------------------------------------------
+# --- what builds cost a loop beside them ----------------------------------------------------------
 
 def _eager(x: Any) -> None:
     for _ in range(20):

@@ -192,20 +192,15 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
         job.wait(progress)
 
 
-# Of the kernels' heat, what those that are built first have, and the most of them: few, so that
-# they are soon there.
-_HOTTEST_SHARE = 0.75
-_MOST_HOTTEST = 8
+# So many kernels are built together: to start the compiler again costs as much as two kernels, and
+# the hottest are soon there.
+_TOGETHER = 8
 
 
 def _by_heat(kernels: Iterable[Form]) -> list[list[Form]]:
     """Kernels in the order in which they are built, the hottest first; parts are built together."""
     ordered = sorted(dict.fromkeys(kernels), key=lambda form: -form.heat)
-    total, reached, count = sum(form.heat for form in ordered), 0.0, 0
-    while count < len(ordered) and count < _MOST_HOTTEST and reached < _HOTTEST_SHARE * total:
-        reached += ordered[count].heat
-        count += 1
-    return [part for part in (ordered[:count], ordered[count:]) if part]
+    return [ordered[start:start + _TOGETHER] for start in range(0, len(ordered), _TOGETHER)]
 
 
 class _Compile:

@@ -179,16 +179,16 @@ class Tiering(program_module.Tiering):
 
     def request(self, program: Program) -> None:
         """Has a hot program of tier 0 compiled in the background."""
-        if config.compile_mode.value != "auto":
+        # To plan a thousand equations takes as long as they must have cost.
+        if config.compile_mode.value != "auto" \
+                or program.heat < self.HOT_NANOSECONDS * program.size:
             return
         backend = self.backend_of(program)
         if program.heat < backend.DISPATCH_NANOSECONDS * program.interpreted_calls:
             program.state = "light"
             program.reason = "the interpreter takes less time than the dispatch of a MAX program"
             return
-        # To plan a long program costs as well.
-        if program.heat > self._lookup_heat(program) and self.prepare(program) \
-                and self._is_hot(program):
+        if self.prepare(program) and self._is_hot(program):
             self.submit(program, priority=float(program.heat))
 
     def _is_hot(self, program: Program, heat: float = 0.0) -> bool:

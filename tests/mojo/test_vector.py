@@ -25,7 +25,7 @@ from maxjax._max.mojo.backend import _by_heat
 from maxjax._max.mojo.check_code import check_code
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.plan import Part, Plan
-from maxjax._runtime.program import Program
+from maxjax._runtime.program import BEING_COMPILED, Program
 from maxjax._runtime.tiering import LongCalls, Tiering
 
 FAMILIES = mojo_programs.tables()
@@ -485,7 +485,7 @@ def test_a_long_call_is_noticed_while_it_runs(monkeypatch):
 def test_a_small_program_stays_with_the_interpreter(tiering):
     jitted = maxjax.jit(lambda x: x * 2 + 1)
     jitted(f32(10))
-    assert debug.statistics(jitted).state == "cold"
+    assert debug.statistics(jitted).state == "interpreted"
 
 
 def test_nothing_is_native_where_nothing_may_be_compiled(tiering):
@@ -512,7 +512,7 @@ def test_a_small_program_is_planned_once_it_has_cost_what_that_takes(tiering):
     for _ in range(100):        # of some 0.1 ms
         jitted(np.float32(0.3))
     found = debug.statistics(jitted)
-    assert found.state != "cold" and found.compiled_calls > 0, found
+    assert found.state != "interpreted" and found.compiled_calls > 0, found
 
 
 def test_a_loop_that_tells_no_number_runs_native_at_its_first_call(tiering):
@@ -586,11 +586,11 @@ def test_a_program_that_waits_for_the_pack_runs_native_once_it_is_there(tiering,
     jitted, x = maxjax.jit(lambda x: jnp.tanh(x * 7.5) - jnp.cos(x)), f32(1000, 30)
     for _ in range(3):
         expected = jitted(x)
-    assert debug.statistics(jitted).state == "queued" and pack.asked and held
+    assert debug.statistics(jitted).reason == BEING_COMPILED and pack.asked and held
     assert debug.statistics(jitted).compiled_calls == 0
     pack.is_there = True
     until(lambda: jitted(x) is not None and debug.statistics(jitted).compiled_calls > 0, 240)
-    assert debug.statistics(jitted).state == "queued"
+    assert debug.statistics(jitted).reason == BEING_COMPILED
     np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-6)
     for done in pack.asked:
         done(None)

@@ -2,7 +2,7 @@
 
     python tools/time_to_kernels.py PROGRAMS.py [NAME ...] [--busy 2] [--limit 5]
 
-`PROGRAMS.py` is written for JAX: each of its functions returns a function and its arguments, which
+The programs are written for JAX: each function returns a function and its arguments, which
 is called again and again, in a process and a cache folder of its own in which the kernel pack is
 and nothing else. `--busy` keeps as many processors busy meanwhile. Exits with 1 where a program has
 no kernels after `--limit` seconds.

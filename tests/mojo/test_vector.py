@@ -468,6 +468,20 @@ def test_a_program_runs_native_at_its_first_call_and_compiled_when_it_is_hot(tie
     np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_a_program_is_hot_whatever_its_kernels_are_estimated_to_take(tiering, monkeypatch):
+    jitted, x = maxjax.jit(lambda x: jnp.arctan(x * 1.25) - jnp.cosh(x)), f32(1000, 300)
+    monkeypatch.setattr(tiering.mojo, "charge", lambda prepared, nanoseconds: 0.0)
+    monkeypatch.setattr(Tiering, "CHARGE_NANOSECONDS", 0)
+    requested = []
+    monkeypatch.setattr(tiering, "submit", lambda program, **options: requested.append(program))
+    monkeypatch.setattr(Tiering, "HOT_NANOSECONDS", 1 << 60)
+    jitted(x)
+    assert debug.statistics(jitted).state == "native" and not requested
+    monkeypatch.setattr(Tiering, "HOT_NANOSECONDS", 1)
+    jitted(x)
+    assert len(requested) == 1
+
+
 def test_a_long_call_is_noticed_while_it_runs(monkeypatch):
     noticed = []
     calls = LongCalls(lambda program, nanoseconds: noticed.append((program, nanoseconds)))

@@ -162,6 +162,20 @@ def test_a_cold_program_is_not_requested(service, monkeypatch):
     assert program_of(jitted).heat > 0
 
 
+def test_what_is_estimated_to_take_long_is_requested_at_its_first_call(service, monkeypatch):
+    monkeypatch.setattr(tiering, "HOT_NANOSECONDS", 1 << 60, raising=False)
+    quick = function()
+    quick(X)
+    assert not service.requests
+    monkeypatch.setattr(tiering, "LONG_SECONDS", 0.0, raising=False)
+    jitted = function(3.0)
+    assert_right(jitted(X), 3.0)
+    assert len(service.requests) == 1 and debug.statistics(jitted).reason == BEING_COMPILED
+    service.finish()
+    assert_right(jitted(X), 3.0)
+    assert debug.statistics(jitted).compiled_calls == 1
+
+
 def test_the_hotter_goes_first(service):
     jitted = function()
     jitted(X)

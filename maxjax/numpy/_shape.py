@@ -641,8 +641,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         if isinstance(amount, Array) or (
                 dimensions.is_dimension(length) and length.lower() <= abs(amount)):
             places = creation.iota(dtypes.int32, (length,), 0)
-            offsets = as_array(amount, "roll").astype(dtypes.int32)
-            x = take_in_bounds(x, (places - offsets) % length, index)
+            # The remainder first: the least integer has no negative, and int32 not every amount.
+            wide = as_array(amount, "roll")
+            offsets = (wide if wide.dtype.itemsize > 4 else wide.astype(dtypes.int32)) % length
+            x = take_in_bounds(x, (places - offsets.astype(dtypes.int32)) % length, index)
             continue
         offset = int(amount) % length if isinstance(length, int) else (
             amount if amount >= 0 else amount + length)

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.contract import DTYPE, NONE, OPTION, SHAPE, takes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Shape
+from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import move_axis, squeeze_p
@@ -113,6 +115,8 @@ def _batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, shape: 
 
 rng_bit_generator_p = Primitive(
     "rng_bit_generator",
+    contract=takes(
+        1, fitting.state_of, shape=SHAPE, dtype=DTYPE, algorithm=OPTION, out_sharding=NONE),
     abstract=lambda state, *, shape, dtype, **params: [
         state.update(weak_type=False), ShapedArray(shape, dtype)],
     evaluate=_evaluate,
@@ -151,6 +155,7 @@ def _no_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *
 
 rng_uniform_p = Primitive(
     "rng_uniform",
+    contract=takes(2, fitting.NO_KEYS, fitting.alike(), fitting.scalars, shape=SHAPE),
     abstract=lambda low, high, *, shape: ShapedArray(shape, low.dtype),
     evaluate=_uniform,
     host_reason="it draws from a generator that keeps its state in the process",

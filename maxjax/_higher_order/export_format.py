@@ -45,7 +45,12 @@ _HEADER = struct.Struct(f"<{len(MAGIC)}sIQ32s")
 
 def write(functions: Sequence[Exported]) -> bytearray:
     """Functions as bytes: one, its derivative, and so on."""
-    payload = dumps([_encode(function) for function in functions]).encode()
+    return packed([_encode(function) for function in functions])
+
+
+def packed(data: list[Any]) -> bytearray:
+    """The file of such data: its header, with the digest, and its text."""
+    payload = dumps(data).encode()
     return bytearray(_HEADER.pack(MAGIC, VERSION, len(payload), hashlib.sha256(payload).digest())
                      + payload)
 

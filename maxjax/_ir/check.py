@@ -54,7 +54,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
             try:
                 check_jaxpr(inner)
             except InternalError as error:
-                raise InternalError(f"in {where}: {error}") from None
+                raise InternalError(f"in {where}: {error.problem}") from None
         _check_types(eqn, where)
         for var in eqn.outvars:
             define(var, where)

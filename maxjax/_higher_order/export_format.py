@@ -175,8 +175,7 @@ def _decode(data: dict[str, Any]) -> dict[str, Any]:
     scope = SymbolicScope(data["constraints"])
 
     def sizes(text: str) -> Any:
-        if len(text) > _LONGEST or any(len(number) > 12 for number in re.findall("[0-9]+", text)) \
-                or any(int(power) > _GREATEST_POWER for power in re.findall(r"\^ *([0-9]+)", text)):
+        if not _is_proportionate(text):
             raise ValueError(f"the size {text[:60]} is out of all proportion")
         return parse_dimension(text, scope)
 
@@ -229,8 +228,7 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
         [type(item) for item in axis] == [str, int, bool] and axis[1] >= 1 for axis in value),
     "in_specs": lambda value: all(map(_is_spec, value)) if isinstance(value, list) else False,
     "out_specs": lambda value: all(map(_is_spec, value)) if isinstance(value, list) else False,
-    "constraints": lambda value: _are(value, str) and all(
-        len(text) <= _LONGEST for text in value),
+    "constraints": lambda value: _are(value, str) and all(map(_is_proportionate, value)),
     "types": lambda value: isinstance(value, list),
     "program": lambda value: isinstance(value, dict),
     "constants": lambda value: _are(value, str),
@@ -239,6 +237,13 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
 }
 # Fields that files of functions of one device may lack.
 _OPTIONAL = frozenset(("devices", "mesh", "in_specs", "out_specs"))
+
+
+def _is_proportionate(text: str) -> bool:
+    """Whether a symbolic size, or what holds for some, is one that is read in no time."""
+    return len(text) <= _LONGEST and all(
+        len(number) <= 12 for number in re.findall("[0-9]+", text)) and all(
+        int(power) <= _GREATEST_POWER for power in re.findall(r"\^\s*([0-9]+)", text))
 
 
 def _are(values: Any, kind: type) -> bool:

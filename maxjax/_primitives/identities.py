@@ -154,6 +154,7 @@ TOKEN = ShapedArray((0,), dtypes.bool_)
 def _token(name: str) -> Primitive:
     primitive = Primitive(
         name,
+        contract=takes((0, None)),
         abstract=lambda *tokens: TOKEN,
         evaluate=lambda *tokens: np.zeros(TOKEN.shape, TOKEN.dtype),
         lower=lambda ctx, *tokens: ctx.full(TOKEN.shape, False, TOKEN.dtype),

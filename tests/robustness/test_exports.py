@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import hashlib
 import json
 import os
@@ -63,7 +62,7 @@ def faults(seed: int, count: int) -> list[str]:
 @pytest.mark.xdist_group("mojo")
 def test_files_with_one_thing_changed():
     pytest.importorskip("max.engine")
-    assert not faults(0, 2500)
+    assert not faults(0, 1200)
 
 
 @pytest.mark.extended
@@ -79,12 +78,11 @@ def test_more_files_with_one_thing_changed(seed):
 # Of lowered programs, which trust what they are given, or over processes and meshes; and what
 # becomes other primitives, or is refused, when a function is exported.
 IN_NO_FILE = {
-    "take_rows", "scatter_rows", "collective", "coordinate", "exchange", "ordered_exchange",
-    "all_gather", "all_gather_invariant", "all_gather_reduced", "all_to_all", "axis_index",
-    "pbroadcast", "ppermute", "preduced", "psum_invariant", "pvary", "ragged_all_to_all",
-    "reduce_scatter", "reduced_vary_cast_p", "unreduced_psum", "unreduced_reduce_scatter",
-    "vary_unreduced_cast_p", "shard_map", "sharding_constraint", "reshard", "after_all",
-    "create_token"}
+    "take_rows", "scatter_rows", "coordinate", "all_gather", "all_gather_invariant",
+    "all_gather_reduced", "all_to_all", "axis_index", "pbroadcast", "ppermute", "preduced",
+    "psum_invariant", "pvary", "ragged_all_to_all", "reduce_scatter", "reduced_vary_cast_p",
+    "unreduced_psum", "unreduced_reduce_scatter", "vary_unreduced_cast_p", "sharding_constraint",
+    "reshard", "pure_callback", "custom_lin"}
 
 
 def test_each_primitive_has_a_contract_or_stands_in_no_file():
@@ -190,28 +188,31 @@ def test_texts(text):
 def nested(depth):
     """A file of loops within loops."""
     data = parts(lambda x: lax.scan(lambda c, row: (c + row, c), x[0], x))
-    program = data[0]["program"]
-    body = program
+    body = data[0]["program"]
+    template = json.dumps(next(eqn for eqn in body["equations"] if eqn[0] == "scan"))
     for _ in range(depth):
-        scan = copy.deepcopy(next(eqn for eqn in program["equations"] if eqn[0] == "scan"))
-        eqns = body["equations"]
-        eqns[:] = [scan]
+        scan = json.loads(template)
+        body["equations"] = [scan]
         body = scan[2]["jaxpr"]["closed"]
     return data
 
 
-@pytest.mark.parametrize("depth", [MOST_NESTED + 5, 200])
+@pytest.mark.parametrize("depth", [MOST_NESTED + 5, 100])
 def test_loops_within_loops(depth):
     refused(packed(nested(depth)))
 
 
-@pytest.mark.parametrize("depth", [300, 5000])
+@pytest.mark.parametrize("depth", [300, 800, 5000, 100_000])
 def test_deep_trees(depth):
-    tree = "*"
-    for _ in range(depth):
-        tree = ["tuple", [tree]]
-    for field in ("in_tree", "out_tree"):
-        refused(packed(edited(lambda data, field=field: data.update({field: tree}))))
+    """What Python's stack holds is a tree like others."""
+    text = json.dumps(edited(lambda data: data.update(out_tree="TREE")))
+    blob = raw(text.replace('"TREE"', '["tuple",[' * depth + '"*"' + "]]" * depth))
+    try:
+        result = export.deserialize(blob).call(X)
+    except ValueError as error:
+        assert "bug in maxjax" not in str(error)
+    else:
+        np.testing.assert_array_equal(maxjax.tree.leaves(result)[0], np.cumsum(X, 1))
 
 
 @pytest.mark.parametrize("tree", [

@@ -2,7 +2,8 @@
 
 A kernel trusts its integers, so a mistake anywhere above, or a program that should not have been
 let in, would read and write memory that is not its own. Each access here is held against the sizes
-of its arrays as planning ends: what runs is not asked again. ``check_plan.py`` checks more, in tests.
+of its arrays as planning ends: what runs is not asked again.
+``check_plan.py`` checks more, in tests.
 """
 
 from __future__ import annotations

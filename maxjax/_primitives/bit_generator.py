@@ -23,7 +23,7 @@ from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import move_axis, squeeze_p
 from maxjax._primitives.random_bits import threefry2x32
-from maxjax._primitives.rules import replicated_factors
+from maxjax._primitives.rules import nonnegative, replicated_factors
 from maxjax._primitives.slicing import slice_in_dim
 
 THREEFRY = 1
@@ -156,7 +156,8 @@ def _no_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *
 rng_uniform_p = Primitive(
     "rng_uniform",
     contract=takes(2, fitting.NO_KEYS, fitting.alike(), fitting.scalars, shape=SHAPE),
-    abstract=lambda low, high, *, shape: ShapedArray(shape, low.dtype),
+    abstract=lambda low, high, *, shape: ShapedArray(
+        nonnegative("rng_uniform", shape), low.dtype),
     evaluate=_uniform,
     host_reason="it draws from a generator that keeps its state in the process",
     no_derivative="random numbers have no derivative",

@@ -19,6 +19,7 @@ from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import (
     factor_rule,
     linear_primitive,
+    nonnegative,
     of_numbers,
     reduced_shape,
     reduction_batch,
@@ -93,7 +94,8 @@ broadcast_in_dim_p = linear_primitive(
     linearity=MOVEMENT, passes_unreduced=slice(None),
     shown=lambda params: {name: dims for name, dims in params.items()
                           if name == "broadcast_dimensions" and dims},
-    abstract=lambda x, *, shape, broadcast_dimensions: ShapedArray(shape, x.dtype, x.weak_type),
+    abstract=lambda x, *, shape, broadcast_dimensions: ShapedArray(
+        nonnegative("broadcast_in_dim", shape), x.dtype, x.weak_type),
     evaluate=_broadcast_in_dim_evaluate,
     specialize=_broadcast_in_dim_specialize,
     lower=lambda ctx, x, *, shape, broadcast_dimensions: ctx.broadcast(

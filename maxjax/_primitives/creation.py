@@ -20,6 +20,7 @@ from maxjax._primitives.rules import (
     OnShard,
     axis_factors,
     no_flops,
+    nonnegative,
     scalar_like,
 )
 
@@ -63,7 +64,8 @@ iota_p = Primitive(
     shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
     on_shard=OnShard(_iota_on_shard, computed=_split_where_exact),
     shown=lambda params: {**params, "sharding": None},
-    abstract=lambda *, dtype, shape, dimension: ShapedArray(shape, dtype),
+    abstract=lambda *, dtype, shape, dimension: ShapedArray(
+        nonnegative("iota", shape), dtype),
     evaluate=_iota_evaluate,
     lower=lambda ctx, *, dtype, shape, dimension: ctx.iota(dtype, shape, dimension),
     no_derivative="iota has no operands",

@@ -18,7 +18,14 @@ from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading,
 from maxjax._primitives.creation import full
 from maxjax._primitives.joining import joining_jvp
 from maxjax._primitives.layout import move_axis, reshape
-from maxjax._primitives.rules import FactorRule, factor_rule, is_linear, linear_primitive, no_flops
+from maxjax._primitives.rules import (
+    FactorRule,
+    factor_rule,
+    is_linear,
+    linear_primitive,
+    no_flops,
+    nonnegative,
+)
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering
@@ -162,7 +169,8 @@ tile_p = linear_primitive(
     contract=takes(1, reps=SIZES),
     flops=no_flops, linearity=SUM,
     shard_params=_tile_on_shard,
-    abstract=lambda x, *, reps: ShapedArray(_tiled(x.shape, reps), x.dtype, x.weak_type),
+    abstract=lambda x, *, reps: ShapedArray(
+        nonnegative("tile", _tiled(x.shape, reps)), x.dtype, x.weak_type),
     evaluate=_tile_evaluate,
     lower=lambda ctx, x, *, reps: ctx.decompose(
         lambda x: reshape(broadcast_in_dim(x, *_pairs(x.shape, reps)), _tiled(x.shape, reps)), x),

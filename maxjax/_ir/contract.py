@@ -151,9 +151,11 @@ def integer(least: int, greatest: int) -> Kind:
 
 def numbered(kind: type) -> Kind:
     """A namedtuple of tuples of dimensions."""
-    return Kind(f"{kind.__name__} of tuples of dimensions", lambda value, avals: (
-        type(value) is kind and all(
-            _are(field, lambda item: is_integer(item) and item >= 0) for field in value)))
+    def holds(value: Any, avals: Sequence[ShapedArray]) -> bool:
+        return isinstance(value, tuple) and value.__class__ is kind and all(
+            [_are(field, lambda item: is_integer(item) and item >= 0) for field in tuple(value)])
+
+    return Kind(f"{kind.__name__} of tuples of dimensions", holds)
 
 
 def is_dtype(value: Any) -> bool:

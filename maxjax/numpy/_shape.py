@@ -28,6 +28,7 @@ from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatter
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.layout import copy_p, rev_p, squeeze_p
+from maxjax._primitives.rules import nonnegative
 from maxjax._runtime.array import is_spread
 from maxjax.lax._over_mesh import broadcast_over, check_reshape, explicit_mesh, partitions
 from maxjax.numpy._promotion import (
@@ -488,7 +489,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
                 f"{known.size}")
         positions = np.repeat(np.arange(length), known)
         return take_in_bounds(x, as_array(positions.astype(np.int32)), index)
-    total = dimensions.size_index(total_repeat_length)
+    total, = nonnegative("broadcast_in_dim", (dimensions.size_index(total_repeat_length),))
     if not length:
         return x
     counts = as_array(repeats, "repeat")

@@ -153,7 +153,7 @@ def numbered(kind: type) -> Kind:
     """A namedtuple of tuples of dimensions."""
     def holds(value: Any, avals: Sequence[ShapedArray]) -> bool:
         return isinstance(value, tuple) and value.__class__ is kind and all(
-            [_are(field, lambda item: is_integer(item) and item >= 0) for field in tuple(value)])
+            _are(field, lambda item: is_integer(item) and item >= 0) for field in tuple(value))
 
     return Kind(f"{kind.__name__} of tuples of dimensions", holds)
 

@@ -190,6 +190,8 @@ def _decode(data: dict[str, Any]) -> dict[str, Any]:
     count = data["arguments"]
     in_avals, out_avals = tuple(types.in_avals[:count]), tuple(types.in_avals[count:])
     in_tree, out_tree = decode_tree(data["in_tree"]), decode_tree(data["out_tree"])
+    if [part[0] for part in _pair(data["in_tree"])] != ["tuple", "dict"]:
+        raise NotSerializable("its arguments are no pair of positional ones and keywords")
     if (in_tree.num_leaves, out_tree.num_leaves) != (len(in_avals), len(out_avals)) or (
             not _match(in_avals, jaxpr.in_avals) or not _match(out_avals, jaxpr.out_avals)):
         raise NotSerializable("its types are not those of its program")
@@ -263,13 +265,19 @@ def _check_fields(data: Any) -> None:
             raise ValueError(f"its field {name} is {str(data.get(name, 'absent'))[:60]}")
     mesh = {axis[0]: axis[1] for axis in data.get("mesh", ())}
     if len(mesh) != len(data.get("mesh", ())) or (
-            mesh and math.prod(mesh.values()) != data["devices"]):
-        raise ValueError(f"a mesh of axes {mesh} is not one of {data['devices']} devices")
+            math.prod(mesh.values()) != data.get("devices", 1)):
+        raise ValueError(f"a mesh of axes {mesh} is not one of {data.get('devices', 1)} devices")
     for spec in (*data.get("in_specs", ()), *data.get("out_specs", ())):
         names = [] if spec is None else [
             name for part in (*spec[0], *spec[1:]) for name in part]
         if not set(names) <= mesh.keys() or len(set(names)) < len(names):
             raise ValueError(f"the specification {spec} is none of the axes {list(mesh)}")
+
+
+def _pair(tree: Any) -> list[Any]:
+    """The two parts of a tuple of two, as ``encode_tree`` gives it."""
+    kind, parts = tree
+    return list(parts) if kind == "tuple" and len(parts) == 2 else [" "]
 
 
 def _match(avals: Sequence[ShapedArray], of_program: Sequence[ShapedArray]) -> bool:

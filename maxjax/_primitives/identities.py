@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.contract import ANY_TUPLE, FLAG, TEXT, takes
 from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
+from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
@@ -34,11 +36,15 @@ def _identity(name: str, **rules: Any) -> Primitive:
 
 
 stage_p = _identity(
-    "stage", linearity=MOVEMENT,
+    "stage",
+    contract=takes(1),
+    linearity=MOVEMENT,
     batch=lambda size, operands, axes: (stage_p.bind(operands[0]), axes[0]))
 
 name_p = Primitive(
-    "name", linearity=MOVEMENT,
+    "name",
+    contract=takes(1, name=TEXT),
+    linearity=MOVEMENT,
     abstract=lambda x, *, name: x,
     evaluate=lambda x, *, name: x,
     lower=lambda ctx, x, *, name: x,
@@ -51,7 +57,9 @@ name_p = Primitive(
 # A value and what is to be said of the operation that gave it to whoever reads the program; of the
 # tangent the same, of a cotangent nothing.
 xla_metadata_value_p = _identity(
-    "xla_metadata_value", linearity=MOVEMENT,
+    "xla_metadata_value",
+    contract=takes(1, xla_metadata_kvs=ANY_TUPLE),
+    linearity=MOVEMENT,
     batch=lambda size, operands, axes, **params: (
         xla_metadata_value_p.bind(*operands, **params), axes[0]))
 
@@ -74,6 +82,7 @@ def _each_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 def _several(name: str, linearity: Linearity) -> Primitive:
     primitive = Primitive(
         name,
+        contract=takes((0, None)),
         linearity=linearity,
         abstract=lambda *avals, **params: list(avals),
         evaluate=lambda *xs, **params: list(xs),
@@ -111,6 +120,7 @@ def _alike_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]
 # Two values whose dimensions are the same factors: what splits one splits the other.
 shard_alike_p = Primitive(
     "shard_alike",
+    contract=takes(2, fitting.same_shapes),
     linearity=MOVEMENT,
     abstract=lambda x, y: [x, y],
     evaluate=lambda x, y: [x, y],
@@ -124,6 +134,7 @@ shard_alike_p = Primitive(
 
 dce_sink_p = Primitive(
     "dce_sink",
+    contract=takes((0, None), prevent_mlir_dce=FLAG),
     abstract=lambda *avals, prevent_mlir_dce: [],
     evaluate=lambda *xs, prevent_mlir_dce: [],
     lower=lambda ctx, *xs, prevent_mlir_dce: [],
@@ -143,6 +154,7 @@ TOKEN = ShapedArray((0,), dtypes.bool_)
 def _token(name: str) -> Primitive:
     primitive = Primitive(
         name,
+        contract=takes((0, None)),
         abstract=lambda *tokens: TOKEN,
         evaluate=lambda *tokens: np.zeros(TOKEN.shape, TOKEN.dtype),
         lower=lambda ctx, *tokens: ctx.full(TOKEN.shape, False, TOKEN.dtype),

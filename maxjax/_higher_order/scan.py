@@ -34,6 +34,7 @@ from maxjax._higher_order.control import (
 )
 from maxjax._higher_order.hi_types import lifted_carry
 from maxjax._higher_order.structured import bind_known, structured
+from maxjax._ir.contract import CLOSED_JAXPR, COUNT, FLAG, FLAGS, GREATEST, integer, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
@@ -44,6 +45,7 @@ from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, all_as_given, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import HostValue, Params, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.rules import Linear, is_linear
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.linearize import LinearTrace, by_linearization
@@ -327,6 +329,10 @@ scan_p = structured(
                 Group(Role.SCANNED)),
         bodies=(BodyRule("jaxpr", "body", takes=(0, 1, 2)),),
         length="length", reverse="reverse", marks="linear"),
+    contract=takes(
+        (0, None), fitting.groups("num_consts", "num_carry"), reverse=FLAG, length=COUNT,
+        jaxpr=CLOSED_JAXPR, num_consts=COUNT, num_carry=COUNT, linear=FLAGS,
+        unroll=integer(1, GREATEST), _split_transpose=FLAG),
     evaluate=_evaluate,
     specialize=_specialize,
     linearize=_linearize,

@@ -14,7 +14,7 @@ from maxjax import lax
 from maxjax._base import dtypes, meshes
 from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.constraints import with_out_sharding
-from maxjax._ir.dimensions import constant_size, is_dimension
+from maxjax._ir.dimensions import is_dimension, size_index
 from maxjax._ir.trace import Array
 from maxjax._primitives import broadcasting, layout
 from maxjax._primitives import creation as primitives
@@ -313,7 +313,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         host = concrete(x, message)
         length = max(minimum, int(host.max()) + 1 if host.size else 0)
     else:
-        length = constant_size(length)
+        length = size_index(length)
     index = ufuncs._maximum(x, 0) if x.dtype != dtypes.bool_ else x.astype(dtypes.int32)
     if weights is None:
         counted = constant(1, dtypes.canonical(dtypes.int64))

@@ -57,6 +57,7 @@ class CheckedPlan(Plan):
         return part
 
     def finished(self, part: Part) -> None:
+        super().finished(part)
         check_part(part)
 
 

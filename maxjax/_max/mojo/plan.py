@@ -30,6 +30,7 @@ from maxjax._max.mojo.cost import (
     threads_for,
 )
 from maxjax._max.mojo.emit import Form
+from maxjax._max.mojo.extents import check_extents
 from maxjax._max.mojo.fusion import Fusion, Group
 from maxjax._max.mojo.gather import Kernel, Operand, gather
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
@@ -171,6 +172,7 @@ class Plan:
 
     def finished(self, part: Part) -> None:
         """Called for each part when its calls are written."""
+        check_extents(part)
 
     @property
     def peak_bytes(self) -> int:

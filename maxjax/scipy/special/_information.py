@@ -10,7 +10,7 @@ from maxjax import lax, nn
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, aval_of
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy._promotion import check_arraylike, weak_scalar
 from maxjax.scipy.special._common import (
@@ -106,7 +106,7 @@ def kl_div(p: Any, q: Any) -> Array:
     """
     p, q = operands("kl_div", p, q)
     refuse_complex("kl_div", p)
-    return weak_scalar(convert_element_type(_kl_div(p, q), p.dtype, p.aval.weak_type))
+    return weak_scalar(convert_element_type(_kl_div(p, q), p.dtype, aval_of(p).weak_type))
 
 
 @in_float64

@@ -89,6 +89,21 @@ struct Scratch[T: DType]:
         pass
 
 
+@no_inline
+def store_first[
+    T: DType, W: Int
+](value: SIMD[T, W], target: Elements[T], count: Int, add: Bool):
+    """Stores, or adds, the first elements of a vector. Not a part of each tile that has an edge:
+    elements one by one, of all vectors of a tile, take long to compile."""
+    var elements = Array[Scalar[T], W](fill=Scalar[T](0))
+    elements.unsafe_ptr().unsafe_store(0, value)
+    for i in range(count):
+        var one = elements[i]
+        if add:
+            one += target.unsafe_load[width=1](i)
+        target.unsafe_store(i, one)
+
+
 def tile[
     T: DType, rows: Int, vectors: Int, whole: Bool
 ](
@@ -142,12 +157,7 @@ def tile[
                     value += line.unsafe_load[width=W](v * W)
                 line.unsafe_store(v * W, value)
             else:
-                comptime for lane in range(W):
-                    if v * W + lane < columns:
-                        var one = value[lane]
-                        if add:
-                            one += line.unsafe_load[width=1](v * W + lane)
-                        line.unsafe_store(v * W + lane, one)
+                store_first[T, W](value, line.unsafe_offset(v * W), columns - v * W, add)
 
 
 @no_inline

@@ -150,6 +150,7 @@ def argsort_few[dtype: DType](slots: Slots, args: Args):
 struct ShortRows[largest: Bool, dtype: DType](Tasks):
     """The positions of the extremes of short rows."""
 
+    comptime bits = unsigned_of[Self.dtype]()
     var x: Held[Self.dtype]
     var result: Held[I32]
     var tasks: Int
@@ -171,7 +172,12 @@ struct ShortRows[largest: Bool, dtype: DType](Tasks):
                 target.unsafe_store(0, first_extreme_of_line[Self.largest, Self.dtype](line, count))
                 row += 1
                 continue
-            transpose_matrix[Self.dtype](line, columns, strip, count, count, strip)
+            # Of the bits, which are the same for several dtypes.
+            transpose_matrix[Self.bits](
+                line.unsafe_bitcast[Scalar[Self.bits]](),
+                columns.unsafe_bitcast[Scalar[Self.bits]](),
+                strip, count, count, strip,
+            )
             comptime for part in range(strip // width):
                 target.unsafe_store(
                     part * width,

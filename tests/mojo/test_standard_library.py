@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,8 @@ from maxjax._max.mojo.toolchain import Pace, build_library
 from maxjax._max.mojo.vector_operations import Operator
 from tests.golden import kernels  # noqa: F401 (it has programs)
 from tests.golden.programs import GOLDENS
+from tests.mojo import pack_calls
+from tests.support import mojo_programs
 
 pytestmark = [
     pytest.mark.xdist_group("mojo"),
@@ -136,6 +139,8 @@ import numpy as np
 import maxjax
 from tests.golden import kernels
 from tests.golden.programs import GOLDENS
+from tests.mojo import pack_calls
+from tests.support import mojo_programs
 maxjax.config.update("compile", "always")
 for name in sys.argv[1:]:
     golden, random = GOLDENS[name], np.random.default_rng(1)
@@ -168,6 +173,38 @@ def test_some_programs_give_the_same_bits():
 @pytest.mark.extended
 def test_all_programs_give_the_same_bits():
     check_programs([name for name in GOLDENS if name.endswith(".mojo")])
+
+
+# --- the pack -------------------------------------------------------------------------------------
+
+def test_all_of_the_pack_compiles_with_it():
+    for unit in mojo_programs.pack().units:
+        assert standard_library.applies(unit.source), unit.name
+        assert b"maxjax_launch" in Path(unit.native._name).read_bytes(), unit.name
+
+
+# What `test_all_operations_give_the_same_bits` compares, and what no test calls by itself.
+APART = re.compile("vector_")
+
+
+@pytest.mark.extended
+def test_the_pack_gives_the_same_bits(tmp_path, monkeypatch):
+    """The pack's own tests call each function of the pack as MAX's library compiles it, too."""
+    units = [unit for unit in mojo_programs.pack().units if not unit.name.startswith("vector_")]
+    with monkeypatch.context() as patch:
+        patch.setenv("MAXJAX_STANDARD_LIBRARY", "max")
+        for unit in units:
+            build_library(unit.source, tmp_path / f"{unit.name}.so", pace=Pace(urgent=True))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0",
+         *(f"tests/mojo/test_{name}.py"
+           for name in ("pack", "pack_matmul", "pack_windows", "native", "native_matrices"))],
+        env={**os.environ, pack_calls.BESIDE: str(tmp_path)}, capture_output=True, text=True,
+        cwd=ROOT, timeout=3000)
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-2000:]}"
+    called = set((tmp_path / "called").read_text().split())
+    missed = {name for unit in units for name in unit.exports} - called
+    assert not {name for name in missed if not APART.match(name)}, missed
 
 
 # --- which library, and why -----------------------------------------------------------------------

@@ -8,8 +8,8 @@ The word before the first slot is 0; a function that fails sets it, and nothing 
 """
 from std.memory import unsafe_memcpy
 
-from kernels import crew
 from kernels.calling import Args, Slots, address, integer
+from kernels.crew import Words, help_forever, prepare
 
 comptime Kernel = def (Slots, Args) abi("C") thin -> None
 comptime Bytes = Pointer[UInt8, MutAnyOrigin]
@@ -147,12 +147,12 @@ def tape_copy_bytes(slots: Slots, args: Args) abi("C"):
 
 
 @export("crew_open")
-def crew_open(words: crew.Words) abi("C"):
+def crew_open(words: Words) abi("C"):
     """Makes a crew of zeros."""
-    crew.prepare(words)
+    prepare(words)
 
 
 @export("crew_help")
-def crew_help(words: crew.Words) abi("C"):
+def crew_help(words: Words) abi("C"):
     """The life of one more thread of the crew: it does not return."""
-    crew.help_forever(words)
+    help_forever(words)

@@ -289,7 +289,7 @@ def test_copy(view: str, bits: int) -> None:
 def test_copy_large(bits: int) -> None:
     x = values(f"uint{bits}", 611, 700)
     for viewed in (x, x.T, x[:, ::-1], x[::-1, 1:], x.reshape(-1), x.reshape(-1)[::-1],
-                   np.broadcast_to(x[0], (600, 700)), np.broadcast_to(x[0, 0], (MANY * 2,))):
+                   np.broadcast_to(x[0], (600, 700)), np.broadcast_to(x[0, :1], (MANY * 2,))):
         for threads in THREADS:
             out = empty(x.dtype, *viewed.shape)
             check_copy(x, viewed, out, out, threads)

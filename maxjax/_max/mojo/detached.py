@@ -107,8 +107,7 @@ def start(cache: ArtifactCache) -> bool:
             or not hasattr(os, "setsid"):
         return False
     try:
-        toolchain.compiler_folder()
-        toolchain.check_linker()
+        toolchain.check()
     except ToolchainError:
         return False
     lock = builder_lock(cache.directory)

@@ -373,6 +373,14 @@ def _judge(code: int, output: str) -> None:
     raise ToolchainError("rejected", f"the Mojo compiler failed: {found[1]}", output)
 
 
+def check() -> None:
+    """Raises a ToolchainError where the pack and kernels cannot be built: there is no compiler, or
+    nothing to link with."""
+    compiler_folder()
+    if standard_library.why_not() is not None:
+        check_linker()
+
+
 def check_linker() -> None:
     """Raises a ToolchainError where there is no C compiler to link with."""
     if shutil.which(_LINKER) is None:

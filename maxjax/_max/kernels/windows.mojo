@@ -79,7 +79,7 @@ def source_place(index: Int, dilation: Int, size: Int) -> Int:
     return index // dilation if index % dilation == 0 else -1
 
 
-@always_inline
+@no_inline
 def fill[dtype: DType](target: Array[dtype], count: Int, value: Scalar[dtype]):
     comptime lanes = simd_width_of[dtype]()
     var i = 0

@@ -6,6 +6,8 @@ inner, count, bytes of an index (4 or 8), threads
 width, count, threads
 `permutation_of_exchanges`: places (int32; outer, exchanges), out (outer, count) | outer, exchanges,
 count
+
+Wrapping sums and products are the same bits with and without a sign: one function serves both.
 """
 from kernels.calling import Args, Slots, integer, operand
 from kernels.crew import Tasks, spread
@@ -264,22 +266,22 @@ def scatter_rows_add_int64(slots: Slots, args: Args) abi("C"):
 
 @export
 def scatter_rows_add_uint8(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Summing, DType.uint8](slots, args)
+    scatter_rows[Summing, DType.int8](slots, args)
 
 
 @export
 def scatter_rows_add_uint16(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Summing, DType.uint16](slots, args)
+    scatter_rows[Summing, DType.int16](slots, args)
 
 
 @export
 def scatter_rows_add_uint32(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Summing, DType.uint32](slots, args)
+    scatter_rows[Summing, DType.int32](slots, args)
 
 
 @export
 def scatter_rows_add_uint64(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Summing, DType.uint64](slots, args)
+    scatter_rows[Summing, DType.int64](slots, args)
 
 
 @export
@@ -324,22 +326,22 @@ def scatter_rows_mul_int64(slots: Slots, args: Args) abi("C"):
 
 @export
 def scatter_rows_mul_uint8(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Multiplying, DType.uint8](slots, args)
+    scatter_rows[Multiplying, DType.int8](slots, args)
 
 
 @export
 def scatter_rows_mul_uint16(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Multiplying, DType.uint16](slots, args)
+    scatter_rows[Multiplying, DType.int16](slots, args)
 
 
 @export
 def scatter_rows_mul_uint32(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Multiplying, DType.uint32](slots, args)
+    scatter_rows[Multiplying, DType.int32](slots, args)
 
 
 @export
 def scatter_rows_mul_uint64(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Multiplying, DType.uint64](slots, args)
+    scatter_rows[Multiplying, DType.int64](slots, args)
 
 
 @export

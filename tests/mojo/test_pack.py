@@ -47,7 +47,6 @@ from tests.mojo.pack_calls import (
     library,
     plain,
     run_guarded,
-    table,
     values,
 )
 

@@ -1,4 +1,4 @@
-"""Where only kernels run, no library of MAX is loaded, and nothing of MAX but its compiler needed."""
+"""Where only kernels run, MAX's libraries are not loaded, and its compiler is all that is needed."""
 
 from __future__ import annotations
 

@@ -35,6 +35,7 @@ pytestmark = [
                        reason=f"{standard_library.why_not()}")]
 
 LIBRARIES = ("small", "max")
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 KERNEL = ('@export("f")\ndef f(slots: Slots, args: Args) abi("C"):\n'
           "    var x = operand[DType.float32](slots, args, 0)\n"
           "    x.unsafe_store(0, {value})\n")
@@ -116,6 +117,7 @@ def own_operators(dtype: np.dtype) -> list[Operator]:
               for operator in vector_operations.operators(dtype)}.values()]
 
 
+@needs_cc
 def test_some_operations_give_the_same_bits(tmp_path, monkeypatch):
     some = ("exp", "pow", "div", "convert", "sin", "max", "eq", "shift_left", "round_half_even")
     operators = [operator for name in (np.float32, np.int32)
@@ -124,6 +126,8 @@ def test_some_operations_give_the_same_bits(tmp_path, monkeypatch):
     check_operations(operators, tmp_path, monkeypatch)
 
 
+@needs_cc
+@needs_cc
 @pytest.mark.extended
 @pytest.mark.parametrize("dtype", vector_operations.dtypes_of_units(), ids=name_of)
 def test_all_operations_give_the_same_bits(dtype, tmp_path, monkeypatch):
@@ -164,11 +168,13 @@ def check_programs(names: list[str]) -> None:
     assert len(small) == len(names) and small == ours
 
 
+@needs_cc
 def test_some_programs_give_the_same_bits():
     """Rows, columns, a loop in registers."""
     check_programs(["softmax.mojo", "column_sum_and_step.mojo", "loop_over_few_elements.mojo"])
 
 
+@needs_cc
 @pytest.mark.extended
 def test_all_programs_give_the_same_bits():
     check_programs([name for name in GOLDENS if name.endswith(".mojo")])
@@ -227,6 +233,7 @@ def made(source: str, folder: Path) -> str:
     return "small" if b"maxjax_launch" in output.read_bytes() else "max"
 
 
+@needs_cc
 def test_what_it_lacks_is_compiled_by_the_other(fresh, tmp_path, caplog):
     caplog.set_level(logging.INFO, "maxjax")
     assert made(HEADER + KERNEL.format(value="Exp.elementwise[DType.float32, 1](1)"),
@@ -241,6 +248,7 @@ def test_what_it_lacks_is_compiled_by_the_other(fresh, tmp_path, caplog):
     assert len(caplog.records) == 1
 
 
+@needs_cc
 def test_the_other_compiles_what_the_first_program_asks_for(fresh, tmp_path):
     """Beside what was prepared just before, of which the launch of a kernel is a declaration only:
     a library that had it could not be loaded."""
@@ -258,6 +266,7 @@ def launched(slots: Slots, args: Args) abi("C"):
     ctypes.CDLL(str(next(tmp_path.glob("*.so"))), mode=os.RTLD_NOW)
 
 
+@needs_cc
 def test_an_error_is_that_of_the_other(fresh, tmp_path):
     with pytest.raises(toolchain.ToolchainError, match="unknown declaration 'nothing'") as caught:
         made(HEADER + KERNEL.format(value="nothing"), tmp_path)
@@ -303,6 +312,7 @@ def test_two_prepare_it_at_once(fresh, tmp_path, monkeypatch):
     assert made(source, tmp_path) == "small" and [folder] == [*tmp_path.glob("library-*")]
 
 
+@needs_cc
 def test_a_library_that_cannot_be_prepared(fresh, tmp_path, monkeypatch, caplog):
     empty = tmp_path / "sources"
     for package in standard_library.PACKAGES:

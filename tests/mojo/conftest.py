@@ -38,7 +38,7 @@ def own_pack() -> None:
 
 @pytest.fixture
 def compiler(tmp_path, tmp_path_factory, prepared, own_pack, monkeypatch) -> Compiler:
-    if shutil.which("cc") is None:      # which is looked for, and which a false compiler never calls
+    if shutil.which("cc") is None:      # which is looked for, and is never called
         folder = tmp_path_factory.mktemp("cc")
         (folder / "cc").symlink_to(sys.executable)
         monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)

@@ -1,4 +1,4 @@
-"""Where only kernels run, MAX's libraries are not loaded, and its compiler is all that is needed."""
+"""Where only kernels run, MAX's libraries are not loaded, and its compiler is all that is used."""
 
 from __future__ import annotations
 

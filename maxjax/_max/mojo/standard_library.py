@@ -5,9 +5,8 @@ The small one (``small_std/``) has what kernels use of it, by the same names and
 It is prepared once for a cache folder: both packages and the kernels precompiled, and what
 libraries have in common as an object, which is linked to each of them by MAX's own linker.
 
-It is used with the compilers that it was tried with, for texts whose kernels are all part of it: all
-that are generated, and the pack's.
-What it lacks is MAX's to compile.
+It is used with the compilers that it was tried with, for texts whose kernels are all part of it, as
+those that are generated and the pack's are. What it lacks is MAX's to compile.
 """
 
 from __future__ import annotations

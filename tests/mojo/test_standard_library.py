@@ -243,7 +243,7 @@ def test_what_it_lacks_is_compiled_by_the_other(fresh, tmp_path, caplog):
                 tmp_path) == "max"
     assert "as the small one lacks something" in caplog.text and standard_library.why_not() is None
     # Of which it knows from the imports.
-    assert made(HEADER + "from kernels.windows import *\n" + KERNEL.format(value="1"),
+    assert made(HEADER + "from kernels.window_tensors import *\n" + KERNEL.format(value="1"),
                 tmp_path) == "max"
     assert len(caplog.records) == 1
 

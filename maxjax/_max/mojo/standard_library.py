@@ -138,7 +138,8 @@ def commands(source: Path, output: Path, folder: Path, options: Sequence[str]) -
     """What compiles a text into a library, in an ``environment``."""
     compiled = source.with_suffix(".o")
     return [
-        ["mojo", "build", "--emit", "object", *options, str(source), "-o", str(compiled)],
+        ["mojo", "build", "--emit", "object", *options, "-D", "MAXJAX_LINKED", str(source),
+         "-o", str(compiled)],
         # Whatever else is missing is to be known now, not when the library is loaded.
         [linker() or "", "-flavor", "gnu", "-shared", "-Bsymbolic", "--as-needed", "-z", "defs",
          "-o", str(output), str(compiled), str(folder / "shared.o"), *_system_libraries()],

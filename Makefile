@@ -1,4 +1,4 @@
-# Each target makes the environment it needs: a fresh machine needs Python, make and a C compiler.
+# Each target makes the environment it needs: a fresh machine needs Python and make.
 PYTHON ?= python3
 DEMO_VENV ?= .venv-demo
 TEST_VENV ?= .venv-test

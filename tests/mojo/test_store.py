@@ -85,7 +85,7 @@ def test_a_failing_compiler(compiler, tmp_path, commands, kind, message):
 
 def test_without_a_compiler(tmp_path, monkeypatch, compiler):
     compiler.path.unlink()
-    with pytest.raises(ToolchainError, match="no Mojo compiler: .*Could not find") as caught:
+    with pytest.raises(ToolchainError, match="no Mojo compiler: there is none at ") as caught:
         build_library("", tmp_path / "out.so")
     assert caught.value.kind == "missing"
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)

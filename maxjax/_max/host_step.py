@@ -14,6 +14,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InternalError, JaxRuntimeError
+from maxjax._base.interrupts import entered_at_once
 from maxjax._distributed.native import ATTEND, IN_PYTHON
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -153,6 +154,7 @@ def native_step(run: Callable[[int], None], failures: Failures) -> Any:
     It returns its number if ``run`` has come to its end, and only then: whatever else happens, at
     whichever instruction, the native code that called it stops the program (``kernels/host.mojo``).
     """
+    @entered_at_once
     def call(slots: int, number: int) -> int:
         try:
             run(slots)

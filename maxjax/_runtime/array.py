@@ -21,6 +21,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.interrupts import entered_at_once
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_unreduced
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, context, truth_value_message
@@ -255,6 +256,7 @@ class ArrayImpl(Array):
                 "jax.lax.convert_element_type to a dtype of numbers first.")
         return read_only(value)
 
+    @entered_at_once
     def __buffer__(self, flags: int, /) -> memoryview:
         """A buffer to read, for ``memoryview`` and the like, from Python 3.12 on."""
         try:
@@ -294,6 +296,7 @@ class ArrayImpl(Array):
     def __complex__(self) -> complex:
         return complex(self._scalar())
 
+    @entered_at_once
     def __index__(self) -> int:
         try:
             if not self.aval.shape and dtypes.is_integer(self.aval.dtype):

@@ -62,11 +62,11 @@ def test_an_error_at_any_instruction(step, monkeypatch):
     def chosen(code):
         return code.co_filename == host_step.__file__ and "native_step" in code.co_qualname
 
-    with Raiser(None, chosen).active() as counted:
+    with Raiser(None, chosen) as counted:
         np.testing.assert_array_equal(run(), expected)
     assert counted.count > 10 * STEPS
     for number in range(counted.count):
-        with Raiser(number, chosen).active() as raiser, pytest.raises(Stop):
+        with Raiser(number, chosen) as raiser, pytest.raises(Stop):
             run()
         assert raiser.where is not None and sys.unraisablehook is hook, raiser.where
         np.testing.assert_array_equal(run(), expected, raiser.where)
@@ -100,7 +100,7 @@ def test_an_error_in_another_thread():
 
     def body():
         try:
-            with Raiser(0, chosen).active():
+            with Raiser(0, chosen):
                 run()
         except BaseException as error:
             errors.append(error)

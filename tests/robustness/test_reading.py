@@ -106,11 +106,11 @@ def test_an_error_at_any_instruction(read):
         return code.co_filename == array_module.__file__ and code.co_name in names
 
     x = jnp.asarray(X[0])
-    with Raiser(None, chosen).active() as counted:
+    with Raiser(None, chosen) as counted:
         read(x + 0)
     for number in range(counted.count):
         value = x + 0
-        with Raiser(number, chosen).active() as raiser, pytest.raises(Stop):
+        with Raiser(number, chosen) as raiser, pytest.raises(Stop):
             read(value)
         assert raiser.where is not None
         assert int(value) == 3 and np.asarray(value) == 3

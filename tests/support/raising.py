@@ -3,9 +3,9 @@ its entry and at its exit."""
 
 from __future__ import annotations
 
-import contextlib
+import dis
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
@@ -15,7 +15,7 @@ class Stop(BaseException):
 
 
 class Raiser:
-    """Counts the instructions of some functions while they run, and raises `Stop` at one of them.
+    """Counts the instructions of some functions that run within it, and raises `Stop` at one.
 
     Args:
       number: of the instruction, from 0; None: none.
@@ -53,11 +53,37 @@ class Raiser:
         self.count += 1
         return self._step
 
-    @contextlib.contextmanager
-    def active(self) -> Iterator[Raiser]:
-        """It is at work in this thread."""
+    def __enter__(self) -> Raiser:
         sys.settrace(self._call)
-        try:
-            yield self
-        finally:
-            sys.settrace(None)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(None)
+
+
+class Interrupt(Raiser):
+    """Raises `Stop` only where Python itself runs signals' handlers: at a function's entry, after a
+    call, and after a jump back."""
+
+    def __init__(self, number: int | None, chosen: Callable[[CodeType], bool]):
+        super().__init__(number, chosen)
+        self._moments: dict[CodeType, frozenset[int]] = {}
+        self._entries: dict[CodeType, bool] = {}
+        self._last: dict[FrameType, int] = {}
+
+    def _step(self, frame: FrameType, event: str, arg: Any) -> Any:
+        code = frame.f_code
+        if code not in self._moments:
+            instructions = list(dis.get_instructions(code))
+            self._moments[code] = frozenset(x.offset for x in instructions if x.opname.startswith(
+                ("CALL", "JUMP_BACKWARD")) and x.opname != "JUMP_BACKWARD_NO_INTERRUPT")
+            first = next(x for x in instructions if x.opname == "RESUME")
+            self._entries[code] = (first.arg or 0) & 3 < 2
+        if event == "call":
+            is_moment = self._entries[code]
+        else:
+            is_moment = event == "opcode" and self._last.get(frame) in self._moments[code]
+            self._last[frame] = frame.f_lasti
+        if event == "return":
+            self._last.pop(frame, None)
+        return super()._step(frame, event, arg) if is_moment else self._step

@@ -82,6 +82,47 @@ def _is_ours(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
+def _is_trusted(status: os.stat_result) -> bool:
+    """Whether nobody but root and this user may write to the file."""
+    if os.name == "nt":
+        return True
+    return status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022
+
+
+def _may_be_read(path: Path, status: os.stat_result) -> bool:
+    """Whether a file is this user's own, or of a prepared folder and can be trusted."""
+    return _is_ours(status) or _is_trusted(status) and not os.access(path.parent, os.W_OK)
+
+
+def _why_exchangeable(directory: Path) -> str | None:
+    """Why others could put another folder in the place of this one, or None."""
+    if os.name == "nt":
+        return None
+    for parent in directory.parents:
+        status = os.stat(parent)
+        mode = status.st_mode
+        # A group of the user alone, as many systems make one for each user, is no stranger.
+        shared = mode & 0o002 or mode & 0o020 and status.st_gid not in (0, os.getegid())
+        if shared and not mode & stat.S_ISVTX:
+            return (f"{parent}, in which {directory} is, is writable by other users "
+                    f"(mode {stat.S_IMODE(mode):04o})")
+        if status.st_uid not in (os.geteuid(), 0):
+            return (f"{parent}, in which {directory} is, belongs to another user "
+                    f"(uid {status.st_uid})")
+    return None
+
+
+def _is_prepared(directory: Path) -> bool:
+    """Whether a folder that this user may not write to holds a cache that can be trusted: of root's
+    or the user's own, as an administrator leaves one."""
+    try:
+        status = os.lstat(directory)
+        return stat.S_ISDIR(status.st_mode) and _is_trusted(status) \
+            and not os.access(directory, os.W_OK) and _why_exchangeable(directory) is None
+    except (OSError, ValueError):
+        return False
+
+
 def _why_unusable(directory: Path) -> str | None:
     """Makes the directory if it is missing; returns why it cannot hold the cache, or None."""
     try:
@@ -97,6 +138,9 @@ def _why_unusable(directory: Path) -> str | None:
             if status.st_mode & 0o022:
                 return (f"{directory} is writable by other users "
                         f"(mode {stat.S_IMODE(status.st_mode):04o}; chmod 700 it)")
+        exchangeable = _why_exchangeable(directory)
+        if exchangeable is not None:
+            return exchangeable
         probe = directory / fresh_name("incoming", directory)
         descriptor = _create(probe)
         owned = _is_ours(os.fstat(descriptor))
@@ -125,7 +169,8 @@ def _open_checked(path: Path, size: int | None = None) -> int | None:
     except OSError:
         return None
     status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and _is_ours(status) and size in (None, status.st_size):
+    if stat.S_ISREG(status.st_mode) and _may_be_read(path, status) and size in (
+            None, status.st_size):
         return descriptor
     os.close(descriptor)
     return None
@@ -176,6 +221,8 @@ class ArtifactCache:
         private temporary one of this process.
       usable: whether ``directory`` is the wanted folder.
       reason: why it is not, or None.
+      prepared: the wanted folder, where it cannot be written but can be trusted: it is read, and
+        what it lacks is kept in ``directory``.
 
     Methods never raise because of the folder's contents or disk errors: whatever cannot be used is
     a miss.
@@ -187,6 +234,7 @@ class ArtifactCache:
         # Names of artifacts whose digest this process has checked, with the state of the file.
         self._verified: dict[str, tuple[int, int, int]] = {}
         self.reason: str | None = None
+        self.prepared: Path | None = None
         try:
             self.directory = Path(directory) if directory is not None else default_directory()
             self.reason = _why_unusable(self.directory)
@@ -197,6 +245,8 @@ class ArtifactCache:
             with contextlib.suppress(OSError):
                 self._remove_leftovers()
         else:
+            if self.reason is not None and _is_prepared(getattr(self, "directory", Path())):
+                self.prepared = self.directory
             try:
                 self.directory = _TemporaryDirectory().path
             except OSError as error:
@@ -205,8 +255,14 @@ class ArtifactCache:
 
     def lookup(self, key: bytes) -> Path | None:
         """The artifact stored for exactly this key, its digest checked, or None."""
+        found = self._find(self.directory, key)
+        if found is None and self.prepared is not None:
+            found = self._find(self.prepared, key)
+        return found
+
+    def _find(self, directory: Path, key: bytes) -> Path | None:
         name = hashlib.sha256(key).hexdigest()
-        entry = self.directory / f"{name}.key"
+        entry = directory / f"{name}.key"
         found = self._read_entry(entry, key)
         if found is None:
             return None
@@ -215,7 +271,7 @@ class ArtifactCache:
             _remove_ours(artifact)
             _remove_ours(entry)
             return None
-        for used in {entry, self.directory / f"{artifact.name[:64]}.key"}:
+        for used in {entry, directory / f"{artifact.name[:64]}.key"}:
             with contextlib.suppress(OSError):
                 os.utime(used)
         return artifact
@@ -384,7 +440,7 @@ class ArtifactCache:
         if not sound:
             _remove_ours(entry)
             return None
-        return (self.directory / artifact, digest, size) if stored == key else None
+        return (entry.parent / artifact, digest, size) if stored == key else None
 
     def _verify(self, artifact: Path, digest: str, size: int) -> bool:
         try:
@@ -393,7 +449,7 @@ class ArtifactCache:
             return False
         state = (status.st_ino, status.st_size, status.st_mtime_ns)
         if self._verified.get(artifact.name) == state:
-            return stat.S_ISREG(status.st_mode) and _is_ours(status)
+            return stat.S_ISREG(status.st_mode) and _may_be_read(artifact, status)
         if _digest(artifact, size) != (digest, size):
             return False
         self._verified[artifact.name] = state

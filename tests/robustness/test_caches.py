@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from maxjax._max import artifacts
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.folder_locks import fresh_name
 
@@ -76,3 +77,39 @@ def test_what_is_being_written_counts(writer, tmp_path):
 
 def test_names_of_another_folder_have_no_number(tmp_path):
     assert len(fresh_name("building", tmp_path)) == len("building-") + 24
+
+
+def test_a_read_only_cache_is_read(tmp_path, monkeypatch):
+    folder = tmp_path / "prepared"
+    cache = ArtifactCache(folder)
+    source = cache.incoming(".so")
+    source.write_bytes(b"native code")
+    stored = cache.store(b"key", source, suffix=".so")
+    folder.chmod(0o555)
+    access = os.access
+    # Root may write everywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and access(path, mode))
+    monkeypatch.setattr(artifacts, "_create", refuse)
+    user = ArtifactCache(folder)
+    assert not user.usable and user.prepared == folder and user.directory != folder
+    assert user.lookup(b"key") == stored and user.lookup(b"another") is None
+    folder.chmod(0o757)
+    assert ArtifactCache(folder).prepared is None
+    folder.chmod(0o755)
+
+
+def refuse(path):
+    raise PermissionError(13, "Permission denied")
+
+
+@pytest.mark.parametrize(("mode", "refused"), [
+    (0o777, True), (0o757, True), (0o1777, False), (0o755, False), (0o700, False)])
+def test_a_folder_that_others_can_exchange_is_refused(mode, refused, tmp_path):
+    outer = tmp_path / "outer"
+    (outer / "inner").mkdir(parents=True)
+    outer.chmod(mode)
+    for folder in (outer / "cache", outer / "inner" / "cache"):
+        cache = ArtifactCache(folder)
+        assert cache.usable is not refused
+        assert not refused or "writable by other users" in cache.reason
+    outer.chmod(0o700)

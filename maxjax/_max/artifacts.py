@@ -98,6 +98,8 @@ def _why_exchangeable(directory: Path) -> str | None:
     """Why others could put another folder in the place of this one, or None."""
     if os.name == "nt":
         return None
+    # Of whom the whole system is: in a container that need not be root.
+    trusted = {os.geteuid(), 0, os.stat(directory.anchor).st_uid}
     for parent in directory.parents:
         status = os.stat(parent)
         mode = status.st_mode
@@ -106,7 +108,7 @@ def _why_exchangeable(directory: Path) -> str | None:
         if shared and not mode & stat.S_ISVTX:
             return (f"{parent}, in which {directory} is, is writable by other users "
                     f"(mode {stat.S_IMODE(mode):04o})")
-        if status.st_uid not in (os.geteuid(), 0):
+        if status.st_uid not in trusted:
             return (f"{parent}, in which {directory} is, belongs to another user "
                     f"(uid {status.st_uid})")
     return None

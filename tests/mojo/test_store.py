@@ -459,6 +459,17 @@ def test_a_process_that_ends_during_a_build(cache, compiler, how):
     assert [path for path in left if path.name[8:24] != claims.number(cache.directory)] == []
 
 
+@pytest.mark.parametrize("number", ("KILL", "STOP"))
+def test_a_compiler_that_somebody_ends_or_stops(cache, compiler, tmp_path, number):
+    """What was killed is tried once more; what was stopped goes on."""
+    once = tmp_path / "once"
+    compiler.does(f'if [ ! -e {once} ]; then touch {once}; kill -{number} $$; fi\n'
+                  'cp "$library" "$out"')
+    kernels = KernelStore(cache=cache)
+    assert kernels.build(SOURCES[:1]) is None
+    assert kernels.find(SOURCES[:1]) and not kernels.failures()
+
+
 def test_a_forked_child_builds_by_itself(cache, compiler):
     compiler.does('sleep 1; cp "$library" "$out"')
     kernels = KernelStore(cache=cache)

@@ -89,6 +89,7 @@ lint: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m mypy
 	$(TEST_VENV)/bin/python tools/check_layers.py
 	$(TEST_VENV)/bin/python tools/check_blocks.py
+	$(TEST_VENV)/bin/python tools/check_asserts.py
 
 $(DEMO_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(DEMO_VENV)

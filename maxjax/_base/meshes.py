@@ -20,6 +20,7 @@ import numpy as np
 
 from maxjax._base import config
 from maxjax._base.config import set_trace_meshes
+from maxjax._base.interrupts import entered_at_once
 from maxjax._base.processes import job
 
 Parameters = ParamSpec("Parameters")
@@ -531,6 +532,7 @@ class Mesh(_Axes):
         _current.push(physical=self)
         return self
 
+    @entered_at_once
     def __exit__(self, *_: object) -> Literal[False]:
         _current.pop()
         return False
@@ -612,6 +614,7 @@ class _Current(threading.local):
         self.around = NONE_AROUND
         self.previous: list[Around] = []
 
+    @entered_at_once
     def set(self, around: Around) -> None:
         self.around = around
         if not around.concrete.empty:
@@ -627,6 +630,7 @@ class _Current(threading.local):
                         now.concrete if concrete is None else concrete,
                         now.physical if physical is None else physical))
 
+    @entered_at_once
     def pop(self) -> None:
         self.set(self.previous.pop())
 
@@ -639,6 +643,7 @@ def around() -> Around:
     return _current.around
 
 
+@entered_at_once
 def set_around(meshes: Around) -> Around:
     """Puts other meshes around the code that follows, and returns the previous ones."""
     previous = _current.around
@@ -657,6 +662,7 @@ class within:
     def __enter__(self) -> None:
         self._previous = set_around(self._meshes)
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         set_around(self._previous)
 
@@ -685,6 +691,7 @@ class use_abstract_mesh:
         _check_size(self.mesh)
         _current.push(abstract=self.mesh)
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         _current.pop()
 
@@ -714,6 +721,7 @@ class physical_mesh_set:
             _check_size(physical.abstract_mesh)
             _current.push(physical.abstract_mesh, physical)
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         if self._is_set:
             _current.pop()

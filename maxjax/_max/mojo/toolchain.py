@@ -28,6 +28,7 @@ from pathlib import Path
 
 from maxjax._base import threads
 from maxjax._max import kernel_digest
+from maxjax._max.folder_locks import fresh_name
 from maxjax._max.mojo import crew, load, standard_library
 from maxjax._max.versions import cpu_target, versions
 
@@ -69,6 +70,7 @@ def maxjax_free(memory: Pointer[UInt8, MutAnyOrigin]) abi("C"):
 _IMPORTS_KERNELS = re.compile(r"^from kernels\.", re.MULTILINE)
 
 _POLL_SECONDS = 0.1
+_WAKE_SECONDS = 1.0
 _MOST_OUTPUT = 1 << 18
 
 # Arguments: the parent's process id, the commands to run one after the other, each behind the
@@ -198,7 +200,7 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
       ToolchainError: there is no library, and nothing is left behind.
     """
     directory = directory or output.parent
-    folder = directory / f"building-{os.urandom(12).hex()}"
+    folder = directory / fresh_name("building", directory)
     target = target or target_cpu()
     processor = ("--target-cpu", target) if target else ()
     built = folder / "library.so"
@@ -408,7 +410,13 @@ def _listen(process: subprocess.Popen, deadline: float,
     poll.register(stream, select.POLLIN)
     printed = bytearray()
     ended = False
+    woken = time.monotonic()
     while True:
+        if not ended and time.monotonic() - woken > _WAKE_SECONDS:
+            # One that somebody has stopped would hold up all others until the deadline.
+            woken = time.monotonic()
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGCONT)
         # Not until the end of the stream: one of the compiler's children may hold it longer.
         if poll.poll(0 if ended else int(_POLL_SECONDS * 1000)):
             chunk = os.read(stream, 1 << 16)

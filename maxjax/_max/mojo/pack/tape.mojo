@@ -3,13 +3,12 @@
 A tape is a flat array of int64: for each call the address of the function, how many integers
 follow, and these integers. The functions of this file that control other calls are kernels too:
 they find the tapes they run by address, among their integers.
-
-The word before the first slot is 0; a function that fails sets it, and nothing more is called.
 """
 from std.memory import unsafe_memcpy
 
 from kernels.calling import Args, Slots, address, integer
 from kernels.crew import Words, help_forever, prepare
+from kernels.host import call_python, is_stopped
 
 comptime Kernel = def (Slots, Args) abi("C") thin -> None
 comptime Bytes = Pointer[UInt8, MutAnyOrigin]
@@ -18,11 +17,6 @@ comptime Bytes = Pointer[UInt8, MutAnyOrigin]
 comptime DATA = 16
 comptime FLAGS = 64
 comptime CONTIGUOUS_AND_ALIGNED = 0x101
-
-
-@always_inline
-def is_stopped(slots: Slots) -> Bool:
-    return integer(slots.unsafe_bitcast[Int64](), -1) != 0
 
 
 @always_inline
@@ -135,6 +129,12 @@ def tape_switch(slots: Slots, args: Args) abi("C"):
     var index = Int(address(slots, args, 0).unsafe_bitcast[Int32]()[])
     var chosen = args.unsafe_offset(3 + 2 * max(0, min(index, integer(args, 2) - 1)))
     run(slots, nested(chosen, 0), integer(chosen, 1))
+
+
+@export("tape_call_python")
+def tape_call_python(slots: Slots, args: Args) abi("C"):
+    """Calls a function of Python. Integers: its address."""
+    call_python(slots, args)
 
 
 @export("tape_copy_bytes")

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from maxjax._base import config
-from maxjax._max.artifacts import ArtifactCache, builder_lock
+from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.folder_locks import builder_lock
 from maxjax._max.mojo import detached, toolchain
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.pack_library import Pack

@@ -11,7 +11,8 @@ import signal
 import time
 from pathlib import Path
 
-from maxjax._max.artifacts import ArtifactCache, KeyLock, builder_lock
+from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.folder_locks import KeyLock, builder_lock
 from maxjax._max.mojo import detached, toolchain
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.store import KernelStore

@@ -1,8 +1,8 @@
 """Starting a detached builder, a process that goes on building when the one that began has ended.
 
-There is one for a cache folder: it holds the folder's lock (``artifacts.builder_lock``), which the
-process that starts it hands over. It has a session of its own, and no terminal, files or parent;
-see ``builder.py`` for what it does. A process leaves to it the kernel
+There is one for a cache folder: it holds the folder's lock (``folder_locks.builder_lock``), which
+the process that starts it hands over. It has a session of its own, and no terminal, files or
+parent; see ``builder.py`` for what it does. A process leaves to it the kernel
 pack, and when it ends the kernels that it has requested, as far as they are not built.
 """
 
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from maxjax._base import config, threads
-from maxjax._max.artifacts import ArtifactCache, builder_lock, fcntl
+from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.folder_locks import builder_lock, fcntl
 from maxjax._max.mojo import toolchain
 from maxjax._max.mojo.store import Kernel, KernelStore, Source
 from maxjax._max.mojo.toolchain import ToolchainError

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from maxjax._base import threads
-from maxjax._max.artifacts import ArtifactCache, KeyLock
+from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.folder_locks import KeyLock
 from maxjax._max.mojo import crew, toolchain
 from maxjax._max.mojo.toolchain import Pace, ToolchainError, build_library
 from maxjax._max.warning import warn_once
@@ -377,6 +378,7 @@ class KernelStore:
         self.libraries = Libraries(cache)
         self._addresses: dict[Source, int] = {}
         self._failed: dict[Source, str] = {}
+        self._killed: set[Source] = set()       # those whose compiler was, once
         self.broken: str | None = None
         self._queue = Queue("maxjax-kernels")
 
@@ -552,7 +554,10 @@ class KernelStore:
                     self._fail(sources, said)
                     return
                 guilty.setdefault(sources[owners[-1]], said)
-        if guilty:
+        if error.kind == "killed" and not self._killed.issuperset(sources):
+            self._killed.update(sources)
+            self._build(sources, pace, bisections)
+        elif guilty:
             for source, said in guilty.items():
                 self._fail([source], said)
             self._build([source for source in sources if source not in guilty], pace, bisections)

@@ -14,7 +14,6 @@ import atexit
 import contextlib
 import errno
 import importlib.util
-import json
 import logging
 import os
 import re
@@ -29,6 +28,7 @@ from pathlib import Path
 
 from maxjax._base import threads
 from maxjax._max import kernel_digest
+from maxjax._max.folder_locks import fresh_name
 from maxjax._max.mojo import crew, load, standard_library
 from maxjax._max.versions import cpu_target, versions
 
@@ -70,49 +70,53 @@ def maxjax_free(memory: Pointer[UInt8, MutAnyOrigin]) abi("C"):
 _IMPORTS_KERNELS = re.compile(r"^from kernels\.", re.MULTILINE)
 
 _POLL_SECONDS = 0.1
+_WAKE_SECONDS = 1.0
 _MOST_OUTPUT = 1 << 18
 
-# Arguments: the parent's process id, the folder of the package `mojo`, the commands to run one
-# after the other, in JSON.
+# Arguments: the parent's process id, the commands to run one after the other, each behind the
+# number of its words. Each import is a hundredth of a second of every build, hence so few.
 # The compiler is its child, not its successor: when the parent dies the kernel signals only the
 # launcher, and where it does not, the launcher notices that its own parent has changed.
 _LAUNCHER = """
-import ctypes, json, os, signal, subprocess, sys, threading, time
-parent, folder, commands = sys.argv[1:]
+import ctypes, os, signal, sys
+parent, *words = sys.argv[1:]
 def end_with_parent():
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-def watch():
-    while os.getppid() == int(parent):
-        time.sleep(0.5)
-    os.killpg(0, signal.SIGKILL)
+def watch(*_):
+    if os.getppid() != int(parent):
+        os.killpg(0, signal.SIGKILL)
+def run(command):
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        end_with_parent()
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):    # by Python
+            signal.signal(ignored, signal.SIG_DFL)
+        os.execv(command[0], command)
+    except OSError as problem:
+        print(f"{problem}: {command[0]}", flush=True)
+    finally:
+        os._exit(%d)
 end_with_parent()
-threading.Thread(target=watch, daemon=True).start()
+signal.signal(signal.SIGALRM, watch)
+signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 except (ImportError, OSError, ValueError):
     pass
-sys.path.append(folder)
-from mojo.run import subprocess_run_mojo
 code = 0
-try:
-    for program, *arguments in json.loads(commands):
-        if program == "mojo":
-            done = subprocess_run_mojo(arguments, preexec_fn=end_with_parent)
-        else:
-            done = subprocess.run([program, *arguments], preexec_fn=end_with_parent)
-        code = done.returncode
-        if code:
-            break
-except (OSError, RuntimeError) as problem:
-    print(problem, flush=True)
-    os._exit(%d)
+while words and not code:
+    count = int(words[0]) + 1
+    code, words = run(words[1:count]), words[count:]
 if code < 0:
     signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
     os.kill(os.getpid(), -code)
 os._exit(code)
 """
+_DRIVER = "MODULAR_MOJO_MAX_DRIVER_PATH"    # names the compiler
 _NO_COMPILER = 97  # the launcher's exit status
 # Linkers: the Mojo compiler looks for one only after it has compiled everything.
 _LINKER = "cc"      # the only name that Mojo looks for
@@ -196,7 +200,7 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
       ToolchainError: there is no library, and nothing is left behind.
     """
     directory = directory or output.parent
-    folder = directory / f"building-{os.urandom(12).hex()}"
+    folder = directory / fresh_name("building", directory)
     target = target or target_cpu()
     processor = ("--target-cpu", target) if target else ()
     built = folder / "library.so"
@@ -297,12 +301,15 @@ def _start(commands: Sequence[Sequence[str]], folder: Path, environment: Mapping
     Raises:
       ToolchainError: it cannot be.
     """
-    environment = {**os.environ, **environment, "TMPDIR": str(folder),
+    program, places = _compiler()
+    environment = {**places, **os.environ, **environment, "TMPDIR": str(folder),
                    # Builds share nothing, and this cache is unbounded.
                    "MODULAR_CACHE_DIR": str(folder / "cache")}
     environment.setdefault("MODULAR_TELEMETRY_ENABLED", "0")
     command = [sys.executable, "-I", "-S", "-c", _LAUNCHER % _NO_COMPILER,
-               str(os.getpid()), compiler_folder(), json.dumps(commands)]
+               str(os.getpid())]
+    for first, *words in commands:
+        command += [str(len(words) + 1), program if first == "mojo" else first, *words]
     with _lock:
         if _ending:
             raise ToolchainError("ending", "the interpreter is ending")
@@ -344,7 +351,8 @@ def _judge(code: int, output: str) -> None:
 
 
 def check() -> None:
-    """Raises a ToolchainError where nothing can be built."""
+    """Raises a ToolchainError where the pack and kernels cannot be built: there is no compiler, or
+    nothing to link with."""
     compiler_folder()
     if standard_library.why_not() is not None:
         check_linker()
@@ -373,6 +381,25 @@ def compiler_folder() -> str:
     raise ToolchainError("missing", "no Mojo compiler: the package mojo-compiler is not installed")
 
 
+def _compiler() -> tuple[str, dict[str, str]]:
+    """The compiler's file, and the variables that tell it where its own files are, unless the
+    environment says otherwise; as the package ``mojo`` finds and sets them.
+
+    Raises:
+      ToolchainError: there is none.
+    """
+    site = Path(compiler_folder())
+    # A wheel's folder, or conda's environment.
+    root = next((root for root in (site / "modular", site.parent.parent.parent)
+                 if (root / "bin" / "mojo").exists()), site / "modular")
+    program = os.environ.get(_DRIVER) or str(root / "bin" / "mojo")
+    if not os.path.exists(program):
+        raise ToolchainError("missing", f"no Mojo compiler: there is none at {program}")
+    return program, {"MODULAR_MAX_PACKAGE_ROOT": str(root),
+                     "MODULAR_MOJO_MAX_PACKAGE_ROOT": str(root), _DRIVER: program,
+                     "MODULAR_MOJO_MAX_IMPORT_PATH": str(root / "lib" / "mojo")}
+
+
 def _listen(process: subprocess.Popen, deadline: float,
             goes_on: Callable[[], bool]) -> tuple[bytes, bool]:
     """What the process prints until it ends, and whether it does: before the deadline, and while
@@ -383,7 +410,13 @@ def _listen(process: subprocess.Popen, deadline: float,
     poll.register(stream, select.POLLIN)
     printed = bytearray()
     ended = False
+    woken = time.monotonic()
     while True:
+        if not ended and time.monotonic() - woken > _WAKE_SECONDS:
+            # One that somebody has stopped would hold up all others until the deadline.
+            woken = time.monotonic()
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGCONT)
         # Not until the end of the stream: one of the compiler's children may hold it longer.
         if poll.poll(0 if ended else int(_POLL_SECONDS * 1000)):
             chunk = os.read(stream, 1 << 16)

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
-from maxjax._ir.contract import DTYPE, integer, one_of, takes
+from maxjax._ir.contract import COUNT, DTYPE, integer, one_of, optional, takes
 from maxjax._ir.jaxpr import Literal
 from maxjax._ir.linearity import FIRST, PRODUCT, SUM, Linearity
 from maxjax._ir.primitive import Primitive
@@ -463,7 +463,8 @@ def _polynomial_transpose(cotangent: Array, x: Array, *coefficients: Array | Lin
 
 
 polynomial_p = elementwise(
-    "polynomial", accepts=accepted("integer complexfloating floating"),
+    "polynomial", contract=takes((3, None), unroll=optional(COUNT)),
+    accepts=accepted("integer complexfloating floating"),
     linearity=Linearity(slice(1, None)), evaluate=_polynomial, lower=_polynomial_lower,
     transpose=_polynomial_transpose,
     shown=lambda params: {name: value for name, value in params.items() if value is not None})

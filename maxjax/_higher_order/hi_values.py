@@ -1,4 +1,4 @@
-"""Values of immutable types above arrays within traced functions.
+"""Values of types above arrays within traced functions.
 
 There a value is the arrays that its type lowers it to, and a carrier: zeros of its tangent type,
 which are added to nothing. Derivatives by the value are derivatives by the carrier; the arrays have
@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree
 from maxjax._higher_order.custom_primitive import Zero
-from maxjax._higher_order.hi_primitive import NullAccum, VJPHiPrimitive
+from maxjax._higher_order.hi_accums import NullAccum
+from maxjax._higher_order.hi_primitive import HiPrim
 from maxjax._higher_order.hi_types import HiValue, hi_type_of, hooks, refuse_hitypes
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.creation import full
@@ -44,8 +45,6 @@ def _carrier(tangent: ShapedArray) -> Any:
 def lifted(x: Any, carrier: Any = None) -> HiValue:
     """A value as arrays and a carrier."""
     aval = hi_type_of(x)
-    if aval.has_qdd:
-        refuse_hitypes(f"a mutable value of type {aval} among operands")
     if x.__class__ is HiValue and carrier is None:
         arrays, carrier = x.arrays, x.carrier
     else:
@@ -128,12 +127,12 @@ def _packed_direction(aval: Any, x: Any) -> Any:
     return zeros, () if tangent_type(aval) is None else x
 
 
-class _OnArrays(VJPHiPrimitive):
+class _OnArrays(HiPrim):
     """A primitive on values of types above arrays, as one on arrays and carriers."""
 
-    prim: VJPHiPrimitive
+    prim: HiPrim
 
-    def __init__(self, prim: VJPHiPrimitive):
+    def __init__(self, prim: HiPrim):
         self.in_avals = tuple(map(_packed_type, prim.in_avals_flat))
         self.out_aval = tuple(map(_packed_type, prim.out_avals_flat))
         self.params = {"prim": prim}
@@ -193,11 +192,11 @@ class _OnArrays(VJPHiPrimitive):
         self._missing("vmap", "`batch` or `batch_dim_rule`")
 
     def _missing(self, transformation: str, methods: str) -> NoReturn:
-        prim: VJPHiPrimitive = self.params["prim"]
+        prim: HiPrim = self.params["prim"]
         prim._missing(transformation, methods)
 
 
-def apply(prim: VJPHiPrimitive, args: tuple[Any, ...]) -> Any:
+def apply(prim: HiPrim, args: tuple[Any, ...]) -> Any:
     """A primitive of which an argument or result is of a type above arrays, in a traced function.
 
     Raises:

@@ -200,8 +200,8 @@ class PjitFunction:
     def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The shapes and dtypes of the results."""
         if hi_classes and any_hi_value(pytree.leaves((args, kwargs))):
-            args, kwargs, _ = taken_apart(args, kwargs)
-            return self._on_arrays().eval_shape(*args, **kwargs)[0]
+            args, kwargs = taken_apart((args, kwargs))
+            return self._on_arrays().eval_shape(*args, **kwargs)
         entry = self._trace_abstract(args, kwargs)[0]
         return entry.result_structs(self._result_shardings(entry))
 
@@ -327,12 +327,12 @@ class PjitFunction:
             self._of_arrays = PjitFunction(
                 on_arrays(self._function), self._static, self._donated, self._inline,
                 self._keep_unused, None, self._target,
-                None if self._shardings is None else self._shardings.with_new_values_left_open())
+                self._shardings)
         return self._of_arrays
 
     def _call_on_arrays(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
-        args, kwargs, mutable = taken_apart(args, kwargs)
-        return put_together(self._on_arrays()(*args, **kwargs), mutable)
+        args, kwargs = taken_apart((args, kwargs))
+        return put_together(self._on_arrays()(*args, **kwargs))
 
     def _prepared(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             list[Any], Entry, Any, PyTreeSpec, Static | None]:

@@ -284,6 +284,8 @@ class Primitive:
         self.expression = expression
         self.known = known
         self.shown = shown
+        # The name that a printed jaxpr shows, by the parameters; None: the primitive's.
+        self.shown_name: Callable[[Params], str] | None = None
         self.names_inputs = names_inputs
         self.same_dtypes = same_dtypes
         self.bodies = bodies

@@ -17,7 +17,7 @@ from maxjax._ir.axes import jaxpr_uses_axis, named_axes, uses_axis
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.refs import IN_VALUE, Ref
+from maxjax._ir.refs import Ref
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import (
     Array,
@@ -91,9 +91,6 @@ class BatchTrace(Trace):
         return value if axis is None else BatchTracer(self, value, axis)
 
     def write_outside(self, ref: Ref, value: Value, operation: str) -> Any:
-        whole, axis = self.unbox(value)
-        if axis is None and ref.aval.kind == IN_VALUE:
-            return whole
         raise Exception(
             f"performing {operation} operation with vmapped value on an unbatched array reference "
             f"of type {ref.aval}. Move the array reference to be an argument to the vmapped "

@@ -31,6 +31,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives.rules import Linear, call_factors
 from maxjax._transforms.autodiff import operands_of
+from maxjax._transforms.flags import flags_for
 from maxjax._transforms.jvp import instantiate
 
 # --- the class ------------------------------------------------------------------------------------
@@ -307,31 +308,10 @@ def _forward(prim: HiPrim, method: str, flags: PyTree, args: tuple[PyTree, ...])
         raise TypeError(
             f"{type(prim).__name__} returned structured residuals from `vjp_fwd`, which requires "
             "overriding `vjp_bwd(res, sres, outgrad, *arg_accums)`")
-    nonzero = [True] * len(outs) if not rest else _flags(
-        prim._out_spec, rest[0], "nzs_out", f"the nzs_out returned by {type(prim).__name__}."
+    nonzero = [True] * len(outs) if not rest else flags_for(
+        rest[0], pytree.numbered(prim._out_spec), "nzs_out", f"the nzs_out returned by {type(prim).__name__}."
         f"{method}")
     return _Forward(outs, nonzero, (residuals,) if structured is None else (residuals, structured))
-
-
-def _flags(spec: PyTreeSpec, given: PyTree, name: str, what: str) -> list[bool]:
-    """A boolean for each leaf, from a prefix of tuples.
-
-    Raises:
-      ValueError: it is none.
-    """
-    leaves, prefix = pytree.flatten(given)
-    if not all(type(leaf) is bool for leaf in leaves):
-        raise ValueError(
-            f"{what} must be a tree of bools, like a tuple-tree (made of bools and tuples only), "
-            f"but {name} is {given} of type {type(given).__name__}")
-    return _broadcast(spec, leaves, prefix)
-
-
-def _broadcast(spec: PyTreeSpec, leaves: Sequence[Any], prefix: PyTreeSpec) -> list[Any]:
-    found: list[Any] = []
-    for leaf, subtree in zip(leaves, prefix.flatten_up_to(pytree.numbered(spec)), strict=True):
-        found.extend([leaf] * pytree.structure(subtree).num_leaves)
-    return found
 
 
 def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
@@ -510,14 +490,14 @@ def _dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     if type(prim).dce is HiPrim.dce:
         return eqn
     taken, given, rest = prim.dce(pytree.unflatten(prim._out_spec, used),
-                                  pytree.unflatten(prim._in_spec, [False] * len(eqn.invars)))
+                                  pytree.unflatten(prim._in_spec, [True] * len(eqn.invars)))
     if rest is None:
         return eqn      # nothing needs it, and it is dropped
-    what = f"{type(prim).__name__}.dce"
-    takes = _flags(prim._in_spec, taken, "used_ins",
-                   f"the first (used inputs) return value of {what}")
-    gives = _flags(prim._out_spec, given, "produced_outs",
-                   f"the second (produced outputs) return value of {what}")
+    what = f"return value of {type(prim).__name__}.dce"
+    takes = flags_for(taken, pytree.numbered(prim._in_spec), "used_ins",
+                      f"the first (used inputs) {what}")
+    gives = flags_for(given, pytree.numbered(prim._out_spec), "produced_outs",
+                      f"the second (produced outputs) {what}")
     return eqn.replace(
         invars=[var for var, flag in zip(eqn.invars, takes, strict=True) if flag],
         outvars=[var for var, flag in zip(eqn.outvars, gives, strict=True) if flag],

@@ -1,4 +1,4 @@
-"""Values of immutable types of a user's own, made and taken by primitives of a user's own."""
+"""Values of types of a user's own, made and taken by primitives of a user's own."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Fixed:
 
         hijax.register_hitype(Number, lambda number: NumberType(number.count.shape))
 
-        class ToFixed(hijax.VJPHiPrimitive):
+        class ToFixed(hijax.HiPrim):
             def __init__(self, x):
                 self.in_avals, self.out_aval, self.params = (x,), NumberType(x.shape), {}
                 super().__init__()
@@ -69,7 +69,7 @@ class Fixed:
             def jvp(self, primals, tangents):
                 return self(*primals), 2 * tangents[0]
 
-        class Product(hijax.VJPHiPrimitive):
+        class Product(hijax.HiPrim):
             def __init__(self, x, number):
                 self.in_avals, self.out_aval, self.params = (x, number), x, {}
                 super().__init__()

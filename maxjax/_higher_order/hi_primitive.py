@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.pytree import PyTree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.constants import hoist_tracers
@@ -31,6 +31,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives.rules import Linear, call_factors
 from maxjax._transforms.autodiff import operands_of
+from maxjax._transforms.batching import BatchTrace
 from maxjax._transforms.flags import flags_for
 from maxjax._transforms.jvp import instantiate
 
@@ -158,6 +159,11 @@ class HiPrim:
         return getattr(type(self), method) is not getattr(HiPrim, method)
 
     @property
+    def shown_as(self) -> HiPrim:
+        """What a printed jaxpr shows."""
+        return self
+
+    @property
     def _transposes_lin(self) -> bool:
         return transposes_lin(type(self))
 
@@ -205,6 +211,7 @@ class HiPrim:
 
 def _shown_params(prim: HiPrim) -> dict[str, Any]:
     """The parameters as a printed jaxpr shows them: functions by their names, types in short."""
+    prim = prim.shown_as
     return {
         name: value.str_short(short_dtypes=True) if isinstance(value, ShapedArray)
         else value.__name__ if isinstance(value, (types.FunctionType, functools.partial))
@@ -216,6 +223,8 @@ def _is_evaluated() -> bool:
     """Whether operations that no transformation concerns are computed, not recorded."""
     trace = context.trace
     while (outer := getattr(trace, "parent", None)) is not None:
+        if isinstance(trace, BatchTrace):       # the rule ``batch`` is asked of everything
+            return False
         trace = outer
     return trace is installed.runtime
 
@@ -247,8 +256,9 @@ class _CallHiPrimitive(CustomPrimitive):
 
 call_hi_primitive_p = _CallHiPrimitive("call_hi_primitive")
 call_hi_primitive_p.multiple_results = True
+call_hi_primitive_p.rule_for_all = True
 call_hi_primitive_p.shown = lambda params: _shown_params(params["_prim"])
-call_hi_primitive_p.shown_name = lambda params: type(params["_prim"]).__name__
+call_hi_primitive_p.shown_name = lambda params: type(params["_prim"].shown_as).__name__
 call_hi_primitive_p.def_abstract_eval(lambda *avals, _prim: list(_prim.out_avals_flat))
 call_hi_primitive_p.def_composition(_flat_expand)
 
@@ -309,8 +319,8 @@ def _forward(prim: HiPrim, method: str, flags: PyTree, args: tuple[PyTree, ...])
             f"{type(prim).__name__} returned structured residuals from `vjp_fwd`, which requires "
             "overriding `vjp_bwd(res, sres, outgrad, *arg_accums)`")
     nonzero = [True] * len(outs) if not rest else flags_for(
-        rest[0], pytree.numbered(prim._out_spec), "nzs_out", f"the nzs_out returned by {type(prim).__name__}."
-        f"{method}")
+        rest[0], pytree.numbered(prim._out_spec), "nzs_out",
+        f"the nzs_out returned by {type(prim.shown_as).__name__}.{method}")
     return _Forward(outs, nonzero, (residuals,) if structured is None else (residuals, structured))
 
 
@@ -433,7 +443,7 @@ def _only_transposed_rule(*_: object, **params: Any) -> NoReturn:
 
 
 def _linearized_name(params: Params) -> str:
-    return f"{type(params['_prim']).__name__}.linearized"
+    return f"{type(params['_prim'].shown_as).__name__}.linearized"
 
 
 # The tangents of an application that has only rules for reverse mode.

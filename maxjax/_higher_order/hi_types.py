@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from maxjax._base import pytree
-from maxjax._base.pytree import PyTree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._ir.trace import Array, Tracer
 
 # The classes of values, and what tells the type of one.
@@ -80,20 +80,24 @@ class _Hooks:
 
     Attributes:
       lift: a pytree, its values as ``HiValue``s.
+      elements: ``(xs, length)`` -> what a loop over ``xs`` is given, stacked.
+      stacked: ``(structure, length)`` -> the structure of what loops stack.
       apply: ``(primitive, arguments)`` -> the result of a ``HiPrim`` that takes or gives values,
         in a traced function.
     """
 
-    lift: Callable[[PyTree], Any] = staticmethod(lambda tree: tree)
+    lift: Callable[[PyTree], Any]
+    elements: Callable[[PyTree, Any], Any]
+    stacked: Callable[[PyTreeSpec, int], PyTreeSpec]
     apply: Callable[[Any, tuple[Any, ...]], Any]
 
 
 hooks = _Hooks()
 
 
-def lifted_carry(init: PyTree) -> Any:
-    """The first carry of a loop, its values as pytrees of arrays."""
-    return hooks.lift(init) if hi_classes else init
+def lifted_values(tree: PyTree) -> Any:
+    """A pytree, its values as pytrees of arrays."""
+    return hooks.lift(tree) if hi_classes else tree
 
 
 pytree.register(HiValue, HiValue._flatten, HiValue._unflatten)
@@ -161,6 +165,12 @@ def taken_apart(tree: PyTree) -> Any:
 def put_together(tree: PyTree) -> Any:
     """A pytree with the values that were taken apart."""
     return pytree.map(lambda x: x.value() if x.__class__ is _Taken else x, tree, is_leaf=_is_whole)
+
+
+def types_of_values(tree: PyTree) -> Any:
+    """A pytree with the type in the place of each value of which only types are known."""
+    return pytree.map(lambda x: x.aval if x.__class__ in (HiValue, _Taken) else x, tree,
+                      is_leaf=lambda x: x.__class__ in (HiValue, _Taken))
 
 
 def on_arrays(function: Callable[..., PyTree]) -> Callable[..., Any]:

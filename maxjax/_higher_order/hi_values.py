@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.pytree import PyTree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._higher_order.custom_primitive import Zero
 from maxjax._higher_order.hi_accums import NullAccum
 from maxjax._higher_order.hi_primitive import HiPrim
@@ -23,16 +23,19 @@ from maxjax._ir.types import ShapedArray
 from maxjax._primitives.creation import full
 from maxjax._transforms import autodiff
 from maxjax._transforms.autodiff import operands_of
+from maxjax._transforms.batching import MappedValue, ValueAxis
 
 
-def _is_value(x: object) -> bool:
+def is_value(x: object) -> bool:
     return x.__class__ is HiValue or hi_type_of(x) is not None
 
 
 def tangent_type(aval: Any) -> ShapedArray | None:
     """The type of the carrier; None where values have no derivatives by arrays."""
-    tangent = getattr(aval, "to_tangent_aval", None)
-    found = None if tangent is None else tangent()
+    try:
+        found = aval.to_tangent_aval()
+    except NotImplementedError:     # it has none
+        return None
     if isinstance(found, ShapedArray) and dtypes.has_tangents(found.dtype):
         return found
     return None
@@ -57,18 +60,19 @@ def lifted(x: Any, carrier: Any = None) -> HiValue:
 
 def lift(tree: PyTree) -> Any:
     """A pytree, its values as arrays and carriers."""
-    return pytree.map(lambda x: lifted(x) if _is_value(x) else x, tree, is_leaf=_is_value)
+    return pytree.map(lambda x: lifted(x) if is_value(x) else x, tree, is_leaf=is_value)
 
 
 def by_carriers(function: Callable[..., PyTree], args: tuple[PyTree, ...]
                 ) -> tuple[Callable[..., PyTree], tuple[PyTree, ...]]:
     """A function of the carriers of the values among its arguments, and these carriers."""
-    leaves, tree = pytree.flatten(args, _is_value)
-    if not any(map(_is_value, leaves)):
+    leaves, tree = pytree.flatten(args, is_value)
+    if not any(map(is_value, leaves)):
         return function, args
-    given = [lifted(x) if _is_value(x) else x for x in leaves]
+    given = [lifted(x) if is_value(x) else x for x in leaves]
     for x in given:
         if x.__class__ is HiValue and x.carrier is None:
+            x.aval.to_tangent_aval()        # may say that it is missing
             refuse_hitypes(f"a derivative by a value of type {x.aval}, whose tangents are no array")
 
     @functools.wraps(function)
@@ -82,8 +86,46 @@ def by_carriers(function: Callable[..., PyTree], args: tuple[PyTree, ...]
         x.carrier if x.__class__ is HiValue else x for x in given])
 
 
+def _elements(xs: PyTree, length: Any) -> Any:
+    """What a loop over ``xs`` is given, stacked."""
+    def element(x: Any) -> Any:
+        if not is_value(x):
+            return x
+        if length is None:
+            raise ValueError("must provide `length` to `scan`, since the leading-axis size of "
+                             "non-array (hijax) types cannot be inferred")
+        value = lifted(x)
+        one = value.aval.dec_rank(int(length), value.aval.leading_axis_spec())
+        _check_tangents(value.aval, one, int(length))
+        return HiValue(one, value.arrays, value.carrier)
+
+    return pytree.map(element, xs, is_leaf=is_value)
+
+
+def _stacked(structure: PyTreeSpec, length: int) -> PyTreeSpec:
+    """The structure of a carry and of what a loop stacks, from that of the body's pair."""
+    def whole(x: Any) -> Any:
+        if x.__class__ is not HiValue:
+            return x
+        aval = x.aval.inc_rank(length, x.aval.leading_axis_spec())
+        _check_tangents(aval, x.aval, length)
+        return HiValue(aval, x.arrays, x.carrier)
+
+    carry, ys = pytree.numbered(structure)
+    return pytree.canonical(pytree.structure((carry, pytree.map(whole, ys, is_leaf=is_value))))
+
+
+def _check_tangents(whole: Any, one: Any, length: int) -> None:
+    """Raises where the tangents of several elements are not the elements' tangents, stacked."""
+    tangent, tangents = tangent_type(one), tangent_type(whole)
+    if (None if tangent is None else tangent.with_leading(length)) != tangents:
+        refuse_hitypes(f"a loop over values of type {one}, whose tangents are not stacked")
+
+
 autodiff.by_carriers = by_carriers
 hooks.lift = lift
+hooks.elements = _elements
+hooks.stacked = _stacked
 
 
 # --- primitives -----------------------------------------------------------------------------------
@@ -127,6 +169,41 @@ def _packed_direction(aval: Any, x: Any) -> Any:
     return zeros, () if tangent_type(aval) is None else x
 
 
+def _whole(aval: Any, x: Any, dims: Any) -> tuple[Any, Any]:
+    """All elements of what a primitive is given, and how they are mapped."""
+    if isinstance(aval, ShapedArray):
+        return x, dims
+    arrays, carrier = x
+    of_arrays, of_carrier = dims
+    found = next((dim for dim in (*of_arrays, of_carrier) if isinstance(dim, ValueAxis)), None)
+    if found is None:
+        if any(dim is not None for dim in of_arrays):
+            raise MappedValue("an array")
+        return _unpacked(aval, x), None
+    if of_carrier is None:      # zeros, made for one element
+        tangent = tangent_type(found.whole)
+        carrier = () if tangent is None else _carrier(tangent)
+    return _unpacked(found.whole, (arrays, carrier)), found.spec
+
+
+def _packed_whole(aval: Any, x: Any, dim: Any) -> tuple[Any, Any]:
+    """All elements of what a primitive gives, and how each array is mapped."""
+    if isinstance(aval, ShapedArray):
+        return x, dim
+    packed = _packed(aval, x)
+    if dim is None:
+        return packed, pytree.map(lambda _: None, packed)
+    return packed, pytree.unflatten(
+        pytree.structure(packed), axes_of_value(hi_type_of(x), aval, dim))
+
+
+def axes_of_value(whole: Any, one: Any, spec: Any) -> list[ValueAxis]:
+    """How the arrays in a value and its carrier are mapped."""
+    tangent = tangent_type(one)
+    return [ValueAxis(spec, whole, aval)
+            for aval in (*one.lo_ty(), *(() if tangent is None else (tangent,)))]
+
+
 class _OnArrays(HiPrim):
     """A primitive on values of types above arrays, as one on arrays and carriers."""
 
@@ -140,6 +217,10 @@ class _OnArrays(HiPrim):
 
     def __repr__(self) -> str:
         return repr(self.prim)
+
+    @property
+    def shown_as(self) -> HiPrim:
+        return self.prim
 
     def _has(self, method: str) -> bool:
         return self.params["prim"]._has(method)
@@ -187,13 +268,15 @@ class _OnArrays(HiPrim):
             residuals, *self._args(tangents, _direction)), _packed_direction)
 
     def batch(self, axis_data: Any, args: tuple[PyTree, ...], dims: tuple[PyTree, ...]) -> Any:
-        if self._has("batch") or self._has("batch_dim_rule"):
-            refuse_hitypes(f"{self.prim!r} under vmap")
-        self._missing("vmap", "`batch` or `batch_dim_rule`")
-
-    def _missing(self, transformation: str, methods: str) -> NoReturn:
-        prim: HiPrim = self.params["prim"]
-        prim._missing(transformation, methods)
+        prim = self.prim
+        wholes, specs = zip(*map(_whole, prim.in_avals_flat, args, dims), strict=True) if (
+            args) else ((), ())
+        out, out_dims = prim.batch(axis_data, pytree.unflatten(prim._in_spec, wholes),
+                                   pytree.unflatten(prim._in_spec, specs))
+        packed = [_packed_whole(aval, x, dim) for aval, x, dim in zip(
+            prim.out_avals_flat, prim._out_spec.flatten_up_to(out),
+            prim._out_spec.flatten_up_to(out_dims), strict=True)]
+        return tuple([x for x, _ in packed]), tuple([dims for _, dims in packed])
 
 
 def apply(prim: HiPrim, args: tuple[Any, ...]) -> Any:

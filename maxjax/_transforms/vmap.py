@@ -56,7 +56,7 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if (type(in_axes) is not int and not isinstance(in_axes, (tuple, type(None)))
-            and type(in_axes) not in vmappable.spec_types):
+            and not vmappable.is_spec(in_axes)):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
             f"positional arguments passed to the function, but got {in_axes}.")
@@ -73,6 +73,10 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             return vmappable.call(fun, args, kwargs, _axes_of_objects, in_axes, out_axes, axis_name,
                                   axis_size, spmd_axis_name)
 
+        above = vmappable.above_arrays.concerns
+        if above is not None and above((args, kwargs)):
+            return vmappable.above_arrays.call(
+                fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, spmd_axis_name)
         if vmappable.concerns((args, kwargs), (in_axes, out_axes)):
             return with_handlers()
         leaves, tree = pytree.flatten((args, kwargs))
@@ -104,6 +108,8 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             call_args, call_kwargs = pytree.unflatten(tree, lent.given(xs) if lent else xs)
             result = fun(*call_args, **call_kwargs)
             leaves, out_tree = pytree.flatten(result)
+            if above is not None and above(result):
+                raise vmappable.ValueInResult
             if vmappable.concerns(result, None):
                 raise vmappable.InResult
             if containers:
@@ -118,6 +124,9 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
                 outs, dims = batch_flat(flat, size, values, axes, axis_name, spmd_axis_name)
         except vmappable.InResult:
             return with_handlers()
+        except vmappable.ValueInResult:
+            return vmappable.above_arrays.call(
+                fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, spmd_axis_name)
         if lent:
             count = out_tree.num_leaves
             lent.write([to_axis(out, dim, axes[n], size) for out, dim, n in zip(
@@ -183,7 +192,7 @@ def vmap_doc(fun: Callable[..., PyTree]) -> str:
 
 
 def check_axes(what: str, axes: PyTree) -> None:
-    if not all(type(leaf) is int or type(leaf) in vmappable.spec_types
+    if not all(type(leaf) is int or vmappable.is_spec(leaf)
                for leaf in pytree.leaves(axes)):
         raise TypeError(
             f"vmap {what} must be an int, None, or (nested) container with those types as leaves, "

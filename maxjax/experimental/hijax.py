@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order import hi_values as hi_values
+from maxjax._higher_order import hi_vmap as hi_vmap
 from maxjax._higher_order.custom_primitive import Zero as Zero
 from maxjax._higher_order.hi_accums import GradAccum as GradAccum
 from maxjax._higher_order.hi_accums import NullAccum as NullAccum
@@ -30,6 +31,7 @@ from maxjax._higher_order.hi_types import register_hitype as register_hitype
 from maxjax._ir.refs import AbstractRef as AbstractRef
 from maxjax._ir.refs import Ref
 from maxjax._ir.types import ShapedArray as ShapedArray
+from maxjax._transforms.vmappable import MappingSpec as MappingSpec
 from maxjax.interpreters.ad import instantiate_zeros as instantiate_zeros
 from maxjax.interpreters.ad import is_undefined_primal as is_undefined_primal
 from maxjax.ref import freeze, new_ref
@@ -41,6 +43,14 @@ class AbstractValue:
     >>> issubclass(jax.experimental.hijax.HiType, jax.experimental.hijax.AbstractValue)
     True
     """
+
+    def __repr__(self) -> str:
+        values = ",".join([f"{name}={value}" for name, value in vars(self).items()])
+        return f"{type(self).__name__}({values})"
+
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        """The type as printed programs and messages show it."""
+        return str(self)
 
 
 def _must_override(self: object, method: str, needed_for: str) -> NoReturn:
@@ -124,14 +134,6 @@ class HiType(AbstractValue):
     def reshard(self, sharding: Any) -> Any:
         """The type with another sharding."""
         _must_override(self, "reshard", "reshard")
-
-
-class MappingSpec:
-    """The base of what says how values of a type above arrays are mapped.
-
-    >>> class Leading(jax.experimental.hijax.MappingSpec):
-    ...     pass
-    """
 
 
 class HiPspec:

@@ -13,6 +13,7 @@ from maxjax._base import pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.custom_primitive import Zero
+from maxjax._higher_order.hi_types import HiValue
 from maxjax._higher_order.linear_transpose import linear_transpose
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Jaxpr
@@ -35,7 +36,7 @@ def leaves_of(tree: PyTreeSpec, value: PyTree, what: str) -> list[Any]:
     Raises:
       AssertionError: its structure is another.
     """
-    leaves, found = pytree.flatten(value, is_zero)
+    leaves, found = pytree.flatten(value, lambda x: is_zero(x) or x.__class__ is HiValue)
     if found != tree:
         raise AssertionError(f"{what} has the structure {PyTreeDef(found)}, which ought to be "
                              f"{PyTreeDef(tree)}")

@@ -15,15 +15,20 @@ from typing import Any
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.custom_primitive import Zero
 from maxjax._higher_order.hi_accums import NullAccum
 from maxjax._higher_order.hi_primitive import HiPrim
+from maxjax._higher_order.hi_rules import transposes_lin
 from maxjax._higher_order.hi_types import HiValue, hi_type_of, hooks, refuse_hitypes
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.creation import full
 from maxjax._transforms import autodiff
 from maxjax._transforms.autodiff import operands_of
 from maxjax._transforms.batching import MappedValue, ValueAxis
+from maxjax._transforms.flags import flags_for
+from maxjax._transforms.jvp import instantiate
+from maxjax._transforms.linear_functions import of_values
 
 
 def is_value(x: object) -> bool:
@@ -69,10 +74,12 @@ def by_carriers(function: Callable[..., PyTree], args: tuple[PyTree, ...]
     leaves, tree = pytree.flatten(args, is_value)
     if not any(map(is_value, leaves)):
         return function, args
+    for x in leaves:
+        if is_value(x):
+            hi_type_of(x).to_tangent_aval()     # may say that it is missing
     given = [lifted(x) if is_value(x) else x for x in leaves]
     for x in given:
         if x.__class__ is HiValue and x.carrier is None:
-            x.aval.to_tangent_aval()        # may say that it is missing
             refuse_hitypes(f"a derivative by a value of type {x.aval}, whose tangents are no array")
 
     @functools.wraps(function)
@@ -86,6 +93,40 @@ def by_carriers(function: Callable[..., PyTree], args: tuple[PyTree, ...]
         x.carrier if x.__class__ is HiValue else x for x in given])
 
 
+def _has_values(tree: PyTree) -> bool:
+    return any(x.__class__ is HiValue for x in pytree.leaves(tree, is_value))
+
+
+def _taken(structure: PyTreeSpec, cotangent: PyTree) -> Any:
+    """The cotangent of results, with zeros for the arrays in values."""
+    results = pytree.numbered(structure)
+    if not _has_values(results):
+        return cotangent
+    leaves, tree = pytree.flatten(results, is_value)
+    return pytree.unflatten(tree, [
+        x if result.__class__ is not HiValue else HiValue(
+            result.aval, [instantiate(None, low.cotangent()) for low in result.aval.lo_ty()],
+            None if result.carrier is None else x)
+        for x, result in zip(PyTreeDef(tree).flatten_up_to(cotangent), leaves, strict=True)])
+
+
+def _found(structure: PyTreeSpec, leaves: Sequence[Any]) -> Any:
+    """The tangent of results, which has no arrays in values."""
+    results = pytree.numbered(structure)
+    if not _has_values(results):
+        return pytree.unflatten(structure, leaves)
+
+    def tangent(result: Any) -> Any:
+        if result.__class__ is not HiValue:
+            return leaves[result]
+        if result.carrier is None:
+            result.aval.to_tangent_aval()       # may say that it is missing
+            refuse_hitypes(f"the tangent of a value of type {result.aval}, which is no array")
+        return leaves[result.carrier]
+
+    return pytree.map(tangent, results, is_leaf=is_value)
+
+
 def _elements(xs: PyTree, length: Any) -> Any:
     """What a loop over ``xs`` is given, stacked."""
     def element(x: Any) -> Any:
@@ -94,9 +135,10 @@ def _elements(xs: PyTree, length: Any) -> Any:
         if length is None:
             raise ValueError("must provide `length` to `scan`, since the leading-axis size of "
                              "non-array (hijax) types cannot be inferred")
+        whole = hi_type_of(x)
+        one = whole.dec_rank(int(length), whole.leading_axis_spec())
         value = lifted(x)
-        one = value.aval.dec_rank(int(length), value.aval.leading_axis_spec())
-        _check_tangents(value.aval, one, int(length))
+        _check_tangents(whole, one, int(length))
         return HiValue(one, value.arrays, value.carrier)
 
     return pytree.map(element, xs, is_leaf=is_value)
@@ -123,6 +165,7 @@ def _check_tangents(whole: Any, one: Any, length: int) -> None:
 
 
 autodiff.by_carriers = by_carriers
+of_values.taken, of_values.found = _taken, _found
 hooks.lift = lift
 hooks.elements = _elements
 hooks.stacked = _stacked
@@ -239,17 +282,36 @@ class _OnArrays(HiPrim):
         return self._result(self.prim.expand(*self._args(packed, lambda aval, x: (
             x if isinstance(aval, ShapedArray) else aval.raise_val(*x[0])))))
 
-    def vjp_fwd(self, nzs_in: PyTree, /, *packed: Any) -> Any:
-        flags = self._args(nzs_in, lambda aval, flag: (
-            flag if isinstance(aval, ShapedArray) else flag[1] is True))
-        out, residuals = self.prim.vjp_fwd(flags, *self._args(packed))
-        return self._result(out), lift(residuals)
+    @property
+    def _transposes_lin(self) -> bool:
+        return transposes_lin(type(self.prim))
 
-    def vjp_bwd(self, res: PyTree, outgrad: PyTree, /, *arg_accums: Any) -> None:
-        given = pytree.unflatten(self.prim._out_spec, [
+    def _flags(self, nzs_in: PyTree) -> Any:
+        return self._args(nzs_in, lambda aval, flag: (
+            flag if isinstance(aval, ShapedArray) else flag[1] is True))
+
+    def _with_result(self, out: PyTree, residuals: PyTree, *rest: Any) -> tuple[Any, ...]:
+        """What a rule gives, for arrays and carriers."""
+        if rest:
+            flags = iter(flags_for(
+                rest[0], pytree.numbered(self.prim._out_spec), "nzs_out",
+                f"the nzs_out returned by {type(self.prim).__name__}"))
+            nonzero = tuple([next(flags) if isinstance(aval, ShapedArray) else (
+                (False,) * len(aval.lo_ty()), () if tangent_type(aval) is None else next(flags))
+                for aval in self.prim.out_avals_flat])
+            rest = (nonzero, *map(lift, rest[1:]))
+        return self._result(out), lift(residuals), *rest
+
+    def vjp_fwd(self, nzs_in: PyTree, /, *packed: Any) -> Any:
+        return self._with_result(*self.prim.vjp_fwd(self._flags(nzs_in), *self._args(packed)))
+
+    def vjp_bwd(self, *given: Any) -> Any:
+        *residuals, outgrad = given[:len(given) - len(self.in_avals)]
+        direction = pytree.unflatten(self.prim._out_spec, [
             _direction(aval, x) for aval, x in zip(
                 self.prim.out_avals_flat, outgrad, strict=True)])
-        self.prim.vjp_bwd(res, given, *self._args(arg_accums, lambda aval, x: (
+        accums = given[len(given) - len(self.in_avals):]
+        return self.prim.vjp_bwd(*residuals, direction, *self._args(accums, lambda aval, x: (
             x if isinstance(aval, ShapedArray) else
             NullAccum(ShapedArray((), dtypes.float0)) if isinstance(x[1], tuple) else x[1])))
 
@@ -258,14 +320,13 @@ class _OnArrays(HiPrim):
         return self._result(out), self._result(tangent, _packed_direction)
 
     def lin(self, nzs_in: PyTree, *primals: PyTree) -> Any:
-        flags = self._args(nzs_in, lambda aval, flag: (
-            flag if isinstance(aval, ShapedArray) else flag[1] is True))
-        out, residuals = self.prim.lin(flags, *self._args(primals))
-        return self._result(out), lift(residuals)
+        return self._with_result(*self.prim.lin(self._flags(nzs_in), *self._args(primals)))
 
-    def linearized(self, residuals: PyTree, *tangents: PyTree) -> Any:
+    def linearized(self, *given: Any) -> Any:
+        residuals = given[:len(given) - len(self.in_avals)]
+        tangents = given[len(given) - len(self.in_avals):]
         return self._result(self.prim.linearized(
-            residuals, *self._args(tangents, _direction)), _packed_direction)
+            *residuals, *self._args(tangents, _direction)), _packed_direction)
 
     def batch(self, axis_data: Any, args: tuple[PyTree, ...], dims: tuple[PyTree, ...]) -> Any:
         prim = self.prim

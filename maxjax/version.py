@@ -3,4 +3,4 @@
 __version__ = "0.1.0"
 __version_info__ = (0, 1, 0)
 # Under `python -m maxjax`, a script sees this as JAX's version.
-JAX_VERSION = "0.10.2"
+JAX_VERSION = "0.12.0.1"

@@ -329,56 +329,59 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
     nonzero = tuple(t is not None for t in tangents)
     flags = pytree.unflatten(_prim._in_spec, nonzero)
     args = pytree.unflatten(_prim._in_spec, all_as_given(primals))
-    zeros = [Zero(aval_of(x).tangent()) for x in primals]
-    out_avals = tuple(aval.tangent() for aval in _prim.out_avals_flat)
-    has_lin, has_vjp = _prim._has("lin"), _prim._has("vjp_fwd")
-    forward: _Forward | None = None
-
-    def tangents_by(residuals: tuple[Any, ...], directions: Sequence[Any]) -> list[Any]:
-        moving = iter(directions)
-        tangent = _prim.linearized(*residuals, *pytree.unflatten(_prim._in_spec, [
-            next(moving) if flag else zero for flag, zero in zip(nonzero, zeros, strict=True)]))
-        return _without_zeros(leaves_of(
-            _prim._out_spec, tangent, f"`linearized` of {_prim!r}: the tangent"))
-
     directions = [t for t in tangents if t is not None]
-    if has_lin and _prim._transposes_lin:
+    out_avals = tuple(aval.tangent() for aval in _prim.out_avals_flat)
+    operands: list[Any] = []
+    backward: _Backward | None = None
+    if not _prim._has("lin"):
+        forward, backward, operands = _reverse(_prim, nonzero, flags, args)
+        found = hi_vjp_p.bind(*operands, *directions, _prim=_prim, backward=backward,
+                              out_avals=out_avals)
+    elif _prim._transposes_lin:
         # The rules say that the transpose is that of the operations of ``linearized``.
         forward = _forward(_prim, "lin", flags, args)
-        found = tangents_by(forward.residuals, directions)
+        found = _tangents(_prim, nonzero, forward.residuals, directions)
     else:
-        operands: list[Any] = []
-        backward = None
-        if has_vjp or not has_lin:
-            forward = _forward(_prim, "vjp_fwd", flags, args)
-            saved = _Residuals(forward.residuals)
-            operands.extend(saved.arrays)
-            # The object, not its arrays, which may be tracers of a trace that ends before.
-            saved.arrays = []
-            backward = _Backward(_prim, nonzero, saved, len(operands))
-        if not has_lin:
-            found = hi_vjp_p.bind(*operands, *directions, _prim=_prim, backward=backward,
-                                  out_avals=out_avals)
-        else:
-            linear = _forward(_prim, "lin", flags, args)
-            forward = forward or linear
-            known = _Residuals(linear.residuals)
-            count = len(operands)
-            operands.extend(known.arrays)
-            end = len(operands)
-            closed = trace_to_jaxpr(
-                lambda *xs: [instantiate(x, aval) for x, aval in zip(
-                    tangents_by(known.rebuilt(xs[count:end]), xs[end:]),
-                    _prim.out_avals_flat, strict=True)],
-                [aval_of(x) for x in (*operands, *directions)], "linearized")
-            closed, captured = hoist_tracers(closed)
-            found = hi_linearized_p.bind(
-                *captured, *operands, *directions, _prim=_prim, closed=closed,
-                out_avals=out_avals,
-                backward=dataclasses.replace(backward, start=len(captured)) if backward else None)
+        forward = linear = _forward(_prim, "lin", flags, args)
+        if _prim._has("vjp_fwd"):
+            forward, backward, operands = _reverse(_prim, nonzero, flags, args)
+        known = _Residuals(linear.residuals)
+        start, end = len(operands), len(operands) + len(known.arrays)
+        operands = [*operands, *known.arrays]
+        closed = trace_to_jaxpr(
+            lambda *xs: [instantiate(x, aval) for x, aval in zip(
+                _tangents(_prim, nonzero, known.rebuilt(xs[start:end]), xs[end:]),
+                _prim.out_avals_flat, strict=True)],
+            [aval_of(x) for x in (*operands, *directions)], "linearized")
+        closed, captured = hoist_tracers(closed)
+        found = hi_linearized_p.bind(
+            *captured, *operands, *directions, _prim=_prim, closed=closed, out_avals=out_avals,
+            backward=dataclasses.replace(backward, start=len(captured)) if backward else None)
     return forward.outs, [
         direction if flag and dtypes.has_tangents(aval.dtype) else None
         for direction, flag, aval in zip(found, forward.nonzero, _prim.out_avals_flat, strict=True)]
+
+
+def _reverse(prim: HiPrim, nonzero: tuple[bool, ...], flags: PyTree, args: tuple[PyTree, ...]
+             ) -> tuple[_Forward, _Backward, list[Any]]:
+    """The forward pass of reverse mode, the backward pass, and the arrays that that gets."""
+    forward = _forward(prim, "vjp_fwd", flags, args)
+    saved = _Residuals(forward.residuals)
+    arrays = saved.arrays
+    # The object, not its arrays, which may be tracers of a trace that ends before.
+    saved.arrays = []
+    return forward, _Backward(prim, nonzero, saved, len(arrays)), arrays
+
+
+def _tangents(prim: HiPrim, nonzero: Sequence[bool], residuals: tuple[Any, ...],
+              directions: Sequence[Any]) -> list[Any]:
+    """The tangents of the results, by ``linearized``."""
+    moving = iter(directions)
+    tangent = prim.linearized(*residuals, *pytree.unflatten(prim._in_spec, [
+        next(moving) if flag else Zero(aval.to_tangent_aval())
+        for flag, aval in zip(nonzero, prim.in_avals_flat, strict=True)]))
+    return _without_zeros(leaves_of(
+        prim._out_spec, tangent, f"`linearized` of {prim!r}: the tangent"))
 
 
 @dataclasses.dataclass(eq=False)
@@ -430,7 +433,7 @@ def _pull_back(cotangents: Sequence[Array | None], *operands: Any, _prim: HiPrim
                backward: _Backward | None, out_avals: tuple[ShapedArray, ...], **_: Any
                ) -> list[Any]:
     if backward is None:
-        HiPrim.vjp_fwd(_prim, ())       # says that it is missing
+        return HiPrim.vjp_fwd(_prim, ())        # says that it is missing
     return backward(cotangents, operands, out_avals)
 
 
@@ -491,7 +494,8 @@ def _batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *, 
     out, out_dims = _prim.batch(data, pytree.unflatten(_prim._in_spec, operands),
                                 pytree.unflatten(_prim._in_spec, axes))
     leaves = operands_of(leaves_of(_prim._out_spec, out, f"`batch` of {_prim!r}: the result"))
-    return leaves, _prim._out_spec.flatten_up_to(out_dims)
+    found: list[Any] = _prim._out_spec.flatten_up_to(out_dims)
+    return leaves, found
 
 
 def _dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:

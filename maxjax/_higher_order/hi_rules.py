@@ -258,10 +258,20 @@ def unmap_avals(axis_data: AxisData, avals: PyTree, dims: PyTree) -> Any:
 def bdims_at_front(axis_data: AxisData, args: PyTree, dims: PyTree) -> Any:
     """Batched values with the batch dimension first; where they have none, they are repeated.
 
-    >>> jax.tree.map(jnp.shape, jax.experimental.hijax.bdims_at_front(
-    ...     types.SimpleNamespace(size=3, explicit_mesh_axis=None),
-    ...     (jnp.ones((2, 3)), jnp.ones(2)), (1, None)))
-    ((3, 2), (3, 2))
+    >>> class Pair(jax.experimental.hijax.HiPrim):
+    ...     def __init__(self, x, y):
+    ...         self.in_avals, self.out_aval, self.params = (x, y), x, {}
+    ...         super().__init__()
+    ...     def expand(self, x, y):
+    ...         return x + y
+    ...     def batch(self, axis_data, args, dims):
+    ...         x, y = jax.experimental.hijax.bdims_at_front(axis_data, args, dims)
+    ...         print(x.shape, y.shape)
+    ...         return x + y, 0
+    >>> row = jax.typeof(jnp.ones(2))
+    >>> jax.vmap(Pair(row, row), (1, None))(jnp.ones((2, 3)), jnp.ones(2)).shape
+    (3, 2) (3, 2)
+    (3, 2)
     """
     return pytree.map(lambda x, dim: to_axis(
         operands_of([x])[0], dim, 0, axis_data.size, axis_data.explicit_mesh_axis), args, dims)
@@ -272,11 +282,16 @@ def vmap_rule(axis_data: AxisData, f: Callable[..., PyTree], in_axes: PyTree, ou
     """``f`` for all elements, as a rule ``batch`` needs it: with ``Zero`` among what it takes and
     gives, each with the type that belongs there.
 
-    >>> axis_data = types.SimpleNamespace(size=3, name=None, spmd_name=None,
-    ...                                   explicit_mesh_axis=None)
-    >>> jax.experimental.hijax.vmap_rule(axis_data, lambda x, y: x * y, (0, None), 0)(
-    ...     jnp.arange(3.), 2.)
-    Array([0., 2., 4.], dtype=float32)
+    >>> class Sine(jax.experimental.hijax.HiPrim):
+    ...     def __init__(self, x):
+    ...         self.in_avals, self.out_aval, self.params = (x,), x, {}
+    ...         super().__init__()
+    ...     def expand(self, x):
+    ...         return jnp.sin(x)
+    ...     def batch(self, axis_data, args, dims):
+    ...         return jax.experimental.hijax.vmap_rule(axis_data, self.expand, dims, 0)(*args), 0
+    >>> jax.vmap(Sine(jax.typeof(1.)))(jnp.zeros(3))
+    Array([0., 0., 0.], dtype=float32)
     """
     mapped = vmap(f, in_axes=in_axes, out_axes=out_axes, axis_size=axis_data.size,
                   axis_name=axis_data.name, spmd_axis_name=axis_data.spmd_name,

@@ -68,8 +68,8 @@ def lift(tree: PyTree) -> Any:
     return pytree.map(lambda x: lifted(x) if is_value(x) else x, tree, is_leaf=is_value)
 
 
-def by_carriers(function: Callable[..., PyTree], args: tuple[PyTree, ...]
-                ) -> tuple[Callable[..., PyTree], tuple[PyTree, ...]]:
+def by_carriers(function: Callable[..., PyTree], args: Any
+                ) -> tuple[Callable[..., PyTree], Any]:
     """A function of the carriers of the values among its arguments, and these carriers."""
     leaves, tree = pytree.flatten(args, is_value)
     if not any(map(is_value, leaves)):

@@ -121,14 +121,15 @@ def _call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, A
                 results.append(to_axis(out, dim, target % (len(out.shape) + (dim is None)), size))
             continue
         aval, count, carried = leaf
-        found, axes = zip(*[next(outs) for _ in range(count + carried)], strict=True)
-        mapped = next((axis for axis in axes if isinstance(axis, ValueAxis)), None)
+        parts = [next(outs) for _ in range(count + carried)]
+        arrays = [array for array, _ in parts]
+        mapped = next((axis for _, axis in parts if isinstance(axis, ValueAxis)), None)
         spec = None if mapped is None else mapped.spec
         if spec != target:
             raise _unmatched(path, target, spec)
-        value = HiValue(aval if mapped is None else mapped.whole, list(found[:count]),
-                        found[count] if carried else None)
-        results.append(pytree.unflatten(pytree.structure(value), found))
+        value = HiValue(aval if mapped is None else mapped.whole, arrays[:count],
+                        arrays[count] if carried else None)
+        results.append(pytree.unflatten(pytree.structure(value), arrays))
     return pytree.unflatten(out_tree, results)
 
 

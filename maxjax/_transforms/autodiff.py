@@ -47,8 +47,7 @@ from maxjax._transforms.refs import Lent
 
 # ``(function, arguments)`` -> the same of what derivatives are by, for arguments of types above
 # arrays; set by the module that defines them.
-by_carriers: Callable[[Callable[..., Any], tuple[Any, ...]],
-                      tuple[Callable[..., Any], tuple[Any, ...]]] | None = None
+by_carriers: Callable[[Callable[..., Any], Any], tuple[Callable[..., Any], Any]] | None = None
 
 
 def arguments_of(leaves: Sequence[object]) -> list[Any]:

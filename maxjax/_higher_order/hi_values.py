@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
@@ -44,6 +44,10 @@ def tangent_type(aval: Any) -> ShapedArray | None:
     if isinstance(found, ShapedArray) and dtypes.has_tangents(found.dtype):
         return found
     return None
+
+
+def refuse_tangents(aval: Any) -> NoReturn:
+    refuse_hitypes(f"a derivative by or of a value of type {aval}, whose tangents are no arrays")
 
 
 def _carrier(tangent: ShapedArray) -> Any:
@@ -80,7 +84,7 @@ def by_carriers(function: Callable[..., PyTree], args: Any
     given = [lifted(x) if is_value(x) else x for x in leaves]
     for x in given:
         if x.__class__ is HiValue and x.carrier is None:
-            refuse_hitypes(f"a derivative by a value of type {x.aval}, whose tangents are no array")
+            refuse_tangents(x.aval)
 
     @functools.wraps(function)
     def of_carriers(*carriers: PyTree) -> Any:
@@ -121,7 +125,7 @@ def _found(structure: PyTreeSpec, leaves: Sequence[Any]) -> Any:
             return leaves[result]
         if result.carrier is None:
             result.aval.to_tangent_aval()       # may say that it is missing
-            refuse_hitypes(f"the tangent of a value of type {result.aval}, which is no array")
+            refuse_tangents(result.aval)
         return leaves[result.carrier]
 
     return pytree.map(tangent, results, is_leaf=is_value)
@@ -290,6 +294,13 @@ class _OnArrays(HiPrim):
         return self._args(nzs_in, lambda aval, flag: (
             flag if isinstance(aval, ShapedArray) else flag[1] is True))
 
+    def _check_tangents(self) -> None:
+        """Raises where values have tangents which are no arrays: they would count as zero."""
+        for aval in (*self.prim.in_avals_flat, *self.prim.out_avals_flat):
+            if not isinstance(aval, ShapedArray) and not isinstance(
+                    aval.to_tangent_aval(), ShapedArray):
+                refuse_tangents(aval)
+
     def _with_result(self, out: PyTree, residuals: PyTree, *rest: Any) -> tuple[Any, ...]:
         """What a rule gives, for arrays and carriers."""
         if rest:
@@ -303,6 +314,7 @@ class _OnArrays(HiPrim):
         return self._result(out), lift(residuals), *rest
 
     def vjp_fwd(self, nzs_in: PyTree, /, *packed: Any) -> Any:
+        self._check_tangents()
         return self._with_result(*self.prim.vjp_fwd(self._flags(nzs_in), *self._args(packed)))
 
     def vjp_bwd(self, *given: Any) -> Any:
@@ -316,10 +328,12 @@ class _OnArrays(HiPrim):
             NullAccum(ShapedArray((), dtypes.float0)) if isinstance(x[1], tuple) else x[1])))
 
     def jvp(self, primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...]) -> Any:
+        self._check_tangents()
         out, tangent = self.prim.jvp(self._args(primals), self._args(tangents, _direction))
         return self._result(out), self._result(tangent, _packed_direction)
 
     def lin(self, nzs_in: PyTree, *primals: PyTree) -> Any:
+        self._check_tangents()
         return self._with_result(*self.prim.lin(self._flags(nzs_in), *self._args(primals)))
 
     def linearized(self, *given: Any) -> Any:

@@ -200,7 +200,7 @@ class HiPrim:
 
     def _key(self) -> tuple[Any, ...]:
         return (type(self), self._in_spec, tuple(self.in_avals_flat), self._out_spec,
-                tuple(self.out_avals_flat), tuple(self.params.items()))
+                tuple(self.out_avals_flat), tuple(self.params.items()), self.effects)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HiPrim) and self._key() == other._key()
@@ -257,6 +257,7 @@ class _CallHiPrimitive(CustomPrimitive):
 call_hi_primitive_p = _CallHiPrimitive("call_hi_primitive")
 call_hi_primitive_p.multiple_results = True
 call_hi_primitive_p.rule_for_all = True
+call_hi_primitive_p.effects = lambda *, _prim: _prim.effects or None
 call_hi_primitive_p.shown = lambda params: _shown_params(params["_prim"])
 call_hi_primitive_p.shown_name = lambda params: type(params["_prim"].shown_as).__name__
 call_hi_primitive_p.def_abstract_eval(lambda *avals, _prim: list(_prim.out_avals_flat))

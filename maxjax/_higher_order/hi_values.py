@@ -260,6 +260,7 @@ class _OnArrays(HiPrim):
         self.in_avals = tuple(map(_packed_type, prim.in_avals_flat))
         self.out_aval = tuple(map(_packed_type, prim.out_avals_flat))
         self.params = {"prim": prim}
+        self.effects = prim.effects
         super().__init__()
 
     def __repr__(self) -> str:

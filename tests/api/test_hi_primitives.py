@@ -542,3 +542,59 @@ def test_dead_code():
                 {"a": False, "b": True} in seen, {"a": True, "b": True} in seen]
 
     agree(run)
+
+
+def _effects_of(j):
+    """The base of effects, and what says that programs may have one: JAX's are private."""
+    if j is maxjax:
+        return j.extend.core.Effect, lambda effect: None
+    effects = importlib.import_module("jax._src.effects")
+    return effects.Effect, effects.lowerable_effects.add_type
+
+
+@pytest.mark.parametrize("has_effects", [False, True])
+def test_effects(has_effects):
+    """An application that has effects is not dropped where its result is not used."""
+    def run(j):
+        hijax, seen = hijax_of(j), []
+        base, allow = _effects_of(j)
+
+        class Noise(base):
+            def __str__(self):
+                return "Noise"
+
+        hijax.control_flow_allowed_effects.add_type(Noise)
+        allow(Noise)
+
+        class Noisy(hijax.HiPrim):
+            def __init__(self, x):
+                self.in_avals, self.out_aval, self.params = (x,), x, {}
+                self.effects = frozenset([Noise()] if has_effects else [])
+                super().__init__()
+
+            def expand(self, x):
+                j.debug.callback(lambda x: seen.append(float(x)), x)
+                return x
+
+            def vjp_fwd(self, nonzeros, x):
+                return self(x), None
+
+            def vjp_bwd_retval(self, residuals, ct):
+                return (ct,)
+
+        def f(x):
+            Noisy(j.typeof(x))(x)
+            return 2 * x
+
+        results = []
+        for program in (j.jit(f), j.grad(j.jit(f)),
+                        lambda x: j.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0],
+                        lambda x: j.lax.cond(x > 0, f, lambda x: x, x)):
+            seen.clear()
+            results.append(program(np.float32(1)))
+            j.effects_barrier()
+            results.append(list(seen))
+        jaxpr = j.make_jaxpr(f)(1.0)
+        return results, str(jaxpr), sorted(map(str, jaxpr.effects))
+
+    agree(run)

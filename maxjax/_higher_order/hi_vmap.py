@@ -19,6 +19,7 @@ from maxjax._higher_order.hi_types import HiValue, hi_classes, hi_type_of
 from maxjax._higher_order.hi_values import axes_of_value, is_value, lifted
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import Value
+from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import ValueAxis, batch_flat, to_axis
 from maxjax._transforms.vmap import flatten_axes, mapped_size, normalize_in_axis, vmap_output
@@ -60,7 +61,7 @@ def _element(structure: PyTreeSpec, which: slice, operands: Sequence[Any]) -> An
 
 def _call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any],
           in_axes: PyTree, out_axes: PyTree, axis_name: Hashable | None, axis_size: int | None,
-          spmd_axis_name: Hashable | None) -> Any:
+          spmd_axis_name: Hashable | None, sum_match: bool) -> Any:
     leaves, tree = pytree.flatten((args, kwargs), is_value)
     axes = flatten_axes("vmap in_axes", (in_axes, 0), pytree.numbered(tree), tree)
     size = _size(fun, tree, leaves, axes, axis_size)
@@ -113,7 +114,9 @@ def _call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, A
     for leaf, target, path in zip(out_leaves, targets, paths, strict=True):
         if leaf is None:
             out, dim = next(outs)
-            if target is None or isinstance(target, MappingSpec):
+            if target is None and dim is not None and sum_match:
+                results.append(reduce_sum(out, (dim,)))
+            elif target is None or isinstance(target, MappingSpec):
                 if dim is not None or target is not None:
                     raise _unmatched(path, target, dim)
                 results.append(out)

@@ -17,6 +17,7 @@ from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import BatchAxis, Function, Value
+from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._transforms import vmappable
 from maxjax._transforms.autodiff import check_callable, leaf_operand
 from maxjax._transforms.batching import batch_flat, to_axis
@@ -41,6 +42,7 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
       axis_name: a name for the axis, for collectives such as ``lax.psum`` inside ``fun``.
       axis_size: the number of elements; needed where no argument is mapped.
       spmd_axis_name: the mesh axis that the elements lie along, for a ``shard_map`` inside.
+      sum_match: where ``out_axes`` is None, results that differ between elements are summed.
 
     Raises:
       TypeError: ``in_axes`` or ``out_axes`` holds anything but ints and None.
@@ -76,7 +78,8 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
         above = vmappable.above_arrays.concerns
         if above is not None and above((args, kwargs)):
             return vmappable.above_arrays.call(
-                fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, spmd_axis_name)
+                fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, spmd_axis_name,
+                sum_match)
         if vmappable.concerns((args, kwargs), (in_axes, out_axes)):
             return with_handlers()
         leaves, tree = pytree.flatten((args, kwargs))
@@ -126,7 +129,8 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             return with_handlers()
         except vmappable.ValueInResult:
             return vmappable.above_arrays.call(
-                fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, spmd_axis_name)
+                fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, spmd_axis_name,
+                sum_match)
         if lent:
             count = out_tree.num_leaves
             lent.write([to_axis(out, dim, axes[n], size) for out, dim, n in zip(
@@ -139,8 +143,10 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
         results = []
         for number, (out, dim, target) in enumerate(zip(outs, dims, targets, strict=True)):
             if target is None:
-                if dim is not None:
+                if dim is not None and not sum_match:
                     raise ValueError(unmapped_message(axis_name, out_axes, dummy, number, dim))
+                if dim is not None:
+                    out = reduce_sum(out, (dim,))
                 results.append(out if outputs[number] is None else outputs[number])
                 continue
             rank = len(out.shape) + (dim is None)

@@ -96,7 +96,8 @@ class _AboveArrays:
 
     Attributes:
       concerns: whether values of such types are among arguments, or None.
-      call: ``(fun, args, kwargs, mapping)``: ``vmap`` of a function with such values.
+      call: ``vmap`` of a function with such values: the function, its arguments, and those of
+        ``vmap``.
     """
 
     concerns: Callable[[PyTree], bool] | None = None

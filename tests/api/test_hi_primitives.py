@@ -120,6 +120,19 @@ class Functions:
 
                 return self.mapped(rule, (self.dims, self.dims), (0, 0))(primals, tangents)
 
+            def vjp_fwd(self, nonzeros, x, y):
+                return self(x, y), (x, y)
+
+            def vjp_bwd_retval(self, residuals, ct):
+                def rule(residuals, ct):
+                    x, y = residuals
+                    return 10 * ct * jnp.cos(x) * y, 10 * ct * jnp.sin(x)
+
+                if self.axis_data is None:
+                    return rule(residuals, ct)
+                return hijax.vmap_rule(self.axis_data, rule, (self.dims, 0), self.dims,
+                                       sum_match=True)(residuals, ct)
+
             def function(self, x, y):
                 return jnp.sin(x) * y
 
@@ -257,6 +270,12 @@ PROGRAMS = {
     "jvp of mapped": lambda j, f: j.jvp(j.vmap(f.mapped, (0, None)), (X, 2.0), (Y, 1.0)),
     "jvp of one mapped": lambda j, f: j.jvp(
         lambda x: j.vmap(f.mapped)(x, Y), (X,), (Y,)),
+    "grad of mapped": lambda j, f: (
+        j.grad(lambda x, y: (j.vmap(f.mapped, (0, None))(x, y) * Y).sum(), (0, 1))(X, Y[0]),
+        j.grad(lambda x, y: (j.vmap(f.mapped)(x, y) * Y).sum(), (0, 1))(X, Y)),
+    "vmap of grad of mapped": lambda j, f: j.vmap(j.grad(f.mapped, (0, 1)), (0, None))(X, Y[0]),
+    "vmap with sums": lambda j, f: j.vmap(
+        lambda x, y: (x * y, [x, y]), (0, None), (None, [0, None]), sum_match=True)(X, 2.0),
     "structured residuals": lambda j, f: j.grad(f.with_more, (0, 1))(0.5, 2.0),
     "a result without derivative": lambda j, f: (
         j.vjp(f.zero_out, 0.5, 2.0)[1]((1.0, [1.0])),

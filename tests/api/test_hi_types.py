@@ -214,6 +214,8 @@ PROGRAMS = {
     "vmap of results": lambda j, t: [x if n == "x" else t.restore(x) for n, x in j.vmap(
         lambda x: {"v": t.quantize(x), "x": 2 * x},
         out_axes={"v": t.along(0), "x": 1})(X).items()],
+    "vmap with sums": lambda j, t: t.restore(j.vmap(
+        lambda x: (t.quantize(x), x), out_axes=(t.along(0), None), sum_match=True)(X)[0]),
     "vmap in and out": lambda j, t: t.restore(j.vmap(
         lambda v: t.quantize(t.restore(v) + 1), in_axes=t.along(0), out_axes=t.along(0),
         axis_size=2)(t.value)),

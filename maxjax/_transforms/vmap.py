@@ -71,15 +71,18 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                 f"positional arguments passed to the function, but got {len(in_axes)=}, "
                 f"{len(args)=}.")
+        def of_values() -> Any:
+            return vmappable.above_arrays.call(
+                fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, spmd_axis_name,
+                sum_match)
+
         def with_handlers() -> Any:
             return vmappable.call(fun, args, kwargs, _axes_of_objects, in_axes, out_axes, axis_name,
                                   axis_size, spmd_axis_name)
 
         above = vmappable.above_arrays.concerns
         if above is not None and above((args, kwargs)):
-            return vmappable.above_arrays.call(
-                fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, spmd_axis_name,
-                sum_match)
+            return of_values()
         if vmappable.concerns((args, kwargs), (in_axes, out_axes)):
             return with_handlers()
         leaves, tree = pytree.flatten((args, kwargs))
@@ -128,9 +131,7 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
         except vmappable.InResult:
             return with_handlers()
         except vmappable.ValueInResult:
-            return vmappable.above_arrays.call(
-                fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, spmd_axis_name,
-                sum_match)
+            return of_values()
         if lent:
             count = out_tree.num_leaves
             lent.write([to_axis(out, dim, axes[n], size) for out, dim, n in zip(

@@ -10,7 +10,7 @@ every file in it is checked before use:
   two processes that store the same key never mix one's entry with the other's code, and the
   entry, renamed into place last, is what makes the artifact visible.
 - ``<name>.lock`` is held (``flock``) by the process that compiles the key, ``builder.lock`` by the
-  folder's detached builder, ``waiting-*`` by a process that somebody waits for.
+  folder's detached builder.
 - ``library-*`` is a folder with the standard library that kernels are compiled with (see
   ``mojo/standard_library.py``); one that is not used for a month is removed.
 - ``incoming-*`` is a file being written, ``building-*`` a folder in which a compiler works,
@@ -55,8 +55,7 @@ _INCOMING = re.compile(r"incoming-[0-9a-f]+(\.mef|\.so)?")
 _BUILDING = re.compile(r"building-[0-9a-f]+")
 _STANDARD_LIBRARY = re.compile(r"library-[0-9a-f]{32}")
 _REQUEST = re.compile(r"request-[0-9a-f]+")
-_WAITING = re.compile(r"waiting-[0-9a-f]+")
-_LOCK = re.compile(rf"([0-9a-f]{{64}}|builder)\.lock|{_WAITING.pattern}")
+_LOCK = re.compile(r"([0-9a-f]{64}|builder)\.lock")
 _MOST_REQUESTS = 16
 
 
@@ -383,18 +382,6 @@ class ArtifactCache:
     def key_lock(self, key: bytes) -> KeyLock:
         """The lock that processes sharing this folder take while they compile ``key``."""
         return KeyLock(self.directory / f"{hashlib.sha256(key).hexdigest()}.lock")
-
-    def waiting_lock(self) -> KeyLock:
-        """A fresh lock, which tells the builder, while it is held, that somebody waits."""
-        return KeyLock(self.directory / f"waiting-{os.urandom(12).hex()}")
-
-    def is_waited_for(self) -> bool:
-        """Whether some process holds a ``waiting_lock``."""
-        with contextlib.suppress(OSError):
-            for item in list(os.scandir(self.directory)):
-                if _WAITING.fullmatch(item.name) and KeyLock(Path(item.path)).is_held():
-                    return True
-        return False
 
     def leave_request(self, content: bytes) -> bool:
         """Leaves a text to the folder's builder; returns whether it is there.

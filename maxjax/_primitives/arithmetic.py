@@ -45,8 +45,8 @@ NO_COMPLEX = "MAX has no complex numbers"
 
 
 def constant(value: float, like: Array) -> Value:
-    """A scalar of the dtype of ``like``, weakly typed if that is."""
-    if aval_of(like).weak_type:
+    """A scalar of the dtype of ``like``, weakly typed if that is a weakly typed scalar."""
+    if aval_of(like).weak_type and not aval_of(like).shape:
         kind = _PYTHON_KINDS.get(like.dtype)
         if kind is not None:      # what a Python scalar becomes
             weak = installed.runtime.concrete(kind(value))

@@ -312,7 +312,7 @@ def is_spread(x: object) -> bool:
 
 
 def _restore(value: np.ndarray, weak_type: bool) -> ArrayImpl:
-    dtype = dtypes.canonical(value.dtype)
+    dtype = value.dtype if weak_type else dtypes.canonical(value.dtype)
     # A copy: the buffers that a pickle was given stay those of whoever gave them.
     return ArrayImpl(ShapedArray(value.shape, dtype, weak_type), np.array(value, dtype))
 

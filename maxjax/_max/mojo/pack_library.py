@@ -217,7 +217,7 @@ class Pack:
         return True
 
     def hasten(self, job: Job) -> None:
-        """Has what was requested built at the usual priority."""
+        """Has what was requested built now, on all processors."""
         self._queue.hasten(job)
 
     def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
@@ -226,8 +226,7 @@ class Pack:
         Args:
           progress: called many times a second with the seconds since the request.
         """
-        with self.libraries.waited_for():
-            return self._queue.wait(job, progress)
+        return self._queue.wait(job, progress)
 
     def build(self, progress: Callable[[str, float], None] | None = None) -> str | None:
         """Builds this machine's own libraries, as far as they are missing, and waits for them;
@@ -236,8 +235,7 @@ class Pack:
         Args:
           progress: called with the name of each library and the seconds it took.
         """
-        with self.libraries.waited_for():
-            return self._build_side_by_side(self.units, Pace(urgent=True), progress)
+        return self._build_side_by_side(self.units, Pace(urgent=True), progress)
 
     def build_missing(self, pace: Pace) -> None:
         """Builds what is not there, in this thread and for nobody who waits."""
@@ -366,7 +364,7 @@ def _side_by_side(units: Sequence[_Unit], build: Callable[[_Unit], None], pace: 
 
     def work(builds: int) -> None:
         while waiting and not pace.stopped:
-            if builds and not pace.has_room(builds):
+            if builds and not pace.has_room():
                 time.sleep(_LOCK_POLL_SECONDS)
                 continue
             try:

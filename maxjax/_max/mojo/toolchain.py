@@ -3,9 +3,9 @@
 Kernels compile with a small standard library and are linked by MAX's linker (see
 ``standard_library``); other texts, and what that library lacks, with MAX's and the C compiler.
 
-A small launcher runs between this process and the compiler. It lowers the priority of both, unless
-somebody waits for the library, and ends the compiler when this process dies; all their children are
-in one process group, which is killed on a timeout or when the interpreter ends.
+A small launcher runs between this process and the compiler. It ends the compiler when this process
+dies; all their children are in one process group, which is killed on a timeout or when the
+interpreter ends. Builds run at the usual priority.
 """
 
 from __future__ import annotations
@@ -72,28 +72,13 @@ _IMPORTS_KERNELS = re.compile(r"^from kernels\.", re.MULTILINE)
 _POLL_SECONDS = 0.1
 _MOST_OUTPUT = 1 << 18
 
-# For programs of their own, before they import anything.
-LOWER_PRIORITY = """
-def lower_priority(niceness):
-    import os
-    try:
-        os.nice(niceness)
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    except (AttributeError, OSError):
-        pass
-    try:  # where Linux groups processes by their sessions, priorities count within a group alone
-        with open("/proc/self/autogroup", "w") as group:
-            group.write(str(niceness))
-    except OSError:
-        pass
-"""
-# Arguments: the parent's process id, by how much to lower the priority, the folder of the package
-# `mojo`, the commands to run one after the other, in JSON.
+# Arguments: the parent's process id, the folder of the package `mojo`, the commands to run one
+# after the other, in JSON.
 # The compiler is its child, not its successor: when the parent dies the kernel signals only the
 # launcher, and where it does not, the launcher notices that its own parent has changed.
-_LAUNCHER = LOWER_PRIORITY + """
+_LAUNCHER = """
 import ctypes, json, os, signal, subprocess, sys, threading, time
-parent, niceness, folder, commands = sys.argv[1:]
+parent, folder, commands = sys.argv[1:]
 def end_with_parent():
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -103,8 +88,6 @@ def watch():
     os.killpg(0, signal.SIGKILL)
 end_with_parent()
 threading.Thread(target=watch, daemon=True).start()
-if int(niceness):
-    lower_priority(int(niceness))
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -158,18 +141,12 @@ class ToolchainError(Exception):
 
 
 class Pace:
-    """How urgent a build is, and whether it goes on. Both may change while it runs.
+    """How many builds run at once, and whether they go on. Both may change while they run.
 
     Attributes:
-      urgent: somebody waits for it, so it runs at the usual priority. A build that began at a low
-        one begins anew, as priorities cannot be raised.
-      stopped: it is given up.
-      niceness: by how much its priority is lowered otherwise.
-      small_niceness: the same of one that compiles with the small standard library; None: no other.
+      urgent: somebody waits for them, so they take all processors.
+      stopped: they are given up.
     """
-
-    niceness = 10
-    small_niceness: int | None = None
 
     def __init__(self, urgent: bool = False) -> None:
         self.urgent = urgent
@@ -178,10 +155,10 @@ class Pace:
     def look(self) -> None:
         """Called some ten times a second during a build: decides whether it goes on."""
 
-    def has_room(self, builds: int) -> bool:
-        """Whether another build may run beside so many: bounded by the processors that are free of
-        others' work, unless somebody waits."""
-        return builds < crew.cores() if self.urgent else builds + 0.5 <= load.free_cores()
+    def has_room(self) -> bool:
+        """Whether another build may run beside one: on a processor that is idle, unless somebody
+        waits."""
+        return self.urgent or load.idle_cores() > 0.5
 
 
 def target_cpu() -> str | None:
@@ -213,7 +190,7 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
       target: the ``--target-cpu``; by default ``MAXJAX_CPU_TARGET``, or else this machine's.
       seconds: the time after which the compiler is killed.
       threads: for the compiler.
-      pace: its priority; by default a low one.
+      pace: says whether it goes on.
 
     Raises:
       ToolchainError: there is no library, and nothing is left behind.
@@ -231,10 +208,7 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
 
     def run(commands: Sequence[Sequence[str]],
             environment: Mapping[str, str] | None = None) -> None:
-        lowered = pace.niceness
-        if small and pace.small_niceness is not None:
-            lowered = pace.small_niceness
-        _run(commands, folder, environment or {}, seconds, deadline, pace, lowered)
+        _run(commands, folder, environment or {}, seconds, deadline, pace)
 
     try:
         folder.mkdir(mode=0o700)
@@ -287,41 +261,37 @@ def _build_small(source: str, built: Path, directory: Path, threads: int,
 
 
 def _run(commands: Sequence[Sequence[str]], folder: Path, environment: Mapping[str, str],
-         seconds: float, deadline: float, pace: Pace, niceness: int) -> None:
+         seconds: float, deadline: float, pace: Pace) -> None:
     """Runs the compiler, and perhaps a linker, to the end.
 
     Raises:
       ToolchainError: one did not succeed.
     """
-    while True:
-        urgent = pace.urgent or not niceness
-        process = _start(commands, folder, environment, 0 if urgent else niceness)
+    process = _start(commands, folder, environment)
 
-        def goes_on(urgent: bool = urgent) -> bool:
-            pace.look()
-            return not pace.stopped and pace.urgent <= urgent
+    def goes_on() -> bool:
+        pace.look()
+        return not pace.stopped
 
-        try:
-            printed, in_time = _listen(process, deadline, goes_on)
-        finally:
-            _end(process)
-            with _lock:
-                _running.pop(process.pid, None)
-        output = printed.decode(errors="replace").strip()
-        if _ending:
-            raise ToolchainError("ending", "the interpreter is ending")
-        if in_time:
-            _judge(process.returncode, output)
-            return
-        if pace.stopped:
-            raise ToolchainError("stopped", "the build was given up for now")
-        if time.monotonic() >= deadline:
-            raise ToolchainError("timeout", f"the Mojo compiler took more than {seconds:g} s",
-                                 output)
+    try:
+        printed, in_time = _listen(process, deadline, goes_on)
+    finally:
+        _end(process)
+        with _lock:
+            _running.pop(process.pid, None)
+    output = printed.decode(errors="replace").strip()
+    if _ending:
+        raise ToolchainError("ending", "the interpreter is ending")
+    if in_time:
+        _judge(process.returncode, output)
+    elif pace.stopped:
+        raise ToolchainError("stopped", "the build was given up")
+    else:
+        raise ToolchainError("timeout", f"the Mojo compiler took more than {seconds:g} s", output)
 
 
-def _start(commands: Sequence[Sequence[str]], folder: Path, environment: Mapping[str, str],
-           niceness: int) -> subprocess.Popen:
+def _start(commands: Sequence[Sequence[str]], folder: Path, environment: Mapping[str, str]
+           ) -> subprocess.Popen:
     """Starts the compiler.
 
     Raises:
@@ -332,7 +302,7 @@ def _start(commands: Sequence[Sequence[str]], folder: Path, environment: Mapping
                    "MODULAR_CACHE_DIR": str(folder / "cache")}
     environment.setdefault("MODULAR_TELEMETRY_ENABLED", "0")
     command = [sys.executable, "-I", "-S", "-c", _LAUNCHER % _NO_COMPILER,
-               str(os.getpid()), str(niceness), compiler_folder(), json.dumps(commands)]
+               str(os.getpid()), compiler_folder(), json.dumps(commands)]
     with _lock:
         if _ending:
             raise ToolchainError("ending", "the interpreter is ending")
@@ -371,6 +341,13 @@ def _judge(code: int, output: str) -> None:
         raise ToolchainError(
             "crashed", f"the Mojo compiler ended with status {code}: {last}", output)
     raise ToolchainError("rejected", f"the Mojo compiler failed: {found[1]}", output)
+
+
+def check() -> None:
+    """Raises a ToolchainError where nothing can be built."""
+    compiler_folder()
+    if standard_library.why_not() is not None:
+        check_linker()
 
 
 def check_linker() -> None:

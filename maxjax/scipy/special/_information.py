@@ -30,7 +30,7 @@ def xlogy(x: Any, y: Any) -> Array:
     """
     x, y = operands("xlogy", x, y)
     zero = (x == 0) & ~jnp.isnan(y)
-    return jnp.where(zero, jnp.zeros_like(x), x * jnp.log(jnp.where(zero, jnp.ones_like(y), y)))
+    return jnp.where(zero, jnp.zeros_like(x), x * jnp.log(jnp.where(zero, 1., y)))
 
 
 xlogy.defjvps(lambda t, ans, x, y: t * jnp.log(y), lambda t, ans, x, y: t * x / y)
@@ -45,8 +45,7 @@ def xlog1py(x: Any, y: Any) -> Array:
     """
     x, y = operands("xlog1py", x, y)
     zero = (x == 0) & ~jnp.isnan(y)
-    return jnp.where(zero, jnp.zeros_like(x),
-                     x * jnp.log1p(jnp.where(zero, jnp.zeros_like(y), y)))
+    return jnp.where(zero, jnp.zeros_like(x), x * jnp.log1p(jnp.where(zero, 0., y)))
 
 
 xlog1py.defjvps(lambda t, ans, x, y: t * jnp.log1p(y), lambda t, ans, x, y: t * x / (1 + y))

@@ -51,7 +51,7 @@ class HiValue:
 
     def __getattr__(self, name: str) -> Any:
         """What the type declares for its values."""
-        declared = getattr(type(self.aval), name, None)
+        declared = getattr(self.aval, name, None)      # which may have a ``__getattr__``, as Flax's
         function = getattr(declared, "of_values", None)
         if function is None:
             raise AttributeError(f"DynamicJaxprTracer has no attribute {name}", name=name, obj=self)

@@ -45,7 +45,10 @@ class AbstractValue:
     """
 
     def __repr__(self) -> str:
-        values = ",".join([f"{name}={value}" for name, value in vars(self).items()])
+        fields = getattr(self, "__dict__", None)
+        if fields is None:
+            return type(self).__name__
+        values = ",".join([f"{name}={value}" for name, value in fields.items()])
         return f"{type(self).__name__}({values})"
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:

@@ -69,6 +69,11 @@ class Types:
             def restored(self):
                 return restore(self)
 
+            def __getattr__(self, name):
+                if name.startswith("_"):
+                    raise AttributeError(name)
+                return hijax.aval_property(lambda value: f"{name} of {j.typeof(value)}")
+
             def str_short(self, short_dtypes=False, mesh_axis_types=False):
                 return f"quantized{list(self.shape)}"
 
@@ -176,6 +181,7 @@ PROGRAMS = {
                            str(j.eval_shape(lambda v: {"v": v}, t.value))),
     "of a tracer": lambda j, t: j.jit(lambda v: [v.rows, len(str(v)), str(j.typeof(v))][0])(
         t.value),
+    "attribute of the type's own": lambda j, t: j.jit(lambda v: len(v.colour))(t.value),
     "method of a tracer": lambda j, t: j.jit(lambda v: v.restored())(t.value),
     "leaves": lambda j, t: (len(j.tree.leaves({"v": t.value, "x": 1})),
                             t.restore(j.block_until_ready(t.value))),
@@ -259,7 +265,7 @@ def test_as_in_jax(name):
     lambda j, t: j.vmap(t.quantize)(X),
     lambda j, t: j.vmap(lambda x: {"a": t.quantize(x)}, out_axes=None)(X),
     lambda j, t: j.lax.scan(lambda c, v: (c, None), 0.0, t.value),
-    lambda j, t: j.jit(lambda v: v.counts)(t.value).shape,
+    lambda j, t: j.jit(lambda v: v._counts)(t.value).shape,
 ], ids=["in_axes", "out_axes", "no out_axes", "scan without length", "attribute"])
 def test_errors(run):
     assert_same_error(lambda j: run(j, Types(j)))

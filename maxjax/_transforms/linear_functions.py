@@ -70,6 +70,26 @@ def refuse_direction(kind: AbstractRef) -> NoReturn:
         f"Expected cotangent type {kind} but got {kind.inner_aval.str_short()}")
 
 
+class _OfValues:
+    """What tangents and cotangents of values of types above arrays are; unset where there are none.
+
+    Attributes:
+      taken: ``(tree of results, cotangent)`` -> a pytree of arrays of that structure.
+      found: ``(tree of results, leaves)`` -> the tangent.
+    """
+
+    taken: Callable[[PyTreeSpec, PyTree], Any] | None = None
+    found: Callable[[PyTreeSpec, list[Any]], Any] | None = None
+
+
+of_values = _OfValues()
+
+
+def tangent_of(tree: PyTreeSpec, leaves: list[Any]) -> Any:
+    """The tangent of results, from that of each array in them."""
+    return (pytree.unflatten if of_values.found is None else of_values.found)(tree, leaves)
+
+
 def _plain_container(kind: type, data: Any, children: Sequence[Any]) -> Any:
     if kind is dict:
         return dict(zip(data, children, strict=True))
@@ -331,6 +351,8 @@ class VJP(LinearFunction):
 
     def _checked(self, out_ct: PyTree) -> list[Array | None]:
         """The leaves of a cotangent of the result, as operands."""
+        if of_values.taken is not None:
+            out_ct = of_values.taken(self.out_tree, out_ct)
         leaves, tree = pytree.flatten(out_ct)
         if tree != self.out_tree:
             raise ValueError(
@@ -383,7 +405,7 @@ class Linearized(LinearFunction):
             if all(eqn.source is not None for eqn in self.linear.eqns):
                 scopes.source_line = None       # the equations', in the scopes that are open
             results = iter(eval_jaxpr(self.linear.jaxpr, self.linear.consts, *given))
-        return pytree.unflatten(self.out_tree, [
+        return tangent_of(self.out_tree, [
             as_given(like_result(instantiate(next(results) if depends else None, aval), aval))
             for depends, aval in zip(self.nonzero, self.out_avals, strict=True)])
 

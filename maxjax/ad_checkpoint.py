@@ -11,6 +11,4 @@ from maxjax._higher_order.checkpoint_policies import checkpoint_policies as chec
 from maxjax._higher_order.saved_residuals import print_saved_residuals as print_saved_residuals
 from maxjax._higher_order.saved_residuals import saved_residuals as saved_residuals
 
-explain_missing_names(__name__, {
-    name: f"jax.ad_checkpoint.{name} was deprecated in JAX v0.8.2 and removed in JAX v0.10.0; use "
-          f"jax.{name} instead." for name in ("checkpoint", "remat")})
+explain_missing_names(__name__)

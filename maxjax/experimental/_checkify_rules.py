@@ -314,8 +314,7 @@ def _scan_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any
     closed = _behind(closed, count, len(consts))
     return _split(after, scan_module.bind(
         consts, [*error.leaves(), *init], xs, closed, length=params["length"],
-        reverse=params["reverse"], unroll=params["unroll"],
-        split_transpose=params["_split_transpose"]))
+        reverse=params["reverse"], unroll=params["unroll"]))
 
 
 def _behind(closed: ClosedJaxpr, count: int, consts: int,

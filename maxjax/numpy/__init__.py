@@ -37,10 +37,7 @@ from maxjax.numpy._ufunc_objects import *  # noqa: F403
 from maxjax.numpy._ufuncs import *  # noqa: F403
 from maxjax.numpy._where import *  # noqa: F403
 
-_explain_missing_names(__name__, {
-    "fix": (
-        "jax.numpy.fix was deprecated in JAX v0.9.0, and will be removed in JAX v0.10.0. Use "
-        "jax.numpy.trunc instead.")})
+_explain_missing_names(__name__)
 
 _add_stages(globals(), """
     abs absolute acos acosh allclose angle append arccos arccosh arcsin arcsinh arctan arctan2

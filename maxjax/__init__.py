@@ -33,6 +33,8 @@ from maxjax._base.processes import job as _job
 from maxjax._base.tracebacks import shorten_uncaught as _shorten_uncaught
 from maxjax._higher_order import control as _control
 from maxjax._higher_order import entries as _entries
+from maxjax._higher_order.api import CompilerEffortLevel as CompilerEffortLevel
+from maxjax._higher_order.api import Inline as Inline
 from maxjax._higher_order.api import eval_shape as eval_shape
 from maxjax._higher_order.api import jit as jit
 from maxjax._higher_order.api import make_jaxpr as make_jaxpr
@@ -289,9 +291,12 @@ if TYPE_CHECKING:
     from maxjax.ref import new_ref as new_ref
     from maxjax.sharding import NamedSharding as NamedSharding
     from maxjax.sharding import P as P
+    from maxjax.sharding import get_abstract_mesh as get_abstract_mesh
+    from maxjax.sharding import get_mesh as get_mesh
     from maxjax.sharding import make_mesh as make_mesh
     from maxjax.sharding import reshard as reshard
     from maxjax.sharding import set_mesh as set_mesh
+    from maxjax.sharding import use_abstract_mesh as use_abstract_mesh
 
 _LATE = {
     "custom_vjp": "maxjax._higher_order.custom_vjp",
@@ -306,6 +311,9 @@ _LATE = {
     "smap": "maxjax._sharding.smap",
     "make_mesh": "maxjax.sharding",
     "set_mesh": "maxjax.sharding",
+    "get_mesh": "maxjax.sharding",
+    "get_abstract_mesh": "maxjax.sharding",
+    "use_abstract_mesh": "maxjax.sharding",
     "NamedSharding": "maxjax.sharding",
     "P": "maxjax.sharding",
     "reshard": "maxjax.sharding",

@@ -6,6 +6,7 @@ The saved form is a jaxpr, in maxjax's own format: JAX's files contain StableHLO
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,7 +39,8 @@ __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_p
            "deserialize", "export", "is_symbolic_dim",
            "maximum_supported_calling_convention_version",
            "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
-           "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape"]
+           "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_dim_bounds",
+           "symbolic_shape"]
 
 explain_missing_names(__name__)
 
@@ -50,6 +52,22 @@ def default_export_platform() -> str:
     'cpu'
     """
     return default_backend()
+
+
+def symbolic_dim_bounds(dimension: Any) -> tuple[float, float]:
+    """The least and the greatest value that a size is known to have; infinite where none is known.
+
+    Raises:
+      TypeError: it is neither an integer nor symbolic.
+
+    >>> a, = jax.export.symbolic_shape("a")
+    >>> jax.export.symbolic_dim_bounds(2 * a + 1)
+    (3, inf)
+    """
+    if is_dimension(dimension):
+        return dimension.scope.bounds_of(dimension)
+    number = operator.index(dimension)
+    return number, number
 
 
 def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = None,

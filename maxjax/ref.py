@@ -18,7 +18,8 @@ from maxjax.numpy._refs import set as set
 from maxjax.numpy._refs import swap as swap
 
 
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None,
+            pin: bool = False) -> Ref:
     """A mutable reference to an array, which is read and written by indexing.
 
     A function under ``jit`` takes references as arguments or closes over them, and its writes are
@@ -28,9 +29,10 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
       init_val: the initial value: an array or number.
       memory_space: recorded in the type.
       kind: recorded in the type; with "no_grad_no_remat", writes have no derivatives.
+      pin: whether XLA is to keep the array in one place; here it changes nothing.
 
     Raises:
-      NotImplementedError: a ``memory_space`` is given outside ``jit``.
+      NotImplementedError: a ``memory_space`` or ``pin`` is given outside ``jit``.
       TypeError: ``init_val`` is neither an array nor a number.
       ValueError: in a ``shard_map`` outside ``jit``.
 
@@ -51,6 +53,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
             f"type {type(init_val)} and was passed to new_ref at position 0.\n") from None
     if memory_space is not None and not is_staging():
         raise NotImplementedError("array ref with memory space only works inside of a `jit`.")
+    if pin and not is_staging():
+        raise NotImplementedError("pinned array ref only works inside of a `jit`.")
     tracing = next((trace for trace in enclosing_traces() if isinstance(trace, StagingTrace)), None)
     if getattr(tracing, "sees_values", False):
         raise ValueError("Eager shard_map cannot return a `jax.Ref`. Please wrap your shard_map in "
@@ -58,11 +62,12 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     return make_ref(value, memory_space, kind)
 
 
-def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     """A reference to an uninitialized array of a given type; only under ``jit``.
 
     Args:
       ty: anything with a shape and a dtype.
+      pin: whether XLA is to keep the array in one place; here it changes nothing.
 
     Raises:
       NotImplementedError: outside ``jit``.

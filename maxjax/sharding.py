@@ -14,6 +14,7 @@ from maxjax._base.meshes import AbstractMesh as AbstractMesh
 from maxjax._base.meshes import AxisType as AxisType
 from maxjax._base.meshes import Mesh as Mesh
 from maxjax._base.meshes import PartitionSpec as PartitionSpec
+from maxjax._base.meshes import UnreducedKind as UnreducedKind
 from maxjax._base.meshes import get_abstract_mesh as get_abstract_mesh
 from maxjax._base.meshes import use_abstract_mesh as use_abstract_mesh
 from maxjax._base.missing import explain_missing_names
@@ -34,13 +35,13 @@ from maxjax._runtime.explain_sharding import explain as explain
 P = PartitionSpec
 
 
-def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str],
+def make_mesh(axis_sizes: Sequence[int], axis_names: Sequence[str],
               axis_types: tuple[AxisType, ...] | None = None, *,
               devices: Sequence[Device] | None = None) -> Mesh:
     """A mesh of the first devices, or of the given ones.
 
     Args:
-      axis_shapes: the sizes of the axes.
+      axis_sizes: the sizes of the axes.
       axis_names: a name for each.
       axis_types: an ``AxisType`` for each; None: all Explicit.
 
@@ -50,12 +51,12 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str],
     >>> make_mesh((1,), ("x",))
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))
     """
-    given_sizes = tuple(axis_shapes)
+    given_sizes = tuple(axis_sizes)
     try:
         sizes = tuple(int(size) for size in given_sizes)
     except TypeError:
-        raise ValueError("`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got "
-                         f"{axis_shapes}") from None
+        raise ValueError("`axis_sizes` passed to `make_mesh` should be a sequence of ints. Got "
+                         f"{axis_sizes}") from None
     given = list(all_devices() if devices is None else devices)
     count = math.prod(sizes)
     if len(given) < count:

@@ -76,6 +76,18 @@ def _checked_axes(name: str, axes: object) -> frozenset[Any]:
     return frozenset(axes)
 
 
+class UnreducedKind(enum.Enum):
+    """How the shards of an array combine into it, over axes over which it is unreduced.
+
+    >>> jax.sharding.UnreducedKind.sum
+    <UnreducedKind.sum: 1>
+    """
+
+    sum = 1
+    max = 2
+    min = 3
+
+
 class PartitionSpec:
     """Over which mesh axes each dimension of an array is split.
 
@@ -84,21 +96,25 @@ class PartitionSpec:
         (it is not split), or ``PartitionSpec.UNCONSTRAINED``. Missing ones are None.
       unreduced: axes over which the shards are summands of the array.
       reduced: axes over which the cotangent is unreduced.
+      unreduced_kind: how the shards combine; None where there are no unreduced axes, which are
+        summands by default.
 
     Raises:
-      ValueError: an axis is in two of them, or None among the last two.
-      TypeError: those are no sets.
+      ValueError: an axis is in two of the sets, or None is in one; there is a kind and no
+        unreduced axis.
+      TypeError: the sets are none, or the kind is no ``UnreducedKind``.
 
     >>> PartitionSpec("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))
     """
 
-    __slots__ = ("__weakref__", "_partitions", "_reduced", "_unreduced")
+    __slots__ = ("__weakref__", "_partitions", "_reduced", "_unreduced", "_unreduced_kind")
     UNCONSTRAINED = UNCONSTRAINED
 
     def __init__(self, *partitions: SpecEntry,
                  unreduced: set[AxisName] | frozenset[AxisName] = frozenset(),
-                 reduced: set[AxisName] | frozenset[AxisName] = frozenset()):
+                 reduced: set[AxisName] | frozenset[AxisName] = frozenset(),
+                 unreduced_kind: UnreducedKind | None = None):
         self._partitions = tuple(map(_canonical_entry, partitions))
         self._unreduced = _checked_axes("unreduced", unreduced)
         self._reduced = _checked_axes("reduced", reduced)
@@ -113,6 +129,17 @@ class PartitionSpec:
             raise ValueError(
                 "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
                 f"unreduced: {self._unreduced} and reduced: {self._reduced}")
+        if unreduced_kind is not None:
+            if not isinstance(unreduced_kind, UnreducedKind):
+                raise TypeError("Expected unreduced_kind to be of type "
+                                f"`jax.sharding.UnreducedKind` but got {type(unreduced_kind)}")
+            if not self._unreduced:
+                raise ValueError(
+                    "`unreduced_kind` should be `None` when `unreduced` is an empty set. Got "
+                    f"{unreduced_kind=} and unreduced={self._unreduced}")
+        elif self._unreduced:
+            unreduced_kind = UnreducedKind.sum
+        self._unreduced_kind = unreduced_kind
 
     @property
     def partitions(self) -> tuple[Any, ...]:
@@ -129,14 +156,22 @@ class PartitionSpec:
         """The axes over which the cotangent is unreduced."""
         return self._reduced
 
+    @property
+    def unreduced_kind(self) -> UnreducedKind | None:
+        """How the shards combine over the unreduced axes; None where there are none."""
+        return self._unreduced_kind
+
     def update(self, partitions: Iterable[SpecEntry] | None = None,
                unreduced: frozenset[AxisName] | None = None,
-               reduced: frozenset[AxisName] | None = None) -> PartitionSpec:
+               reduced: frozenset[AxisName] | None = None,
+               unreduced_kind: UnreducedKind | None = None) -> PartitionSpec:
         """The same spec but for what is given."""
+        unreduced = self._unreduced if unreduced is None else unreduced
+        if unreduced_kind is None and unreduced:
+            unreduced_kind = self._unreduced_kind
         return PartitionSpec(
-            *(self._partitions if partitions is None else partitions),
-            unreduced=self._unreduced if unreduced is None else unreduced,
-            reduced=self._reduced if reduced is None else reduced)
+            *(self._partitions if partitions is None else partitions), unreduced=unreduced,
+            reduced=self._reduced if reduced is None else reduced, unreduced_kind=unreduced_kind)
 
     def to_tangent_spec(self) -> PartitionSpec:
         """The spec of a tangent: the same."""
@@ -188,13 +223,15 @@ class PartitionSpec:
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, PartitionSpec) and self._partitions == other._partitions
-                and self._unreduced == other._unreduced and self._reduced == other._reduced)
+                and self._unreduced == other._unreduced and self._reduced == other._reduced
+                and self._unreduced_kind is other._unreduced_kind)
 
     def __hash__(self) -> int:
         return hash((self._partitions, self._unreduced, self._reduced))
 
     def __reduce__(self) -> Any:
-        return _restore_spec, (self._partitions, self._unreduced, self._reduced)
+        return _restore_spec, (self._partitions, self._unreduced, self._reduced,
+                               self._unreduced_kind)
 
     def __repr__(self) -> str:
         parts = repr(self._partitions)[1:-1]
@@ -203,6 +240,8 @@ class PartitionSpec:
             axes = getattr(self, name)
             if axes:
                 shown.append(f"{name}={{{', '.join(map(repr, sorted(axes, key=str)))}}}")
+        if self._unreduced_kind is not None:
+            shown.append(f"unreduced_kind={self._unreduced_kind.name}")
         return f"P({', '.join(shown)})"
 
 
@@ -211,8 +250,9 @@ PartitionSpec.__module__, PartitionSpec.__name__, PartitionSpec.__qualname__ = "
 
 
 def _restore_spec(partitions: tuple[SpecEntry, ...], unreduced: frozenset[AxisName],
-                  reduced: frozenset[AxisName]) -> PartitionSpec:
-    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+                  reduced: frozenset[AxisName], kind: UnreducedKind | None = None
+                  ) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced, unreduced_kind=kind)
 
 
 def entry_axes(entry: SpecEntry) -> tuple[Any, ...]:

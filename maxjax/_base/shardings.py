@@ -132,7 +132,7 @@ class Sharding:
         for dim, (size, count) in enumerate(zip(global_shape, parts, strict=True)):
             if size % count:
                 raise IndivisibleError(
-                    f"Sharding {self!r} implies that array axis {dim} is partitioned {count} "
+                    f"{self!r} implies that array axis {dim} is partitioned {count} "
                     f"times, but the dimension size is {size} (full shape: {tuple(global_shape)}, "
                     f"per-dimension tiling factors: {list(parts)} should evenly divide the shape)")
         return tuple(size // count for size, count in zip(global_shape, parts, strict=True))

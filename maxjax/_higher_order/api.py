@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -92,6 +93,35 @@ class _NotSpecified:
 _NOT_SPECIFIED = _NotSpecified()
 
 
+class Inline(enum.Enum):
+    """Where the call of a jitted function by another is written out.
+
+    >>> double = jax.jit(lambda x: 2 * x, inline=jax.Inline.JAX_EARLY)
+    >>> jax.make_jaxpr(lambda x: double(x))(1.)
+    { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
+    """
+
+    JAX_EARLY = "jax_early"     # in the caller's jaxpr
+    JAX_LATE = "jax_late"       # when the caller is lowered; for this and the others, the same here
+    XLA_EARLY = "xla_early"
+    XLA_LATE = "xla_late"
+    AUTO = "auto"
+
+
+class CompilerEffortLevel(enum.Enum):
+    """How much work XLA is to do; accepted, all programs are compiled alike.
+
+    >>> jax.CompilerEffortLevel.O1.value
+    19
+    """
+
+    UNKNOWN = 0
+    O0 = 9
+    O1 = 19
+    O2 = 29
+    O3 = 39
+
+
 class JitOptions(TypedDict, total=False):
     """The arguments of ``jit`` by name."""
 
@@ -104,7 +134,7 @@ class JitOptions(TypedDict, total=False):
     keep_unused: bool
     device: Any
     backend: str | None
-    inline: bool
+    inline: bool | Inline
     compiler_options: dict[str, Any] | None
     dynamic_dims: Mapping[int | str, Any] | None
 
@@ -121,7 +151,7 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: PyTree = UNSPECIFIED,
         static_argnames: str | Iterable[str] | None = None,
         donate_argnums: int | Sequence[int] | None = None,
         donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
-        device: object = None, backend: str | None = None, inline: bool = False,
+        device: object = None, backend: str | None = None, inline: bool | Inline = False,
         compiler_options: dict[str, object] | None = None,
         dynamic_dims: Mapping[int | str, PyTree] | None = None) -> Any:
     """A function that is traced once for each signature, and compiled once it is worth it.
@@ -131,7 +161,8 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: PyTree = UNSPECIFIED,
       static_argnums, static_argnames: arguments that are Python values; hashable. The function
         is traced anew for each value.
       donate_argnums, donate_argnames: arguments whose memory may be taken for the results.
-      inline: write the function's operations into the programs that call it.
+      inline: ``Inline.JAX_EARLY`` writes the function's operations into the jaxprs that call it;
+        anything else is left to the compiler, which writes all calls out.
       dynamic_dims: the dimensions whose sizes change from call to call, with a symbol for each:
         ``{0: {0: "batch"}}`` is dimension 0 of argument 0; arguments by position or name, with a
         pytree of such maps for a pytree, or one map for all of its leaves. The function is traced
@@ -163,6 +194,9 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: PyTree = UNSPECIFIED,
             if given is not UNSPECIFIED:
                 raise ValueError(f"If backend or device is specified on jit, then {name} should "
                                  "not be specified.")
+    if not isinstance(inline, (bool, Inline)):
+        raise ValueError(f"Invalid inline option: {inline!r}")
+    early = inline is Inline.JAX_EARLY
     target = None
     if backend is not None or compiler_options:
         target = Target(backend, dict(compiler_options.items()) if compiler_options else None)
@@ -174,7 +208,7 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: PyTree = UNSPECIFIED,
         elif in_shardings is not UNSPECIFIED or out_shardings is not UNSPECIFIED:
             shardings = checked(in_shardings, out_shardings)
         return make_jit(function, static_argnums, static_argnames, donate_argnums,
-                        donate_argnames, keep_unused, inline, dynamic_dims, target, shardings)
+                        donate_argnames, keep_unused, early, dynamic_dims, target, shardings)
 
     return decorate if isinstance(fun, _NotSpecified) else decorate(fun)
 

@@ -21,6 +21,7 @@ from maxjax._higher_order import refs
 from maxjax._higher_order.calls import call_primitive, without_dead_code
 from maxjax._higher_order.checkpoint_policies import Policy
 from maxjax._higher_order.control import Traced, chosen, handed_on, merged, operands_of, traced
+from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.saved_inside import Divided, divided
 from maxjax._ir.effects import io_effect, ordered_io_effect
@@ -156,20 +157,9 @@ remat_p = call_primitive(
 # --- the functions --------------------------------------------------------------------------------
 
 
-class _Deprecated:
-    """The default of an argument that JAX has dropped."""
-
-    def __repr__(self) -> str:
-        return "Deprecated"
-
-
-_DEPRECATED: Any = _Deprecated()
-
-
 def checkpoint(fun: Callable[..., PyTree], *, prevent_cse: bool | Sequence[bool] = True,
                policy: Policy | None = None, static_argnums: int | tuple[int, ...] = (),
-               static_argnames: str | Iterable[str] = (), concrete: object = _DEPRECATED
-               ) -> Callable[..., Any]:
+               static_argnames: str | Iterable[str] = ()) -> Callable[..., Any]:
     """``fun``, with residuals that the backward pass recomputes instead of having them saved.
 
     Args:
@@ -179,21 +169,14 @@ def checkpoint(fun: Callable[..., PyTree], *, prevent_cse: bool | Sequence[bool]
       policy: which residuals are saved anyway: one of ``jax.checkpoint_policies``.
       static_argnums: the positional arguments that are Python values.
       static_argnames: accepted, and without effect, as in JAX.
-      concrete: dropped by JAX.
 
     Raises:
-      NotImplementedError: ``concrete`` is given.
       TypeError: ``prevent_cse`` is not a boolean.
 
     >>> wave = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
     >>> jax.ad_checkpoint.print_saved_residuals(wave, 2.)
     f32[] from the argument x
     """
-    if concrete is not _DEPRECATED:
-        raise NotImplementedError(
-            "The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed "
-            "in JAX v0.10.0. In its place please use `static_argnums`; for details refer to "
-            "https://docs.jax.dev/en/latest/jep/11830-new-remat-checkpoint.html.")
     if isinstance(prevent_cse, Sequence):
         prevent_cse = tuple(prevent_cse)
     if not isinstance(prevent_cse, (tuple, bool)):
@@ -251,11 +234,9 @@ def _checkpoint_references(fun: Callable[..., PyTree], args: tuple[PyTree, ...],
 
 
 def remat(fun: Callable[..., PyTree], *, prevent_cse: bool = True, policy: Policy | None = None,
-          static_argnums: int | tuple[int, ...] = (), concrete: object = _DEPRECATED
-          ) -> Callable[..., Any]:
+          static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Any]:
     """The same as ``checkpoint``."""
-    return checkpoint(fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
-                      concrete=concrete)
+    return checkpoint(fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
 
 
 def _static_positions(numbers: int | Sequence[int], count: int) -> frozenset[int]:
@@ -314,3 +295,17 @@ def checkpoint_name(x: PyTree, name: str) -> Any:
     Array(1., dtype=float32, weak_type=True)
     """
     return pytree.map(lambda leaf: name_p.bind(operands_of([leaf])[0], name=name), x)
+
+
+def checkpoint_name_fwd(x: PyTree, name: str) -> Any:
+    """As ``checkpoint_name``; derivatives pass without a name.
+
+    >>> jax.grad(lambda x: jax.ad_checkpoint.checkpoint_name_fwd(x * x, "square"))(3.)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    def named(leaf: Any) -> Any:
+        return name_p.bind(leaf, name=name)
+
+    function = custom_jvp(named)
+    function.defjvp(lambda primals, tangents: (named(*primals), *tangents))
+    return pytree.map(lambda leaf: function(operands_of([leaf])[0]), x)

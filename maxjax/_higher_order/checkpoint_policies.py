@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -105,34 +104,24 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     return lambda *_, **__: True
 
 
-@dataclasses.dataclass(frozen=True)
-class SaveAnyNamesButThese:
-    """Saves what ``checkpoint_name`` has named, except under these names."""
-
-    names: frozenset[str]
-
-    def __call__(self, prim: Primitive, *_: ShapedArray, **params: object) -> bool:
-        return prim is name_p and params["name"] not in self.names
-
-
-@dataclasses.dataclass(frozen=True)
-class SaveOnlyTheseNames:
-    """Saves what ``checkpoint_name`` has given one of these names."""
-
-    saveable_names: frozenset[str]
-
-    def __call__(self, prim: Primitive, *_: ShapedArray, **params: object) -> bool:
-        return prim is name_p and params["name"] in self.saveable_names
-
-
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """Saves what ``checkpoint_name`` has named, except under these names."""
-    return SaveAnyNamesButThese(frozenset(names_not_to_save))
+    excepted = frozenset(names_not_to_save)
+
+    def policy(prim: Primitive, *_: object, **params: object) -> bool:
+        return prim is name_p and params["name"] not in excepted
+
+    return policy
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """Saves what ``checkpoint_name`` has given one of these names."""
-    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
+    saved = frozenset(names_which_can_be_saved)
+
+    def policy(prim: Primitive, *_: object, **params: object) -> bool:
+        return prim is name_p and params["name"] in saved
+
+    return policy
 
 
 def save_and_offload_only_these_names(

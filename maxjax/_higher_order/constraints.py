@@ -315,6 +315,10 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> Any:
     """
     leaves, tree = pytree.flatten(xs)
     chosen = pytree.broadcast_prefix(out_shardings, xs, is_sharding, "reshard out_shardings")
+    for sharding in chosen:
+        if sharding is None or isinstance(sharding, NamedSharding) and sharding.mesh.empty:
+            raise ValueError("Reshard should only be used with out_shardings which are non-None "
+                             f"and have a non-empty mesh. Got sharding {sharding}.")
     return pytree.unflatten(tree, [
         resharded(installed.runtime.operand(leaf), sharding)
         for leaf, sharding in zip(leaves, chosen, strict=True)])

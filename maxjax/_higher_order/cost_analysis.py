@@ -45,7 +45,7 @@ _EACH = {
 _NONE = frozenset((
     "transpose", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "rev", "iota",
     "bitcast_convert_type", "copy", "stop_gradient", "random_seed", "random_wrap",
-    "random_unwrap", "device_put", "optimization_barrier", "shard_alike", "sharding_constraint",
+    "random_unwrap", "device_put", "optimization_barrier", "sharding_constraint",
     "top_k", "cholesky", "lu", "eigh", "eig", "svd", "geqrf", "householder_product",
     "triangular_solve", "schur", "hessenberg", "tridiagonal", "tridiagonal_solve"))
 # Operations for each pair of elements that a reduction combines, where it is not 1.

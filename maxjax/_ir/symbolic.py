@@ -29,7 +29,7 @@ from maxjax._ir.dimensions import (
 if TYPE_CHECKING:
     from maxjax._ir.dimensions import Size
 
-_SITE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
+_SITE = "https://docs.jax.dev/en/latest/501/shape-polymorphism.html"
 # The most constraints that an inequality is derived from.
 _DEPTH = 3
 # Sizes are compared with no numbers this large except the limits of integers.
@@ -151,6 +151,11 @@ class SymbolicScope(Scope):
         self.bounds[name] = low, high
 
     # --- what holds for all sizes ---
+    def bounds_of(self, dimension: Dimension) -> tuple[float, float]:
+        """The least and the greatest value, as integers where they are finite."""
+        low, high = self.lower(dimension), -self.lower(-dimension)
+        return (low if math.isinf(low) else int(low)), (high if math.isinf(high) else int(high))
+
     def lower(self, dimension: Dimension) -> float:
         return self._lower(dimension, _DEPTH)
 

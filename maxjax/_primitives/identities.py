@@ -16,9 +16,6 @@ from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import BatchAxis
-from maxjax._primitives.broadcasting import broadcast_leading
-from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
 
 
@@ -94,33 +91,6 @@ def _several(name: str, linearity: Linearity) -> Primitive:
 
 optimization_barrier_p = _several("optimization_barrier", MOVEMENT)
 
-
-def _alike(pair: Sequence[Array | None]) -> list[Array | None]:
-    """Tangents or cotangents, which lie as the values do; alone, one lies as it likes."""
-    first, second = pair
-    return list(pair) if first is None or second is None else shard_alike_p.bind(first, second)
-
-
-def _alike_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]
-                 ) -> tuple[list[Array], list[int]]:
-    moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
-             for x, axis in zip(operands, axes, strict=True)]
-    return shard_alike_p.bind(*moved), [0, 0]
-
-
-# Two values whose dimensions are the same factors: what splits one splits the other.
-shard_alike_p = Primitive(
-    "shard_alike",
-    linearity=MOVEMENT,
-    abstract=lambda x, y: [x, y],
-    evaluate=lambda x, y: [x, y],
-    lower=lambda ctx, x, y: [x, y],
-    jvp=lambda primals, tangents: (shard_alike_p.bind(*primals), _alike(tangents)),
-    transpose=lambda cotangents, x, y: _alike(cotangents),
-    batch=_alike_batch,
-    factors=lambda in_avals, out_avals: axis_factors(in_avals, out_avals),
-    multiple_results=True,
-)
 
 dce_sink_p = Primitive(
     "dce_sink",

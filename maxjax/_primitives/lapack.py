@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering
 
 LAPACK_DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
+
+
+def not_lapack(name: str, dtype: object) -> TypeError:
+    """The error for an operand that is of none of these."""
+    return TypeError(f"{name} does not accept dtype {dtype} at position 0. Accepted dtypes at "
+                     "position 0 are subtypes of float32, complex128, complex64, float64.")
+
+
 _PREFIXES = dict(zip(LAPACK_DTYPES, "sdcz", strict=True))
 
 

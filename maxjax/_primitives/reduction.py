@@ -128,11 +128,13 @@ def _no_tangent(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 
 reduce_max_p = _reduction(
     "reduce_max", "max", np.maximum, lambda dtype: dtypes.extremes(dtype)[0], "max",
+    shown=lambda params: {**params, "out_sharding": None},
     jvp=lambda primals, tangents, **params: _extreme_jvp(
         primals, tangents, primitive=reduce_max_p, **params))
 
 reduce_min_p = _reduction(
     "reduce_min", "min", np.minimum, lambda dtype: dtypes.extremes(dtype)[1], "min",
+    shown=lambda params: {**params, "out_sharding": None},
     jvp=lambda primals, tangents, **params: _extreme_jvp(
         primals, tangents, primitive=reduce_min_p, **params))
 

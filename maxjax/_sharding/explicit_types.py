@@ -260,13 +260,8 @@ class _Application:
                for a, b in zip(left, right, strict=True)):
             raise ShardingTypeError(
                 "dot_general requires lhs batch dimensions and rhs batch dimensions to have the "
-                f"consistent sharding, got {left} and {right}.")
+                f"same sharding, got {left} and {right}.")
         left, right = self._specs_of(contracted)
-        for a, b in zip(left, right, strict=True):
-            if a is not None and b is not None and a != b:
-                raise ShardingTypeError(
-                    "dot_general requires contracting dimensions to have consistent sharding, "
-                    f"got {left} and {right}.")
         if any(a is not None and b is not None for a, b in zip(left, right, strict=True)):
             raise ShardingTypeError(
                 "Contracting dimensions are sharded and it is ambiguous how the output should be "

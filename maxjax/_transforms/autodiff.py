@@ -31,6 +31,7 @@ from maxjax._ir.trace import (
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.typing import Aux, Result, Value
 from maxjax._primitives.varying import vary
+from maxjax._transforms.flags import flags_of, with_zeros
 from maxjax._transforms.jvp import instantiate, jvp_flat
 from maxjax._transforms.linear_functions import (
     VJP,
@@ -216,12 +217,12 @@ def check_tangent(aval: ShapedArray, tangent: object) -> Any:
     if dtype != expected:
         raise TypeError(
             "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in "
-            "case of int/bool primal dtype the tangent dtype must be float0."
+            "case of int/bool primal dtype the tangent dtype must be float0. "
             f"Got primal dtype {aval.dtype} and so expected tangent dtype {expected}, but got "
             f"tangent dtype {dtype} instead.")
     if shape != aval.shape:
         raise ValueError(
-            "jvp called with different primal and tangent shapes;"
+            "jvp called with different primal and tangent shapes; "
             f"Got primal shape {aval.shape} and tangent shape as {shape}")
     return value
 
@@ -229,22 +230,28 @@ def check_tangent(aval: ShapedArray, tangent: object) -> Any:
 # --- linearize and vjp ----------------------------------------------------------------------------
 
 @overload
-def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[False] = False
-              ) -> tuple[Any, Callable[..., Any]]: ...
+def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[False] = False,
+              in_nzs: Any = None) -> tuple[Any, Callable[..., Any]]: ...
 @overload
-def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[True]
-              ) -> tuple[Any, Callable[..., Any], Any]: ...
+def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[True],
+              in_nzs: Any = None) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
 @boundary
-def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False
-              ) -> tuple[Any, ...]:
+def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
+              in_nzs: Any = None) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps tangents to tangents there.
+
+    Args:
+      in_nzs: booleans, a prefix of the tree of arguments: the tangents of those with False are
+        zero. ``fun_jvp.out_nzs`` tells which results then have a tangent.
 
     Returns:
       ``(result, fun_jvp)``, or ``(result, fun_jvp, aux)``.
     """
     check_callable(fun)
+    if in_nzs is not None:
+        fun = with_zeros(fun, flags_of(in_nzs, primals, "in_nzs of linearize"))
     outs, function, aux = _linear_function(Linearized, fun, primals, has_aux)
     result = pytree.unflatten(function.out_tree, all_as_given(outs))
     return (result, function, aux) if has_aux else (result, function)
@@ -306,16 +313,24 @@ def _arguments_first(linear: ClosedJaxpr, leaves: Sequence[object], values: Sequ
 
 @overload
 def vjp(fun: Callable[..., Result], *primals: PyTree, has_aux: Literal[False] = False,
-        reduce_axes: Sequence[Hashable] = ()) -> tuple[Result, Callable[..., Any]]: ...
+        reduce_axes: Sequence[Hashable] = (), saveable_args: Any = True, in_nzs: Any = None
+        ) -> tuple[Result, Callable[..., Any]]: ...
 @overload
 def vjp(fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True],
-        reduce_axes: Sequence[Hashable] = ()) -> tuple[Result, Callable[..., Any], Aux]: ...
+        reduce_axes: Sequence[Hashable] = (), saveable_args: Any = True, in_nzs: Any = None
+        ) -> tuple[Result, Callable[..., Any], Aux]: ...
 
 
 @boundary
 def vjp(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
-        reduce_axes: Sequence[Hashable] = ()) -> tuple[Any, ...]:
+        reduce_axes: Sequence[Hashable] = (), saveable_args: Any = True, in_nzs: Any = None
+        ) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps its cotangent to those of its arguments.
+
+    Args:
+      saveable_args: booleans, a prefix of the tree of arguments: those with False are not kept for
+        the backward pass, and are put into ``fun_vjp.args_res`` by whoever calls ``fun_vjp``.
+      in_nzs: such booleans: the derivatives by arguments with False are zero.
 
     Returns:
       ``(result, fun_vjp)``, or ``(result, fun_vjp, aux)``. ``fun_vjp(cotangent)`` gives a tuple of
@@ -324,7 +339,14 @@ def vjp(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
     check_callable(fun)
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to vjp is deprecated")
-    return value_and_pullback(fun, primals, has_aux)
+    if in_nzs is not None:
+        fun = with_zeros(fun, flags_of(in_nzs, primals, "in_nzs of vjp"))
+    flags = None if saveable_args is True else flags_of(
+        saveable_args, primals, "saveable_args of vjp")
+    results = value_and_pullback(fun, primals, has_aux)
+    if flags is not None:
+        results[1].forget(flags)
+    return results
 
 
 def value_and_pullback(fun: Callable[..., PyTree], primals: Sequence[PyTree], has_aux: bool
@@ -485,7 +507,10 @@ def check_scalar(outs: Sequence[Value], tree: PyTreeSpec) -> None:
         raise TypeError(f"{message}was {pytree.unflatten(tree, all_as_given(outs))}.")
     shape = aval_of(outs[0]).shape
     if shape:
-        raise TypeError(f"{message}had shape: {shape}.")
+        raise TypeError(
+            f"{message}had shape: {shape}. To get the gradient, reduce the output to a scalar with "
+            "output.sum(), or use jax.jacobian to differentiate a function with a non-scalar "
+            "output.")
 
 
 def check_output(name: str, holomorphic: bool, out: Value) -> None:

@@ -70,6 +70,12 @@ def refuse_direction(kind: AbstractRef) -> NoReturn:
         f"Expected cotangent type {kind} but got {kind.inner_aval.str_short()}")
 
 
+def _plain_container(kind: type, data: Any, children: Sequence[Any]) -> Any:
+    if kind is dict:
+        return dict(zip(data, children, strict=True))
+    return list(children) if kind is list else tuple(children)
+
+
 class LinearFunction:
     """A linear map between pytrees.
 
@@ -103,6 +109,13 @@ class LinearFunction:
     def residuals(self) -> list[Any]:
         """The values of the jaxpr's constants."""
         return self.linear.consts
+
+    @property
+    def out_nzs(self) -> Any:
+        """Which results have a tangent that may be other than zero: a tree of their structure, with
+        tuples in place of containers of other kinds than tuples, lists and dicts."""
+        spec: Any = self.out_tree
+        return spec.walk(list(self.nonzero), _plain_container)
 
     def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
         return self.residuals, (
@@ -192,11 +205,22 @@ class NotNeeded:
     """
 
 
+@dataclasses.dataclass(frozen=True)
+class NotSaveable:
+    """Stands for an argument that ``saveable_args`` of ``vjp`` excepts from being kept.
+
+    >>> _, f_vjp = jax.vjp(jnp.square, jnp.ones(2), saveable_args=False)
+    >>> f_vjp.args_res
+    [NotSaveable()]
+    """
+
+
 def _register_mark(kind: type) -> None:
     pytree.register(kind, lambda _: ((), ()), lambda _, __: kind())
 
 
-for _mark in (DidntWant, GradRef, NotNeeded):       # results of functions under jit, without arrays
+_MARKS = (NotNeeded, NotSaveable)
+for _mark in (DidntWant, GradRef, *_MARKS):       # results of functions under jit, without arrays
     _register_mark(_mark)
 
 
@@ -231,6 +255,14 @@ class VJP(LinearFunction):
     def opaque_residuals(self, residuals: list[Any]) -> None:
         self._kept = self._lists()[0], residuals
 
+    def forget(self, flags: Sequence[bool]) -> None:
+        """Keeps no argument of a false flag; whoever calls the function puts it back."""
+        arguments, others = self._lists()
+        leaves, tree = pytree.flatten(tuple(arguments), lambda x: type(x) is NotNeeded)
+        left = [NotSaveable() if number in self.saved and not flag else leaf
+                for number, (leaf, flag) in enumerate(zip(leaves, flags, strict=True))]
+        self._kept = [*pytree.unflatten(tree, left)], others
+
     def _lists(self) -> tuple[list[Any], list[Any]]:
         if self._kept is None:
             count = len(self.saved)
@@ -248,11 +280,11 @@ class VJP(LinearFunction):
         if self._kept is None:
             return self.linear.consts
         arguments, others = self._kept
-        leaves = pytree.leaves(tuple(arguments), lambda x: type(x) is NotNeeded)
+        leaves = pytree.leaves(tuple(arguments), lambda x: type(x) in _MARKS)
         if len(leaves) != self.in_tree.num_leaves:
             raise ValueError("args_res must have as many leaves as the arguments, "
                              f"{self.in_tree.num_leaves}, got {len(leaves)}")
-        missing = [number for number in self.saved if type(leaves[number]) is NotNeeded]
+        missing = [number for number in self.saved if type(leaves[number]) in _MARKS]
         if missing:
             raise TypeError("the backward pass needs an argument whose value args_res lacks: leaf "
                             f"{missing[0]} of the arguments")

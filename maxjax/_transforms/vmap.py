@@ -68,7 +68,7 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             raise ValueError(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                 f"positional arguments passed to the function, but got {len(in_axes)=}, "
-                f"{len(args)=}")
+                f"{len(args)=}.")
         def with_handlers() -> Any:
             return vmappable.call(fun, args, kwargs, _axes_of_objects, in_axes, out_axes, axis_name,
                                   axis_size, spmd_axis_name)

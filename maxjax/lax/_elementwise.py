@@ -305,7 +305,7 @@ cbrt = _unary(transcendental.cbrt_p, "cbrt", "The real cube root of floats.",
 erf = _unary(special.erf_p, "erf", "The error function of floats.",
     "jnp.array([0., jnp.inf])", "Array([0., 1.], dtype=float32)")
 erfc = _unary(special.erfc_p, "erfc", "``1 - erf(x)``, exact for large ``x``.",
-    "jnp.array([0., 5.])", "Array([1.0000000e+00, 1.5374598e-12], dtype=float32)")
+    "jnp.array([0., 5.])", "Array([1.0000000e+00, 1.5374598e-12], dtype=float32)", True)
 erf_inv = _unary(special.erf_inv_p, "erf_inv", "The inverse of the error function, on [-1, 1].",
     "jnp.array([0., 1.])", "Array([ 0., inf], dtype=float32)")
 lgamma = _unary(special.lgamma_p, "lgamma", "``log |gamma(x)|``.",
@@ -625,7 +625,8 @@ __all__ = [
     "igamma_grad_a", "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "imag", "imag_p",
     "integer_pow", "integer_pow_p", "is_finite", "is_finite_p", "le", "le_p", "le_to_p",
     "lgamma", "lgamma_p", "log", "log1p", "log1p_p", "log2", "log2_p", "log_p", "logistic",
-    "logistic_p", "lt", "lt_p", "lt_to_p", "max", "max_p", "min", "min_p", "mul", "mul_p", "mulhi", "mulhi_p", "ne",
+    "logistic_p", "lt", "lt_p", "lt_to_p", "max", "max_p", "min", "min_p", "mul", "mul_p", "mulhi",
+    "mulhi_p", "ne",
     "ne_p", "neg", "neg_p", "nextafter", "nextafter_p", "not_p",
     "one_minus_square", "one_minus_square_p", "or_p", "polygamma",
     "polygamma_p", "population_count", "population_count_p", "pow", "pow_p",

@@ -110,9 +110,9 @@ _sum = _reduction(reduce_sum_p, "The sum",
     ("[[1, 2], [3, 4]]", "Array([3, 7], dtype=int32)"), numeric=True)
 reduce_prod = _reduction(reduce_prod_p, "The product",
     ("[[1, 2], [3, 4]]", "Array([ 2, 12], dtype=int32)"), numeric=True)
-reduce_max = _reduction(reduce_max_p, "The greatest element (NaN if there is one)",
+_max = _reduction(reduce_max_p, "The greatest element (NaN if there is one)",
     ("[[1., 2.], [3., jnp.nan]]", "Array([ 2., nan], dtype=float32)"))
-reduce_min = _reduction(reduce_min_p, "The least element (NaN if there is one)",
+_min = _reduction(reduce_min_p, "The least element (NaN if there is one)",
     ("[[1., 2.], [3., jnp.nan]]", "Array([ 1., nan], dtype=float32)"))
 reduce_and = _reduction(reduce_and_p, "The bitwise conjunction",
     ("[[3, 6], [1, 2]]", "Array([2, 0], dtype=int32)"), logical=True)
@@ -135,6 +135,34 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     if out_sharding is not None:
         return with_out_sharding(_sum, out_sharding, operand, axes)
     return _sum(operand, axes)
+
+
+def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """The greatest element along ``axes``, which are removed (NaN if there is one).
+
+    Raises:
+      ValueError: axes repeat, or are out of bounds.
+
+    >>> lax.reduce_max(jnp.array([[1., 2.], [3., jnp.nan]]), (1,))
+    Array([ 2., nan], dtype=float32)
+    """
+    if out_sharding is not None:
+        return with_out_sharding(_max, out_sharding, operand, axes)
+    return _max(operand, axes)
+
+
+def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """The least element along ``axes``, which are removed (NaN if there is one).
+
+    Raises:
+      ValueError: axes repeat, or are out of bounds.
+
+    >>> lax.reduce_min(jnp.array([[1., 2.], [3., jnp.nan]]), (1,))
+    Array([ 1., nan], dtype=float32)
+    """
+    if out_sharding is not None:
+        return with_out_sharding(_min, out_sharding, operand, axes)
+    return _min(operand, axes)
 
 
 def _position(primitive: Primitive, what: str, order: Primitive) -> Callable[..., Array]:

@@ -19,6 +19,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives import linalg_rules as rules
 from maxjax._primitives.arithmetic import add, div
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.lapack import LAPACK_DTYPES, not_lapack
 from maxjax._primitives.linalg_factors import (
     cholesky_p,
     cholesky_update_p,
@@ -120,10 +121,10 @@ def _operands(primitive: Primitive, *values: Any, ranks: Sequence[int] = (2,)) -
 
 def _lapack_operands(primitive: Primitive, *values: Any,
                      ranks: Sequence[int] = (2,)) -> list[Array]:
-    xs = _operands(primitive, *values, ranks=ranks)
-    if xs[0].dtype not in rules.LAPACK_DTYPES:
-        raise NotImplementedError(f"Unsupported dtype {xs[0].dtype.name}.")
-    return xs
+    first = operand(values[0], primitive.name, 0)
+    if first.dtype not in LAPACK_DTYPES:
+        raise not_lapack(primitive.name, first.dtype)
+    return _operands(primitive, *values, ranks=ranks)
 
 
 def _square(x: Array, message: str) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import config, dtypes
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import size_index
@@ -215,18 +216,22 @@ def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
     return (jnp.expand_dims(x, position) == classes).astype(dtype)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1,
+            out_sharding: Any = None) -> Array:
     """1 at each index of ``x`` along a new axis, 0 elsewhere; all 0 for indices out of range.
 
     Args:
       x: indices.
       num_classes: the size of the new axis.
       dtype: of the result; the default float if None.
+      out_sharding: how the result is to lie.
 
     >>> jax.nn.one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(one_hot, out_sharding, x, num_classes, dtype=dtype, axis=axis)
     x = jnp.asarray(x)
     if not jnp.issubdtype(x.dtype, jnp.integer):
         warnings.warn(f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}",

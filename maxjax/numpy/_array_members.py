@@ -165,7 +165,7 @@ def _unsafe_buffer_pointer(self: ArrayImpl) -> int:
     Raises:
       JaxRuntimeError: it was deleted, or lies on several devices.
     """
-    _refuse_deleted(self, "UnsafeBufferPointer(")
+    _refuse_deleted(self, "UnsafeBufferPointer")
     if len(self.devices()) > 1:
         raise JaxRuntimeError("INVALID_ARGUMENT: UnsafeBufferPointer() is supported only for "
                               "unsharded arrays.")

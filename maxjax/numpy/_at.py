@@ -58,6 +58,7 @@ from maxjax.numpy._index_parsing import (
 from maxjax.numpy._index_plan import clamp, is_outside, may_be_outside, wrapped
 from maxjax.numpy._promotion import cast, concrete, element, type_of
 from maxjax.numpy._split_dimensions import refuse_updating
+from maxjax.numpy._strategies import check_strategy
 
 # kind -> (its scatter, the elementwise primitive that combines old and new values)
 _KINDS: dict[str, tuple[Primitive, Primitive | None]] = {
@@ -104,11 +105,18 @@ class _IndexUpdateRef:
 
     def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: str | GatherScatterMode | None = None, fill_value: Any = None,
-            out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
+            out_sharding: Any = None, wrap_negative_indices: bool = True,
+            strategy: str = "auto") -> Array:
         """``x[index]``; mode "fill" reads ``fill_value`` out of bounds.
 
         The default fill value is NaN, the least signed or the greatest unsigned integer.
+
+        Args:
+          strategy: "gather", which takes everything, or a way of reading that indices must allow:
+            "static_slice", for constants, or "dynamic_slice", for scalars and slices of step 1;
+            "auto" is the best that there is.
         """
+        check_strategy(strategy, self.array.shape, self.index, mode, wrap_negative_indices)
         # Where all is read, no mode is asked for.
         whole = all(entry is None or entry is Ellipsis or (
             isinstance(entry, slice) and entry == slice(None)) for entry in as_tuple(self.index))

@@ -288,7 +288,10 @@ def kron(a: Any, b: Any) -> Array:
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Array:
-    """The cross product of vectors of 3 elements (or 2: then only the third component).
+    """The cross product of vectors of 3 elements.
+
+    Raises:
+      ValueError: vectors have another number of elements.
 
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
@@ -298,13 +301,10 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
         axisa = axisb = axisc = axis
     a, b = (as_array(x) for x in promote_dtypes("cross", a, b))
     a, b = shapes.moveaxis(a, axisa, -1), shapes.moveaxis(b, axisb, -1)
-    if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
-        raise ValueError("Dimension must be either 2 or 3 for cross product")
-    if a.shape[-1] == 2 and b.shape[-1] == 2:
-        return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
-    (a0, a1, a2), (b0, b1, b2) = (      # strongly typed in JAX, unlike the third component alone
-        [x[..., i] if i < x.shape[-1] else ufuncs._zeros(x[..., 0]) for i in range(3)]
-        for x in (weak_scalar(a), weak_scalar(b)))
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise ValueError("Dimension must be 3 for cross product")
+    (a0, a1, a2), (b0, b1, b2) = (
+        [x[..., i] for i in range(3)] for x in (weak_scalar(a), weak_scalar(b)))
     parts = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0]
     return shapes.moveaxis(joining.stack(parts, -1), -1, axisc)
 

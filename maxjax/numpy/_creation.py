@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
+def array(object: Any, dtype: Any = None, *, copy: bool = True,
           order: str | None = "K", ndmin: int = 0, device: Any = None,
           out_sharding: Any = None) -> Array:
     """An array of ``object``: a number, nested lists of numbers or arrays, or an array.
@@ -66,19 +66,6 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     >>> jnp.array(1).weak_type
     True
     """
-    if len(args) > 3:
-        raise TypeError("array() takes at most 5 positional arguments but "
-                        f"{2 + len(args)} were given")
-    if args:        # NumPy's positional form
-        keywords: tuple[Any, ...] = (copy, order, ndmin)
-        for name, value, default in zip(
-                ("copy", "order", "ndmin")[:len(args)], keywords, (True, "K", 0), strict=False):
-            if value != default:
-                raise TypeError(f"array() got multiple values for argument {name!r}")
-        warnings.warn(
-            "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. "
-            "Use keyword arguments instead.", DeprecationWarning, stacklevel=2)
-        copy, order, ndmin = args + keywords[len(args):]
     _check_order(order)
     if object is None:
         raise ValueError("None is not a valid value for jnp.array")

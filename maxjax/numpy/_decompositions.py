@@ -15,6 +15,7 @@ from maxjax._ir.dimensions import broadcast_shapes, is_dimension
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.creation import iota_p
+from maxjax._primitives.lapack import not_lapack
 from maxjax._primitives.linalg_factors import geqrf_p
 from maxjax._primitives.linalg_solve import solve_p
 from maxjax.lax import linalg as lax_linalg
@@ -402,7 +403,7 @@ def solve(a: Any, b: Any) -> Array:
                 f"inconsistent size for core dimension 'm': {size} vs {a.shape[-2]} on vectorized "
                 f"function with excluded=frozenset() and signature='{signature}'")
     if a.dtype.itemsize < 4:
-        raise NotImplementedError(f"Unsupported dtype {a.dtype.name}.")
+        raise not_lapack("lu", a.dtype)
     vector = b.ndim == 1
     right = b[:, None] if vector else b
     batch = broadcast_shapes(a.shape[:-2], right.shape[:-2])

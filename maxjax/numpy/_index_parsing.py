@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.errors import NonConcreteBooleanIndexError
+from maxjax._base.errors import NonConcreteBooleanIndexError, origin_message
 from maxjax._ir.dimensions import SizeRange, slice_range
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.creation import iota
@@ -196,7 +196,11 @@ def _range(entry: slice, size: Any, position: int) -> range | SizeRange:
     for bound in (entry.start, entry.stop, entry.step):
         if isinstance(bound, Tracer) and bound.concrete() is None:
             raise IndexError(
-                f"Slice entries must be static integers. Got {entry} at position {position}")
+                "Array slice indices must have static start/stop/step to be used with NumPy "
+                f"indexing syntax. Got {entry} at position {position}. To index an array at a "
+                "dynamic position with a static slice size, use x[jax.ds(start, size)] or "
+                "lax.dynamic_slice/dynamic_update_slice instead (JAX does not support dynamically "
+                f"sized arrays within traced functions).{origin_message(bound)}")
     return slice_range(entry, size)
 
 

@@ -140,7 +140,7 @@ def _take(a: Array, indices: Array, **options: Any) -> Array:
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
                     mode: str | GatherScatterMode | None = None, fill_value: Any = None, *,
-                    wrap_negative_indices: bool | None = None) -> Array:
+                    wrap_negative_indices: bool = True) -> Array:
     """For each slice of ``arr`` along an axis, its elements at a slice of ``indices``.
 
     Args:
@@ -175,7 +175,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
             f"{indices.ndim} vs. {rank}")
     axis = canonical_axis(axis, rank)
     size = arr.shape[axis]
-    if wrap_negative_indices is None or wrap_negative_indices:
+    if wrap_negative_indices:
         indices = from_end(indices, size)
     parsed = _mode(mode)
     fill = None

@@ -220,7 +220,7 @@ def _at_least(name: str, arrays: Sequence[Any], function: Any) -> Any:
         if isinstance(value, (list, tuple)):
             check_arraylike(name, value)
         return function(as_array(value, name))
-    return [function(as_array(x, name, i)) for i, x in enumerate(arrays)]
+    return tuple(function(as_array(x, name, i)) for i, x in enumerate(arrays))
 
 
 def vstack(tup: Any, dtype: Any = None) -> Array:

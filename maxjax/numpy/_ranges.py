@@ -282,7 +282,7 @@ def identity(n: Any, dtype: Any = None) -> Array:
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
-             indexing: str = "xy") -> list[Array]:
+             indexing: str = "xy") -> tuple[Array, ...]:
     """Coordinate matrices of coordinate vectors.
 
     >>> x, y = jnp.meshgrid(jnp.array([1, 2, 3]), jnp.array([10, 20]))
@@ -296,7 +296,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
     arrays = [as_array(x, "meshgrid", i) for i, x in enumerate(xi)]
     if any(x.ndim != 1 for x in arrays):
-        raise ValueError("Arguments to jnp.meshgrid must be 1D, got shapes "
+        raise ValueError("Arguments to jax.numpy.meshgrid must be 1D, got shapes "
                          f"{[x.shape for x in arrays]}")
     order = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
@@ -308,7 +308,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
         sizes = list(shape)
         sizes[axis] = x.shape[0]
         result.append(broadcast_in_dim(x, tuple(sizes), (axis,)))
-    return result
+    return tuple(result)
 
 
 @overload

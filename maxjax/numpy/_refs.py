@@ -26,7 +26,14 @@ from maxjax.numpy._ufuncs import less
 from maxjax.numpy._where import where
 
 
-def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice:
+class _NotSpecified:
+    """That an argument was left out."""
+
+
+_NOT_SPECIFIED = _NotSpecified()
+
+
+def ds(start: Any, size: Any = _NOT_SPECIFIED, stride: int | None = None) -> slice | Slice:
     """An index of a reference or an array: ``size`` positions from ``start``, every ``stride``-th.
 
     Args:
@@ -39,7 +46,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice
     """
     if start is None:
         return slice(None)
-    if size is None:
+    if size is _NOT_SPECIFIED:
         start, size = 0, start
     return Slice(start, size, 1 if stride is None else stride)
 

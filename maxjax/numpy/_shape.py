@@ -370,20 +370,20 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={sizes}") from None
 
 
-def broadcast_arrays(*args: Any) -> list[Array]:
+def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
     """The arrays, repeated to their common shape.
 
     >>> jnp.broadcast_arrays(jnp.array([1, 2]), jnp.array([[3], [4]]))
-    [Array([[1, 2],
+    (Array([[1, 2],
            [1, 2]], dtype=int32), Array([[3, 3],
-           [4, 4]], dtype=int32)]
+           [4, 4]], dtype=int32))
     """
     arrays = [as_array(x, "broadcast_arrays", i) for i, x in enumerate(args)]
     sizes = broadcast_shapes(*[x.shape for x in arrays])
     mesh = explicit_mesh(*arrays)
     if mesh is not None and len({x.shape for x in arrays}) > 1:
-        return broadcast_over(mesh, arrays, sizes)
-    return [broadcast_to(x, sizes) for x in arrays]
+        return tuple(broadcast_over(mesh, arrays, sizes))
+    return tuple(broadcast_to(x, sizes) for x in arrays)
 
 
 # --- repeating, turning ---------------------------------------------------------------------------
@@ -473,22 +473,28 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
             return _spread(x, known, index)
         known = np.asarray(known)
         if known.dtype.kind not in "iub":
-            raise TypeError("repeats must be integers, got an array of dtype "
-                            f"{known.dtype}: {known}")
+            total = (np.sum(known) * (length if known.size == 1 else 1)).tolist()
+            raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
+                            f"{[total]}.")
         if known.size == 0 == length:
             return x
         if known.size == 1:
             count = int(known.reshape(()))
             if count < 0:
-                raise TypeError(f"jnp.repeat: repeats must be nonnegative, got {count}")
+                shape = (*x.shape[:index], length, count, *x.shape[index + 1:])
+                raise TypeError("broadcast_in_dim shape must have every element be nonnegative, "
+                                f"got {shape}.")
             return _spread(x, count, index)
         if known.size != length:
             raise ValueError(
-                f"jnp.repeat: repeats must have length {length} along axis {axis}, got "
-                f"{known.size}")
+                "operands could not be broadcast together with remapped shapes "
+                f"[original->remapped]: {known.shape}  and requested shape ({length},)")
         positions = np.repeat(np.arange(length), known)
         return take_in_bounds(x, as_array(positions.astype(np.int32)), index)
     total = dimensions.size_index(total_repeat_length)
+    if not dimensions.is_dimension(total) and total < 0:
+        raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
+                        f"{(total,)}.")
     if not length:
         return x
     counts = as_array(repeats, "repeat")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from maxjax import lax
 from maxjax._base import dtypes, meshes
 from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.constraints import with_out_sharding
@@ -336,12 +337,18 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 
 def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
-              density: bool | None = None) -> tuple[Array, Array]:
+              density: bool | None = None, out_sharding: Any = None) -> tuple[Array, Array]:
     """(the number of elements in each bin, the edges of the bins)
+
+    Args:
+      out_sharding: how the numbers are to lie.
 
     >>> jnp.histogram(jnp.array([0., 1., 1.5, 4.]), bins=2)
     (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
     """
+    if out_sharding is not None:
+        counts, edges = histogram(a, bins, range, weights, density)
+        return with_out_sharding(lax.asarray, out_sharding, counts), edges
     if weights is None:
         check_arraylike("histogram", a)
         x = as_array(promote_inexact("histogram", a)[0])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NewType
+
 from maxjax._base.missing import explain_missing_names
+from maxjax._ir.trace import Array
 from maxjax._primitives.random_rejection import random_gamma_p as random_gamma_p
 from maxjax.random._basic import bernoulli as bernoulli
 from maxjax.random._basic import bits as bits
@@ -51,5 +54,8 @@ from maxjax.random._keys import key_dtype as key_dtype
 from maxjax.random._keys import key_impl as key_impl
 from maxjax.random._keys import split as split
 from maxjax.random._keys import wrap_key_data as wrap_key_data
+
+# The type of keys, for annotations.
+Key = NewType("Key", Array)
 
 explain_missing_names(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.random_rejection import random_gamma_p, random_poisson_p
 from maxjax.numpy._promotion import canonical_shape, promote_shapes
+from maxjax.random import _approximate
 from maxjax.random._basic import (
     _exponential,
     _normal,
@@ -40,31 +42,44 @@ def _full(value: Any, shape: tuple[int, ...]) -> Any:
 # --- gamma and its kin ----------------------------------------------------------------------------
 
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
-          out_sharding: Any = None) -> Array:
+          method: str = "exact", out_sharding: Any = None) -> Array:
     """Gamma floats with shape parameter ``a`` and scale 1.
+
+    Args:
+      method: "exact", by rejection, or "approximate", without a loop.
 
     >>> jax.random.gamma(jax.random.key(0), 2.0, (2,))
     Array([1.5897877, 1.7599413], dtype=float32)
     """
     if out_sharding is not None:
-        return with_out_sharding(gamma, out_sharding, key, a, shape, dtype)
+        return with_out_sharding(gamma, out_sharding, key, a, shape, dtype, method=method)
     typed = single_key("gamma", key)
+    sampler = _sampler("gamma", method)
     dtype = float_dtype(dtype, "gamma")
-    return _gamma(typed, a, result_shape(shape, np.shape(a)), dtype, False)
+    return sampler(typed, a, result_shape(shape, np.shape(a)), dtype, False)
 
 
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
-             out_sharding: Any = None) -> Array:
+             method: str = "exact", out_sharding: Any = None) -> Array:
     """Logarithms of gamma floats; accurate even where those would underflow.
+
+    Args:
+      method: "exact", by rejection, or "approximate", without a loop.
 
     >>> jax.random.loggamma(jax.random.key(0), 2.0, (2,))
     Array([0.46360058, 0.5652805 ], dtype=float32)
     """
     if out_sharding is not None:
-        return with_out_sharding(loggamma, out_sharding, key, a, shape, dtype)
+        return with_out_sharding(loggamma, out_sharding, key, a, shape, dtype, method=method)
     typed = single_key("loggamma", key)
+    sampler = _sampler("loggamma", method)
     dtype = float_dtype(dtype, "loggamma")
-    return _gamma(typed, a, result_shape(shape, np.shape(a)), dtype, True)
+    return sampler(typed, a, result_shape(shape, np.shape(a)), dtype, True)
+
+
+def _sampler(name: str, method: str) -> Callable[..., Any]:
+    """What samples gamma variates in the way that is asked for."""
+    return _approximate.gamma if _approximate.check_method(name, method) else _gamma
 
 
 @jitted("shape", "dtype", "log_space")
@@ -74,23 +89,28 @@ def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool
 
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *,
-         out_sharding: Any = None) -> Array:
+         method: str = "exact", out_sharding: Any = None) -> Array:
     """Beta floats with parameters ``a`` and ``b``.
+
+    Args:
+      method: "exact", by rejection, or "approximate", without a loop.
 
     >>> jax.random.beta(jax.random.key(0), 2.0, 3.0, (2,))
     Array([0.23627362, 0.49045953], dtype=float32)
     """
     if out_sharding is not None:
-        return with_out_sharding(beta, out_sharding, key, a, b, shape, dtype)
+        return with_out_sharding(beta, out_sharding, key, a, b, shape, dtype, method=method)
     typed = single_key("beta", key)
+    _approximate.check_method("beta", method)
     dtype = float_dtype(dtype, "beta")
-    return _beta(typed, a, b, result_shape(shape, np.shape(a), np.shape(b)), dtype)
+    return _beta(typed, a, b, result_shape(shape, np.shape(a), np.shape(b)), dtype, method)
 
 
-@jitted("shape", "dtype")
-def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+@jitted("shape", "dtype", "method")
+def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
     first, second = unstack(split_typed(key))
-    logs = [_gamma(k, _full(as_float(parameter, dtype), shape), shape, dtype, True)
+    sampler = _sampler("beta", method)
+    logs = [sampler(k, _full(as_float(parameter, dtype), shape), shape, dtype, True)
             for k, parameter in ((first, a), (second, b))]
     largest = lax.max(*logs)
     x, y = (lax.exp(lax.sub(value, largest)) for value in logs)
@@ -127,23 +147,27 @@ def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *,
-              out_sharding: Any = None) -> Array:
+              method: str = "exact", out_sharding: Any = None) -> Array:
     """Chi-square floats with ``df`` degrees of freedom.
+
+    Args:
+      method: "exact", by rejection, or "approximate", without a loop.
 
     >>> jax.random.chisquare(jax.random.key(0), 2.0, (2,))
     Array([1.2369726, 1.4525698], dtype=float32)
     """
     if out_sharding is not None:
-        return with_out_sharding(chisquare, out_sharding, key, df, shape, dtype)
+        return with_out_sharding(chisquare, out_sharding, key, df, shape, dtype, method=method)
     typed = single_key("chisquare", key)
+    _approximate.check_method("chisquare", method)
     dtype = float_dtype(dtype, "chisquare")
-    return _chisquare(typed, df, result_shape(shape, np.shape(df)), dtype)
+    return _chisquare(typed, df, result_shape(shape, np.shape(df)), dtype, method)
 
 
-@jitted("shape", "dtype")
-def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+@jitted("shape", "dtype", "method")
+def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
     two = np.array(2, dtype)[()]
-    logs = _gamma(key, lax.div(as_float(df, dtype), two), shape, dtype, True)
+    logs = _sampler("chisquare", method)(key, lax.div(as_float(df, dtype), two), shape, dtype, True)
     return lax.mul(lax.exp(logs), two)
 
 
@@ -165,8 +189,8 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
 def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     dfden, dfnum = as_float(dfden, dtype), as_float(dfnum, dtype)
     first, second = unstack(split_typed(key))
-    upper = _chisquare(second, dfnum, shape, dtype) / dfnum
-    return upper / (_chisquare(first, dfden, shape, dtype) / dfden)
+    upper = _chisquare(second, dfnum, shape, dtype, "exact") / dfnum
+    return upper / (_chisquare(first, dfden, shape, dtype, "exact") / dfden)
 
 
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *,
@@ -478,15 +502,25 @@ def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *,
-            out_sharding: Any = None) -> Array:
+            method: str = "exact", out_sharding: Any = None) -> Array:
     """Poisson integers with mean ``lam``; -1 where that is NaN.
+
+    Args:
+      method: "exact", by rejection, or "approximate", without a loop.
 
     >>> jax.random.poisson(jax.random.key(0), 2.0, (2,))
     Array([0, 0], dtype=int32)
     """
     if out_sharding is not None:
-        return with_out_sharding(poisson, out_sharding, key, lam, shape, dtype)
+        return with_out_sharding(poisson, out_sharding, key, lam, shape, dtype, method=method)
     typed = single_key("poisson", key)
+    if _approximate.check_method("poisson", method):
+        dtype = int_dtype(dtype, "poisson")
+        sizes = canonical_shape(np.shape(lam) if shape is None else shape)
+        if broadcast_shapes(np.shape(lam), sizes) != sizes:
+            raise ValueError("lam shape must be broadcastable to shape argument; got lam.shape "
+                             f"{np.shape(lam)}, shape {sizes}")
+        return _approximate.poisson(typed, lam, sizes, dtype)
     if typed.dtype.impl != "threefry2x32":
         raise NotImplementedError("`poisson` is only implemented for the threefry2x32 RNG, not "
                                   f"{typed.dtype.tag}")

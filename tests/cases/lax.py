@@ -31,11 +31,6 @@ def selected(j, x):
     return j.lax.select_and_scatter_p.bind(x, decomposition=program)[0]
 
 
-def alike(j, x, y):
-    module = importlib.import_module(f"{j.__name__}.experimental.shard_alike")
-    return module.shard_alike({"a": x}, {"a": y})
-
-
 def said(j, x):
     module = importlib.import_module(f"{j.__name__}.experimental.xla_metadata")
     return module.set_xla_metadata(j.numpy.concatenate([x, x]), breakpoint=True)
@@ -67,7 +62,6 @@ CASES = [
     Case("select_and_scatter", selected, (GRID,), linear=True, tolerance="exact"),
     Case("optimization_barrier", lambda j, x, y: j.lax.optimization_barrier((x, {"y": y})),
          (GRID, A), linear=True, tolerance="exact"),
-    Case("shard_alike", alike, (GRID, GRID + 1), linear=True, tolerance="exact"),
     Case("xla_metadata_value", said, (GRID,), linear=True, tolerance="exact"),
     Case("tokens", token, (GRID,), vmappable=False),
     Case("reduce-generic", lambda j, x: j.lax.reduce(

@@ -194,7 +194,8 @@ def _scatter_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[
 
 @_rule(check_p)
 def _check_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
-    found = Error.of(eqn.params["structure"], operands)
+    # Its message was made where it was traced; it runs after all checks so far.
+    found = Error.of(eqn.params["structure"], operands).renumbered()
     for kind, place in found._places.items():
         if kind.category in enabled:
             error = error.adding(kind, place, {})

@@ -1,5 +1,8 @@
 # Each target makes the environment it needs: a fresh machine needs Python, make and a C compiler.
-PYTHON ?= python3
+# Tests need what real JAX needs, 3.12; maxjax itself 3.11. The first that is new enough is taken of
+# this one, those on the PATH, and those of pyenv.
+PYTHON ?=
+venv = python=$$(sh tools/find_python.sh $(1) "$(PYTHON)") && "$$python" -m venv
 DEMO_VENV ?= .venv-demo
 TEST_VENV ?= .venv-test
 # Two cores, and a third process for where the others wait. The tests that have MAX compile are one
@@ -39,7 +42,7 @@ test-lowest: $(LOWEST_VENV)/.ready
 compat: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m compat $(COMPAT_OPTIONS)
 
-# JAX's own tests on maxjax, from a checkout of JAX 0.10.2, and the examples of its docstrings:
+# JAX's own tests on maxjax, from a checkout of the release that is followed, and the examples of its docstrings:
 #   make jax-tests JAX=../jax
 jax-tests: $(TEST_VENV)/.ready
 	@test -n "$(JAX)" || { echo 'usage: make jax-tests JAX=CHECKOUT [FILES="api_test ..."]'; exit 2; }
@@ -91,30 +94,30 @@ lint: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python tools/check_blocks.py
 
 $(DEMO_VENV)/.ready: pyproject.toml
-	$(PYTHON) -m venv $(DEMO_VENV)
+	$(call venv,11) $(DEMO_VENV)
 	$(DEMO_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
 	touch $@
 
 $(TEST_VENV)/.ready: pyproject.toml
-	$(PYTHON) -m venv $(TEST_VENV)
+	$(call venv,12) $(TEST_VENV)
 	$(TEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	$(TEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'xoscar>=0.7'
 	touch $@
 
 $(LOWEST_VENV)/.ready: pyproject.toml constraints-lowest.txt
-	$(PYTHON) -m venv $(LOWEST_VENV)
+	$(call venv,12) $(LOWEST_VENV)
 	$(LOWEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --constraint constraints-lowest.txt --editable '.[test]'
 	touch $@
 
 $(DOCS_VENV)/.ready: docs/requirements.txt
-	$(PYTHON) -m venv $(DOCS_VENV)
+	$(call venv,12) $(DOCS_VENV)
 	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --requirement docs/requirements.txt
 	touch $@
 
 $(LIBRARIES_VENV)/.ready: pyproject.toml compat/libraries/requirements.txt
-	$(PYTHON) -m venv $(LIBRARIES_VENV)
+	$(call venv,12) $(LIBRARIES_VENV)
 	$(LIBRARIES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --requirement compat/libraries/requirements.txt --editable '.[test]'
 	$(LIBRARIES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'xoscar>=0.7'

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from compat import ROOT, chosen, differences, surface
+from compat import ROOT, chosen, differences, followed, surface
 from compat.jax_tests import section
 from compat.spec import MODES
 from compat.state import State, Summary
@@ -210,7 +210,7 @@ MARKS = {"pass": "✓", "known": "≈", "fail": "✗", "untested": "?", "missing
 
 
 def markdown(matrix: Matrix) -> str:
-    lines = ["# maxjax against JAX 0.10.2", "",
+    lines = [f"# maxjax against JAX {followed()}", "",
              "Made by `python -m compat`, each name and tier as it last ran; `matrix.html` shows"
              " the cases.", "",
              "| | weighted by use | names | of | out of scope |", "| --- | --: | --: | --: | --: |"]
@@ -314,7 +314,7 @@ def page(matrix: Matrix) -> str:
     }
     for key, text in parts.items():
         template = template.replace("{{" + key + "}}", text, 1)
-    return template
+    return template.replace("{{JAX}}", followed())
 
 
 def _bar(matrix: Matrix, coverage: Coverage) -> str:

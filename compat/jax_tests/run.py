@@ -1,6 +1,6 @@
 """Runs JAX's own tests, and its docstrings' examples, on maxjax.
 
-    python -m compat.jax_tests CHECKOUT [FILE ...]     JAX's tests, of release 0.10.2
+    python -m compat.jax_tests CHECKOUT [FILE ...]     JAX's tests, of the release that is followed
     python -m compat.jax_tests --docstrings [NAME ...] examples in docstrings of public names
     python -m compat.jax_tests --report                what is kept, without a run
 

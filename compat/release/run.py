@@ -30,7 +30,7 @@ from tests.recorded.test_recorded import same
 
 FOLDER = ROOT / "build" / "releases"
 # What the probe imports besides JAX and what JAX brings along.
-NEEDED = ("opt_einsum", "ml_dtypes", "scipy", "pytest>=8,<9.2")
+NEEDED = ("opt_einsum", "ml_dtypes", "scipy", "rich", "pytest>=8,<9.2")
 SHOWN = 300     # of each list; the rest are counted
 
 

@@ -76,4 +76,4 @@ def gauss_newton(k):
 k = 0.6
 for i in range(3):
     k = gauss_newton(k)
-    print(f"conductivity {k:.5f}")
+    print(f"conductivity {k:.4f}")

@@ -91,6 +91,8 @@ TABLE = {
                        "f(lambda x, n: x ** n, static_argnums=1)(x, 3)", x=floats(3)),
     f"{ad}.checkpoint_name": (
         cases("f(x, 'a')", "f({'a': x, 'b': (x,)}, 'a')", "f(jnp.sin(x), 'a') * 2", x=floats(3))),
+    f"{ad}.checkpoint_name_fwd": (
+        cases("f(x, 'a')", "f({'a': x, 'b': (x,)}, 'a')", "f(jnp.sin(x), 'a') * 2", x=floats(3))),
     f"{ad}.print_saved_residuals": check(
         "f(lambda x: x * 2, 1.)", "f(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))), 1.)"),
     f"{ad}.Offloadable": check("f('device', 'pinned_host')", "f(src=1, dst=2).dst"),

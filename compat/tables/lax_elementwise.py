@@ -61,7 +61,7 @@ _DIVISION = (
             modes="eager jit")
 )
 
-_ACCURACY = "cos exp exp2 expm1 log log1p logistic sin tan tanh sqrt rsqrt cbrt".split()
+_ACCURACY = "cos erfc exp exp2 expm1 log log1p log2 logistic sin tan tanh sqrt rsqrt cbrt".split()
 TABLE = {
     "jax.lax.div": _DIVISION,
     "jax.lax.rem": _DIVISION,
@@ -115,6 +115,15 @@ TABLE = {
     + case("f(x, y)", x=ints(3), y=ints(3), raises=True)
     + case("f(x, y)", x=floats(3), y=shaped(3, dtype="float16"), raises=True)
     + case("f(x, y)", x=floats(3), y=floats(1, 3), raises=True),
+    "jax.lax.polynomial": cases(
+        "f(x, [1., 2., 3.])", "f(x, [])", "f(x, [2.])", "f(x, [x, 2., x])",
+        "f(x, [1., 2., 3., 4.], unroll=2)", x=shaped(2, 3), dtypes="float32 complex64", tol="loose")
+    + case("f(x, c)", x=floats(3), c=floats(4), tol="loose")
+    + case("f(2., [1., c, 3.])", c=scalar(0.5))
+    + case("f(x, [1, 2])", x=shaped(3), dtypes="int32 uint8 bfloat16 float64", modes="eager jit",
+           tol="loose")
+    + cases("f(x, [x[:2], x])", "f(x > 0, [1., 2.])", "f(x, [1., 2.], unroll=-1)", "f(x, 1.)",
+            x=floats(3), raises=True),
     "jax.lax.integer_pow": cases("f(x, 0)", "f(x, 1)", "f(x, 2)", "f(x, 3)", "f(x, 7)", "f(x, -2)",
                                  x=shaped(2, 3, low=0.5, high=2), dtypes="float32 complex64",
                                  tol="loose")

@@ -177,8 +177,17 @@ TABLE = {
     "jax.lax.sort_key_val": cases("f(k, x)", "f(k, x, 0)", "f(k, x, dimension=0, is_stable=True)",
                                   k=shaped(3, 4, distinct=True), x=shaped(3, 4), **EXACT)
     + case("f(k, x)", k=floats(3), x=floats(4), raises=True),
-    "jax.lax.top_k": cases("f(x, 2)", "f(x, 3, axis=0)", "f(x, k=4)", "f(x, 0)",
-                           x=shaped(3, 4, distinct=True), **EXACT)
+    "jax.numpy.top_k": cases(
+        "f(x, 2)", "f(x, 3, axis=0)", "f(x, 0)", "f(x, 2, mode='smallest')",
+        "f(x, 2, axis=0, mode='smallest', sorted=False)", x=shaped(3, 4, distinct=True), **EXACT)
+    + cases("f(x, 3)", "f(x, 3, mode='smallest')", x=shaped(5),
+            dtypes="int32 uint8 int8 bool bfloat16 float16 float64", modes="eager jit")
+    + cases("f(x, 3)", "f(x, 5, mode='smallest')", x=array([1., NAN, 1., -0., 0.], "float32"),
+            modes="eager jit", signed_zeros=False)
+    + cases("f(x, 5)", "f(x, -1)", "f(x, 1, axis=2)", "f(x[0, 0], 1)", "f(x * 1j, 1)",
+            "f([1., 2.], 1)", "f(x, 1, mode='least')", x=floats(3, 4), raises=True),
+    "jax.lax.top_k": cases("f(x, 2)", "f(x, 2, is_stable=False)", "f(x, 3, axis=0)", "f(x, k=4)",
+                           "f(x, 0)", x=shaped(3, 4, distinct=True), **EXACT)
     + case("f(x, 3)", x=shaped(5), dtypes="int32 uint8 int8 bool bfloat16 float16 float64",
            modes="eager jit")
     + cases("f(x, 3)", "f(x, 5)", x=array([1., NAN, 1., -0., 0.], "float32"), modes="eager jit",

@@ -29,6 +29,15 @@ put("cumsum cumprod nancumsum nancumprod",
 put("cumulative_sum cumulative_prod",
     reduction(keepdims=False, tuples=False, dtype=True, low=0.5, high=1.5))
 
+put("minmax",
+    cases("f(x)", "f(x, 0)", "f(x, axis=(0, 1), keepdims=True)", "f(x, -1, initial=0.5)",
+          "f(x, initial=(2., -2.), where=x > 0)", x=floats(3, 4))
+    + case("f(x)", x=shaped(5), dtypes="int32 uint8 bool bfloat16 float64", modes="eager jit")
+    + cases("f(x, initial=(1., 2.))", x=floats(0), modes="eager jit")
+    + case("f(x)", x=array([1.0, NAN], "float32"), modes="eager jit")
+    + cases("f(x[:0])", "f(x, where=x > 0)", "f(x, out=1)", "f([1., 2.])", "f(x, 3)",
+            x=floats(3), raises=True))
+
 with_nan = array([[1.0, NAN, 3.0], [NAN, NAN, NAN]], "float32")
 put("nansum nanprod nanmean nanvar nanstd nanmax nanmin nancumsum nancumprod "
     "sum prod mean var std max min amax amin cumsum cumprod ptp",

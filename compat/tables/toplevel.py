@@ -12,6 +12,30 @@ def refused(*texts: str) -> list[Case]:
     return check(*texts, raises=True)
 
 
+TABLE["jax.Inline"] = check(
+    "list(f)", "f('auto')", "jax.jit(lambda x: x, inline=f.XLA_LATE)(1.)",
+    *(f"jax.make_jaxpr(lambda x: jax.jit(lambda y: y * 2, inline={kind})(x))(1.)"
+      for kind in ("f.JAX_EARLY", "f.JAX_LATE", "True", "False"))) + refused(
+    "jax.jit(lambda x: x, inline='auto')(1.)", "jax.jit(lambda x: x, inline=None)(1.)")
+TABLE["jax.CompilerEffortLevel"] = check("list(f)", "f.O1.value", "f(9)")
+TABLE["jax.get_mesh"] = check("f()", "m = jax.make_mesh((1,), ('x',))\nwith jax.set_mesh(m): "
+                              "y = f()\ny == m") + refused("jax.jit(lambda x: f())(1.)")
+TABLE["jax.get_abstract_mesh"] = check("f()", "jax.jit(lambda x: f().empty)(1.)")
+TABLE["jax.use_abstract_mesh"] = check("f is jax.sharding.use_abstract_mesh")
+TABLE["jax.random.Key"] = check("f.__name__", "f(jax.random.key(0)).shape")
+TABLE["jax.sharding.UnreducedKind"] = check(
+    "list(f)", "jax.P('x', unreduced={'y'}).unreduced_kind",
+    "jax.P('x', unreduced={'y'}, unreduced_kind=f.max)", "jax.P('x').unreduced_kind",
+    "jax.P(unreduced={'y'}, unreduced_kind=f.min).update(reduced={'x'})",
+    "jax.P(unreduced={'y'}) == jax.P(unreduced={'y'}, unreduced_kind=f.sum)",
+    "jax.P(unreduced={'y'}) == jax.P(unreduced={'y'}, unreduced_kind=f.max)") + refused(
+    "jax.P('x', unreduced_kind=f.sum)", "jax.P(unreduced={'y'}, unreduced_kind='max')")
+TABLE["jax.export.symbolic_dim_bounds"] = check(
+    "f(3)", *(f"f(jax.export.symbolic_shape({text!r})[0])" for text in (
+        "a", "2*a + 1", "mod(a, 4)", "a*b - 1", "max(a, 3)", "floordiv(a, 2)")),
+    "f(jax.export.symbolic_shape('a', constraints=['a <= 10', 'a >= 4'])[0] - 2)") + refused(
+    "f('a')", "f(2.)")
+
 # --- transformations ------------------------------------------------------------------------------
 
 TABLE["jax.jit"] = (

@@ -12,7 +12,7 @@ from maxjax._base.shardings import Sharding
 
 class _Auto:
     def __repr__(self) -> str:
-        return "AUTO"
+        return "AutoLayout"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Format:
       ValueError: there is a layout but no sharding.
 
     >>> Format(jax.experimental.layout.Layout.AUTO)
-    Format(layout=AUTO, sharding=None)
+    Format(layout=AutoLayout, sharding=None)
     """
 
     layout: Any = None

@@ -69,7 +69,7 @@ def _checked_axes(name: str, axes: object) -> frozenset[Any]:
     if not isinstance(axes, (set, frozenset)):
         raise TypeError(
             f"{name} argument of PartitionSpec should of type `frozenset` or `set`. Got type "
-            f"{axes}")
+            f"{type(axes)}")
     if None in axes:
         raise ValueError(f"{name} cannot contain None. All elements in {name} should refer to the "
                          "mesh axes.")
@@ -305,7 +305,7 @@ def _names(axis_names: AxisNames) -> tuple[Any, ...]:
 
 def _types(kind: str, names: tuple[AxisName, ...], axis_types: AxisTypes) -> tuple[AxisType, ...]:
     if axis_types is None:
-        return (AxisType.Auto,) * len(names)
+        return (AxisType.Explicit if kind == "AbstractMesh" else AxisType.Auto,) * len(names)
     types = axis_types if isinstance(axis_types, tuple) else (axis_types,)
     if not all(isinstance(t, AxisType) for t in types):
         raise TypeError(

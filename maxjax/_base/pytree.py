@@ -205,9 +205,20 @@ def check_comparable(spec: PyTreeSpec, others: Iterable[PyTreeSpec], cause: Exce
             _ = spec == other
         except Exception:      # whatever the user's class raises
             raise ValueError(
-                "Exception raised while checking equality of metadata fields of pytree. Make sure "
-                "that metadata fields are hashable and have simple equality semantics. (Note: "
-                "arrays cannot be passed as metadata fields!)") from cause
+                "Exception raised while checking equality of metadata fields of pytree node of "
+                f"type {_incomparable(spec, other)}. Make sure that metadata fields are hashable "
+                "and have simple equality semantics. (Note: arrays cannot be passed as metadata "
+                "fields!)") from cause
+
+
+def _incomparable(spec: PyTreeSpec, other: PyTreeSpec) -> Any:
+    """The type of the first node whose metadata cannot be compared."""
+    for mine, its in zip(spec.children(), other.children(), strict=False):
+        try:
+            _ = mine == its
+        except Exception:
+            return _incomparable(mine, its)
+    return spec.type
 
 
 def _sort_keys(node: PyTreeSpec) -> PyTreeSpec:

@@ -134,7 +134,7 @@ class Sharding:
                 raise IndivisibleError(
                     f"{self!r} implies that array axis {dim} is partitioned {count} "
                     f"times, but the dimension size is {size} (full shape: {tuple(global_shape)}, "
-                    f"per-dimension tiling factors: {list(parts)} should evenly divide the shape)")
+                    f"per-dimension tiling factors: {tuple(parts)} should evenly divide the shape)")
         return tuple(size // count for size, count in zip(global_shape, parts, strict=True))
 
     def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:

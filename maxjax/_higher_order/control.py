@@ -283,7 +283,7 @@ def _casts(places: Sequence[tuple[frozenset[AxisName], str]], comma: str) -> str
     advice = (f"This might be fixed by applying {calls[0]}." if len(calls) == 1 else
               "This might be fixed by:\n" + ";\n".join(f"  * applying {call}" for call in calls)
               + ".")
-    return (f"{advice}\nSee https://docs.jax.dev/en/latest/notebooks/shard_map.html#scan-vma for "
+    return (f"{advice}\nSee https://docs.jax.dev/en/latest/201/shard-map.html#scan-vma for "
             "more information.\n\n")
 
 

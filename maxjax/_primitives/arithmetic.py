@@ -272,8 +272,7 @@ def _extremum_jvp(first: bool, greatest: bool) -> Callable[..., Any]:
 def _share(mine: Array, other: Array, wins: Array, out: Array) -> Array:
     """1 where ``mine`` is the result, 1/2 where both are, 0 elsewhere."""
     def filled(value: float) -> Array:
-        return convert_element_type(
-            full(out.shape, value, out.dtype), out.dtype, aval_of(out).weak_type)
+        return full(out.shape, value, out.dtype)
 
     tie = select(_spread(eq(mine, other), out), filled(0), filled(0.5))
     return select(_spread(wins, out), tie, filled(1))
@@ -461,7 +460,7 @@ def _polynomial_transpose(cotangent: Array, x: Array, *coefficients: Array | Lin
 polynomial_p = elementwise(
     "polynomial", accepts=accepted("integer complexfloating floating"),
     linearity=Linearity(slice(1, None)), evaluate=_polynomial, lower=_polynomial_lower,
-    transpose=_polynomial_transpose, may_give_nan=True,
+    transpose=_polynomial_transpose,
     shown=lambda params: {name: value for name, value in params.items() if value is not None})
 polynomial_p.jvp = _polynomial_jvp
 

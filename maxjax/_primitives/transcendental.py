@@ -66,7 +66,7 @@ def _one(x: Array) -> Value:
 
 exp_p = _unary("exp", vectorized("exp", elementary.exp), lambda t, x, out: mul(t, out))
 exp2_p = _unary("exp2", vectorized("exp2", elementary.exp2),
-                lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)), may_give_nan=False)
+                lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)))
 expm1_p = _unary("expm1", vectorized("expm1", elementary.expm1),
                  lambda t, x, out: mul(t, add(out, _one(x))), keeps_zero=True)
 log_p = _unary("log", vectorized("log", elementary.log), lambda t, x, out: div(t, x), native("log"))

@@ -204,6 +204,8 @@ class _Application:
 
     def _resized(self) -> list[Dims]:
         first = self.ins[0]
+        if self.primitive in _RESIZING and all(aval.size == 1 for aval in self.out_avals):
+            return [((),) * aval.ndim for aval in self.out_avals]      # one element, everywhere
         sizes = [(aval.shape, dim, axes, size) for aval in self.out_avals
                  for dim, (axes, size) in enumerate(zip(first, aval.shape, strict=True))]
         for shape, dim, axes, size in sizes:

@@ -245,8 +245,8 @@ class VJP(LinearFunction):
 
     @property
     def args_res(self) -> list[Any]:
-        """The arguments, containers as tuples, ``NotNeeded()`` in place of leaves that are not kept
-        as they are."""
+        """The arguments, unknown containers as tuples, ``NotNeeded()`` in place of leaves that are
+        not kept as they are."""
         return self._lists()[0]
 
     @args_res.setter
@@ -276,9 +276,9 @@ class VJP(LinearFunction):
             leaves: list[Any] = [NotNeeded()] * self.in_tree.num_leaves
             for number, value in zip(self.saved, self.linear.consts[:count], strict=True):
                 leaves[number] = value
-            # Containers are tuples: a class may refuse what is no value of its own.
+            # Containers of other kinds are tuples: a class may refuse what is no value of its own.
             spec: Any = self.in_tree
-            arguments = spec.walk(leaves, lambda kind, data, children: tuple(children))
+            arguments = spec.walk(leaves, _plain_container)
             self._kept = [*arguments], [*self.linear.consts[count:]]
         return self._kept
 

@@ -23,7 +23,7 @@ from maxjax.lax._operands import operand as as_operand
 
 __all__ = [
     "after_all", "after_all_p", "composite", "create_token", "create_token_p", "dce_sink",
-    "dce_sink_p", "device_put_p", "optimization_barrier", "optimization_barrier_p",
+    "device_put_p", "optimization_barrier", "optimization_barrier_p",
     "sharding_constraint_p", "with_sharding_constraint",
 ]
 

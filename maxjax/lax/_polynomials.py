@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.arithmetic import polynomial_p
 from maxjax._primitives.broadcasting import broadcast_to_shape
-from maxjax.lax._conversion import convert_element_type, full_like
+from maxjax._primitives.convert import convert_element_type as convert
+from maxjax.lax._conversion import full_like
 from maxjax.lax._operands import check_accepted
 from maxjax.lax._operands import operand as as_operand
 
@@ -32,7 +33,10 @@ def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> A
     """
     x = as_operand(x, "polynomial")
     check_accepted(polynomial_p, (x.aval,))
-    coefficients = [convert_element_type(as_operand(c, "polynomial"), x.dtype) for c in coeffs]
+    # The result is as weakly typed as `x`, but where a coefficient is traced, as in JAX.
+    coeffs = list(coeffs)
+    weak = x.aval.weak_type and not any(isinstance(c, Tracer) for c in coeffs)
+    coefficients = [convert(as_operand(c, "polynomial"), x.dtype, weak) for c in coeffs]
     wrong = [c.shape for c in coefficients if c.shape not in ((), x.shape)]
     if wrong:
         raise TypeError("polynomial got incompatible shapes for broadcasting: "

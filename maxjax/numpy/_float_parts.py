@@ -161,7 +161,11 @@ def _ldexp(x: Array, shift: Array) -> Array:
     large = exponent > 0
     mantissa = where(large, mantissa * 2, mantissa)
     exponent = where(large, exponent - 1, exponent)
-    return where(isinf(x) | (x == 0), x, mantissa * exp2(exponent))
+    # At 0 the product with a power of two that is finite, whose derivative is right.
+    most = cast(dtypes.finfo(x.dtype).maxexp - 1, x.dtype)
+    power = convert_element_type(shift, x.dtype)
+    zero = x * exp2(where(power < most, power, most))
+    return where(isinf(x), x, where(x == 0, zero, mantissa * exp2(exponent)))
 
 
 def spacing(x: Any, /) -> Array:

@@ -107,6 +107,11 @@ def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value
                        asarray(part) if isinstance(part, np.ndarray) else part      # as if traced
                        for part in as_tuple(index)])
     if has_slices(index):
+        index = tuple([
+            slice(part.start, part.start + part.size, part.stride)      # as NumPy cuts it
+            if part.__class__ is Slice and isinstance(part.start, int) else part
+            for part in as_tuple(index)])
+    if has_slices(index):
         if mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT):
             raise NotImplementedError(f"an index with jax.ds is not filled in mode {mode}: {index}")
         parts, slices = split_off(x, index)

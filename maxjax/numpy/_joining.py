@@ -323,8 +323,9 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Arr
         sections = concrete(
             sections, f"in argument indices_or_sections of jnp.{name}. Please mark it as static")
     if isinstance(sections, (tuple, list)) or getattr(sections, "shape", ()) != ():
-        points = [0, *(operator.index(concrete(i, f"in jax.numpy.{name} argument 1"))
-                       for i in sections), total]
+        given = [operator.index(concrete(i, f"in jax.numpy.{name} argument 1")) for i in sections]
+        # As the bounds of slices, from the end if they are negative.
+        points = [0, *(min(max(i + total if i < 0 else i, 0), total) for i in given), total]
     else:
         count = int(sections)
         if count == 0:
@@ -337,7 +338,8 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Arr
             points.append(points[-1] + part + (number < rest))
     sizes = [stop - start for start, stop in zip(points[:-1], points[1:], strict=True)]
     if min(sizes) < 0:
-        raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}")
+        raise ValueError("Sizes passed to split must be nonnegative, got "
+                         f"{[np.int64(size) for size in sizes]}")
     return [slicing.slice_in_dim(x, start, stop, index)
             for start, stop in zip(points[:-1], points[1:], strict=True)]
 

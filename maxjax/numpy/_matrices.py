@@ -154,7 +154,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     Array([[1, 1, 0],
            [1, 1, 1]], dtype=int32)
     """
-    dtype = dtypes.float32 if dtype is None else dtypes.argument(dtype, "tri")
+    dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.argument(dtype, "tri")
     (rows,) = canonical_shape((N,))
     (columns,) = (rows,) if M is None else canonical_shape((M,))
     if rows < 0 or columns < 0:

@@ -29,6 +29,7 @@ from maxjax._primitives.arithmetic import (
     min_p,
     nextafter_p,
     real_p,
+    round_p,
     sign_p,
     square_p,
 )
@@ -45,7 +46,7 @@ from maxjax._primitives.comparison import (
     select,
     shift_left_p,
 )
-from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.convert import convert_element_type, stop_gradient_p
 from maxjax._primitives.creation import full
 from maxjax._primitives.special import (
     bessel_i0e_p,
@@ -379,8 +380,13 @@ def sinc(x: Any, /) -> Array:
 def _sinc(x: Array) -> Array:
     zero = x == 0
     scaled = np.pi * x
-    safe = where(zero, 1.0, scaled)
-    return where(zero, _sinc_at_zero(0, scaled), sin(safe) / safe)
+    # From the nearest whole number on, at which the sine is 0 and changes its sign.
+    whole_part = stop_gradient_p.bind(round_p.bind(x, rounding_method=1))
+    odd = whole_part - 2 * floor(0.5 * whole_part)
+    rest = where(isinf(x), 0, x - whole_part)
+    sine = where(isinf(x), 0, 1 - 2 * odd) * sin(np.pi * rest)
+    value = where(sine == 0, 0.0, sine / where(zero, 1.0, scaled))      # no -0.0
+    return where(zero, _sinc_at_zero(0, scaled), value)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
@@ -439,14 +445,7 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     if dtypes.is_complex(x1.dtype):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert "
                          "to real values first, such as by using abs(x)")
-    if x1.ndim or x2.ndim:      # JAX's are weakly typed for scalars alone
-        x1, x2 = _strong(x1), _strong(x2)
     return _hypot(x1, x2)
-
-
-def _strong(x: Any) -> Array:
-    """``x``, converted separately."""
-    return convert_element_type(x, x.dtype)
 
 
 @whole("hypot", rules.hypot)
@@ -467,7 +466,7 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     """
     x1, x2 = (as_array(x) for x in promote_inexact("heaviside", x1, x2))
     if x1.ndim:
-        x1, x2 = _strong(x1), _strong(x2)
+        x1, x2 = (convert_element_type(x, x.dtype) for x in (x1, x2))
     if explicit_mesh(x1, x2) is None:      # else `where` says how they are split together
         x1, x2 = promote_shapes("", x1, x2)
     if dtypes.is_complex(x1.dtype):

@@ -53,9 +53,14 @@ def ldexp(x: Any, shift: Any) -> Any:
 def sinc(x: Any) -> Any:
     if x.size >= native.FEWEST:
         return None
-    zero = x == 0
-    scaled = np.where(zero, x.dtype.type(1), x.dtype.type(np.pi) * x)
-    return np.where(zero, x.dtype.type(1), elementary.sin(scaled) / scaled)
+    kind = x.dtype.type
+    zero, infinite = x == 0, np.isinf(x)
+    whole = np.rint(x)
+    rest = np.where(infinite, kind(0), x - whole)
+    sign = np.where(infinite, kind(0), 1 - 2 * (whole - 2 * np.floor(kind(0.5) * whole)))
+    scaled = np.where(zero, kind(1), kind(np.pi) * x)
+    sine = sign * elementary.sin(kind(np.pi) * rest)
+    return np.where(zero, kind(1), np.where(sine == 0, kind(0), sine / scaled))
 
 
 def modf(x: Any) -> Any:

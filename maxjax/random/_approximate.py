@@ -19,7 +19,6 @@ from maxjax._base import dtypes
 from maxjax._primitives.convert import convert_element_type
 from maxjax.random._basic import _exponential, _normal, unstack
 from maxjax.random._keys import jitted, split_typed
-from maxjax.scipy.special import ndtr
 
 METHODS = ("exact", "approximate")
 # Of chi-square's quantile with n degrees of freedom, as a polynomial in a normal variate over
@@ -85,9 +84,19 @@ def poisson(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     mean = convert_element_type(mean, wide)
     mean = lax.expand_dims(mean, tuple(range(len(shape) - mean.ndim)))
     variate = _normal(key, shape, wide)
-    count = jnp.where(mean < _SMALL_MEAN, _by_terms(ndtr(variate), mean),
+    count = jnp.where(mean < _SMALL_MEAN, _by_terms(_normal_distribution(variate), mean),
                       _by_normal(variate, mean))
     return convert_element_type(count, dtype)
+
+
+def _normal_distribution(x: Any) -> Any:
+    """The probability of at most ``x``; by ``erfc`` where it would cancel."""
+    half = np.array(np.sqrt(0.5), x.dtype)[()]
+    scaled = x * half
+    size = jnp.abs(scaled)
+    tail = lax.erfc(size)
+    return np.array(0.5, x.dtype)[()] * jnp.where(
+        size < half, 1 + lax.erf(scaled), jnp.where(scaled > 0, 2 - tail, tail))
 
 
 def _by_terms(uniform: Any, mean: Any) -> Any:

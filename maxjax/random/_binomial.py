@@ -151,8 +151,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     Args:
       n: the number of trials, of shape ``(...)``.
       p: the outcomes' probabilities, of shape ``(..., k)``; they sum to 1 along the last axis.
-      shape: of the result, k included, to which ``n`` and ``p`` are broadcast; by default that of
-        ``p``.
+      shape: of the result without the last axis, to which ``n`` and ``p`` are broadcast.
       unroll: as in ``jax.lax.scan``, over the outcomes.
 
     Returns:
@@ -168,8 +167,12 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     typed = single_key("multinomial", key)
     dtype = float_dtype(dtype, "multinomial")
     n, p = as_floats(n, p)
-    shape = p.shape if shape is None else canonical_shape(shape)
-    n, p = jnp.broadcast_to(n, shape[:-1]), jnp.broadcast_to(p, shape)
+    if shape is None:
+        batch = p.shape[:-1]
+    else:
+        batch = canonical_shape(shape)
+        jnp.broadcast_shapes(batch, n.shape, p.shape[:-1])
+    n, p = jnp.broadcast_to(n, batch), jnp.broadcast_to(p, (*batch, p.shape[-1]))
     # Each outcome takes its share of the trials left by those before it.
     left = lax.cumsum(p, axis=p.ndim - 1, reverse=True)
     shares = jnp.moveaxis(p / jnp.where(left == 0, 1, left), -1, 0)
@@ -179,5 +182,5 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
         count = _binomial(key, trials, jnp.clip(share, 0, 1), trials.shape, p.dtype)
         return trials - count, count
 
-    _, counts = lax.scan(draw, n, (shares, split_typed(typed, (shape[-1],))), unroll=unroll)
+    _, counts = lax.scan(draw, n, (shares, split_typed(typed, (p.shape[-1],))), unroll=unroll)
     return jnp.moveaxis(counts, 0, -1).astype(dtype)

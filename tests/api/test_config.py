@@ -22,6 +22,7 @@ import maxjax
 from maxjax._base import accepted_options, config
 from maxjax._base.errors import InternalError
 from maxjax._runtime.program import program_of
+from maxjax.version import JAX_VERSION
 from tests.support.against_jax import agree, assert_same_error, errors_of, first_line
 
 X = np.array([0.0, 1.0, 2.0], np.float32)
@@ -578,7 +579,7 @@ def test_live_arrays():
 def test_environment_info():
     ours = maxjax.print_environment_info(return_string=True)
     theirs = jax.print_environment_info(return_string=True)
-    for name in ("jaxlib: 0.10.2", f"numpy:  {np.__version__}", "python:", "device info:",
+    for name in (f"jaxlib: {JAX_VERSION}", f"numpy:  {np.__version__}", "python:", "device info:",
                  "process_count:", "platform:"):
         assert name in ours and name in theirs
 

@@ -71,9 +71,6 @@ def add(name, fun, args, **options):
 
 # --- what follows from the table ------------------------------------------------------------------
 
-# Off the branch cuts, which lie on the axes. JAX's derivative of acosh has the wrong sign for
-# negative real parts.
-OFF_CUTS = {"acosh": COMPLEX[[0, 2]]}
 # XLA counts the bits of int4 in its sign extension, and has no such products and absolute values.
 REFUSED = {"population_count": {int4}, "mulhi": {int4, uint4}, "abs": {int4}}
 
@@ -112,7 +109,7 @@ for _row in derived(1):
         add(f"{_row.name}-float64", ops(_row.name), [special(np.float64)], x64=True, **_options)
         smooth(_row)
         if takes(_row, np.complex64):
-            _z = OFF_CUTS.get(_row.name, COMPLEX[:4] if _row.cuts else COMPLEX)
+            _z = COMPLEX[:4] if _row.cuts else COMPLEX      # off the cuts, which lie on the axes
             add(f"{_row.name}-complex", ops(_row.name), [_z.astype(np.complex64)],
                 smooth=_row.name != "sign",
                 # The derivative 1 + tan(x)**2 cancels.
@@ -141,7 +138,9 @@ for _row in derived(2):
             add(f"{_name}-complex", ops(_name),
                 [np.array([1 + 2j, -1.5 + 0.5j, 0.2 - 0.7j], np.complex64),
                  np.array([0.5 - 1j, 1.5 + 0.5j, -0.3 + 0.4j], np.complex64)],
-                tolerance=_row.in_plane)
+                tolerance=_row.in_plane,
+                # In JAX they compare, and complex numbers have no order.
+                differentiable=_row.name not in ("max", "min"))
     if _types := integers(_row):
         add(f"{_name}-integers", each_pair(_name),
             [side for dtype in _types for side in pairs(whole(dtype))])
@@ -171,6 +170,14 @@ for _power in (-3, -2, -1, 0, 1, 2, 3, 5, 8):
         [special(np.float32), special(bfloat16)], smooth=False, tolerance="loose")
 add("integer_pow-smooth", lambda j, x: [j.lax.integer_pow(x, y) for y in (-2, 3, 4)],
     [np.array(POINTS, np.float32)])
+add("polynomial", lambda j, x, c: [
+        j.lax.polynomial(x, [1.5, 2, c[0], -0.5]), j.lax.polynomial(x, [c[1], x]),
+        j.lax.polynomial(x, [2.5]), j.lax.polynomial(x, []), j.lax.polynomial(x, c, unroll=2)],
+    [np.array(POINTS, np.float32), np.float32([0.5, -2, 3])])
+add("polynomial-special", lambda j, *xs: [j.lax.polynomial(x, [1, 2, 0.5]) for x in xs],
+    [special(np.float32), special(bfloat16), whole(np.int32)], smooth=False)
+add("polynomial-complex", lambda j, x: j.lax.polynomial(x, [1, 2j, 0.5]),
+    [COMPLEX.astype(np.complex64)])
 add("integer_pow-integers", lambda j, *xs: [j.lax.integer_pow(x, 3) for x in xs],
     [*map(whole, (np.int32, np.uint8))])
 add("float8", lambda j, *xs: [f(x) for x in xs for f in (

@@ -1,4 +1,4 @@
-"""Recorded outcomes: what lines of Python give in JAX 0.10.2, to be given by maxjax.
+"""Recorded outcomes: what lines of Python give in JAX, to be given by maxjax.
 
 A file is about one subject::
 

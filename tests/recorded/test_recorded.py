@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 
 import numpy as np
 import pytest
 
 from tests.recorded import outcomes
 from tests.recorded.outcomes import NAMES
+from tests.support.harness import kinds_in_order
 
 LINES = {name: outcomes.read(name) for name in NAMES}
 
@@ -26,19 +26,20 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?")
 by_maxjax = functools.cache(functools.partial(outcomes.outcomes, "maxjax"))
 
 
-# What later versions of Python than 3.11 word otherwise: dictionaries' keys, ordered dictionaries,
-# functions inside comprehensions, and subclasses of functools.partial.
+# What versions of Python word in their own ways: keys of dictionaries, ordered dictionaries,
+# functions inside comprehensions, subclasses of functools.partial, properties without setters.
 WORDINGS = tuple((re.compile(pattern), words) for pattern, words in (
     (r"cannot use '[\w.]+' as a (?:dict key|set element) \((unhashable type: '\w+')\)", r"\1"),
     (r"OrderedDict\(\[(.*?)\]\)", lambda found: "OrderedDict({" + re.sub(
         r"\(('\w+'), ([^()]*)\)", r"\1: \2", found.group(1)) + "})"),
     (r"<listcomp>\.", ""),
-    (r"maxjax\.tree_util\.(Partial\()", r"\1")))
+    (r"(?:max)?jax\.tree_util\.(Partial\()", r"\1"),
+    (r"property '' of", "property of"), (r"jaxlib\._jax\.ffi\.Buffer", "Buffer")))
 
 
 def worded(text: str) -> str:
-    """A text of any Python's in the words of the one that the outcomes are recorded with."""
-    for pattern, words in WORDINGS if sys.version_info >= (3, 12) else ():
+    """A text in the same words, whichever Python gave it."""
+    for pattern, words in WORDINGS:
         text = pattern.sub(words, text)
     return text
 
@@ -47,7 +48,7 @@ def same(expected: str, actual: str, spelled: bool = True) -> bool:
     """Equal text, but for the rounding of floats and the blanks that line them up."""
     for theirs, ours in SPELLINGS if spelled else ():
         expected = expected.replace(theirs, ours)
-    expected, actual = worded(expected), worded(actual)
+    expected, actual = map(kinds_in_order, (worded(expected), worded(actual)))
     if expected == actual:
         return True
     # JAX's invitation to its bug tracker gives way to a hint.

@@ -340,6 +340,23 @@ def log[
 
 
 @always_inline
+def log2[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """Exact for powers of 2: the exponent is added to the logarithm of what is left."""
+    comptime V = SIMD[dtype, width]
+    var subnormal = x.lt(smallest_normal[dtype]())
+    var scaled = subnormal.select(x * 16777216.0, x)
+    var exponent = V()
+    var m = log_parts(scaled, exponent)
+    exponent = subnormal.select(exponent - 24, exponent)
+    var result = fma(log_of_parts(m - 1, V(0), V(0)), V(LOG2_E), exponent)
+    result = x.eq(INFINITY).select(x, result)
+    result = x.eq(0).select(V(-INFINITY), result)
+    return (x.lt(0) | isnan(x)).select(V(NAN), result)
+
+
+@always_inline
 def log1p[
     dtype: DType, width: SIMDLength, //
 ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:

@@ -65,6 +65,19 @@ struct Log(ElementwiseUnaryOp):
             return elementary.log(x)
 
 
+@extensibility.register("maxjax_log2")
+struct Log2(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return rounded_to[dtype](elementary.log2(x.cast[DType.float32]()))
+        else:
+            return elementary.log2(x)
+
+
 @extensibility.register("maxjax_log1p")
 struct Log1p(ElementwiseUnaryOp):
     @staticmethod

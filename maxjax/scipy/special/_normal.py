@@ -79,7 +79,11 @@ def erfcinv(y: Any) -> Array:
     >>> jax.scipy.special.erfcinv(0.5)
     Array(0.47693628, dtype=float32, weak_type=True)
     """
-    return _erfcinv(*operands("erfcinv", y))
+    y, = operands("erfcinv", y)
+    if dtypes.is_complex(y.dtype):
+        raise ValueError("erfcinv does not support complex-valued inputs.")
+    wide = lax.convert_element_type(y, np.float32) if y.dtype.itemsize < 4 else y
+    return lax.convert_element_type(_erfcinv(wide), y.dtype) if wide is not y else _erfcinv(y)
 
 
 @custom_jvp

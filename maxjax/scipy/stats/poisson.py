@@ -21,7 +21,7 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Array:
     k, mu, loc = weak_floats("poisson.logpmf", k, mu, loc)
     z = k - loc
     value = special.xlogy(z, mu) - special.gammaln(z + 1) - mu
-    return outside((z < 0) | (k != jnp.round(k)), -np.inf, value)
+    return outside((z < 0) | (z != jnp.round(z)), -np.inf, value)
 
 
 def pmf(k: Any, mu: Any, loc: Any = 0) -> Array:

@@ -35,7 +35,7 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     x, a, b, loc, scale = floats("truncnorm.logpdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     value = norm.logpdf(x, loc, scale) - _log_mass(a, b)
-    return outside(a >= b, np.nan, outside((z < a) | (z > b), -np.inf, value))
+    return outside(~(a < b), np.nan, outside((z < a) | (z > b), -np.inf, value))
 
 
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -57,7 +57,7 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     z = (x - loc) / scale
     value = _log_mass(jnp.clip(z, a, b), b) - _log_mass(a, b)
     value = inside(z <= a, 0, inside(z >= b, -np.inf, value))
-    return outside(a >= b, np.nan, value)
+    return outside(~(a < b), np.nan, value)
 
 
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -79,7 +79,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     z = (x - loc) / scale
     value = _log_mass(a, jnp.clip(z, a, b)) - _log_mass(a, b)
     value = inside(z <= a, -np.inf, inside(z >= b, 0, value))
-    return outside(a >= b, np.nan, value)
+    return outside(~(a < b), np.nan, value)
 
 
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:

@@ -8,7 +8,6 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.special._common import strong
 from maxjax.scipy.stats._common import floats, inside, outside
 
 
@@ -19,7 +18,8 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([-0., -0.], dtype=float32)
     """
     x, loc, scale = floats("uniform.logpdf", x, loc, scale)
-    return outside((x < loc) | (x > loc + scale), -np.inf, -jnp.log(scale))
+    value = outside((x < loc) | (x > loc + scale), -np.inf, -jnp.log(scale))
+    return outside(jnp.isnan(x) | jnp.isnan(loc), np.nan, value)
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -39,7 +39,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """
     x, loc, scale = floats("uniform.cdf", x, loc, scale)
     value = jnp.where(x > loc + scale, 1, (x - loc) / scale)
-    return strong(jnp.where(x < loc, 0, value))
+    return jnp.where(x < loc, 0, value)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:

@@ -53,6 +53,6 @@ _add_stages(globals(), """
     partition percentile poly polyadd polyder polyfit polyint polysub polyval positive
     put_along_axis quantile rad2deg ravel real reciprocal remainder resize right_shift rint
     rollaxis rot90 round searchsorted sign signbit sin sinc sinh sort sort_complex spacing sqrt
-    square swapaxes take_along_axis tan tanh trace trapezoid tril triu true_divide trunc
+    square swapaxes take_along_axis tan tanh top_k trace trapezoid tril triu true_divide trunc
     unpackbits unstack unwrap vander vdot vecmat
 """)

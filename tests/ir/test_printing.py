@@ -16,7 +16,7 @@ from maxjax._ir.types import ShapedArray
 # JAX's parameters that maxjax lacks.
 ABSENT = {
     "jit": {"in_shardings", "out_shardings", "in_layouts", "out_layouts", "ctx_mesh",
-            "compiler_options_kvs"},
+            "compiler_options_kvs", "inline"},
     "reduce_sum": {"out_sharding"}, "reshape": {"sharding"}, "iota": {"sharding"},
     "dot_general": {"out_sharding"}, "custom_jvp_call": {"num_consts"},
 }
@@ -64,7 +64,7 @@ class Carrier:
                 consts, carry, _ = params.pop("ft_in").unpack()
                 kept = params.pop("ft_out").unpack()[1]
                 params.update(num_consts=len(consts), num_carry=len(carry),
-                              computed=tuple(leaf.val.is_right for leaf in kept.elts))
+                              computed=tuple(leaf.val.val.is_right for leaf in kept.elts))
             if name == "custom_jvp_call":
                 params["jvp"] = Named(eqn.params["jvp_jaxpr_fun"].f.__name__)
                 params["name"] = eqn.params.get("name") or "f"

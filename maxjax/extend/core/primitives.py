@@ -38,8 +38,7 @@ class CallPrimitive(_CustomPrimitive):
         return list(function.call_wrapped(*args))
 
 
-call_p = CallPrimitive("call")
-closed_call_p = CallPrimitive("closed_call")
+call_p = closed_call_p = CallPrimitive("eval_jaxpr")
 
 # Those with another name here.
 _OTHERS = {"add_jaxvals_p": "add_any", "remat_p": "remat2"}

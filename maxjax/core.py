@@ -28,8 +28,16 @@ Atom = _Var | _Literal
 
 def eval_jaxpr(jaxpr: _Jaxpr, consts: Sequence[Any], *args: Any,
                propagate_source_info: bool = True) -> list[Any]:
-    """The results of a jaxpr for these constants and arguments, operation by operation."""
-    return _eval_jaxpr(jaxpr, operands_of(consts), *operands_of(args))
+    """The results of a jaxpr for these constants and arguments, operation by operation.
+
+    Constants may also be the first inputs of a jaxpr, as ``trace_to_jaxpr_dynamic`` has it.
+    """
+    values = operands_of([*consts, *args])
+    if len(values) != len(jaxpr.constvars) + len(jaxpr.invars):
+        raise ValueError(f"the jaxpr has {len(jaxpr.constvars) + len(jaxpr.invars)} constants and "
+                         f"inputs, not {len(values)}")
+    count = len(jaxpr.constvars)
+    return _eval_jaxpr(jaxpr, values[:count], *values[count:])
 
 
 @contextlib.contextmanager

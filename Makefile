@@ -1,4 +1,4 @@
-# Each target makes the environment it needs: a fresh machine needs Python, make and a C compiler.
+# Each target makes the environment it needs: a fresh machine needs Python and make.
 # Tests need what real JAX needs, 3.12; maxjax itself 3.11. The first that is new enough is taken of
 # this one, those on the PATH, and those of pyenv.
 PYTHON ?=
@@ -92,6 +92,7 @@ lint: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m mypy
 	$(TEST_VENV)/bin/python tools/check_layers.py
 	$(TEST_VENV)/bin/python tools/check_blocks.py
+	$(TEST_VENV)/bin/python tools/check_asserts.py
 
 $(DEMO_VENV)/.ready: pyproject.toml
 	$(call venv,11) $(DEMO_VENV)

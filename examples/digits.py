@@ -157,14 +157,18 @@ def train(run, step, data, indices, steps):
             bar.update(task, advance=1, loss=run.losses[-1])
 
 
+def is_being_compiled(step):
+    return jax.debug.statistics(step).reason == "it is being compiled"
+
+
 def wait_for_max(run, step, data, indices, steps):
     """Trains until the step is hot, waits while MAX compiles it, then trains on it."""
     for _ in range(5):
-        if jax.debug.statistics(step).state == "cold":
+        if not is_being_compiled(step) and not compiled_calls(step):
             train(run, step, data, indices, steps)
     deadline = time.perf_counter() + WAIT_SECONDS
     with console.status("MAX is compiling the training step (training could as well go on)"):
-        while jax.debug.statistics(step).state == "queued" and time.perf_counter() < deadline:
+        while is_being_compiled(step) and time.perf_counter() < deadline:
             time.sleep(0.1)
     train(run, step, data, indices, steps)
 

@@ -219,7 +219,8 @@ def clear_caches() -> None:
 def print_environment_info(return_string: bool = False) -> str | None:
     """Prints, or returns, the versions that a bug report should name."""
     python = sys.version.replace("\n", " ")
-    options = [f"{name}={value}" for name, value in sorted(os.environ.items())
+    options = [f"{name}={_variables.shown(name, value)}"
+               for name, value in sorted(os.environ.items())
                if name.startswith(("JAX_", "MAXJAX_", "XLA_"))]
     lines = [f"maxjax:    {__version__} (the API of JAX {version.JAX_VERSION})",
              f"jaxlib: {version.JAX_VERSION} (its names alone)",

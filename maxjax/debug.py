@@ -47,11 +47,11 @@ class Statistics(NamedTuple):
 
     Attributes:
       interpreted_calls, compiled_calls: calls in tier 0, and on MAX.
-      state: of the most-called program: "new", "cold", "native" (it runs on the vector machine,
-        without kernels of its own), "queued" (waiting for MAX to compile it), "compiled",
-        "failed", "host" (no part can be compiled), "light" (cheaper than a dispatch to MAX) or
-        "slower" (MAX was tried and took longer).
-      reason: why it is not compiled, if there is a reason.
+      state: how the most-called program runs: "interpreted", "native" (on the vector machine,
+        without kernels of its own) or "compiled".
+      reason: why it is not compiled, if there is a reason but that it has not cost enough: "it is
+        being compiled", no part of it can be, the compiler failed, a call takes less than MAX's
+        dispatch, or it was tried and took longer.
       compile_seconds: from the request to the swap; 0 for an artifact found on disk.
     """
 
@@ -75,12 +75,12 @@ def statistics(function: Callable[..., Any]) -> Statistics:
           for program in programs_of(closed)],
         *spanning.programs_of(entry.closed))]
     if not programs:
-        return Statistics(0, 0, "new", None, 0.0)
+        return Statistics(0, 0, "interpreted", None, 0.0)
     busiest = max(programs, key=lambda p: p.interpreted_calls + p.compiled_calls)
     return Statistics(
         sum(program.interpreted_calls for program in programs),
         sum(program.compiled_calls for program in programs),
-        busiest.state, busiest.reason, max(program.compile_seconds for program in programs))
+        busiest.tier, busiest.why, max(program.compile_seconds for program in programs))
 
 
 class Explanation:
@@ -115,8 +115,8 @@ class Explanation:
         self.guards = guards
         self.flops = float(sum(map(source_costs.flops_of, simplify(closed).jaxpr.eqns)))
         self.bytes = sum(aval.nbytes for aval in (*closed.in_avals, *closed.out_avals))
-        self.state = program.state
-        self.reason = program.reason
+        self.state = program.tier
+        self.reason = program.why
         self.interpreted_calls = program.interpreted_calls
         self.compiled_calls = program.compiled_calls
         self.compile_seconds = program.compile_seconds
@@ -133,7 +133,7 @@ class Explanation:
         if has_tier1:
             self.cached = backend.is_kept(prepared)
         else:
-            self.reason = program.reason
+            self.reason = program.why
         self.cache_directory = backend.directory
         self.peak_bytes = prepared.peak_bytes
         self.source = prepared.source

@@ -38,6 +38,13 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
       process_id: this process's number; by default JAX_PROCESS_ID.
       cluster_detection_method: "mpi4py", or None; other clusters are not detected.
       initialization_timeout: seconds within which all processes must have come.
+      coordinator_bind_address: "host:port" or "host", where process 0 listens; by default
+        JAX_COORDINATOR_BIND_ADDRESS, or else the coordinator's address alone, where JAX listens
+        everywhere (``"0.0.0.0"``).
+
+    Who has the job's secret takes part: MAXJAX_JOB_SECRET, or what the file that
+    MAXJAX_JOB_SECRET_FILE names has, or else a secret that all processes of a user on a machine
+    have. MPI has its own means.
 
     The other arguments have no effect: each collective notices processes that are missing, within
     ``collective_timeout`` seconds.
@@ -45,7 +52,7 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
     Raises:
       ValueError: an argument is missing or out of range.
       RuntimeError: it has been called before, or devices are known already.
-      JaxRuntimeError: not all processes have come in time.
+      JaxRuntimeError: not all processes have come in time, or this one has another secret.
       ImportError: mpi4py or xoscar is missing.
 
     >>> initialize("localhost:1234", num_processes=1, process_id=0)
@@ -79,11 +86,12 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
                 "jax.devices, jax.device_put, and others.")
         if by_mpi:
             engine = _start.connect_mpi(launched if num_processes is None else num_processes)
+            _start.connection.join(engine, _devices.local_device_count())
         else:
             assert address is not None and num_processes is not None and process_id is not None
-            engine = _start.connect_gloo(address, num_processes, process_id,
-                                         initialization_timeout)
-        _start.connection.join(engine, _devices.local_device_count())
+            _start.join_gloo(
+                address, coordinator_bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS"),
+                num_processes, process_id, _devices.local_device_count, initialization_timeout)
         _devices.forget()
     _state["initialized"] = True
 

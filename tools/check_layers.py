@@ -49,7 +49,6 @@ ROOMS = (
 LATE_IMPORTS: Mapping[str, str] = {
     "maxjax/_max/graph/session.py": (
         "`import max` takes 0.4 s: it waits until something first compiles"),
-    "maxjax/_ir/serialize.py": "a stored program names the classes of its parameters",
     "maxjax/_base/absl_flags.py": "absl is for who has flags of it: no dependency",
     "maxjax/_base/lazy.py": "SciPy is brought in by the first operation that needs it",
     "maxjax/_base/missing.py": "what has moved to another module is looked for when it is asked",

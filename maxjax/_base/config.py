@@ -16,6 +16,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from maxjax._base import absl_flags, option_kinds, spans, threads
 from maxjax._base.errors import InternalError
+from maxjax._base.interrupts import entered_at_once
 from maxjax._base.option_kinds import Kind, one_of
 
 logger = logging.getLogger("maxjax")
@@ -104,6 +105,7 @@ class Option:
         self.process_value = self.parse(value)
         self.changed()
 
+    @entered_at_once
     def changed(self) -> None:
         for callback in self.on_change:
             callback()
@@ -137,20 +139,27 @@ class OptionContext:
     def __enter__(self) -> None:
         option = self.option
         self.previous = _overrides.values.get(option.name, _MISSING)
-        _overrides.values[option.name] = self.value
         with _count_lock:
             option.overrides += 1
-        option.changed()
+        try:
+            _overrides.values[option.name] = self.value
+            option.changed()
+        except BaseException:       # an interrupt: nobody calls `__exit__`
+            self.__exit__()
+            raise
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         option = self.option
-        with _count_lock:
-            option.overrides -= 1
-        if self.previous is _MISSING:
-            del _overrides.values[option.name]
-        else:
+        if self.previous is not _MISSING:
             _overrides.values[option.name] = self.previous
-        option.changed()
+        elif option.name in _overrides.values:
+            del _overrides.values[option.name]
+        try:
+            with _count_lock:
+                option.overrides -= 1
+        finally:
+            option.changed()
 
     def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         @functools.wraps(function)

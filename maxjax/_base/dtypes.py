@@ -154,6 +154,9 @@ _KEY_DTYPES = {
 }
 
 
+KEY_GENERATORS = frozenset(_KEY_DTYPES)
+
+
 def key_dtype(impl: str) -> KeyDType:
     return _KEY_DTYPES[impl]
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from maxjax._base import config
 from maxjax._base.config import set_trace_meshes
+from maxjax._base.interrupts import entered_at_once
 from maxjax._base.processes import job
 
 Parameters = ParamSpec("Parameters")
@@ -571,6 +572,7 @@ class Mesh(_Axes):
         _current.push(physical=self)
         return self
 
+    @entered_at_once
     def __exit__(self, *_: object) -> Literal[False]:
         _current.pop()
         return False
@@ -652,6 +654,7 @@ class _Current(threading.local):
         self.around = NONE_AROUND
         self.previous: list[Around] = []
 
+    @entered_at_once
     def set(self, around: Around) -> None:
         self.around = around
         if not around.concrete.empty:
@@ -667,6 +670,7 @@ class _Current(threading.local):
                         now.concrete if concrete is None else concrete,
                         now.physical if physical is None else physical))
 
+    @entered_at_once
     def pop(self) -> None:
         self.set(self.previous.pop())
 
@@ -679,6 +683,7 @@ def around() -> Around:
     return _current.around
 
 
+@entered_at_once
 def set_around(meshes: Around) -> Around:
     """Puts other meshes around the code that follows, and returns the previous ones."""
     previous = _current.around
@@ -697,6 +702,7 @@ class within:
     def __enter__(self) -> None:
         self._previous = set_around(self._meshes)
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         set_around(self._previous)
 
@@ -725,6 +731,7 @@ class use_abstract_mesh:
         _check_size(self.mesh)
         _current.push(abstract=self.mesh)
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         _current.pop()
 
@@ -754,6 +761,7 @@ class physical_mesh_set:
             _check_size(physical.abstract_mesh)
             _current.push(physical.abstract_mesh, physical)
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         if self._is_set:
             _current.pop()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import CodeType, FrameType, MappingProxyType
 from typing import Any
+
+from maxjax._base.interrupts import entered_at_once
 
 # The paths of maxjax's code.
 _own_paths: tuple[str, ...] = (
@@ -134,61 +135,75 @@ class _Scopes(threading.local):
 scopes = _Scopes()
 
 
-@contextlib.contextmanager
-def kept_source_lines() -> Iterator[None]:
+class kept_source_lines:
     """What is set as ``scopes.source_line`` inside does not stay."""
-    previous = scopes.source_line
-    try:
-        yield
-    finally:
-        scopes.source_line = previous
+
+    __slots__ = ("_previous",)
+
+    def __enter__(self) -> None:
+        self._previous = scopes.source_line
+
+    @entered_at_once
+    def __exit__(self, *_: object) -> None:
+        scopes.source_line = self._previous
 
 
-@contextlib.contextmanager
-def inherited_source_lines() -> Iterator[None]:
+class inherited_source_lines:
     """Equations traced inside take their lines from ``scopes.source_line``, not from the stack.
 
     The scopes that are open have no part in it: what is traced may be of use outside of them.
     """
-    names = scopes.names
-    scopes.names = NO_NAMES
-    try:
-        with kept_source_lines():
-            scopes.source_line = None
-            yield
-    finally:
-        scopes.names = names
+
+    __slots__ = ("_previous",)
+
+    def __enter__(self) -> None:
+        self._previous = scopes.names, scopes.source_line
+        scopes.names, scopes.source_line = NO_NAMES, None
+
+    @entered_at_once
+    def __exit__(self, *_: object) -> None:
+        scopes.names, scopes.source_line = self._previous
 
 
-@contextlib.contextmanager
-def transformed(transformation: Transformation) -> Iterator[None]:
+class transformed:
     """What is traced inside is of a function that is transformed so."""
-    previous = open_scope(transformation)
-    try:
-        yield
-    finally:
-        close_scope(previous)
+
+    __slots__ = ("_previous", "_transformation")
+
+    def __init__(self, transformation: Transformation):
+        self._transformation = transformation
+
+    def __enter__(self) -> None:
+        self._previous = open_scope(self._transformation)
+
+    @entered_at_once
+    def __exit__(self, *_: object) -> None:
+        scopes.names, scopes.source_line = self._previous
 
 
 def open_scope(name: str) -> tuple[Names, SourceLine | str | None]:
     """Opens a scope, in the inherited line too; gives what closes it."""
     names, line = scopes.names, scopes.source_line
-    scopes.names = names.and_name(name)
+    inner, inner_line = names.and_name(name), line
     if line.__class__ is SourceLine:
-        scopes.source_line = SourceLine(line.code, line.instruction, line.scopes.and_name(name))
+        inner_line = SourceLine(line.code, line.instruction, line.scopes.and_name(name))
+    scopes.names, scopes.source_line = inner, inner_line
     return names, line
 
 
 def leave_scopes() -> tuple[Names, SourceLine | str | None]:
     """Closes all scopes until ``close_scope``: a program is of use outside of them."""
     names, line = scopes.names, scopes.source_line
-    if names:
-        scopes.names = NO_NAMES.with_metadata(names.metadata)
+    inner = NO_NAMES.with_metadata(names.metadata) if names else names
+    inner_line = line
     if line.__class__ is SourceLine and line.scopes:
-        scopes.source_line = line.without(len(line.scopes))
+        inner_line = line.without(len(line.scopes))
+    # At last, so that what is changed is known to whoever changes it back.
+    scopes.names, scopes.source_line = inner, inner_line
     return names, line
 
 
+@entered_at_once
 def close_scope(previous: tuple[Names, SourceLine | str | None]) -> None:
     scopes.names, scopes.source_line = previous
 

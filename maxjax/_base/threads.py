@@ -31,6 +31,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
+from maxjax._base.interrupts import entered_at_once
+
 _Result = TypeVar("_Result")
 
 _POLL_SECONDS = 0.01
@@ -88,6 +90,7 @@ class _Unforked:
                 time.sleep(_SHORT_POLL_SECONDS)
                 self._inside[thread] = 1
 
+    @entered_at_once
     def __exit__(self, *error: object) -> None:
         thread = threading.get_ident()
         inside = self._inside[thread] - 1

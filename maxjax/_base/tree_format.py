@@ -169,6 +169,9 @@ def _example(data: Any) -> Any:
         return tuple(children)
     if kind == "list":
         return children
+    if kind in ("dict", "OrderedDict") and (
+            len(set(data[2])) < len(children) or not all(isinstance(key, str) for key in data[2])):
+        raise ValueError(f"a dictionary of the keys {data[2]}")
     if kind == "dict":
         return dict(zip(data[2], children, strict=True))
     if kind == "OrderedDict":

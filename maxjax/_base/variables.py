@@ -10,6 +10,7 @@ from maxjax._base.config import config
 
 logger = logging.getLogger("maxjax")
 
+JOB_SECRET = "MAXJAX_JOB_SECRET"
 # Each with its default and what it does.
 DESCRIBED = {
     "MAXJAX_CACHE_DIR": ("the platform's folder for caches, and in it `maxjax`",
@@ -17,6 +18,11 @@ DESCRIBED = {
     "MAXJAX_CACHE_MAX_BYTES": ("2 GiB", "how many bytes they may take; the oldest go first"),
     "MAXJAX_CPU_TARGET": ("this processor", "the processor that kernels are compiled for, in the "
                                             "compiler's words, such as `x86-64-v3`"),
+    JOB_SECRET: (
+        "the user's own, made on each machine",
+        "what a process must have to take part in a job: 16 characters or more, the same in all "
+        "processes; `none`: whoever reaches process 0 may take part"),
+    "MAXJAX_JOB_SECRET_FILE": ("none", "a file that has it, where MAXJAX_JOB_SECRET is not set"),
     "MAXJAX_STANDARD_LIBRARY": (
         "the small one, with the compilers that it was tried with",
         "the standard library that kernels are compiled with: `small`, which is maxjax's own, or "
@@ -53,6 +59,11 @@ def standard_library() -> str | None:
         raise ValueError(f"environment variable MAXJAX_STANDARD_LIBRARY is {text!r}, and needs to "
                          "be 'small' or 'max'")
     return text or None
+
+
+def shown(name: str, value: str) -> str:
+    """A variable's value, as a report may have it that others read."""
+    return f"({len(value)} characters)" if name == JOB_SECRET and value != "none" else value
 
 
 def warn_of_unknown() -> None:

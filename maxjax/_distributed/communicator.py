@@ -6,20 +6,12 @@ stands above it, and makes sure that all processes are in the same collective.
 
 from __future__ import annotations
 
-import socket
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 Array = np.ndarray
-
-
-def own_address(other: str) -> str:
-    """The address of this machine that a process at another address sees."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((other, 1))       # sends nothing
-        return probe.getsockname()[0]
 
 
 def combined(stacked: Array, function: np.ufunc, result: Array | None = None) -> Array:

@@ -1,6 +1,11 @@
 """The engine for processes started one by one: Gloo, through the binding that xoscar brings.
 
-The extension alone is loaded: xoscar itself, and pandas with it, is not.
+The extension alone is loaded: xoscar itself, and pandas with it, is not. Its store, at which
+processes would meet and which anybody may write to, is not used: they meet at our own (store.py).
+
+Gloo itself believes whoever connects. So a group is formed in three steps: each process waits until
+the others are there; Gloo connects each with each, listening for that time alone (listener.py); and
+each proves to each, over the connection that Gloo will use, that it has the job's secret.
 """
 
 from __future__ import annotations
@@ -8,26 +13,28 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import contextlib
 import datetime
+import hmac
 import importlib.util
+import os
 import signal
-import socket
 import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import caches
+from maxjax._base.errors import JaxRuntimeError
 from maxjax._distributed.communicator import (
     Array,
     Communicator,
     Messages,
     Unanswered,
     combined,
-    own_address,
 )
+from maxjax._distributed.listener import Listener
+from maxjax._distributed.store import Client
 
 # What is gathered is copied for each process and sent to all at once, up to so much in all.
 _COPIED_BYTES = 32 << 10
@@ -39,6 +46,10 @@ _MOST_ROOM = 8 << 20
 # Whole seconds after a failure for another process to say what it was doing; for the next ones
 # after one that does not; how many are found missing until no more are asked.
 _FIRST_SECONDS, _LATER_SECONDS, _MOST_MISSING = 2, 1, 5
+# How often a group is formed anew where a stranger has come between; how long the processes, which
+# are all there, take to connect and to prove who they are; a random number, and its signature.
+_MOST_ATTEMPTS, _CONNECT_SECONDS, _PROVE_SECONDS, _PROOF_BYTES = 4, 20.0, 10.0, 32
+_PREFIX = "maxjax/gloo/"
 
 
 @caches.memoized
@@ -70,71 +81,161 @@ def _kinds() -> dict[str, tuple[Any, int]]:
             for name in GlooCommunicator.summed}
 
 
+# What strangers have spoken to: to take it down can wait for them.
+_left_alone: list[tuple[Any, ...]] = []
+
+
 def _seconds(count: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=count)
 
 
+class _Meeting:
+    """What Gloo asks of a store: each process sets the value of its rank, and then wants those of
+    all. So one question to ours does."""
+
+    def __init__(self, tell: Callable[[str], list[str]]):
+        self._tell = tell
+        self._told: list[str] = []
+
+    def set_tcp(self, key: str, value: bytes) -> None:
+        self._told = self._tell(value.decode("latin-1"))
+
+    def get_tcp(self, key: str) -> bytes:
+        return self._told[int(key)].encode("latin-1")
+
+    def wait(self, keys: Sequence[str]) -> None:
+        """They are there."""
+
+
 class GlooCommunicator(Communicator):
-    """All processes, or some, connected each with each through a common store."""
+    """All processes, or some, connected each with each."""
 
     summed = frozenset({"float32", "float64", "int8", "int32", "int64", "uint8", "uint32",
                         "uint64"})
     tagged = True
 
-    def __init__(self, place: tuple[str, int], contexts: list[Any], store: Any, device: Any,
-                 timeout: float, numbers: Sequence[int], rank: int):
+    def __init__(self, client: Client, key: bytes, address: str, timeout: float,
+                 numbers: Sequence[int], rank: int, listeners: list[Listener], contexts: list[Any]):
         """
         Args:
-          place: address and port of the store.
-          contexts: of the groups of this process so far; the last is that of this group.
+          client: by which the processes have met.
+          key: of the job.
+          address: where this process listens for the others.
           numbers: of the processes, in the group of all.
+          listeners: the one of this process, for all groups, once there is one.
+          contexts: of the groups of this process so far.
         """
-        self._contexts, self._context = contexts, contexts[-1]
-        self._place, self._store, self._device = place, store, device
+        self._client, self._key = client, key
+        self._listeners, self._contexts = listeners, contexts
         self._library = _library()
         self._bytes, _ = _kinds()["uint8"]
         self._timeout = timeout
         self._numbers = numbers
-        self.address = own_address(place[0])
+        self.address = address
         self.rank, self.size = rank, len(numbers)
 
     @classmethod
-    def connect(cls, host: str, port: int, size: int, rank: int, timeout: float,
-                start_timeout: float) -> GlooCommunicator:
-        """Joins the others at the coordinator's address, where process 0 listens.
+    def connect(cls, client: Client, key: bytes, address: str, size: int, rank: int,
+                timeout: float) -> GlooCommunicator:
+        """All processes, which have met.
 
         Raises:
-          Unanswered: not all have come in time.
+          Unanswered: one does not connect.
         """
-        library = _library()
-        options = library.rendezvous.TCPStoreOptions()
-        options.port, options.numWorkers = port, size
-        options.isServer, options.waitWorkers = rank == 0, False
-        options.timeout = _seconds(start_timeout)
-        try:
-            address = socket.gethostbyname(host)
-            if rank:
-                _wait_for_listener(address, port, start_timeout)
-            store = library.rendezvous.TCPStore(address, options)
-            device = library.transport.tcp.CreateDevice(
-                library.transport.tcp.attr(own_address(address)))
-            return cls._joined((address, port), [], store, device, "all", rank, range(size),
-                               timeout, start_timeout)
-        except (RuntimeError, OSError) as error:
-            raise Unanswered(str(error)) from error
+        made = cls(client, key, address, timeout, range(size), rank, [], [])
+        made._connect("all", is_met=True)
+        return made
 
-    @classmethod
-    def _joined(cls, place: tuple[str, int], contexts: list[Any], store: Any, device: Any,
-                name: str, rank: int, numbers: Sequence[int], timeout: float, start_timeout: float
-                ) -> GlooCommunicator:
-        library = _library()
-        context = library.rendezvous.Context(rank, len(numbers))
-        context.setTimeout(_seconds(start_timeout))
-        with _ended_by_interrupt():
-            context.connectFullMesh(library.rendezvous.PrefixStore(name, store), device)
-        context.setTimeout(_seconds(timeout))
-        contexts.append(context)
-        return cls(place, contexts, store, device, timeout, numbers, rank)
+    def _connect(self, name: str, is_met: bool = False) -> None:
+        """Connects the processes of this group, under a name that no other group has.
+
+        Args:
+          is_met: they have met just now.
+
+        Raises:
+          Unanswered: one does not connect, or somebody else did each time.
+        """
+        reasons: list[str] = []
+        for attempt in range(_MOST_ATTEMPTS):
+            place = f"{_PREFIX}{name}/{attempt}/"
+            try:
+                # One that is late shall not have the others listen for it.
+                if attempt or not is_met:
+                    self._tell(place, "", self._timeout)
+                # All listen until all have connected: one whose place was taken would wait. And
+                # all go on, or none.
+                with self._listener().hearing():
+                    reason = self._attempt(place)
+                    said = self._tell(f"{place}proved", reason or "",
+                                      _CONNECT_SECONDS + self._timeout)
+            except JaxRuntimeError as error:
+                raise Unanswered(_first_line(error)) from error
+            reasons = [f"process {number}: {text}"
+                       for number, text in zip(self._numbers, said, strict=True) if text]
+            if not reasons:
+                self._contexts.append(self._context)
+                return
+            # The next attempt is at a port that nobody has seen.
+            _left_alone.append((self._context, *self._listeners))
+            self._listeners.clear()
+        raise Unanswered(f"in {_MOST_ATTEMPTS} attempts the processes did not connect, or a "
+                         "stranger came between: " + "; ".join(reasons))
+
+    def _tell(self, place: str, text: str, seconds: float) -> list[str]:
+        return self._client.tell(place, text, int(seconds * 1e3), self._numbers)
+
+    def _listener(self) -> Listener:
+        if not self._listeners:
+            tcp = self._library.transport.tcp
+            try:
+                self._listeners.append(
+                    Listener(lambda: tcp.CreateDevice(tcp.attr(self.address))))
+            except RuntimeError as error:
+                raise Unanswered(
+                    f"one cannot listen at {self.address}: {_first_line(error)}") from error
+        return self._listeners[0]
+
+    def _attempt(self, place: str) -> str | None:
+        """Connects the processes of the group; why one of them is not who it should be, if so."""
+        library = self._library
+        self._context = context = library.rendezvous.Context(self.rank, self.size)
+        context.setTimeout(_seconds(_CONNECT_SECONDS))
+        meeting = library.rendezvous.CustomStore(_Meeting(
+            lambda text: self._tell(f"{place}addresses", text, _CONNECT_SECONDS)))
+        try:
+            with _ended_by_interrupt():
+                context.connectFullMesh(meeting, self._listener().opened)
+            context.setTimeout(_seconds(_PROVE_SECONDS))
+            self._prove(place)
+        except JaxRuntimeError:
+            raise
+        except (RuntimeError, Unanswered) as error:
+            return _first_line(error)
+        context.setTimeout(_seconds(self._timeout))
+        return None
+
+    def _prove(self, place: str) -> None:
+        """Has each process sign a random number of each other one's.
+
+        Raises:
+          Unanswered: one does not answer, or is not who it should be.
+        """
+        given = np.frombuffer(os.urandom(self.size * _PROOF_BYTES), np.uint8)
+        given = given.reshape(self.size, _PROOF_BYTES)
+        asked = self.all_to_all(given, 0)
+        proofs = np.stack([self._signed(place, self.rank, other, asked[other])
+                           for other in range(self.size)])
+        got = self.all_to_all(proofs, 0)
+        for other in range(self.size):
+            expected = self._signed(place, other, self.rank, given[other])
+            if not hmac.compare_digest(expected.tobytes(), got[other].tobytes()):
+                raise Unanswered(f"who connects as process {self._numbers[other]} does not have "
+                                 "the job's secret", other)
+
+    def _signed(self, place: str, sender: int, receiver: int, random: Array) -> Array:
+        return np.frombuffer(hmac.digest(
+            self._key, f"{place} {sender} {receiver} ".encode() + random.tobytes(), "sha256"),
+            np.uint8)
 
     def _run(self, function: Any, value: Array, result: Array, *rest: Any, dtype: str = "uint8"
              ) -> Array:
@@ -207,75 +308,64 @@ class GlooCommunicator(Communicator):
         self._call(function, value.ctypes.data, value.nbytes, self._bytes, peer, tag, peer=peer)
 
     def subgroup(self, members: Sequence[int], name: str) -> Communicator:
-        try:
-            return self._joined(
-                self._place, self._contexts, self._store, self._device, name,
-                members.index(self.rank), [self._numbers[member] for member in members],
-                self._timeout, self._timeout)
-        except RuntimeError as error:
-            raise Unanswered(_first_line(error)) from error
+        made = GlooCommunicator(
+            self._client, self._key, self.address, self._timeout,
+            [self._numbers[member] for member in members], members.index(self.rank),
+            self._listeners, self._contexts)
+        made._connect(name)
+        return made
 
     def reports(self, text: str) -> dict[int, str | None] | None:
         me = self._numbers[self.rank]
         everybody = range(self._contexts[0].size)
-        self._say(f"failed {me}", text)
         self.close(True)
-        if self._said(f"failed {me}", _FIRST_SECONDS) is None:
-            # The store is process 0's: that is missing.
-            return {number: text if number else None for number in everybody}
-        found: dict[int, str | None] = {me: text}
-        missing = 0
-        for number in sorted(everybody, key=lambda number: number not in self._numbers):
-            if number != me and missing < _MOST_MISSING:
-                found[number] = self._said(
-                    f"failed {number}", _LATER_SECONDS if missing else _FIRST_SECONDS)
-                missing += found[number] is None
-        self._say(f"known {me}", "")
-        if me == 0:      # what was said can be read as long as this process runs
-            for number, said in found.items():
-                if said is not None:
-                    self._said(f"known {number}", _FIRST_SECONDS)
-        return found
+        try:
+            self._say(f"failed {me}", text)
+            found: dict[int, str | None] = {me: text}
+            missing = 0
+            for number in sorted(everybody, key=lambda number: number not in self._numbers):
+                if number != me and missing < _MOST_MISSING:
+                    found[number] = self._said(
+                        f"failed {number}", _LATER_SECONDS if missing else _FIRST_SECONDS)
+                    missing += found[number] is None
+            self._say(f"known {me}", "")
+            if me == 0:      # what was said can be read as long as this process runs
+                for number, said in found.items():
+                    if said is not None:
+                        self._said(f"known {number}", _FIRST_SECONDS)
+            return found
+        except ConnectionError:
+            # What keeps the values has ended, and this process 0 that it is beside.
+            return None if me == 0 else {
+                number: text if number else None for number in everybody}
 
     def _say(self, key: str, text: str) -> None:
-        with contextlib.suppress(RuntimeError):
-            self._store.set(key, list(text.encode("ascii", "replace").decode() or " "))
+        """
+        Raises:
+          ConnectionError: nobody keeps values any more.
+        """
+        try:
+            self._client.key_value_set(
+                _PREFIX + key, text.encode("ascii", "replace").decode(), allow_overwrite=True)
+        except JaxRuntimeError as error:
+            raise ConnectionError(str(error)) from error
 
     def _said(self, key: str, seconds: int) -> str | None:
-        """What a process said; None: nothing in that time. Asks by a connection of its own, of
-        which a wait that has timed out leaves nothing behind."""
-        options = _library().rendezvous.TCPStoreOptions()
-        options.port, options.numWorkers = self._place[1], self._contexts[0].size
-        options.isServer, options.waitWorkers = False, False
-        options.timeout = _seconds(seconds)
+        """What a process said; None: nothing in that time.
+
+        Raises:
+          ConnectionError: nobody keeps values any more.
+        """
         try:
-            with _ended_by_interrupt():
-                store = _library().rendezvous.TCPStore(self._place[0], options)
-                return "".join(store.get(key))
-        except RuntimeError:
-            return None
+            return self._client.blocking_key_value_get(_PREFIX + key, seconds * 1000)
+        except JaxRuntimeError as error:
+            if "DEADLINE_EXCEEDED" in str(error):
+                return None
+            raise ConnectionError(str(error)) from error
 
     def close(self, failed: bool) -> None:
         for context in self._contexts:
             context.closeConnections()
-
-
-def _wait_for_listener(address: str, port: int, seconds: float) -> None:
-    """Waits until somebody listens: Gloo's store looks again after a second only.
-
-    Raises:
-      OSError: nobody does in time.
-    """
-    deadline, pause = time.monotonic() + seconds, 0.002
-    while True:
-        try:
-            socket.create_connection((address, port), seconds).close()
-            return
-        except OSError:
-            if time.monotonic() + pause > deadline:
-                raise
-        time.sleep(pause)
-        pause = min(2 * pause, 0.1)
 
 
 def in_rounds(lanes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

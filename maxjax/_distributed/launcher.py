@@ -14,6 +14,8 @@ import sys
 import time
 from collections.abc import Sequence
 
+from maxjax._distributed.secret import FILE_VARIABLE, VARIABLE, new_secret
+
 # Between a request to end and the end by force.
 _GRACE_SECONDS = 3.0
 
@@ -48,10 +50,13 @@ def main(arguments: Sequence[str]) -> int:
         parser.error("needs a positive count and a script")
     address = f"localhost:{free_port()}"
     processes = []
+    # Without one that the user has given, the job has a secret of its own.
+    secret = {} if os.environ.get(VARIABLE) or os.environ.get(FILE_VARIABLE) else {
+        VARIABLE: new_secret()}
     for number in range(given.n):
         environment = {**os.environ, "JAX_COORDINATOR_ADDRESS": address,
                        "JAX_NUM_PROCESSES": str(given.n), "JAX_PROCESS_ID": str(number),
-                       "PYTHONUNBUFFERED": "1"}
+                       **secret, "PYTHONUNBUFFERED": "1"}
         processes.append(subprocess.Popen(
             [sys.executable, "-m", "maxjax", *given.script], env=environment,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT))

@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.lazy import mpi as MPI
+from maxjax._distributed.addresses import own_address
 from maxjax._distributed.communicator import (
     Array,
     Communicator,
     Messages,
     Unanswered,
-    own_address,
 )
 
 # Exchanges with so many processes go from each to each, so that a missing one can be named.
 _FEW = 16
-# An address that is nowhere: what leads there, leads to other machines.
-_ELSEWHERE = "192.0.2.1"
 # Before a process that has failed ends the others: time for these to say what they know.
 _GRACE_SECONDS = 1.0
 
@@ -42,15 +40,23 @@ class MPICommunicator(Communicator):
                         "uint32", "uint64", "complex64", "complex128"})
 
     def __init__(self, timeout: float, comm: Any = None):
-        self.comm = MPI.COMM_WORLD.Dup() if comm is None else comm
+        self._on_one_machine = False
+        if comm is None:
+            comm = MPI.COMM_WORLD.Dup()
+            beside = comm.Split_type(MPI.COMM_TYPE_SHARED)
+            self._on_one_machine = beside.Get_size() == comm.Get_size()
+            beside.Free()
+        self.comm = comm
         self.timeout = timeout
         self.rank, self.size = self.comm.Get_rank(), self.comm.Get_size()
         self.names_missing = self.size <= _FEW
 
     @property
     def address(self) -> str:       # type: ignore[override]
+        if self._on_one_machine:
+            return "127.0.0.1"
         try:
-            return own_address(_ELSEWHERE)
+            return own_address()
         except OSError:     # there is no network
             return "127.0.0.1"
 

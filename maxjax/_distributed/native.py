@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import spans
+from maxjax._base.errors import InternalError
 from maxjax._base.lazy import mpi as MPI
 from maxjax._distributed.communicator import Unanswered
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 # The words by their positions.
 (READY, BLOCKED, CALLS, IN_PYTHON, ATTEND, EVENT, NANOSECONDS, COMM, BYTE_TYPE, ELEMENT_TYPE, SUM,
  ISEND, IRECV, TESTALL, START, SIZE, RANK, MESSAGE, MESSAGES, REQUESTS, REQUEST_BYTES, STATUSES,
- FLAG, NBYTES, BLOCK_BYTES, COUNT, KIND, DTYPE, IS_SMALL, DONE, TARGET, SOURCE) = range(32)
+ FLAG, NBYTES, BLOCK_BYTES, COUNT, KIND, DTYPE, IS_SMALL, TARGET, SOURCE) = range(31)
 _FUNCTIONS = ("MPI_Isend", "MPI_Irecv", "MPI_Testall")
 _WAITS, _DIFFERS = 1, 2
 _NOBODY = -1
@@ -71,7 +72,7 @@ class NativeCollective:
     """
 
     def __init__(self) -> None:
-        self.words = np.zeros(32, np.int64)
+        self.words = np.zeros(SOURCE + 1, np.int64)
         self.words[BLOCKED] = _blocked.ctypes.data
         self._memory: list[np.ndarray] = []
         self._group: Group | None = None
@@ -96,7 +97,8 @@ class NativeCollective:
         self._requests = np.zeros(count * MPI._sizeof(MPI.REQUEST_NULL), np.uint8)
         self._memory = [message, self._messages, self._requests,
                         np.zeros(count * _STATUS_BYTES, np.uint8), np.zeros(1, np.int64)]
-        assert MPI._sizeof(MPI.Status) <= _STATUS_BYTES
+        if MPI._sizeof(MPI.Status) > _STATUS_BYTES:
+            raise InternalError(f"a status of MPI has more than {_STATUS_BYTES} bytes")
         words[MESSAGE], words[MESSAGES], words[REQUESTS], words[STATUSES], words[FLAG] = [
             array.ctypes.data for array in self._memory]
         words[REQUEST_BYTES] = MPI._sizeof(MPI.REQUEST_NULL)

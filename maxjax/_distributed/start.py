@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -13,12 +14,16 @@ import numpy as np
 
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.processes import collective_timeout, job
+from maxjax._distributed.addresses import host_and_port, own_address, resolved
 from maxjax._distributed.communicator import Communicator, Unanswered
 from maxjax._distributed.gloo import GlooCommunicator
 from maxjax._distributed.group import Group
 from maxjax._distributed.mpi import MPICommunicator
+from maxjax._distributed.secret import VARIABLE, job_key
 from maxjax._distributed.store import KEY_BYTES, Client, Keeper, Place
 
+# Addresses that stand for all of this machine's, each with one at which it reaches itself.
+_ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 # Each with the variable that tells how many processes a launcher has started.
 _LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_NTASKS")
 
@@ -31,7 +36,7 @@ def launched(environment: Mapping[str, str] = os.environ) -> int | None:
     return None
 
 
-# What a process tells the others at the start.
+# What a process tells the others at the start; process 0 also, by MPI, where values are kept.
 _TOLD = np.dtype([("devices", np.int64), ("port", np.int64), ("address", "S48"),
                   ("key", np.uint8, KEY_BYTES)])
 
@@ -62,21 +67,25 @@ class _Connection:
         self._keeper: Keeper | None = None
         self.client: Client | None = None
 
-    def join(self, engine: Communicator, devices: int) -> None:
+    def join(self, engine: Communicator, devices: int, keeper: Keeper | None = None,
+             client: Client | None = None) -> None:
         """Makes an engine that of the job.
 
         Args:
           devices: how many devices this process has.
+          keeper: of the values that the processes have met by, in process 0.
+          client: asks for them; None: they have met without, and need a keeper yet.
         """
         self._engine = engine
         self.failed = False
         self.group = Group(engine, range(engine.size), self._mark_failed)
+        self._keeper = keeper
         place: Place = "", 0, bytes(KEY_BYTES)
-        if engine.rank == 0:
+        if client is None and engine.rank == 0:
             self._keeper = Keeper(engine.address, engine.size)
             place = self._keeper.place
         told = self.group.all_gather(_told(devices, place), "number of local devices")
-        self.client = Client(_place(told[0]), engine.rank)
+        self.client = client or Client(_place(told[0]), engine.rank)
         job.index, job.device_counts = engine.rank, tuple(told["devices"].tolist())
         atexit.register(self._at_exit)
         self._hook = sys.excepthook
@@ -177,20 +186,63 @@ def connect_mpi(expected: int | None) -> Communicator:
     return engine
 
 
-def connect_gloo(address: str, size: int, rank: int, start_timeout: float) -> Communicator:
-    """The engine of processes that meet at an address.
+def join_gloo(address: str, bind_address: str | None, size: int, rank: int,
+              devices: Callable[[], int], start_timeout: float) -> None:
+    """Joins processes that meet at an address, where process 0 listens.
+
+    Args:
+      bind_address: where it listens if not there, with or without a port.
+      devices: how many devices this process has, once it has met the others.
 
     Raises:
-      ValueError: the address is not "host:port".
-      JaxRuntimeError: not all have come in time.
+      ValueError: an address is not "host:port", or the secret cannot be used.
+      JaxRuntimeError: not all have come in time, or this one may not take part.
     """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise ValueError(f"coordinator_address must be 'host:port', got {address!r}")
+    host, port = host_and_port(address, "coordinator_address")
+    key = job_key()
+    keeper = None
     try:
-        return GlooCommunicator.connect(host.strip("[]"), int(port), size, rank,
-                                        collective_timeout.value, start_timeout)
-    except Unanswered as error:
-        raise JaxRuntimeError(
-            f"DEADLINE_EXCEEDED: process {rank} did not meet all {size} processes at {address} "
-            f"within {start_timeout:g} s: {error}") from error
+        reached = resolved(host)
+        own = own_address(reached)
+        if rank == 0:
+            keeper = _keeper(reached, port, bind_address, size, key)
+            listens, port, _ = keeper.place
+            reached = _ALL.get(listens, listens)
+            own = own if listens in _ALL else listens
+        client = Client((reached, port, key), rank)
+        client.join(size, start_timeout)
+        engine = GlooCommunicator.connect(client, key, own, size, rank, collective_timeout.value)
+        connection.join(engine, devices(), keeper, client)
+    except (JaxRuntimeError, Unanswered, OSError) as error:
+        raise _not_met(error, address, size, rank, start_timeout) from error
+    finally:
+        if keeper is not None and connection.group is None:
+            keeper.close()
+
+
+def _keeper(address: str, port: int, bind_address: str | None, size: int, key: bytes) -> Keeper:
+    if bind_address:
+        host, port = host_and_port(bind_address, "coordinator_bind_address", port)
+        address = resolved(host)
+    try:
+        return Keeper(address, size, port, key)
+    except OSError as error:
+        hint = "" if error.errno != errno.EADDRNOTAVAIL else (
+            ", which is no address of this machine: coordinator_bind_address or "
+            "JAX_COORDINATOR_BIND_ADDRESS says where to listen, such as 0.0.0.0 for everywhere")
+        raise JaxRuntimeError(f"UNAVAILABLE: process 0 cannot listen at {address}:{port}{hint} "
+                              f"({os.strerror(error.errno or 0)})") from error
+
+
+def _not_met(error: Exception, address: str, size: int, rank: int, seconds: float
+             ) -> JaxRuntimeError:
+    """What the user is told where processes do not meet."""
+    status, separator, reason = str(error).partition(": ")
+    if not separator or not status.isupper():
+        status, reason = "UNAVAILABLE", str(error)
+    within = f" within {seconds:g} s" if status == "DEADLINE_EXCEEDED" else ""
+    hint = "" if "secret" not in reason else (
+        f". Set {VARIABLE} to the same text in all processes of the job: without it each takes the "
+        "secret of its user on its machine (docs/distributed.md)")
+    return JaxRuntimeError(f"{status}: process {rank} did not meet all {size} processes at "
+                           f"{address}{within}: {reason}{hint}")

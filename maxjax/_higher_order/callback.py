@@ -14,6 +14,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.interrupts import entered_at_once
 from maxjax._base.pytree import PyTree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import scan
@@ -21,7 +22,7 @@ from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, aval_of, context, current_trace
+from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives.broadcasting import broadcast_leading
@@ -54,17 +55,15 @@ class outside_programs:
     """The environment of a callback: no transformation, NumPy's usual warnings."""
 
     def __enter__(self) -> None:
-        self.trace = current_trace(installed.runtime)
-        self.trace.__enter__()
-        self.axis_env, context.axis_env = context.axis_env, ()
-        self.manual, context.manual = context.manual, None
         self.errors = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
+        self.trace, self.axis_env, self.manual = context.trace, context.axis_env, context.manual
         self.errors.__enter__()
+        context.trace, context.axis_env, context.manual = installed.runtime, (), None
 
+    @entered_at_once
     def __exit__(self, *error: Any) -> None:
+        context.trace, context.axis_env, context.manual = self.trace, self.axis_env, self.manual
         self.errors.__exit__(*error)
-        context.axis_env, context.manual = self.axis_env, self.manual
-        self.trace.__exit__(*error)
 
 
 def arrays_of(values: Sequence[object], avals: Sequence[ShapedArray]) -> list[Any]:

@@ -28,6 +28,7 @@ from maxjax._higher_order.control import (
 )
 from maxjax._higher_order.python_control import known
 from maxjax._higher_order.structured import Batched, bind_known, structured
+from maxjax._ir.contract import CLOSED_JAXPRS, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
@@ -38,6 +39,7 @@ from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import ArrayLike, HostValue, Params, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import clamp_p, eq_p, ne_p, select_n_p
 from maxjax._primitives.convert import convert_element_type, stop_gradient_p
@@ -252,6 +254,9 @@ def _over(which: Array, shape: tuple[int, ...]) -> Any:
 cond_p = structured(
     "cond",
     _FLOW,
+    contract=takes(
+        (1, None), fitting.of_dtypes("int32", lambda dtype: dtype == dtypes.int32, 0),
+        fitting.scalar_first, branches=CLOSED_JAXPRS),
     evaluate=_evaluate,
     specialize=_specialize,
     linearize=_linearize,

@@ -155,8 +155,8 @@ class _Transpose:
 
 def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], **params: Any) -> Any:
     start = params["num_callee_consts"] + params["num_res"]
-    assert all(tangent is None for tangent in tangents[:start]), (
-        "linear_call is not differentiated by its residuals")
+    if any(tangent is not None for tangent in tangents[:start]):
+        raise AssertionError("linear_call is not differentiated by its residuals")
     given = [instantiate(t, aval_of(x)) for x, t in zip(
         primals[start:], tangents[start:], strict=True)]
     return (linear_call_p.bind(*primals, **params),

@@ -134,7 +134,8 @@ def _print(params: Params, args: Sequence[object], kwargs: dict[str, object]) ->
         with np.printoptions(**dict(params["np_printoptions"])):
             text = params["fmt"].format(*args, **kwargs)
     else:
-        assert not kwargs, "Format without placeholders should not have kwargs."
+        if kwargs:
+            raise AssertionError("Format without placeholders should not have kwargs.")
         text = " ".join([params["fmt"], *map(str, args)])
     record = params["logging_record"]
     if record is None:

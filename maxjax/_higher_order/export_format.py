@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
+import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,10 +23,10 @@ from maxjax._base.meshes import PartitionSpec, entry_axes
 from maxjax._base.tree_format import UnregisteredType, decode_tree, encode_tree
 from maxjax._higher_order import custom_gradient as custom_gradient  # has primitives
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
-from maxjax._ir.check import check_jaxpr, check_operands
+from maxjax._ir.check import check_contracts, check_jaxpr, check_operands
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.runtime import installed
-from maxjax._ir.serialize import NotSerializable, decode, dumps, encode
+from maxjax._ir.serialize import NotSerializable, decode, dumps, elements, encode
 from maxjax._ir.symbolic import SymbolicScope, parse_dimension, scope_of
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._ir.typing import Value
@@ -43,7 +45,12 @@ _HEADER = struct.Struct(f"<{len(MAGIC)}sIQ32s")
 
 def write(functions: Sequence[Exported]) -> bytearray:
     """Functions as bytes: one, its derivative, and so on."""
-    payload = dumps([_encode(function) for function in functions]).encode()
+    return packed([_encode(function) for function in functions])
+
+
+def packed(data: list[Any]) -> bytearray:
+    """The file of such data: its header, with the digest, and its text."""
+    payload = dumps(data).encode()
     return bytearray(_HEADER.pack(MAGIC, VERSION, len(payload), hashlib.sha256(payload).digest())
                      + payload)
 
@@ -129,22 +136,47 @@ def read(blob: bytearray | bytes | memoryview) -> list[dict[str, Any]]:
         raise ValueError("cannot deserialize: the exported function is damaged (its length or "
                          "digest is not what its header says)")
     try:
-        functions = [_decode(item) for item in json.loads(payload)]
+        # JSON's NaN, infinities and fractions are of no use here.
+        functions = [_decode(item) for item in json.loads(
+            payload, parse_constant=_no_number, parse_float=_no_number)]
         if not functions:
             raise ValueError("there is no function in it")
         return functions
     except UnregisteredType:
         raise
-    except (NotSerializable, InternalError, KeyError, IndexError, TypeError, AttributeError,
-            ValueError, RecursionError) as error:
-        raise ValueError(f"cannot deserialize: the exported function is malformed: {error}"
-                         ) from error
+    except Exception as error:      # of all that a file may be: rules rely on what is checked here
+        raise malformed(error) from error
+
+
+def malformed(error: Exception) -> ValueError:
+    """What is said of a file that was read, where this error shows that it is none of ours."""
+    problem = error.problem if isinstance(error, InternalError) else error if isinstance(
+        error, (ValueError, NotSerializable)) else f"{type(error).__name__}: {error}"
+    return ValueError(f"cannot deserialize: the exported function is malformed: {problem}")
+
+
+def check_program(program: ClosedJaxpr) -> None:
+    """All that rules, backends and the calls of a program rely on, for one that was read.
+
+    Raises:
+      InternalError: it does not hold. Names the equation and the parameter.
+    """
+    check_contracts(program)
+    check_operands(program)
+    check_jaxpr(program)
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"the number {text}")
 
 
 def _decode(data: dict[str, Any]) -> dict[str, Any]:
+    _check_fields(data)
     scope = SymbolicScope(data["constraints"])
 
     def sizes(text: str) -> Any:
+        if not _is_proportionate(text):
+            raise ValueError(f"the size {text[:60]} is out of all proportion")
         return parse_dimension(text, scope)
 
     with scope:
@@ -154,15 +186,21 @@ def _decode(data: dict[str, Any]) -> dict[str, Any]:
         constants = [_decode_constant(text, var.aval)
                      for text, var in zip(data["constants"], jaxpr.constvars, strict=True)]
         program = ClosedJaxpr(jaxpr, constants)
-        check_operands(program)
-        if scope_of([aval.shape for aval in types.in_avals]) is None:
-            check_jaxpr(program)      # a symbolic one is checked with its sizes, at each call
+        check_program(program)
     count = data["arguments"]
     in_avals, out_avals = tuple(types.in_avals[:count]), tuple(types.in_avals[count:])
     in_tree, out_tree = decode_tree(data["in_tree"]), decode_tree(data["out_tree"])
+    if [part[0] for part in _pair(data["in_tree"])] != ["tuple", "dict"]:
+        raise NotSerializable("its arguments are no pair of positional ones and keywords")
     if (in_tree.num_leaves, out_tree.num_leaves) != (len(in_avals), len(out_avals)) or (
             not _match(in_avals, jaxpr.in_avals) or not _match(out_avals, jaxpr.out_avals)):
         raise NotSerializable("its types are not those of its program")
+    for specs, avals in (("in_specs", in_avals), ("out_specs", out_avals)):
+        given = data.get(specs) or [None] * len(avals)
+        if len(given) != len(avals) or any(
+                spec is not None and len(spec[0]) > aval.ndim
+                for spec, aval in zip(given, avals, strict=False)):
+            raise NotSerializable(f"its {specs} are not those of its types")
     return {
         "fun_name": data["name"],
         "in_tree": in_tree, "in_avals": in_avals, "out_tree": out_tree, "out_avals": out_avals,
@@ -177,11 +215,75 @@ def _decode(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+# Of a symbolic size: the length of its text, and its powers.
+_LONGEST = 1000
+_GREATEST_POWER = 64
+
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "name": lambda value: isinstance(value, str),
+    "arguments": lambda value: type(value) is int and value >= 0,
+    "platforms": lambda value: _are(value, str),
+    "disabled_checks": lambda value: _are(value, str),
+    "calling_convention": lambda value: type(value) is int,
+    "devices": lambda value: type(value) is int and value >= 1,
+    "mesh": lambda value: _are(value, list) and all(
+        [type(item) for item in axis] == [str, int, bool] and axis[1] >= 1 for axis in value),
+    "in_specs": lambda value: all(map(_is_spec, value)) if isinstance(value, list) else False,
+    "out_specs": lambda value: all(map(_is_spec, value)) if isinstance(value, list) else False,
+    "constraints": lambda value: _are(value, str) and all(map(_is_proportionate, value)),
+    "types": lambda value: isinstance(value, list),
+    "program": lambda value: isinstance(value, dict),
+    "constants": lambda value: _are(value, str),
+    "in_tree": lambda value: True,
+    "out_tree": lambda value: True,
+}
+# Fields that files of functions of one device may lack.
+_OPTIONAL = frozenset(("devices", "mesh", "in_specs", "out_specs"))
+
+
+def _is_proportionate(text: str) -> bool:
+    """Whether a symbolic size, or what holds for some, is one that is read in no time."""
+    return len(text) <= _LONGEST and all(
+        len(number) <= 12 for number in re.findall("[0-9]+", text)) and all(
+        int(power) <= _GREATEST_POWER for power in re.findall(r"\^\s*([0-9]+)", text))
+
+
+def _are(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(type(value) is kind for value in values)
+
+
+def _is_spec(value: Any) -> bool:
+    return value is None or isinstance(value, list) and len(value) == 3 and _are(
+        value[0], list) and all(_are(names, str) for names in (*value[0], *value[1:]))
+
+
+def _check_fields(data: Any) -> None:
+    if not isinstance(data, dict):
+        raise ValueError("a function is no record of fields")
+    for name, holds in _FIELDS.items():
+        if name in data and not holds(data[name]) or name not in data and name not in _OPTIONAL:
+            raise ValueError(f"its field {name} is {str(data.get(name, 'absent'))[:60]}")
+    mesh = {axis[0]: axis[1] for axis in data.get("mesh", ())}
+    if len(mesh) != len(data.get("mesh", ())) or (
+            math.prod(mesh.values()) != data.get("devices", 1)):
+        raise ValueError(f"a mesh of axes {mesh} is not one of {data.get('devices', 1)} devices")
+    for spec in (*data.get("in_specs", ()), *data.get("out_specs", ())):
+        names = [] if spec is None else [
+            name for part in (*spec[0], *spec[1:]) for name in part]
+        if not set(names) <= mesh.keys() or len(set(names)) < len(names):
+            raise ValueError(f"the specification {spec} is none of the axes {list(mesh)}")
+
+
+def _pair(tree: Any) -> list[Any]:
+    """The two parts of a tuple of two, as ``encode_tree`` gives it."""
+    kind, parts = tree
+    return list(parts) if kind == "tuple" and len(parts) == 2 else [" "]
+
+
 def _match(avals: Sequence[ShapedArray], of_program: Sequence[ShapedArray]) -> bool:
     real = [aval for aval in avals if aval.dtype != dtypes.float0]
     return len(real) == len(of_program) and all(map(match_up_to_weak_type, real, of_program))
 
 
 def _decode_constant(text: str, aval: ShapedArray) -> Any:
-    content = np.frombuffer(base64.b64decode(text), dtypes.physical(aval.dtype))
-    return installed.runtime.constant(content.reshape(aval.shape), aval)
+    return installed.runtime.constant(elements(text, aval), aval)

@@ -80,6 +80,8 @@ class Exported:
     out_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
     # The names and sizes of those axes, and whether they are Explicit.
     mesh_axes: tuple[tuple[str, int, bool], ...] = dataclasses.field(default=(), repr=False)
+    # Whether it comes from a file: its program is checked again with each call's sizes.
+    _was_read: bool = dataclasses.field(default=False, repr=False)
     _programs: dict[Any, ClosedJaxpr] = dataclasses.field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
@@ -303,12 +305,23 @@ class Exported:
         sizes = self._sizes(avals)
         if not sizes:
             return self.program
-        closed = with_sizes(self.program, sizes)
+        closed = self._with_sizes(sizes)
         if scope_of([aval.shape for aval in avals]) is None:
             closed.cache["family"] = self._programs.setdefault("family", {})  # type: ignore[arg-type]
             while len(self._programs) >= MAX_SIZES:
                 self._programs.pop(next(k for k in self._programs if not isinstance(k, str)))
             self._programs[key] = closed
+        return closed
+
+
+    def _with_sizes(self, sizes: Mapping[str, Any]) -> ClosedJaxpr:
+        if not self._was_read:
+            return with_sizes(self.program, sizes)
+        try:
+            closed = with_sizes(self.program, sizes)
+            export_format.check_program(closed)
+        except Exception as error:      # of all that the parameters of a file may be
+            raise export_format.malformed(error) from error
         return closed
 
 
@@ -330,7 +343,7 @@ def deserialize(blob: bytearray | bytes | memoryview) -> Exported:
     derivative: Exported | None = None
     for fields in reversed(export_format.read(blob)):
         get = None if derivative is None else (lambda _, known=derivative: known)
-        derivative = Exported(**fields, _get_vjp=get)
+        derivative = Exported(**fields, _get_vjp=get, _was_read=True)
     return derivative      # type: ignore[return-value]  # there is one at least
 
 

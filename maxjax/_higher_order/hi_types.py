@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.interrupts import entered_at_once
 from maxjax._base.pytree import PyTree
 from maxjax._ir.refs import IN_VALUE, AbstractRef, Ref, Storage, read, write
 from maxjax._ir.runtime import installed
@@ -150,6 +151,7 @@ class _AsItIs:
         self.previous = context.hi_as_it_is
         context.hi_as_it_is = True
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         context.hi_as_it_is = self.previous
 

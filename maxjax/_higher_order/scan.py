@@ -34,6 +34,7 @@ from maxjax._higher_order.control import (
 )
 from maxjax._higher_order.hi_types import lifted_carry
 from maxjax._higher_order.structured import bind_known, structured
+from maxjax._ir.contract import CLOSED_JAXPR, COUNT, FLAG, FLAGS, GREATEST, integer, optional, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
@@ -44,6 +45,7 @@ from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, all_as_given, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import HostValue, Params, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.rules import Linear, is_linear
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.linearize import LinearTrace, by_linearization
@@ -323,12 +325,6 @@ def _transpose(cotangents: Sequence[Array | None], *operands: Array | Linear, ja
     return [*to_consts, *to_init, *to_xs]
 
 
-class _Leaf(str):
-    """A text that is shown as it is."""
-
-    __repr__ = str.__str__
-
-
 def _shown(params: Params) -> dict[str, Any]:
     """The groups of the operands and of the results in the form of JAX's parameters, in which each
     leaf is a None."""
@@ -337,12 +333,12 @@ def _shown(params: Params) -> dict[str, Any]:
     computed = params["computed"]
     if computed is None or sum(computed) != ys:      # of the loop that this one was made from
         computed = (True,) * ys
-    leaves = tuple(_Leaf("RightsOnly(Right(None))" if flag else "RightsOnly(Left(None))")
-                   for flag in computed)
+    results = str(((None,) * num_carry, computed)).replace(
+        "True", "RightsOnly(Right(None))").replace("False", "RightsOnly(Left(None))")
     return {
         "ft_in": tuple((None,) * len(part) for part in _parts(
             jaxpr.in_avals, num_consts, num_carry)),
-        "ft_out": ((None,) * num_carry, leaves),
+        "ft_out": results,
         **{name: params[name] for name in ("jaxpr", "length", "reverse", "unroll")}}
 
 
@@ -353,6 +349,10 @@ scan_p = structured(
                 Group(Role.SCANNED)),
         bodies=(BodyRule("jaxpr", "body", takes=(0, 1, 2)),),
         length="length", reverse="reverse"),
+    contract=takes(
+        (0, None), fitting.groups("num_consts", "num_carry"), reverse=FLAG, length=COUNT,
+        jaxpr=CLOSED_JAXPR, num_consts=COUNT, num_carry=COUNT,
+        unroll=integer(1, GREATEST), computed=optional(FLAGS)),
     evaluate=_evaluate,
     specialize=_specialize,
     linearize=_linearize,

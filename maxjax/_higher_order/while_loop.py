@@ -39,6 +39,7 @@ from maxjax._higher_order.structured import (
     bind_known,
     structured,
 )
+from maxjax._ir.contract import CLOSED_JAXPR, COUNT, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr
@@ -50,6 +51,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, Tracer, all_as_given
 from maxjax._ir.typing import ArrayLike, HostValue, Tree, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import lt_p, select_n_p
@@ -211,6 +213,9 @@ def _over(mask: Array, shape: tuple[int, ...]) -> Any:
 while_p = structured(
     "while",
     _FLOW,
+    contract=takes(
+        (0, None), fitting.groups("cond_nconsts", "body_nconsts"), cond_nconsts=COUNT,
+        cond_jaxpr=CLOSED_JAXPR, body_nconsts=COUNT, body_jaxpr=CLOSED_JAXPR),
     evaluate=_evaluate,
     linearize=_linearize,
     partly=_partly,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from maxjax._base.interrupts import entered_at_once
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived, subjaxprs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import context
@@ -36,6 +37,7 @@ class named_axes:
         context.axis_env = (*(pair for pair in self.previous if pair[0] not in inner),
                             *inner.items())
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         context.axis_env = self.previous
 

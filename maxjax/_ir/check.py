@@ -9,6 +9,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
+from maxjax._ir.contract import type_problem
 from maxjax._ir.control_flow import Structure, structure_of
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from maxjax._ir.primitive import abstract_results
@@ -53,7 +54,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
             try:
                 check_jaxpr(inner)
             except InternalError as error:
-                raise InternalError(f"in {where}: {error}") from None
+                raise InternalError(f"in {where}: {error.problem}") from None
         _check_types(eqn, where)
         for var in eqn.outvars:
             define(var, where)
@@ -75,7 +76,7 @@ def check_operands(jaxpr: Jaxpr | ClosedJaxpr) -> None:
     for position, eqn in enumerate(jaxpr.eqns):
         primitive = eqn.primitive
         kinds = [atom.aval.dtype for atom in eqn.invars]
-        wrong = [kind for kind in kinds
+        wrong = [kind for kind in kinds[primitive.same_dtypes or slice(None)]
                  if primitive.accepts is not None and kind not in primitive.accepts]
         if wrong:
             raise InternalError(f"{_Place(position, eqn)} has an operand of dtype {wrong[0]}, "
@@ -87,6 +88,46 @@ def check_operands(jaxpr: Jaxpr | ClosedJaxpr) -> None:
             _check_bodies(eqn, _Place(position, eqn))
         for inner in subjaxprs(eqn.params):
             check_operands(inner)
+
+
+def check_contracts(jaxpr: Jaxpr | ClosedJaxpr, depth: int = 0) -> None:
+    """Checks that each application is given what its primitive's contract asks for, that there can
+    be values of each type, and that jaxprs are not nested too deep, in sub-jaxprs too.
+
+    Operations see to it before they bind a primitive, whose rules rely on it: this is for programs
+    that operations did not write, and comes before the other checks, which ask rules.
+
+    Raises:
+      InternalError: an application violates its contract. Names the equation and the parameter.
+    """
+    if depth > MOST_NESTED:
+        raise InternalError(f"its jaxprs are nested deeper than {MOST_NESTED}")
+    if isinstance(jaxpr, ClosedJaxpr):
+        jaxpr = jaxpr.jaxpr
+    _check_values((*jaxpr.constvars, *jaxpr.invars), "the head of a jaxpr")
+    for position, eqn in enumerate(jaxpr.eqns):
+        where, primitive = _Place(position, eqn), eqn.primitive
+        _check_values((*eqn.invars, *eqn.outvars), where)
+        if primitive.contract is None:
+            raise InternalError(f"{where} has the primitive {primitive.name}, which stands in no "
+                                "program that is read")
+        problem = primitive.contract.problem([atom.aval for atom in eqn.invars], eqn.params)
+        if problem is not None:
+            raise InternalError(f"{where} is no application of {primitive.name}: {problem}")
+        for inner in subjaxprs(eqn.params):
+            check_contracts(inner, depth + 1)
+
+
+# A program of loops and branches has a few levels; Python's own stack ends at some hundred.
+MOST_NESTED = 40
+
+
+def _check_values(atoms: Sequence[Atom], where: object) -> None:
+    for atom in atoms:
+        problem = type_problem(atom.aval)
+        if problem is not None:
+            raise InternalError(f"{where} has a value of a type that cannot be, {atom.aval}: "
+                                f"{problem}")
 
 
 def _check_bodies(eqn: JaxprEqn, where: object) -> None:

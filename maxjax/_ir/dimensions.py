@@ -30,6 +30,7 @@ from typing import (
 import numpy as np
 
 from maxjax._base.errors import DynamicSizeError, InternalError
+from maxjax._base.interrupts import entered_at_once
 from maxjax._base.source import SourceLine, is_internal, user_frame
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ class Scope:
         state.open_scopes += 1
         return self
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         state.open_scopes -= 1
         self.closed = True

@@ -48,8 +48,11 @@ their signatures for type checkers):
     The operands (a slice) that JAX lets be unreduced along mesh axes in types, all along the
     same ones; the results then are too. None: no operand may be.
 ``accepts``, ``same_dtypes``
-    The dtypes that all operands may have, and the operands (a slice) that share one. Operations
-    check it of their operands, ``check_operands`` in programs that were read.
+    The dtypes that operands may have, and those of them (a slice; None: all) that share one.
+    Operations check it of their operands, ``check_operands`` in programs that were read.
+``contract``
+    What an application must be given (``maxjax._ir.contract``): operations see to it, and
+    ``check_operands`` asks it of programs that were read. None: none of those may hold one.
 ``bodies(*avals, **params)``
     Of a higher-order primitive: each of its jaxprs, with the types of the operands that it is
     called with and those that its results must have (None: any). For loops and branches
@@ -142,6 +145,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from maxjax._ir import rule_protocols as rules
+    from maxjax._ir.contract import Contract
     from maxjax._ir.jaxpr import ClosedJaxpr
     from maxjax._ir.typing import HostValue, Params, Value
     from maxjax._primitives.kernels import Kernel
@@ -231,6 +235,7 @@ class Primitive:
                  names_inputs: bool = False,
                  same_dtypes: slice | None = None,
                  bodies: rules.Bodies | None = None,
+                 contract: Contract | None = None,
                  kernels: tuple[Kernel, ...] = (),
                  cheap: bool = False,
                  registered: bool = True):
@@ -287,6 +292,7 @@ class Primitive:
         self.names_inputs = names_inputs
         self.same_dtypes = same_dtypes
         self.bodies = bodies
+        self.contract = contract
         self.kernels = kernels
         self.cheap = cheap
         # Of a user's primitive that is composed of others: their jaxpr, by types and parameters.

@@ -9,13 +9,15 @@ from __future__ import annotations
 import base64
 import enum
 import json
+import math
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.lazy import import_module
+from maxjax._ir.contract import STORED, type_problem
 from maxjax._ir.dimensions import Dimension
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive, registry
@@ -51,10 +53,16 @@ def _dtype_name(dtype: DType) -> str:
     return "float0" if dtype == dtypes.float0 else dtype.name
 
 
-def _dtype_of(name: str) -> Any:
-    if name.startswith("key:"):
-        return dtypes.key_dtype(name[4:])
-    return dtypes.float0 if name == "float0" else np.dtype(name)
+# Never `np.dtype(name)`: that reads a language of its own, with records and objects.
+_DTYPES: dict[str, Any] = {
+    "float0": dtypes.float0, **{dtype.name: dtype for dtype in STORED},
+    **{f"key:{name}": dtypes.key_dtype(name) for name in dtypes.KEY_GENERATORS}}
+
+
+def _dtype_of(name: Any) -> Any:
+    if not isinstance(name, str) or name not in _DTYPES:
+        raise NotSerializable(f"the dtype {name!r}, of which there are no arrays")
+    return _DTYPES[name]
 
 
 def _encode_aval(aval: ShapedArray) -> list[Any]:
@@ -66,9 +74,41 @@ def _encode_size(size: Any) -> Any:
     return {"size": str(size)} if size.__class__ is Dimension else size
 
 
-def _decode_aval(data: list[Any], sizes: Sizes = _no_symbols) -> ShapedArray:
-    shape = [sizes(size["size"]) if isinstance(size, dict) else size for size in data[0]]
-    return ShapedArray(tuple(shape), _dtype_of(data[1]), bool(data[2]))
+def _decode_aval(data: Any, sizes: Sizes = _no_symbols) -> ShapedArray:
+    sized, name, weak = _items(data, 3)
+    shape = tuple([_decode_size(size, sizes) for size in _items(sized)])
+    if type(weak) not in (int, bool) or weak not in (0, 1):
+        raise NotSerializable(f"the weak type {weak!r}")
+    aval = ShapedArray(shape, _dtype_of(name), bool(weak))
+    if aval.dtype != dtypes.float0:
+        problem = type_problem(aval)
+        if problem is not None:
+            raise NotSerializable(f"a value of the type {aval}: {problem}")
+    return aval
+
+
+def _decode_size(data: Any, sizes: Sizes) -> Any:
+    if isinstance(data, dict):
+        text = data.get("size")
+        if len(data) != 1 or not isinstance(text, str):
+            raise NotSerializable(f"the size {data!r}")
+        return sizes(text)
+    if type(data) is not int or data < 0:
+        raise NotSerializable(f"the size {data!r}")
+    return data
+
+
+def _items(data: Any, count: int | None = None) -> list[Any]:
+    """A list, of so many items."""
+    if not isinstance(data, list) or count not in (None, len(data)):
+        raise NotSerializable(f"{_shown(data)} where a list " + (
+            "is needed" if count is None else f"of {count} items is needed"))
+    return data
+
+
+def _shown(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 60 else text[:60] + "..."
 
 
 def _encode_value(value: object) -> Any:
@@ -110,27 +150,35 @@ def _path_of(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _class_of(path: str, base: type) -> Any:
-    """A class of maxjax; never anything else that can be called."""
+def _class_of(path: Any, base: type) -> Any:
+    """A class of maxjax that is loaded; nothing is imported for a text, and nothing else that can
+    be called is found.
+    """
+    if not isinstance(path, str):
+        raise NotSerializable(f"the class {_shown(path)}")
     module, _, name = path.partition(":")
     if module.split(".")[0] != "maxjax":
         raise NotSerializable(f"the class {path} is not maxjax's")
-    found = getattr(import_module(module), name, None)
-    if not (isinstance(found, type) and issubclass(found, base) and found.__module__ == module):
+    found = vars(sys.modules[module]).get(name) if module in sys.modules else None
+    if not (isinstance(found, type) and issubclass(found, base) and found.__module__ == module
+            and (base is enum.Enum or hasattr(found, "_fields"))):
         raise NotSerializable(f"{path} is no {base.__name__} of maxjax's")
     return found
 
 
 def _decode_value(data: Any, sizes: Sizes) -> Any:
     if not isinstance(data, dict):
+        if isinstance(data, list):
+            raise NotSerializable(f"the parameter {_shown(data)}")
         return data
     if "size" in data:
-        return sizes(data["size"])
+        return _decode_size(data, sizes)
     if "tuple" in data:
-        return tuple(_decode_value(item, sizes) for item in data["tuple"])
+        return tuple([_decode_value(item, sizes) for item in _items(data["tuple"])])
     if "named" in data:
         kind = _class_of(data["named"], tuple)
-        return kind(*(_decode_value(item, sizes) for item in data["items"]))
+        items = _items(data["items"], len(kind._fields))
+        return kind(*[_decode_value(item, sizes) for item in items])
     if "enum" in data:
         return _class_of(data["enum"], enum.Enum)[data["name"]]
     if "float" in data:
@@ -142,13 +190,13 @@ def _decode_value(data: Any, sizes: Sizes) -> Any:
     if "aval" in data:
         return _decode_aval(data["aval"], sizes)
     if "closed" in data:
-        consts = [_decode_array(const) for const in data["consts"]]
+        consts = [_decode_array(const) for const in _items(data["consts"])]
         return ClosedJaxpr(decode(data["closed"], sizes), consts)
     if "jaxpr" in data:
         return decode(data["jaxpr"], sizes)
     if "array" in data:
         return _decode_array(data["array"])
-    return frozenset(_decode_value(item, sizes) for item in data["set"])
+    return frozenset([_decode_value(item, sizes) for item in _items(data["set"])])
 
 
 def _encode_array(value: np.ndarray) -> list[Any]:
@@ -156,9 +204,29 @@ def _encode_array(value: np.ndarray) -> list[Any]:
     return [list(value.shape), _dtype_name(value.dtype), base64.b64encode(content).decode()]
 
 
-def _decode_array(data: list[Any]) -> np.ndarray:
-    content = base64.b64decode(data[2])
-    return np.frombuffer(content, _dtype_of(data[1])).reshape(data[0])
+def _decode_array(data: Any) -> np.ndarray:
+    shape, name, text = _items(data, 3)
+    return elements(text, ShapedArray(
+        tuple([_decode_size(size, _no_symbols) for size in _items(shape)]), _dtype_of(name)))
+
+
+def elements(text: Any, aval: ShapedArray) -> np.ndarray:
+    """The array of a type whose bytes a text holds in base 64.
+
+    Raises:
+      NotSerializable: these are more bytes, or fewer, or of no element.
+    """
+    dtype = dtypes.physical(aval.dtype)
+    content = base64.b64decode(text, validate=True)
+    if len(content) != math.prod(aval.shape) * dtype.itemsize:
+        raise NotSerializable(f"a constant of {len(content)} bytes for the type {aval}")
+    found = np.frombuffer(content, dtype).reshape(aval.shape)
+    # Elements of these have bits that mean nothing, and each reader would take them as it likes.
+    if dtype == dtypes.bool_ and found.view(np.uint8).max(initial=0) > 1 or (
+            dtype in (*dtypes.SMALL_INTS, dtypes.float4_e2m1fn)
+            and found.astype(np.float32).astype(dtype).tobytes() != content):
+        raise NotSerializable(f"a constant with bytes that are no {dtype}")
+    return found
 
 
 def encode(jaxpr: Jaxpr) -> dict[str, Any]:
@@ -210,30 +278,50 @@ def decode(data: dict[str, Any], sizes: Sizes = _no_symbols) -> Jaxpr:
     """
     variables: dict[int, Var] = {}
 
-    def define(item: list[Any]) -> Var:
-        aval = _decode_aval(item[1], sizes)
-        if item[0] < 0:
+    def define(item: Any) -> Var:
+        number, described = _items(item, 2)
+        aval = _decode_aval(described, sizes)
+        if type(number) is not int or number in variables:
+            raise NotSerializable(f"a variable {_shown(number)}, or two of that number")
+        if number < 0:
             return DropVar(aval)
-        var = variables[item[0]] = Var(aval)
+        var = variables[number] = Var(aval)
         return var
 
     def use(item: Any) -> Atom:
-        if isinstance(item, int):
+        if type(item) is int:
+            if item not in variables:
+                raise NotSerializable(f"the variable {item}, which is not defined before")
             return variables[item]
-        aval = _decode_aval(item[0], sizes)
-        value = np.frombuffer(base64.b64decode(item[1]), dtypes.physical(aval.dtype))[0]
-        return Literal(value, aval)
+        described, text = _items(item, 2)
+        aval = _decode_aval(described, sizes)
+        if aval.shape:
+            raise NotSerializable(f"a literal of the type {aval}, which is no scalar")
+        return Literal(elements(text, aval)[()], aval)
 
-    constvars = [define(item) for item in data["consts"]]
-    invars = [define(item) for item in data["inputs"]]
+    def values(name: str, params: Any) -> dict[str, Any]:
+        if not isinstance(params, dict):
+            raise NotSerializable(f"the parameters {_shown(params)} of {name}")
+        found = {}
+        for key, value in params.items():
+            try:
+                found[key] = _decode_value(value, sizes)
+            except NotSerializable:
+                raise
+            except Exception as error:
+                raise NotSerializable(f"the parameter {key} of {name}: {error!r}") from error
+        return found
+
+    constvars = [define(item) for item in _items(data["consts"])]
+    invars = [define(item) for item in _items(data["inputs"])]
     eqns = []
-    for name, operands, params, results in data["equations"]:
-        if name not in registry:
+    for eqn in _items(data["equations"]):
+        name, operands, params, results = _items(eqn, 4)
+        if not isinstance(name, str) or name not in registry:
             raise NotSerializable(f"the primitive {name}, which maxjax does not have")
-        operands = [use(item) for item in operands]
-        values = {key: _decode_value(value, sizes) for key, value in params.items()}
-        eqns.append(JaxprEqn(registry[name], operands, values, [define(item) for item in results]))
-    return Jaxpr(constvars, invars, [use(item) for item in data["outputs"]], eqns)
+        eqns.append(JaxprEqn(registry[name], [use(item) for item in _items(operands)],
+                             values(name, params), [define(item) for item in _items(results)]))
+    return Jaxpr(constvars, invars, [use(item) for item in _items(data["outputs"])], eqns)
 
 
 def dumps(data: object) -> str:

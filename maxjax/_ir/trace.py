@@ -24,6 +24,7 @@ from maxjax._base.errors import (
     UnexpectedTracerError,
     origin_message,
 )
+from maxjax._base.interrupts import entered_at_once
 from maxjax._ir.types import ManualAxisType, ShapedArray
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ class current_trace:
         context.trace = self.trace
         return self.trace
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         context.trace = self.previous
 

@@ -10,12 +10,14 @@ every file in it is checked before use:
   two processes that store the same key never mix one's entry with the other's code, and the
   entry, renamed into place last, is what makes the artifact visible.
 - ``<name>.lock`` is held (``flock``) by the process that compiles the key, ``builder.lock`` by the
-  folder's detached builder, ``waiting-*`` by a process that somebody waits for.
+  folder's detached builder.
 - ``library-*`` is a folder with the standard library that kernels are compiled with (see
   ``mojo/standard_library.py``); one that is not used for a month is removed.
-- ``incoming-*`` is a file being written, ``building-*`` a folder in which a compiler works,
-  ``request-*`` what a process has left to the builder; leftovers of a killed process are removed an
-  hour later.
+- ``incoming-*`` is a file being written, ``building-*`` a folder in which a compiler works. Their
+  names begin with the number of a process, which holds ``process-<number>`` while it lives:
+  what is left of others is removed when a process first looks at the folder, and whenever one
+  stores something. Where a file system has no locks, it is what is older than an hour.
+- ``request-*`` is what a process has left to the builder, for an hour.
 
 The time of an entry's last use is its file's modification time.
 """
@@ -37,11 +39,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from maxjax._base import threads, variables
-
-try:
-    import fcntl
-except ImportError:  # Windows: no lock, so two processes may compile the same program
-    fcntl = None  # type: ignore[assignment]
+from maxjax._max.folder_locks import KeyLock, claims, fresh_name
 
 DEFAULT_MAX_BYTES = 2 << 30
 _FORMAT = 1
@@ -51,12 +49,13 @@ _LIBRARY_LIFETIME = 30 * 86400.0
 _CHUNK = 1 << 20
 _ENTRY = re.compile(r"[0-9a-f]{64}\.key")
 _ARTIFACT = re.compile(r"([0-9a-f]{64})-([0-9a-f]{32})\.(mef|so)")
-_INCOMING = re.compile(r"incoming-[0-9a-f]+(\.mef|\.so)?")
-_BUILDING = re.compile(r"building-[0-9a-f]+")
+# In names of 32 digits the first half is the process's.
+_INCOMING = re.compile(r"incoming-([0-9a-f]{16}(?=[0-9a-f]{16}(?:\.|$)))?[0-9a-f]+(\.mef|\.so)?")
+_BUILDING = re.compile(r"building-([0-9a-f]{16}(?=[0-9a-f]{16}$))?[0-9a-f]+")
 _STANDARD_LIBRARY = re.compile(r"library-[0-9a-f]{32}")
 _REQUEST = re.compile(r"request-[0-9a-f]+")
-_WAITING = re.compile(r"waiting-[0-9a-f]+")
-_LOCK = re.compile(rf"([0-9a-f]{{64}}|builder)\.lock|{_WAITING.pattern}")
+_LOCK = re.compile(r"([0-9a-f]{64}|builder)\.lock")
+_PROCESS = re.compile(r"process-[0-9a-f]{16}")
 _MOST_REQUESTS = 16
 
 
@@ -82,6 +81,49 @@ def _is_ours(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
+def _is_trusted(status: os.stat_result) -> bool:
+    """Whether nobody but root and this user may write to the file."""
+    if os.name == "nt":
+        return True
+    return status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022
+
+
+def _may_be_read(path: Path, status: os.stat_result) -> bool:
+    """Whether a file is this user's own, or of a prepared folder and can be trusted."""
+    return _is_ours(status) or _is_trusted(status) and not os.access(path.parent, os.W_OK)
+
+
+def _why_exchangeable(directory: Path) -> str | None:
+    """Why others could put another folder in the place of this one, or None."""
+    if os.name == "nt":
+        return None
+    # Of whom the whole system is: in a container that need not be root.
+    trusted = {os.geteuid(), 0, os.stat(directory.anchor).st_uid}
+    for parent in directory.parents:
+        status = os.stat(parent)
+        mode = status.st_mode
+        # A group of the user alone, as many systems make one for each user, is no stranger.
+        shared = mode & 0o002 or mode & 0o020 and status.st_gid not in (0, os.getegid())
+        if shared and not mode & stat.S_ISVTX:
+            return (f"{parent}, in which {directory} is, is writable by other users "
+                    f"(mode {stat.S_IMODE(mode):04o})")
+        if status.st_uid not in trusted:
+            return (f"{parent}, in which {directory} is, belongs to another user "
+                    f"(uid {status.st_uid})")
+    return None
+
+
+def _is_prepared(directory: Path) -> bool:
+    """Whether a folder that this user may not write to holds a cache that can be trusted: of root's
+    or the user's own, as an administrator leaves one."""
+    try:
+        status = os.lstat(directory)
+        return stat.S_ISDIR(status.st_mode) and _is_trusted(status) \
+            and not os.access(directory, os.W_OK) and _why_exchangeable(directory) is None
+    except (OSError, ValueError):
+        return False
+
+
 def _why_unusable(directory: Path) -> str | None:
     """Makes the directory if it is missing; returns why it cannot hold the cache, or None."""
     try:
@@ -97,7 +139,10 @@ def _why_unusable(directory: Path) -> str | None:
             if status.st_mode & 0o022:
                 return (f"{directory} is writable by other users "
                         f"(mode {stat.S_IMODE(status.st_mode):04o}; chmod 700 it)")
-        probe = directory / _incoming_name()
+        exchangeable = _why_exchangeable(directory)
+        if exchangeable is not None:
+            return exchangeable
+        probe = directory / fresh_name("incoming", directory)
         descriptor = _create(probe)
         owned = _is_ours(os.fstat(descriptor))
         os.close(descriptor)
@@ -107,10 +152,6 @@ def _why_unusable(directory: Path) -> str | None:
     except (OSError, ValueError) as error:
         return f"{directory} is not writable: {error}"
     return None
-
-
-def _incoming_name() -> str:
-    return f"incoming-{os.urandom(12).hex()}"
 
 
 def _create(path: Path) -> int:
@@ -129,7 +170,8 @@ def _open_checked(path: Path, size: int | None = None) -> int | None:
     except OSError:
         return None
     status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and _is_ours(status) and size in (None, status.st_size):
+    if stat.S_ISREG(status.st_mode) and _may_be_read(path, status) and size in (
+            None, status.st_size):
         return descriptor
     os.close(descriptor)
     return None
@@ -164,98 +206,12 @@ class _TemporaryDirectory:
             shutil.rmtree(self.path, ignore_errors=True)
 
 
-class KeyLock:
-    """An exclusive lock, to compile one key for instance, among the processes that share a cache
-    folder.
-
-    The operating system releases it when its holder dies. A file system without locks grants it to
-    everyone: programs are then compiled twice, which only costs time.
-    """
-
-    def __init__(self, path: Path):
-        self.path = path
-        self._descriptor: int | None = None
-
-    def acquire(self) -> bool:
-        """Takes the lock if it is free; never blocks."""
-        if fcntl is None:
-            return True
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        for _ in range(8):
-            try:
-                descriptor = os.open(self.path, flags, 0o600)
-            except OSError:
-                return True
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(descriptor)
-                return False
-            except OSError:
-                os.close(descriptor)
-                return True
-            # The previous holder may have removed the file that we have just locked.
-            self._descriptor = descriptor
-            if self.is_current():
-                return True
-            self.abandon()
-        return False
-
-    def is_held(self) -> bool:
-        """Whether a process holds it."""
-        if fcntl is None:
-            return False
-        with threads.unforked:      # a child would hold what is opened here
-            try:
-                descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-            except OSError:
-                return False
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-            except OSError:
-                return False
-            finally:
-                os.close(descriptor)
-        return False
-
-    @property
-    def descriptor(self) -> int | None:
-        """By which another process can be given the lock, if this one holds it."""
-        return self._descriptor
-
-    def adopt(self, descriptor: int) -> None:
-        """Takes over a lock that another process has acquired for this one."""
-        os.set_inheritable(descriptor, False)
-        self._descriptor = descriptor
-
-    def is_current(self) -> bool:
-        """Whether this process holds the lock, and its file has not been removed."""
-        try:
-            return self._descriptor is not None and os.path.samestat(
-                os.lstat(self.path), os.fstat(self._descriptor))
-        except OSError:
-            return False
-
-    def release(self) -> None:
-        """Releases the lock, and removes its file."""
-        if self.is_current():       # not one that was made after ours was removed
-            with contextlib.suppress(OSError):
-                self.path.unlink()
-        self.abandon()
-
-    def abandon(self) -> None:
-        """Closes this process's copy of the lock, as a forked child must."""
-        if self._descriptor is not None:
-            descriptor, self._descriptor = self._descriptor, None
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
-
-
-def builder_lock(directory: Path) -> KeyLock:
-    """The lock of the one process that builds for a cache folder when others have ended."""
-    return KeyLock(directory / "builder.lock")
+def _is_abandoned(match: re.Match[str], directory: Path, age: float) -> bool:
+    """Whether the process that was writing something has ended, by the name and age of that."""
+    if match[1] is None:
+        return age > _INCOMING_LIFETIME
+    return match[1] != claims.number(directory) and not KeyLock(
+        directory / f"process-{match[1]}").is_held()
 
 
 class ArtifactCache:
@@ -266,6 +222,8 @@ class ArtifactCache:
         private temporary one of this process.
       usable: whether ``directory`` is the wanted folder.
       reason: why it is not, or None.
+      prepared: the wanted folder, where it cannot be written but can be trusted: it is read, and
+        what it lacks is kept in ``directory``.
 
     Methods never raise because of the folder's contents or disk errors: whatever cannot be used is
     a miss.
@@ -277,13 +235,19 @@ class ArtifactCache:
         # Names of artifacts whose digest this process has checked, with the state of the file.
         self._verified: dict[str, tuple[int, int, int]] = {}
         self.reason: str | None = None
+        self.prepared: Path | None = None
         try:
             self.directory = Path(directory) if directory is not None else default_directory()
             self.reason = _why_unusable(self.directory)
         except RuntimeError as error:  # no home directory
             self.reason = str(error)
         self.usable = self.reason is None
-        if not self.usable:
+        if self.usable:
+            with contextlib.suppress(OSError):
+                self._remove_leftovers()
+        else:
+            if self.reason is not None and _is_prepared(getattr(self, "directory", Path())):
+                self.prepared = self.directory
             try:
                 self.directory = _TemporaryDirectory().path
             except OSError as error:
@@ -292,8 +256,14 @@ class ArtifactCache:
 
     def lookup(self, key: bytes) -> Path | None:
         """The artifact stored for exactly this key, its digest checked, or None."""
+        found = self._find(self.directory, key)
+        if found is None and self.prepared is not None:
+            found = self._find(self.prepared, key)
+        return found
+
+    def _find(self, directory: Path, key: bytes) -> Path | None:
         name = hashlib.sha256(key).hexdigest()
-        entry = self.directory / f"{name}.key"
+        entry = directory / f"{name}.key"
         found = self._read_entry(entry, key)
         if found is None:
             return None
@@ -302,7 +272,7 @@ class ArtifactCache:
             _remove_ours(artifact)
             _remove_ours(entry)
             return None
-        for used in {entry, self.directory / f"{artifact.name[:64]}.key"}:
+        for used in {entry, directory / f"{artifact.name[:64]}.key"}:
             with contextlib.suppress(OSError):
                 os.utime(used)
         return artifact
@@ -378,23 +348,12 @@ class ArtifactCache:
 
     def incoming(self, suffix: str = ".mef") -> Path:
         """A fresh path on the cache's file system, for a compiler to write to."""
-        return self.directory / f"{_incoming_name()}{suffix}"
+        claims.claim(self.directory)
+        return self.directory / f"{fresh_name('incoming', self.directory)}{suffix}"
 
     def key_lock(self, key: bytes) -> KeyLock:
         """The lock that processes sharing this folder take while they compile ``key``."""
         return KeyLock(self.directory / f"{hashlib.sha256(key).hexdigest()}.lock")
-
-    def waiting_lock(self) -> KeyLock:
-        """A fresh lock, which tells the builder, while it is held, that somebody waits."""
-        return KeyLock(self.directory / f"waiting-{os.urandom(12).hex()}")
-
-    def is_waited_for(self) -> bool:
-        """Whether some process holds a ``waiting_lock``."""
-        with contextlib.suppress(OSError):
-            for item in list(os.scandir(self.directory)):
-                if _WAITING.fullmatch(item.name) and KeyLock(Path(item.path)).is_held():
-                    return True
-        return False
 
     def leave_request(self, content: bytes) -> bool:
         """Leaves a text to the folder's builder; returns whether it is there.
@@ -470,7 +429,7 @@ class ArtifactCache:
         if not sound:
             _remove_ours(entry)
             return None
-        return (self.directory / artifact, digest, size) if stored == key else None
+        return (entry.parent / artifact, digest, size) if stored == key else None
 
     def _verify(self, artifact: Path, digest: str, size: int) -> bool:
         try:
@@ -479,7 +438,7 @@ class ArtifactCache:
             return False
         state = (status.st_ino, status.st_size, status.st_mtime_ns)
         if self._verified.get(artifact.name) == state:
-            return stat.S_ISREG(status.st_mode) and _is_ours(status)
+            return stat.S_ISREG(status.st_mode) and _may_be_read(artifact, status)
         if _digest(artifact, size) != (digest, size):
             return False
         self._verified[artifact.name] = state
@@ -515,18 +474,43 @@ class ArtifactCache:
         return self._write(described.encode() + b"\n" + key, temporary)
 
     def _write(self, content: bytes, temporary: list[Path]) -> Path:
-        path = self.directory / _incoming_name()
+        path = self.directory / fresh_name("incoming", self.directory)
         with open(_create(path), "wb") as file:
             temporary.append(path)
             file.write(content)
         return path
+
+    def _remove_leftovers(self) -> int:
+        """Removes what processes that have ended were writing; returns the bytes of what others
+        are writing, which are part of the bound."""
+        now, total = time.time(), 0
+        for item in list(os.scandir(self.directory)):
+            match = _INCOMING.fullmatch(item.name) or _BUILDING.fullmatch(item.name)
+            if _PROCESS.fullmatch(item.name):
+                lock = KeyLock(Path(item.path))
+                with threads.unforked:
+                    if not lock.is_held() and lock.acquire():
+                        lock.release()
+            if match is None:
+                continue
+            try:
+                status = item.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if not _is_abandoned(match, self.directory, now - status.st_mtime):
+                total += _bytes_of(Path(item.path))
+            elif stat.S_ISDIR(status.st_mode):
+                shutil.rmtree(item.path, ignore_errors=True)
+            else:
+                _remove_ours(Path(item.path))
+        return total
 
     def _evict(self, keep: str) -> None:
         """Removes the least recently used entries until the bound holds; never the entry ``keep``.
 
         Also removes what killed processes left.
         """
-        now, total = time.time(), 0
+        now, total = time.time(), self._remove_leftovers()
         used: dict[str, float] = {}
         files: dict[str, list[tuple[Path, int]]] = {}
         for item in os.scandir(self.directory):
@@ -541,11 +525,10 @@ class ArtifactCache:
                 used[name] = status.st_mtime
             elif match:
                 name = match[1]
-            elif abandoned and (_INCOMING.fullmatch(item.name) or _REQUEST.fullmatch(item.name)):
+            elif abandoned and _REQUEST.fullmatch(item.name):
                 _remove_ours(Path(item.path))
                 continue
-            elif (abandoned and _BUILDING.fullmatch(item.name)
-                  or now - status.st_mtime > _LIBRARY_LIFETIME
+            elif (now - status.st_mtime > _LIBRARY_LIFETIME
                   and _STANDARD_LIBRARY.fullmatch(item.name)):
                 if stat.S_ISDIR(status.st_mode):
                     shutil.rmtree(item.path, ignore_errors=True)
@@ -571,6 +554,18 @@ class ArtifactCache:
             for path, size in sorted(files[name], key=lambda file: file[0].suffix != ".key"):
                 _remove_ours(path)
                 total -= size
+
+
+def _bytes_of(path: Path) -> int:
+    """The bytes of a file, or of the files in a folder, as far as they can be seen."""
+    total = 0
+    with contextlib.suppress(OSError):
+        status = os.lstat(path)
+        if not stat.S_ISDIR(status.st_mode):
+            return status.st_size
+        for item in os.scandir(path):
+            total += _bytes_of(Path(item.path))
+    return total
 
 
 def _remove_ours(path: Path) -> None:

@@ -134,6 +134,10 @@ class Backend(ABC, Generic[P, J]):
         """
         return 0.0
 
+    def compile_cost(self, prepared: P) -> float:
+        """What it takes to compile what is missing, in the Mojo backend's time for one kernel."""
+        return 8.0
+
     @abstractmethod
     def submit(self, prepared: P, priority: float, done: Done) -> J:
         """Compiles a program in the background; the highest priority first."""

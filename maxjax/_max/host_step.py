@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import ctypes
 import math
+import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._distributed.native import ATTEND, DONE, IN_PYTHON
+from maxjax._base.errors import InternalError, JaxRuntimeError
+from maxjax._base.interrupts import entered_at_once
+from maxjax._distributed.native import ATTEND, IN_PYTHON
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._transforms.partition import Piece
 
-# What the driver calls: the address of the slots and of the call's integers.
-_CALLED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+# What the driver calls: with the address of the slots and a number, which is returned at the end.
+_CALLED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 _Word = ctypes.c_int64
 
@@ -55,8 +59,9 @@ class HostStep:
             run = self._run = interpreter(ClosedJaxpr(self._jaxpr))
         results = [np.asarray(x) for x in run(*values)]
         # Compiled code reads memory as these types: nothing else may reach it.
-        assert [(x.shape, x.dtype) for x in results] == self.outputs, \
-            f"a host step of {self._jaxpr}"
+        kinds = [(x.shape, x.dtype) for x in results]
+        if kinds != self.outputs:
+            raise InternalError(f"a host step computes {kinds}, not {self.outputs}: {self._jaxpr}")
         return results
 
     def _arrays(self, places: Sequence[Place]) -> list[_Memory]:
@@ -76,15 +81,12 @@ class HostStep:
         arrays = self._arrays(places)
         reads, writes = arrays[:len(self.inputs)], arrays[len(self.inputs):]
 
-        def call(slots: int, _: int) -> None:
-            try:
-                # A rule writes to no operand, and callbacks copy them: this is all a user sees.
-                for memory, result in zip(writes, self._computed(
-                        [memory.at(slots) for memory in reads]), strict=True):
-                    memory.at(slots)[...] = result
-            except BaseException as error:
-                failures.add(slots, error)
-        return _CALLED(call)
+        def call(slots: int) -> None:
+            # A rule writes to no operand, and callbacks copy them: this is all a user sees.
+            for memory, result in zip(writes, self._computed(
+                    [memory.at(slots) for memory in reads]), strict=True):
+                memory.at(slots)[...] = result
+        return native_step(call, failures)
 
 
 class Called(Protocol):
@@ -131,37 +133,40 @@ class CalledStep(HostStep):
     def native(self, places: Sequence[Place], failures: Failures) -> Any:
         arrays, called = self._arrays(places), self._called
 
-        def call(slots: int, _: int) -> None:
-            try:
-                called(*[memory.at(slots) for memory in arrays])
-            except BaseException as error:
-                failures.add(slots, error)
-        return _CALLED(call)
+        return native_step(
+            lambda slots: called(*[memory.at(slots) for memory in arrays]), failures)
 
     def by_pack(self, places: Sequence[Place], failures: Failures) -> tuple[int, list[Any]]:
         """The address of the words for the pack's function, and what has to live as long."""
         native = self._called.native()
         arrays = self._arrays(places)
-
-        def in_python(slots: int, _: int) -> None:
-            try:
-                self._called(*[memory.at(slots) for memory in arrays], native=native)
-            except BaseException as error:
-                failures.add(slots, error)
-            native.words[DONE] = 1
-
-        def attend(slots: int, _: int) -> None:
-            # An interrupt may come before the first line: then nothing says that this is done.
-            try:
-                native.attend()
-            except BaseException as error:
-                failures.add(slots, error)
-            native.words[DONE] = 1
-
-        functions = [_CALLED(in_python), _CALLED(attend)]
+        functions = [native_step(call, failures) for call in (
+            lambda slots: self._called(*[memory.at(slots) for memory in arrays], native=native),
+            lambda slots: native.attend())]
         native.words[[IN_PYTHON, ATTEND]] = [
             ctypes.cast(function, ctypes.c_void_p).value for function in functions]
         return native.words.ctypes.data, [native, *functions]
+
+
+def native_step(run: Callable[[int], None], failures: Failures) -> Any:
+    """A native function that calls ``run`` with the address of the slots.
+
+    It returns its number if ``run`` has come to its end, and only then: whatever else happens, at
+    whichever instruction, the native code that called it stops the program (``kernels/host.mojo``).
+    """
+    @entered_at_once
+    def call(slots: int, number: int) -> int:
+        try:
+            run(slots)
+            return number
+        except BaseException as error:
+            failures.add(slots, error)
+        return 0
+    return _CALLED(call)
+
+
+# How Python names the function of a native step that raises an error.
+_STEP = f"<function {native_step.__qualname__}.<locals>.call at "
 
 
 class Failures:
@@ -172,14 +177,47 @@ class Failures:
 
     def add(self, slots: int, error: BaseException) -> None:
         self._errors[slots] = error
-        _Word.from_address(slots - 8).value = 1        # the driver's stop word
 
-    def take(self, slots: int) -> BaseException | None:
-        """The error that ended the call with these slots, if one did."""
+    def watched(self, run: Callable[..., int]) -> Callable[..., int]:
+        """The driver for programs with steps of the host: it raises what ended the program.
+
+        It runs with NumPy's warnings off. A signal's handler may raise an error before a step's
+        first line; Python gives such errors to ``sys.unraisablehook`` alone, which is replaced
+        where handlers are called: in the main thread, whose calls lie one within the other.
+        """
+        def watch(objects: int, count: int, slots: int, tape: int, length: int) -> int:
+            self._errors.pop(slots, None)       # of a call that an interrupt ended after its steps
+            hook = sys.unraisablehook
+
+            def keep(unraisable: Any) -> None:
+                if threading.current_thread() is threading.main_thread() and \
+                        _STEP in f"{unraisable.err_msg} {unraisable.object!r}":
+                    self.add(slots, unraisable.exc_value)
+                else:
+                    hook(unraisable)
+
+            is_main = threading.current_thread() is threading.main_thread()
+            try:
+                if is_main:
+                    sys.unraisablehook = keep
+                with np.errstate(all="ignore"):
+                    status = run(objects, count, slots, tape, length)
+            finally:
+                if is_main:
+                    sys.unraisablehook = hook
+            if _Word.from_address(slots - 8).value:        # the driver's stop word
+                raise self._taken(slots)
+            return status
+        return watch
+
+    def _taken(self, slots: int) -> BaseException:
         error = self._errors.pop(slots, None)
-        if error is None and _Word.from_address(slots - 8).value:
-            return KeyboardInterrupt()      # it was raised where nothing could keep it
-        return error
+        if error is not None:
+            return error
+        if threading.current_thread() is threading.main_thread():
+            return KeyboardInterrupt()      # as a rule it is one that nothing could keep
+        return JaxRuntimeError("INTERNAL: a function of Python that a program called has raised an "
+                               "error that nothing could catch: Python has printed it")
 
 
 class _Memory:

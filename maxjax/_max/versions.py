@@ -16,24 +16,45 @@ _DISTRIBUTION = re.compile(r"(max|max_core|mojo_compiler)-([^-]+)\.dist-info")
 
 @functools.cache
 def versions() -> str:
-    """The installed MAX packages and their versions, read from their folders' names.
+    """The installed MAX packages and their versions, read from their folders' names; the compiler
+    may be the only one.
 
     It imports neither ``max`` nor ``importlib.metadata``, which takes 15 ms.
     """
-    spec = importlib.util.find_spec("max")
-    if spec is None:
+    locations = [*_locations("max"), *_locations("mojo")]
+    if not locations:
         return "no max"
     found = set()
-    for location in spec.submodule_search_locations or ():
-        for name in os.listdir(Path(location).parent):
+    for folder in {location.parent for location in locations}:
+        for name in os.listdir(folder):
             match = _DISTRIBUTION.fullmatch(name)
             if match:
                 found.add(f"{match[1]} {match[2]}")
     if found:
         return ", ".join(sorted(found))
     # Not installed as a package: the installation time distinguishes builds.
-    return ", ".join(f"max of {os.stat(location).st_mtime_ns}"
-                     for location in spec.submodule_search_locations or ())
+    return ", ".join(f"{location.name} of {os.stat(location).st_mtime_ns}"
+                     for location in locations)
+
+
+def _locations(package: str) -> list[Path]:
+    """The folders of a package, found without importing it."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return []
+    return [Path(location) for location in (
+        spec.submodule_search_locations if spec is not None else None) or ()]
+
+
+@functools.cache
+def max_folder() -> Path | None:
+    """The folder of MAX's compiler and of what belongs to it, or None."""
+    for location in _locations("mojo"):
+        folder = location.parent / "modular"
+        if folder.exists():
+            return folder
+    return None
 
 
 @functools.cache

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
+from maxjax._ir.contract import COUNT, DTYPE, integer, one_of, optional, takes
 from maxjax._ir.jaxpr import Literal
 from maxjax._ir.linearity import FIRST, PRODUCT, SUM, Linearity
 from maxjax._ir.primitive import Primitive
@@ -45,8 +46,8 @@ NO_COMPLEX = "MAX has no complex numbers"
 
 
 def constant(value: float, like: Array) -> Value:
-    """A scalar of the dtype of ``like``, weakly typed if that is."""
-    if aval_of(like).weak_type:
+    """A scalar of the dtype of ``like``, weakly typed if that is a weakly typed scalar."""
+    if aval_of(like).weak_type and not aval_of(like).shape:
         kind = _PYTHON_KINDS.get(like.dtype)
         if kind is not None:      # what a Python scalar becomes
             weak = installed.runtime.concrete(kind(value))
@@ -230,7 +231,9 @@ def _round_away(x: np.ndarray) -> np.ndarray:
 AWAY_FROM_ZERO, TO_NEAREST_EVEN = 0, 1
 
 round_p = elementwise(
-    "round", accepts=FLOATING,
+    "round",
+    contract=takes(1, rounding_method=one_of(0, 1)),
+    accepts=FLOATING,
     evaluate=widened(lambda x, *, rounding_method: (
         np.rint(x) if rounding_method == TO_NEAREST_EVEN else _round_away(x))),
     lower=lambda ctx, x, *, rounding_method: ctx.kernel(
@@ -395,7 +398,9 @@ def _integer_pow_specialized(in_avals: tuple[ShapedArray, ...], params: Params,
 
 
 integer_pow_p = elementwise(
-    "integer_pow", accepts=NUMBERS, specialize=_integer_pow_specialized,
+    "integer_pow",
+    contract=takes(1, y=integer(-(1 << 31), (1 << 31) - 1)),
+    accepts=NUMBERS, specialize=_integer_pow_specialized,
     evaluate=widened(_integer_pow), lower=_integer_pow_lower, jvp=_integer_pow_jvp,
     may_give_nan=True, keeps_zero=True)
 
@@ -458,7 +463,8 @@ def _polynomial_transpose(cotangent: Array, x: Array, *coefficients: Array | Lin
 
 
 polynomial_p = elementwise(
-    "polynomial", accepts=accepted("integer complexfloating floating"),
+    "polynomial", contract=takes((3, None), unroll=optional(COUNT)),
+    accepts=accepted("integer complexfloating floating"),
     linearity=Linearity(slice(1, None)), evaluate=_polynomial, lower=_polynomial_lower,
     transpose=_polynomial_transpose,
     shown=lambda params: {name: value for name, value in params.items() if value is not None})
@@ -497,7 +503,9 @@ def _conj_transpose(cotangent: Value, x: Linear, *, input_dtype: np.dtype) -> li
 
 
 conj_p = elementwise(
-    "conj", linearity=SUM, accepts=accepted("float32 complexfloating float64"),
+    "conj",
+    contract=takes(1, input_dtype=DTYPE),
+    linearity=SUM, accepts=accepted("float32 complexfloating float64"),
     abstract=_conj_abstract,
     evaluate=lambda x, *, input_dtype: np.conj(x).astype(dtypes.complex_dtype(x.dtype)),
     host_reason=NO_COMPLEX,

@@ -13,15 +13,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.contract import DTYPE, NONE, OPTION, SHAPE, takes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Shape
+from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import move_axis, squeeze_p
 from maxjax._primitives.random_bits import threefry2x32
-from maxjax._primitives.rules import replicated_factors
+from maxjax._primitives.rules import nonnegative, replicated_factors
 from maxjax._primitives.slicing import slice_in_dim
 
 THREEFRY = 1
@@ -113,6 +115,8 @@ def _batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, shape: 
 
 rng_bit_generator_p = Primitive(
     "rng_bit_generator",
+    contract=takes(
+        1, fitting.state_of, shape=SHAPE, dtype=DTYPE, algorithm=OPTION, out_sharding=NONE),
     abstract=lambda state, *, shape, dtype, **params: [
         state.update(weak_type=False), ShapedArray(shape, dtype)],
     evaluate=_evaluate,
@@ -151,7 +155,9 @@ def _no_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *
 
 rng_uniform_p = Primitive(
     "rng_uniform",
-    abstract=lambda low, high, *, shape: ShapedArray(shape, low.dtype),
+    contract=takes(2, fitting.NO_KEYS, fitting.alike(), fitting.scalars, shape=SHAPE),
+    abstract=lambda low, high, *, shape: ShapedArray(
+        nonnegative("rng_uniform", shape), low.dtype),
     evaluate=_uniform,
     host_reason="it draws from a generator that keeps its state in the process",
     no_derivative="random numbers have no derivative",

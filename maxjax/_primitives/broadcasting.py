@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import config, dtypes
+from maxjax._ir.contract import AXES, INTEGERS, SHAPE, takes
 from maxjax._ir.linearity import MOVEMENT, SUM
 from maxjax._ir.primitive import forget_specs
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import (
     factor_rule,
     linear_primitive,
+    nonnegative,
     of_numbers,
     reduced_shape,
     reduction_batch,
@@ -85,11 +88,14 @@ def _broadcast_in_dim_factors(in_avals: Sequence[ShapedArray], out_avals: Sequen
 
 
 broadcast_in_dim_p = linear_primitive(
-    "broadcast_in_dim", shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
+    "broadcast_in_dim",
+    contract=takes(1, fitting.broadcast_in_dim, shape=SHAPE, broadcast_dimensions=INTEGERS),
+    shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
     linearity=MOVEMENT, passes_unreduced=slice(None),
     shown=lambda params: {name: dims for name, dims in params.items()
                           if name == "broadcast_dimensions" and dims},
-    abstract=lambda x, *, shape, broadcast_dimensions: ShapedArray(shape, x.dtype, x.weak_type),
+    abstract=lambda x, *, shape, broadcast_dimensions: ShapedArray(
+        nonnegative("broadcast_in_dim", shape), x.dtype, x.weak_type),
     evaluate=_broadcast_in_dim_evaluate,
     specialize=_broadcast_in_dim_specialize,
     lower=lambda ctx, x, *, shape, broadcast_dimensions: ctx.broadcast(
@@ -136,7 +142,9 @@ def _reduce_sum_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
 
 
 reduce_sum_p = linear_primitive(
-    "reduce_sum", flops=reduction_flops, linearity=SUM, passes_unreduced=slice(None),
+    "reduce_sum",
+    contract=takes(1, fitting.NUMBERS, axes=AXES),
+    flops=reduction_flops, linearity=SUM, passes_unreduced=slice(None),
     shown=lambda params: {**params, "out_sharding": None},
     abstract=of_numbers("reduce_sum", _reduce_sum_abstract),
     evaluate=_reduce_sum_evaluate,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.errors import InternalError
+from maxjax._ir.contract import Contract, takes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params
+from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import (
     broadcast_in_dim,
     broadcast_to_shape,
@@ -40,7 +44,8 @@ def elementwise(name: str, *, evaluate: Callable[..., Any],
                 abstract: Callable[..., Any] | None = None,
                 batch: Callable[..., Any] | None = None, no_derivative: str | None = None,
                 same_dtypes: slice | None = slice(None), kernels: tuple[Kernel, ...] = (),
-                lower: Callable[..., Any] | None = None, **rules: Any) -> Primitive:
+                lower: Callable[..., Any] | None = None, contract: Contract | None = None,
+                **rules: Any) -> Primitive:
     """A primitive that computes each element of its result from the same element of its operands.
 
     Operands share a dtype and a rank (sizes equal or 1), except scalars, which join any shape.
@@ -57,6 +62,8 @@ def elementwise(name: str, *, evaluate: Callable[..., Any],
       same_dtypes: the operands that share a dtype.
       kernels: our own kernels that compute it.
       lower: if absent, the kernel is used, where there is one.
+      contract: if absent, there are as many operands as kernels, jvp or NumPy rule have, and no
+        parameters.
       rules: the primitive's others.
     """
     def default_abstract(*avals: ShapedArray, **params: object) -> ShapedArray:
@@ -110,9 +117,28 @@ def elementwise(name: str, *, evaluate: Callable[..., Any],
         same_dtypes=same_dtypes,
         kernels=kernels,
         lower=lower or (kernels[0] if kernels else None),
+        contract=contract or takes(
+            _operand_count(name, evaluate, kernels, jvp), fitting.NO_KEYS),
         **rules,
     )
     return primitive
+
+
+def _operand_count(name: str, evaluate: Callable[..., Any], kernels: Sequence[Kernel],
+                   jvp: Any) -> int:
+    if kernels:
+        return kernels[0].operands
+    if isinstance(jvp, tuple):
+        return len(jvp)
+    evaluate = inspect.unwrap(evaluate)
+    if isinstance(evaluate, np.ufunc):
+        return evaluate.nin
+    if callable(jvp):
+        return len(inspect.signature(jvp).parameters) - 2      # the tangent and the result
+    kinds = [x.kind for x in inspect.signature(evaluate).parameters.values()]
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        raise InternalError(f"the number of operands of {name} must be said in its contract")
+    return len([kind for kind in kinds if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD])
 
 
 def batch_elementwise(primitive: Primitive, operands: Sequence[Array], axes: Sequence[int | None],

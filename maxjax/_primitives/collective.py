@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.contract import AXES, NONE, takes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, Shape
+from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import mul
 from maxjax._primitives.broadcasting import (
     broadcast_in_dim,
@@ -124,6 +126,7 @@ def _reduction(name: str, positional: Primitive, **rules: Any) -> Primitive:
     build = linear_primitive if name == "psum" else Primitive
     primitive = build(
         name,
+        contract=takes(1, fitting.NO_KEYS, axes=AXES, axis_index_groups=NONE),
         abstract=_reduce_abstract,
         evaluate=evaluate,
         lower=lambda ctx, x, *, axes, **params: ctx.decompose(

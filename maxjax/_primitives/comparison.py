@@ -9,13 +9,14 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
+from maxjax._ir.contract import takes
 from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Value
-from maxjax._primitives import complex_values
+from maxjax._primitives import complex_values, fitting
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
 from maxjax._primitives.builders import add_any_p, elementwise
 from maxjax._primitives.convert import convert_element_type
@@ -229,7 +230,9 @@ def _select_expression(avals: Sequence[ShapedArray], operands: Sequence[str]) ->
 
 
 select_n_p = elementwise(
-    "select_n", expression=_select_expression, flops=no_flops, same_dtypes=slice(1, None),
+    "select_n",
+    contract=takes((2, None), fitting.select_n),
+    expression=_select_expression, flops=no_flops, same_dtypes=slice(1, None),
     linearity=Linearity(slice(1, None)), passes_unreduced=slice(1, None),
     abstract=_select_abstract,
     evaluate=_select_evaluate, specialize=_select_specialize,
@@ -300,7 +303,9 @@ def _clamp_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]
 
 
 clamp_p = elementwise(
-    "clamp", abstract=_clamp_abstract, accepts=ANY,
+    "clamp",
+    contract=takes(3, fitting.clamp),
+    abstract=_clamp_abstract, accepts=ANY,
     evaluate=_clamp_evaluate,
     lower=lambda ctx, low, x, high: ctx.kernel("min", ctx.kernel("max", x, low), high),
     batch=_clamp_batch,

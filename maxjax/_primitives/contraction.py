@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes, native
+from maxjax._ir.contract import ANY_TUPLE, DTYPE, PRECISION, optional, takes
 from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.convert import convert, convert_element_type
 from maxjax._primitives.layout import transpose
@@ -411,7 +413,11 @@ def _shown(params: Params) -> Any:
 
 
 dot_general_p = Primitive(
-    "dot_general", linearity=PRODUCT,
+    "dot_general",
+    contract=takes(
+        2, fitting.dot_general, fitting.NO_KEYS, fitting.product_dtype, dimension_numbers=ANY_TUPLE,
+        precision=PRECISION, preferred_element_type=optional(DTYPE)),
+    linearity=PRODUCT,
     shown=_shown,
     abstract=of_numbers("dot_general", _abstract),
     evaluate=_evaluate,

@@ -9,6 +9,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
+from maxjax._ir.contract import DTYPE, FLAG, integer, takes
 from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import REDUCED_FIRST, Linearity
 from maxjax._ir.primitive import Primitive
@@ -17,6 +18,7 @@ from maxjax._ir.staging import DynamicJaxprTracer, staged
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.kernels import ALL, NUMBERS, Kernel
 from maxjax._primitives.layout import move_axis
@@ -123,7 +125,9 @@ def _convert_expression(avals: Sequence[ShapedArray], operands: Sequence[str]) -
 
 
 convert_element_type_p = elementwise(
-    "convert_element_type", expression=_convert_expression,
+    "convert_element_type",
+    contract=takes(1, new_dtype=DTYPE, weak_type=FLAG),
+    expression=_convert_expression,
     flops=no_flops,
     linearity=Linearity(unreduced=_keeps_precision), passes_unreduced=slice(None),
     abstract=_convert_abstract,
@@ -192,7 +196,9 @@ def _bitcast_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Shaped
 
 
 bitcast_convert_type_p = Primitive(
-    "bitcast_convert_type", flops=no_flops,
+    "bitcast_convert_type",
+    contract=takes(1, fitting.bitcast, new_dtype=DTYPE),
+    flops=no_flops,
     abstract=_bitcast_abstract,
     evaluate=_bitcast_evaluate,
     lower=lambda ctx, x, *, new_dtype: ctx.bitcast(x, new_dtype), cheap=True,
@@ -247,7 +253,9 @@ def _reduce_precision(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) 
 
 
 reduce_precision_p = elementwise(
-    "reduce_precision", linearity=REDUCED_FIRST, passes_unreduced=slice(None), accepts=FLOATING,
+    "reduce_precision",
+    contract=takes(1, exponent_bits=integer(1, 64), mantissa_bits=integer(0, 64)),
+    linearity=REDUCED_FIRST, passes_unreduced=slice(None), accepts=FLOATING,
     evaluate=widened(_reduce_precision),
     jvp=lambda t, x, out, **params: reduce_precision_p.bind(t, **params),
     transpose=lambda cotangent, x, **params: [reduce_precision_p.bind(cotangent, **params)],

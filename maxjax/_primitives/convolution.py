@@ -13,12 +13,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from maxjax._ir.contract import (
+    DTYPE,
+    GROUPS,
+    PRECISION,
+    SPATIAL_PAIRS,
+    SPATIAL_STEPS,
+    numbered,
+    optional,
+    takes,
+)
 from maxjax._ir.dimensions import larger
 from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.contraction import compute_dtype, result_type
 from maxjax._primitives.convolution_numpy import convolution
@@ -460,7 +471,14 @@ def _flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
 
 
 conv_general_dilated_p = Primitive(
-    "conv_general_dilated", linearity=PRODUCT,
+    "conv_general_dilated",
+    contract=takes(
+        2, fitting.convolution, fitting.NO_KEYS, fitting.product_dtype,
+        window_strides=SPATIAL_STEPS, padding=SPATIAL_PAIRS, lhs_dilation=SPATIAL_STEPS,
+        rhs_dilation=SPATIAL_STEPS, dimension_numbers=numbered(ConvDimensionNumbers),
+        feature_group_count=GROUPS, batch_group_count=GROUPS,
+        precision=PRECISION, preferred_element_type=optional(DTYPE)),
+    linearity=PRODUCT,
     abstract=_abstract,
     evaluate=_evaluate,
     specialize=_specialize,

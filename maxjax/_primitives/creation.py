@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.contract import COUNT, DTYPE, SHAPE, takes
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.rules import (
     OnShard,
     axis_factors,
     no_flops,
+    nonnegative,
     scalar_like,
 )
 
@@ -55,11 +58,14 @@ def _iota_on_shard(shard: Shard, eqn: JaxprEqn, operands: Sequence[Array], param
 
 
 iota_p = Primitive(
-    "iota", flops=no_flops,
+    "iota",
+    contract=takes(0, fitting.iota, dtype=DTYPE, shape=SHAPE, dimension=COUNT),
+    flops=no_flops,
     shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
     on_shard=OnShard(_iota_on_shard, computed=_split_where_exact),
     shown=lambda params: {**params, "sharding": None},
-    abstract=lambda *, dtype, shape, dimension: ShapedArray(shape, dtype),
+    abstract=lambda *, dtype, shape, dimension: ShapedArray(
+        nonnegative("iota", shape), dtype),
     evaluate=_iota_evaluate,
     lower=lambda ctx, *, dtype, shape, dimension: ctx.iota(dtype, shape, dimension),
     no_derivative="iota has no operands",

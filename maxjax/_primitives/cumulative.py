@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes, native
+from maxjax._ir.contract import AXIS, FLAG, takes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
-from maxjax._primitives import complex_values
+from maxjax._primitives import complex_values, fitting
 from maxjax._primitives.arithmetic import (
     add,
     complex_p,
@@ -219,6 +220,7 @@ def _cumulative(name: str, kind: str, ufunc: np.ufunc, combine: Callable[..., An
                 lower: Callable[..., Any] | None = None) -> Primitive:
     primitive = Primitive(
         name,
+        contract=takes(1, fitting.NUMBERS, axis=AXIS, reverse=FLAG),
         abstract=of_numbers(name, lambda x, *, axis, reverse: x),
         evaluate=_accumulate(kind, ufunc),
         lower=lower or (lambda ctx, x, *, axis, reverse: ctx.cumulative(kind, x, axis, reverse)),
@@ -232,7 +234,9 @@ def _cumulative(name: str, kind: str, ufunc: np.ufunc, combine: Callable[..., An
 
 
 cumsum_p = linear_primitive(
-    "cumsum", linearity=SUM,
+    "cumsum",
+    contract=takes(1, fitting.NUMBERS, axis=AXIS, reverse=FLAG),
+    linearity=SUM,
     abstract=of_numbers("cumsum", lambda x, *, axis, reverse: ShapedArray(
         x.shape, x.dtype, x.weak_type)),
     evaluate=_accumulate("sum", np.add),

@@ -8,13 +8,16 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir import dimensions
+from maxjax._ir.contract import COUNT, FLAG, NUMBER_DTYPE, takes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import replicated_factors
 
 # Occurs only in programs whose sizes are open: with sizes it becomes a literal.
 dimension_size_p = Primitive(
-    "dimension_size", known=lambda params: params["size"],
+    "dimension_size",
+    contract=takes(0, size=COUNT, dtype=NUMBER_DTYPE, weak=FLAG),
+    known=lambda params: params["size"],
     abstract=lambda *, size, dtype, weak: ShapedArray((), dtype, weak),
     evaluate=lambda *, size, dtype, weak: np.asarray(size, dtype)[()],
     host_reason="it is no part of a program whose sizes are known",

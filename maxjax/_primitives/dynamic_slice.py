@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.contract import COUNT, SIZES, takes
 from maxjax._ir.linearity import FIRST, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape
+from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import broadcast_leading, expand_axis
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -154,7 +156,9 @@ def _dynamic_slice_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[
 
 
 dynamic_slice_p = Primitive(
-    "dynamic_slice", flops=no_flops, linearity=FIRST,
+    "dynamic_slice",
+    contract=takes((1, None), fitting.starts(1), slice_sizes=SIZES),
+    flops=no_flops, linearity=FIRST,
     shard_params=lambda params, avals, shapes, out: {**params, "slice_sizes": out},
     abstract=_dynamic_slice_abstract,
     evaluate=lambda x, *starts, slice_sizes: x[_region(starts, slice_sizes, x.shape)],
@@ -261,7 +265,9 @@ def _dynamic_update_slice_factors(in_avals: Sequence[ShapedArray],
 
 
 dynamic_update_slice_p = Primitive(
-    "dynamic_update_slice", flops=no_flops,
+    "dynamic_update_slice",
+    contract=takes((2, None), fitting.starts(2), fitting.alike(0, 1)),
+    flops=no_flops,
     linearity=Linearity(slice(2)), passes_unreduced=slice(2),
     abstract=_dynamic_update_slice_abstract,
     evaluate=_dynamic_update_slice_evaluate,
@@ -321,6 +327,8 @@ def _true_positions_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence
 # Where a mask of shape (..., n) is true: int32 (..., size), ascending, filled up with n.
 true_positions_p = Primitive(
     "true_positions",
+    contract=takes(
+        1, fitting.ranks(1), fitting.of_dtypes("of booleans", dtypes.is_bool), size=COUNT),
     abstract=lambda mask, *, size: ShapedArray((*mask.shape[:-1], size), dtypes.int32),
     evaluate=_true_positions_evaluate,
     lower=_true_positions_lower,

@@ -12,10 +12,12 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_fft
+from maxjax._ir.contract import SHAPE, instance, takes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
+from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import conj, div, mul
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.layout import move_axis
@@ -122,7 +124,9 @@ def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], 
 
 
 fft_p = linear_primitive(
-    "fft", linearity=SUM,
+    "fft",
+    contract=takes(1, fitting.transform, fft_type=instance(FftType), fft_lengths=SHAPE),
+    linearity=SUM,
     abstract=_abstract, specialize=_specialize, transpose=_transpose, batch=_batch,
     factors=_factors, host_reason="MAX has no Fourier transform", may_give_nan=True)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.contract import ANY_TUPLE, FLAG, TEXT, takes
 from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
@@ -31,11 +32,15 @@ def _identity(name: str, **rules: Any) -> Primitive:
 
 
 stage_p = _identity(
-    "stage", linearity=MOVEMENT,
+    "stage",
+    contract=takes(1),
+    linearity=MOVEMENT,
     batch=lambda size, operands, axes: (stage_p.bind(operands[0]), axes[0]))
 
 name_p = Primitive(
-    "name", linearity=MOVEMENT,
+    "name",
+    contract=takes(1, name=TEXT),
+    linearity=MOVEMENT,
     abstract=lambda x, *, name: x,
     evaluate=lambda x, *, name: x,
     lower=lambda ctx, x, *, name: x,
@@ -48,7 +53,9 @@ name_p = Primitive(
 # A value and what is to be said of the operation that gave it to whoever reads the program; of the
 # tangent the same, of a cotangent nothing.
 xla_metadata_value_p = _identity(
-    "xla_metadata_value", linearity=MOVEMENT,
+    "xla_metadata_value",
+    contract=takes(1, xla_metadata_kvs=ANY_TUPLE),
+    linearity=MOVEMENT,
     batch=lambda size, operands, axes, **params: (
         xla_metadata_value_p.bind(*operands, **params), axes[0]))
 
@@ -71,6 +78,7 @@ def _each_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 def _several(name: str, linearity: Linearity) -> Primitive:
     primitive = Primitive(
         name,
+        contract=takes((0, None)),
         linearity=linearity,
         abstract=lambda *avals, **params: list(avals),
         evaluate=lambda *xs, **params: list(xs),
@@ -94,6 +102,7 @@ optimization_barrier_p = _several("optimization_barrier", MOVEMENT)
 
 dce_sink_p = Primitive(
     "dce_sink",
+    contract=takes((0, None), prevent_mlir_dce=FLAG),
     abstract=lambda *avals, prevent_mlir_dce: [],
     evaluate=lambda *xs, prevent_mlir_dce: [],
     lower=lambda ctx, *xs, prevent_mlir_dce: [],
@@ -113,6 +122,7 @@ TOKEN = ShapedArray((0,), dtypes.bool_)
 def _token(name: str) -> Primitive:
     primitive = Primitive(
         name,
+        contract=takes((0, None)),
         abstract=lambda *tokens: TOKEN,
         evaluate=lambda *tokens: np.zeros(TOKEN.shape, TOKEN.dtype),
         lower=lambda ctx, *tokens: ctx.full(TOKEN.shape, False, TOKEN.dtype),

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import caches, dtypes
+from maxjax._ir.contract import FLAG, SIZES, Kind, instance, numbered, optional, takes
 from maxjax._ir.linearity import Linearity, reduced_first
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
-from maxjax._primitives import split_rows
+from maxjax._primitives import fitting, split_rows
 from maxjax._primitives.arithmetic import add, div, maximum, minimum, mul, neg
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
 from maxjax._primitives.builders import add_tangents
@@ -330,7 +331,13 @@ def _gather_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Se
 
 
 gather_p = Primitive(
-    "gather", flops=no_flops, shard_params=_gather_on_shard,
+    "gather",
+    contract=takes(
+        2, fitting.indices(1), fitting.fills, dimension_numbers=numbered(GatherDimensionNumbers),
+        slice_sizes=SIZES, mode=instance(GatherScatterMode), fill_value=optional(
+            Kind("a scalar", lambda value, avals: type(value) is FillValue)),
+        unique_indices=FLAG, indices_are_sorted=FLAG),
+    flops=no_flops, shard_params=_gather_on_shard,
     on_shard=OnShard(split_rows.gather, factors=split_rows.gather_factors),
     linearity=Linearity(slice(1), each=True, unreduced=_fills_with_sum),
     abstract=_gather_abstract,
@@ -449,6 +456,10 @@ def _scatter(name: str, kind: str, jvp: Callable[..., Any],
     """``combine``: how the results of some of the updates combine with those of others."""
     primitive = Primitive(
         name,
+        contract=takes(
+            3, fitting.indices(1), fitting.alike(0, 2), *([] if kind == "set" else [
+                fitting.NO_KEYS]), dimension_numbers=numbered(ScatterDimensionNumbers),
+            mode=instance(GatherScatterMode), unique_indices=FLAG, indices_are_sorted=FLAG),
         abstract=_scatter_abstract if kind == "set" else of_numbers(name, _scatter_abstract),
         evaluate=_scatter_evaluate(kind),
         lower=_scatter_lower(kind),

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maxjax._ir.contract import AXIS, SHAPE, takes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Shape
+from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.layout import move_axis
@@ -69,7 +71,9 @@ def _concatenate_batch(size: int, operands: Sequence[Array], axes: Sequence[Batc
 
 
 concatenate_p = Primitive(
-    "concatenate", flops=no_flops, same_dtypes=slice(None),
+    "concatenate",
+    contract=takes((1, None), fitting.concatenate, dimension=AXIS),
+    flops=no_flops, same_dtypes=slice(None),
     linearity=SUM, passes_unreduced=slice(None),
     abstract=_concatenate_abstract,
     evaluate=lambda *xs, dimension: np.concatenate(xs, dimension),
@@ -120,7 +124,9 @@ def _split_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, s
 
 
 split_p = Primitive(
-    "split", flops=no_flops, linearity=SUM, passes_unreduced=slice(None),
+    "split",
+    contract=takes(1, fitting.split, sizes=SHAPE, axis=AXIS),
+    flops=no_flops, linearity=SUM, passes_unreduced=slice(None),
     abstract=lambda x, *, sizes, axis: [
         ShapedArray(shape, x.dtype, x.weak_type)
         for shape in _split_shapes(x.shape, sizes, axis)],

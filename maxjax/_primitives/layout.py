@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import native
+from maxjax._ir.contract import AXES, NONE, PERMUTATION, SHAPE, takes
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.linearity import MOVEMENT
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, Params, Shape, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.rules import (
     FactorRule,
     OnShard,
@@ -124,7 +126,9 @@ def _reshape_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
 
 
 reshape_p = linear_primitive(
-    "reshape", shard_params=lambda params, avals, shapes, out: {**params, "new_sizes": out},
+    "reshape",
+    contract=takes(1, new_sizes=SHAPE, dimensions=NONE),
+    shard_params=lambda params, avals, shapes, out: {**params, "new_sizes": out},
     linearity=MOVEMENT, passes_unreduced=slice(None),
     shown=lambda params: {**params, "sharding": None},
     abstract=_reshape_abstract,
@@ -150,7 +154,9 @@ def _squeeze_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
 
 
 squeeze_p = linear_primitive(
-    "squeeze", linearity=MOVEMENT, passes_unreduced=slice(None),
+    "squeeze",
+    contract=takes(1, fitting.squeeze, dimensions=AXES),
+    linearity=MOVEMENT, passes_unreduced=slice(None),
     abstract=lambda x, *, dimensions: ShapedArray(
         _squeezed(x.shape, dimensions), x.dtype, x.weak_type),
     evaluate=lambda x, *, dimensions: x.reshape(_squeezed(x.shape, dimensions)),
@@ -174,7 +180,9 @@ def _transpose_batch(size: int, operands: Sequence[Array], axes: Sequence[int], 
 
 
 transpose_p = linear_primitive(
-    "transpose", linearity=MOVEMENT, passes_unreduced=slice(None),
+    "transpose",
+    contract=takes(1, permutation=PERMUTATION),
+    linearity=MOVEMENT, passes_unreduced=slice(None),
     abstract=lambda x, *, permutation: ShapedArray(
         tuple(x.shape[dim] for dim in permutation), x.dtype, x.weak_type),
     evaluate=lambda x, *, permutation: x.transpose(permutation),
@@ -210,7 +218,9 @@ def _rev_on_shard(shard: Shard, eqn: JaxprEqn, operands: Sequence[Array], params
 
 
 rev_p = linear_primitive(
-    "rev", linearity=MOVEMENT,
+    "rev",
+    contract=takes(1, dimensions=AXES),
+    linearity=MOVEMENT,
     # A shard reverses its own part, which is then sent to another.
     on_shard=OnShard(_rev_on_shard, computed=lambda eqn, rule: None),
     abstract=lambda x, *, dimensions: x,
@@ -226,7 +236,9 @@ rev_p = linear_primitive(
 # --- copy -----------------------------------------------------------------------------------------
 
 copy_p = linear_primitive(
-    "copy", linearity=MOVEMENT, passes_unreduced=slice(None), cheap=True,
+    "copy",
+    contract=takes(1),
+    linearity=MOVEMENT, passes_unreduced=slice(None), cheap=True,
     abstract=lambda x: x,
     evaluate=lambda x: np.array(x),
     lower=lambda ctx, x: x,

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes, native
+from maxjax._ir.contract import COUNT, FLAG, NUMBER, optional, takes
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
+from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import add, mul, sub
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import eq
@@ -69,6 +71,7 @@ def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> Any:
 
 cholesky_p = linalg_primitive(
     "cholesky",
+    contract=takes(1, fitting.square),
     abstract=lambda a: a,
     # The upper triangle is zero even where the matrix is not positive definite.
     evaluate=lambda a: np.tril(together(
@@ -97,7 +100,9 @@ def _no_batches(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis])
 
 
 cholesky_update_p = linalg_primitive(
-    "cholesky_update", accepts=FLOATING,
+    "cholesky_update",
+    contract=takes(2, fitting.of_matrices("nn", "n"), fitting.alike()),
+    accepts=FLOATING,
     abstract=lambda r, w: ShapedArray(r.shape, r.dtype, weak(r, w)),
     evaluate=_cholesky_update_evaluate,
     host_reason="a loop over rows, each of which needs the one before",
@@ -201,7 +206,9 @@ def _lu_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> Any:
 
 
 lu_p = linalg_primitive(
-    "lu", abstract=_lu_abstract, jvp=_lu_jvp, multiple_results=True,
+    "lu",
+    contract=takes(1, fitting.ranks(2)),
+    abstract=_lu_abstract, jvp=_lu_jvp, multiple_results=True,
     evaluate=_lu_evaluate, calls=_lu_call,
 )
 
@@ -217,7 +224,9 @@ def _permutation_lower(ctx: Lowering, pivots: Any, *, permutation_size: int) -> 
 
 
 lu_pivots_to_permutation_p = linalg_primitive(
-    "lu_pivots_to_permutation", rank=1, accepts=accepted("int32"),
+    "lu_pivots_to_permutation",
+    contract=takes(1, fitting.ranks(1), fitting.permutation_size, permutation_size=COUNT),
+    rank=1, accepts=accepted("int32"),
     abstract=_permutation_abstract,
     evaluate=lambda pivots, *, permutation_size: each(
         lambda x: (permutation_of(x, permutation_size),),
@@ -255,7 +264,9 @@ def _product_call(a: ShapedArray, taus: ShapedArray) -> Call:
 
 
 householder_product_p = linalg_primitive(
-    "householder_product", calls=_product_call,
+    "householder_product",
+    contract=takes(2, fitting.reflections, fitting.alike()),
+    calls=_product_call,
     abstract=lambda a, taus: ShapedArray(a.shape, a.dtype, weak(a, taus)),
     evaluate=lambda a, taus: each(
         _householder_one, [ShapedArray(a.shape, a.dtype)], a, taus, ranks=(2, 1))[0],
@@ -308,7 +319,9 @@ def _ormqr_lower(ctx: Lowering, a: Any, taus: Any, c: Any, **params: Any) -> Any
 
 
 ormqr_p = linalg_primitive(
-    "ormqr", lower=_ormqr_lower, calls=_ormqr_call,
+    "ormqr",
+    contract=takes(3, fitting.by_reflections, fitting.alike(), left=FLAG, transpose=FLAG),
+    lower=_ormqr_lower, calls=_ormqr_call,
     abstract=lambda a, taus, c, **params: ShapedArray(c.shape, c.dtype, weak(a, taus, c)),
     evaluate=_ormqr_evaluate,
     no_derivative="the product with reflections has no derivative in JAX either",
@@ -341,7 +354,9 @@ def _geqrf_call(a: ShapedArray) -> Call:
 
 
 geqrf_p = linalg_primitive(
-    "geqrf", abstract=_geqrf_abstract, multiple_results=True, calls=_geqrf_call,
+    "geqrf",
+    contract=takes(1, fitting.ranks(2)),
+    abstract=_geqrf_abstract, multiple_results=True, calls=_geqrf_call,
     evaluate=lambda a: each(_geqrf_one, _geqrf_abstract(ShapedArray(a.shape, a.dtype)), a),
     no_derivative="the reflections of a QR decomposition have no derivative in JAX either",
 )
@@ -483,7 +498,10 @@ def _qr_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, full_matrice
 
 
 qr_p = linalg_primitive(
-    "qr", abstract=_qr_abstract, evaluate=_qr_evaluate, jvp=_qr_jvp, lower=_qr_lower,
+    "qr",
+    contract=takes(
+        1, fitting.ranks(2), full_matrices=FLAG, pivoting=FLAG, use_magma=optional(FLAG)),
+    abstract=_qr_abstract, evaluate=_qr_evaluate, jvp=_qr_jvp, lower=_qr_lower,
     host_condition=lambda a, *, pivoting, **params: HOST_REASON if pivoting else None,
     multiple_results=True)
 
@@ -505,7 +523,9 @@ def _symmetric_product_evaluate(a: np.ndarray, c: np.ndarray, *, alpha: float, b
 
 
 symmetric_product_p = linalg_primitive(
-    "symmetric_product", accepts=FLOATING, same_dtypes=slice(None),
+    "symmetric_product",
+    contract=takes(2, fitting.of_matrices("nk", "nn"), alpha=NUMBER, beta=NUMBER),
+    accepts=FLOATING, same_dtypes=slice(None),
     abstract=lambda a, c, **params: ShapedArray(c.shape, c.dtype, weak(a, c)),
     evaluate=_symmetric_product_evaluate,
     host_reason=None,

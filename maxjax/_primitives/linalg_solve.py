@@ -9,10 +9,12 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_linalg
+from maxjax._ir.contract import FLAG, takes
 from maxjax._ir.linearity import Linearity, reduced_first
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
+from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import mul, neg, sub
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.lapack import Call, address, one_bits, stack_size
@@ -139,7 +141,11 @@ def _triangular_call(a: ShapedArray, b: ShapedArray, *, left_side: bool, lower: 
 
 
 triangular_solve_p = linalg_primitive(
-    "triangular_solve", calls=_triangular_call, linearity=Linearity(slice(1, 2), each=True),
+    "triangular_solve",
+    contract=takes(
+        2, fitting.triangular, fitting.alike(), left_side=FLAG, lower=FLAG, transpose_a=FLAG,
+        conjugate_a=FLAG, unit_diagonal=FLAG),
+    calls=_triangular_call, linearity=Linearity(slice(1, 2), each=True),
     abstract=_triangular_abstract,
     evaluate=_triangular_evaluate,
     jvp=_triangular_jvp,
@@ -196,7 +202,9 @@ def _solve_call(a: ShapedArray, b: ShapedArray) -> Call:
 
 
 solve_p = linalg_primitive(
-    "linear_solve", calls=_solve_call,
+    "linear_solve",
+    contract=takes(2, fitting.of_matrices("nn", "nk"), fitting.alike()),
+    calls=_solve_call,
     linearity=Linearity(slice(1, 2), each=True, unreduced=reduced_first),
     abstract=lambda a, b: ShapedArray(b.shape, b.dtype, weak(a, b)),
     evaluate=_solve_evaluate,
@@ -303,7 +311,10 @@ def _tridiagonal_transpose(cotangent: Array, dl: Array, d: Array, du: Array, b: 
 
 
 tridiagonal_solve_p = linalg_primitive(
-    "tridiagonal_solve", rank=1,
+    "tridiagonal_solve",
+    contract=takes(
+        4, fitting.of_matrices("n", "n", "n", "nk"), fitting.alike(), perturb_singular=FLAG),
+    rank=1,
     linearity=Linearity(slice(3, 4), each=True, unreduced=reduced_first),
     abstract=lambda dl, d, du, b, **params: ShapedArray(b.shape, b.dtype, weak(dl, d, du, b)),
     evaluate=_tridiagonal_evaluate,

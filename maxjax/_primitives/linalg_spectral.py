@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.contract import FLAG, NONE, OPTION, takes
 from maxjax._ir.dimensions import smaller
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import abs_, add, complex_p, conj, div, imag_p, mul, real_p, sub
 from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._primitives.comparison import eq, select
@@ -106,8 +108,13 @@ def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: obj
     return [vectors, values], [matmul(vectors, mul(share, inner)), real(diagonal(inner))]
 
 
-eigh_p = linalg_primitive("eigh", abstract=_eigh_abstract, evaluate=_eigh_evaluate,
-                          calls=_eigh_call, jvp=_eigh_jvp, multiple_results=True)
+eigh_p = linalg_primitive(
+    "eigh",
+    contract=takes(
+        1, fitting.square, lower=FLAG, sort_eigenvalues=FLAG, subset_by_index=NONE,
+        algorithm=OPTION),
+    abstract=_eigh_abstract, evaluate=_eigh_evaluate,
+    calls=_eigh_call, jvp=_eigh_jvp, multiple_results=True)
 
 # --- general eigenvalues --------------------------------------------------------------------------
 
@@ -217,8 +224,13 @@ def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Array], *,
     return results, result_tangents
 
 
-eig_p = linalg_primitive("eig", abstract=_eig_abstract, evaluate=_eig_evaluate, jvp=_eig_jvp,
-                         multiple_results=True)
+eig_p = linalg_primitive(
+    "eig",
+    contract=takes(
+        1, fitting.square, compute_left_eigenvectors=FLAG, compute_right_eigenvectors=FLAG,
+        enable_eigvec_derivs=FLAG, implementation=OPTION),
+    abstract=_eig_abstract, evaluate=_eig_evaluate, jvp=_eig_jvp,
+    multiple_results=True)
 
 # --- schur, hessenberg, tridiagonal ---------------------------------------------------------------
 
@@ -242,7 +254,10 @@ def _schur_evaluate(a: np.ndarray, *, compute_schur_vectors: bool, **params: obj
 
 
 schur_p = linalg_primitive(
-    "schur", abstract=_schur_abstract, evaluate=_schur_evaluate, multiple_results=True,
+    "schur",
+    contract=takes(
+        1, fitting.square, compute_schur_vectors=FLAG, sort_eig_vals=FLAG, select_callable=NONE),
+    abstract=_schur_abstract, evaluate=_schur_evaluate, multiple_results=True,
     no_derivative="the Schur decomposition has no derivative in JAX either")
 
 
@@ -259,7 +274,9 @@ def _hessenberg_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 hessenberg_p = linalg_primitive(
-    "hessenberg", abstract=_hessenberg_abstract, multiple_results=True,
+    "hessenberg",
+    contract=takes(1, fitting.square),
+    abstract=_hessenberg_abstract, multiple_results=True,
     evaluate=lambda a: each(
         _hessenberg_one, _hessenberg_abstract(ShapedArray(a.shape, a.dtype)), a),
     no_derivative="the Hessenberg reduction has no derivative in JAX either")
@@ -285,7 +302,9 @@ def _tridiagonal_evaluate(a: np.ndarray, *, lower: bool) -> list[np.ndarray]:
 
 
 tridiagonal_p = linalg_primitive(
-    "tridiagonal", abstract=_tridiagonal_abstract, evaluate=_tridiagonal_evaluate,
+    "tridiagonal",
+    contract=takes(1, fitting.square, lower=FLAG),
+    abstract=_tridiagonal_abstract, evaluate=_tridiagonal_evaluate,
     multiple_results=True,
     no_derivative="the reduction to tridiagonal form has no derivative in JAX either")
 
@@ -392,5 +411,10 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, full_matric
     return [values, left, right], [values_tangent, left_tangent, adjoint(right_tangent)]
 
 
-svd_p = linalg_primitive("svd", abstract=_svd_abstract, evaluate=_svd_evaluate, calls=_svd_call,
-                         jvp=_svd_jvp, multiple_results=True)
+svd_p = linalg_primitive(
+    "svd",
+    contract=takes(
+        1, fitting.ranks(2), full_matrices=FLAG, compute_uv=FLAG, subset_by_index=NONE,
+        algorithm=OPTION),
+    abstract=_svd_abstract, evaluate=_svd_evaluate, calls=_svd_call,
+    jvp=_svd_jvp, multiple_results=True)

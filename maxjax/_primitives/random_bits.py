@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes, native
+from maxjax._ir.contract import FLAG, SHAPE, Kind, one_of, takes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import mul_p
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, expand_axis
 from maxjax._primitives.builders import elementwise
@@ -458,8 +460,12 @@ def _unwrap_evaluate(keys: np.ndarray) -> np.ndarray:
     return np.stack(words_of(keys), -1) if other is None else other.words_of(keys)
 
 
+GENERATOR = Kind("a generator of random numbers", lambda value, avals: (
+    type(value) is Generator and value.name in dtypes.KEY_GENERATORS))
+
 random_seed_p = _primitive(
     "random_seed",
+    contract=takes(1, fitting.seeds, impl=GENERATOR),
     abstract=lambda seeds, *, impl: ShapedArray(seeds.shape, impl.dtype),
     evaluate=_seed_evaluate,
     lower=lambda ctx, seeds, *, impl: ctx.decompose(_seed_program, seeds),
@@ -467,6 +473,7 @@ random_seed_p = _primitive(
 
 random_wrap_p = _primitive(
     "random_wrap",
+    contract=takes(1, fitting.wraps, impl=GENERATOR),
     abstract=lambda words, *, impl: ShapedArray(words.shape[:-1], impl.dtype),
     evaluate=_wrap_evaluate,
     lower=lambda ctx, words, *, impl: ctx.bitcast(words, impl.dtype),
@@ -474,6 +481,7 @@ random_wrap_p = _primitive(
 
 random_clone_p = _primitive(
     "random_clone",
+    contract=takes(1, fitting.keys()),
     abstract=lambda keys: keys,
     evaluate=lambda keys: keys,
     lower=lambda ctx, keys: keys,
@@ -481,6 +489,7 @@ random_clone_p = _primitive(
 
 random_unwrap_p = _primitive(
     "random_unwrap",
+    contract=takes(1, fitting.keys()),
     abstract=lambda keys: ShapedArray((*keys.shape, keys.dtype.words), dtypes.uint32),
     evaluate=_unwrap_evaluate,
     lower=lambda ctx, keys: ctx.bitcast(keys, dtypes.uint32),
@@ -504,6 +513,8 @@ def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: Shape, partition
 
 random_bits_p = _primitive(
     "random_bits",
+    contract=takes(
+        1, fitting.keys(), bit_width=one_of(8, 16, 32, 64), shape=SHAPE, partitionable=FLAG),
     shown=without_layout,
     abstract=_bits_abstract,
     evaluate=_bits_evaluate,
@@ -513,6 +524,7 @@ random_bits_p = _primitive(
 
 random_split_p = _primitive(
     "random_split",
+    contract=takes(1, fitting.keys(), shape=SHAPE, partitionable=FLAG),
     shown=without_layout,
     abstract=lambda keys, *, shape, partitionable: ShapedArray((*keys.shape, *shape), keys.dtype),
     evaluate=lambda keys, *, shape, partitionable: split_keys(
@@ -523,6 +535,7 @@ random_split_p = _primitive(
 
 random_fold_in_p = _primitive(
     "random_fold_in",
+    contract=takes(2, fitting.keys(), fitting.indices(1), fitting.same_shapes),
     abstract=lambda keys, data: ShapedArray(keys.shape, keys.dtype),
     evaluate=fold_in_keys,
     lower=lambda ctx, keys, data: ctx.decompose(_fold_in_program, keys, data),
@@ -566,6 +579,7 @@ def _threefry_lower(ctx: Lowering, *words: object) -> list[Any]:
 
 threefry2x32_p = _primitive(
     "threefry2x32",
+    contract=takes(4, fitting.of_dtypes("uint32", lambda dtype: dtype == dtypes.uint32)),
     abstract=_threefry_abstract,
     evaluate=threefry2x32,
     lower=_threefry_lower,

@@ -15,11 +15,12 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._base.lazy import scipy_special
+from maxjax._ir.contract import FLAG, INTEGER_DTYPE, takes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
-from maxjax._primitives import elementary, xla_float32
+from maxjax._primitives import elementary, fitting, xla_float32
 from maxjax._primitives.arithmetic import add, div, max_p, mul, neg, sub
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.comparison import eq_p, ge_p, lt_p, not_p, or_p, select
@@ -242,6 +243,9 @@ def _leading_batch(primitive: Callable[[], Primitive]) -> Any:
 
 random_gamma_p = Primitive(
     "random_gamma",
+    contract=takes(
+        2, fitting.keys(), fitting.leading,
+        fitting.of_dtypes("of floats", dtypes.is_floating, 1), log_space=FLAG, partitionable=FLAG),
     shown=without_layout,
     abstract=lambda keys, alpha, **params: ShapedArray(alpha.shape, alpha.dtype),
     evaluate=_gamma_evaluate,
@@ -345,6 +349,10 @@ def _poisson(key: np.ndarray, lam: np.ndarray, dtype: np.dtype, partitionable: b
 
 random_poisson_p = Primitive(
     "random_poisson",
+    contract=takes(
+        2, fitting.keys(), fitting.leading,
+        fitting.of_dtypes("of floats", dtypes.is_floating, 1), dtype=INTEGER_DTYPE,
+        partitionable=FLAG),
     shown=without_layout,
     abstract=lambda keys, lam, *, dtype, **params: ShapedArray(lam.shape, dtype),
     evaluate=_poisson_evaluate,

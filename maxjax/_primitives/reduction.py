@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, native
+from maxjax._ir.contract import AXES, INTEGER_DTYPE, ONE_AXIS, takes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape
+from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import div, mul
 from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._primitives.builders import add_tangents
@@ -42,11 +44,12 @@ def _product_of_many(x: np.ndarray) -> Any:
 
 
 def _reduction(name: str, kind: str, ufunc: np.ufunc, identity: Callable[..., Any], factor: str,
-               *, keeps_weak: bool = True, **rules: Any) -> Primitive:
+               *, keeps_weak: bool = True, takes_bits: bool = False, **rules: Any) -> Primitive:
     """A reduction by an associative function.
 
     ``identity`` gives the result over no elements, from the dtype; ``factor`` is how partial
-    results of shards combine; ``keeps_weak`` says whether a weakly typed operand's result is.
+    results of shards combine; ``keeps_weak`` says whether a weakly typed operand's result is;
+    ``takes_bits``, whether operands are of integers and booleans.
     """
     def evaluate(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
         x = np.asarray(x)
@@ -82,6 +85,7 @@ def _reduction(name: str, kind: str, ufunc: np.ufunc, identity: Callable[..., An
 
     primitive = Primitive(
         name,
+        contract=takes(1, fitting.BITS if takes_bits else fitting.NO_KEYS, axes=AXES),
         abstract=of_numbers(name, lambda x, *, axes: ShapedArray(
             reduced_shape(x.shape, axes), x.dtype, keeps_weak and x.weak_type)),
         evaluate=evaluate,
@@ -170,13 +174,13 @@ reduce_prod_p = _reduction(
 reduce_and_p = _reduction(
     "reduce_and", "and", np.bitwise_and,
     lambda dtype: True if dtype == dtypes.bool_ else np.invert(np.zeros((), dtype)), "and",
-    keeps_weak=False, jvp=_no_tangent(lambda: reduce_and_p))
+    keeps_weak=False, takes_bits=True, jvp=_no_tangent(lambda: reduce_and_p))
 reduce_or_p = _reduction(
     "reduce_or", "or", np.bitwise_or, lambda dtype: 0, "or",
-    keeps_weak=False, jvp=_no_tangent(lambda: reduce_or_p))
+    keeps_weak=False, takes_bits=True, jvp=_no_tangent(lambda: reduce_or_p))
 reduce_xor_p = _reduction(
     "reduce_xor", "xor", np.bitwise_xor, lambda dtype: 0, "xor",
-    keeps_weak=False, jvp=_no_tangent(lambda: reduce_xor_p))
+    keeps_weak=False, takes_bits=True, jvp=_no_tangent(lambda: reduce_xor_p))
 
 
 def _position(name: str, kind: str, function: Callable[..., np.ndarray]) -> Primitive:
@@ -204,6 +208,8 @@ def _position(name: str, kind: str, function: Callable[..., np.ndarray]) -> Prim
 
     primitive = Primitive(
         name,
+        contract=takes(1, fitting.ORDERED, fitting.nonempty, axes=ONE_AXIS,
+                       index_dtype=INTEGER_DTYPE),
         abstract=of_numbers(name, lambda x, *, axes, index_dtype: ShapedArray(
             reduced_shape(x.shape, axes), index_dtype)),
         evaluate=evaluate,

@@ -78,6 +78,18 @@ def of_numbers(name: str, abstract: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
+def nonnegative(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape that a caller may have computed.
+
+    Raises:
+      TypeError: a size is negative, in JAX's words.
+    """
+    for size in shape:
+        if type(size) is int and size < 0:
+            raise TypeError(f"{name} shape must have every element be nonnegative, got {shape}.")
+    return shape
+
+
 def scalar_like(value: Any, dtype: Any) -> Any:
     """``value`` as a NumPy scalar of ``dtype``: an operand that joins any shape."""
     if dtypes.is_user_defined(dtype) and value == 0:      # the one that its rules know

@@ -26,12 +26,14 @@ from maxjax._base.meshes import (
 )
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from maxjax._ir.contract import EACH_NONE, each, takes
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, every_equation
 from maxjax._ir.linearity import ALL_REDUCED_FIRST
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, Params
+from maxjax._primitives import fitting
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
 from maxjax._primitives.unreduced import in_states
 
@@ -191,7 +193,12 @@ def _put_batch(size: int, operands: Sequence[Array], axes: Sequence[int], **para
 
 
 device_put_p = Primitive(
-    "device_put", linearity=ALL_REDUCED_FIRST,
+    "device_put",
+    contract=takes(
+        (0, None), fitting.transfers, devices=EACH_NONE, srcs=EACH_NONE,
+        copy_semantics=each("operand", lambda item: type(item) is ArrayCopySemantics,
+                            "ArrayCopySemantics")),
+    linearity=ALL_REDUCED_FIRST,
     abstract=lambda *avals, devices, **params: [
         aval if device is None else _resharded(aval, device)
         for aval, device in zip(avals, devices, strict=True)],

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.contract import SIZES, STEPS, each, is_triple, optional, takes
 from maxjax._ir.dimensions import larger
 from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
+from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.layout import move_axis
@@ -108,7 +110,11 @@ def _pad_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], 
 
 
 pad_p = Primitive(
-    "pad", flops=no_flops, linearity=Linearity(slice(2)), passes_unreduced=slice(1),
+    "pad",
+    contract=takes(
+        2, fitting.pad, fitting.alike(),
+        padding_config=each("dimension", is_triple, "three integers")),
+    flops=no_flops, linearity=Linearity(slice(2)), passes_unreduced=slice(1),
     abstract=_pad_abstract,
     evaluate=_pad_evaluate,
     lower=lambda ctx, x, value, *, padding_config: ctx.pad(x, value, padding_config),
@@ -189,7 +195,10 @@ def _slice_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Seq
 
 
 slice_p = linear_primitive(
-    "slice", shard_params=_slice_on_shard, linearity=MOVEMENT, passes_unreduced=slice(None),
+    "slice",
+    contract=takes(
+        1, fitting.slice_within, start_indices=SIZES, limit_indices=SIZES, strides=optional(STEPS)),
+    shard_params=_slice_on_shard, linearity=MOVEMENT, passes_unreduced=slice(None),
     abstract=lambda x, **params: ShapedArray(_slice_shape(**params), x.dtype, x.weak_type),
     evaluate=lambda x, **params: x[_slice_index(**params)],
     specialize=_slice_specialize,

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes, native
+from maxjax._ir.contract import AXIS, COUNT, FLAG, takes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Shape
+from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.creation import full, iota
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
@@ -200,6 +202,7 @@ def _sort_abstract(*avals: ShapedArray, dimension: int, is_stable: bool, num_key
 
 sort_p = Primitive(
     "sort",
+    contract=takes((1, None), fitting.sort, dimension=AXIS, is_stable=FLAG, num_keys=COUNT),
     abstract=_sort_abstract,
     evaluate=_sort_evaluate,
     lower=_sort_lower,
@@ -296,6 +299,7 @@ def _top_k_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedAr
 
 top_k_p = Primitive(
     "top_k",
+    contract=takes(1, fitting.ORDERED, fitting.top_k, k=COUNT, axis=AXIS, is_stable=FLAG),
     abstract=of_numbers("top_k", lambda x, *, k, axis, is_stable: [
         ShapedArray(_top_k_shape(x.shape, k, axis), x.dtype, x.weak_type),
         ShapedArray(_top_k_shape(x.shape, k, axis), dtypes.int32, x.weak_type)]),

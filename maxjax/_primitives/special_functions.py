@@ -12,7 +12,8 @@ import numpy as np
 
 from maxjax._base.dtypes import FLOATS
 from maxjax._base.lazy import scipy_special
-from maxjax._primitives import elementary
+from maxjax._ir.contract import takes
+from maxjax._primitives import elementary, fitting
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.kernels import Kernel
 from maxjax._primitives.special import HOST, rounding_of_square
@@ -37,9 +38,11 @@ def _quietly(function: Callable[..., Any], out_dtype: Callable[[np.dtype], np.dt
 
 
 def _host(name: str, function: Callable[..., Any], accepts: Accepted = FLOATING,
-          out_dtype: Callable[[np.dtype], np.dtype] | None = None) -> Any:
-    return elementwise(name, accepts=accepts, evaluate=widened(_quietly(function, out_dtype)),
-                       host_reason=HOST, out_dtype=out_dtype, no_derivative=NO_RULE)
+          out_dtype: Callable[[np.dtype], np.dtype] | None = None, operands: int = 1) -> Any:
+    return elementwise(
+        name, contract=takes(operands, fitting.NO_KEYS), accepts=accepts,
+        evaluate=widened(_quietly(function, out_dtype)), host_reason=HOST, out_dtype=out_dtype,
+        no_derivative=NO_RULE)
 
 
 def _named(name: str) -> Callable[..., Any]:
@@ -58,7 +61,7 @@ loggamma_complex_p = _host("loggamma_complex", _named("loggamma"), INEXACT)
 expi_p = _host("expi", _exact("expi"))
 expn_p = _host("expn", lambda n, x: np.where(
     n == np.floor(n), scipy_special.expn(np.maximum(np.floor(n), 0).astype(np.int64),
-                                         x.astype(np.float64)), np.nan))
+                                         x.astype(np.float64)), np.nan), operands=2)
 spence_p = _host("spence", _exact("spence"))
 fresnel_s_p = _host("fresnel_s", lambda x: scipy_special.fresnel(x.astype(np.float64))[0])
 fresnel_c_p = _host("fresnel_c", lambda x: scipy_special.fresnel(x.astype(np.float64))[1])
@@ -71,8 +74,8 @@ def _cosine_integral(x: np.ndarray) -> Any:
 
 
 cosine_integral_p = _host("cosine_integral", _cosine_integral)
-hyp1f1_p = _host("hyp1f1", _exact("hyp1f1"))
-hyp2f1_p = _host("hyp2f1", _exact("hyp2f1"))
+hyp1f1_p = _host("hyp1f1", _exact("hyp1f1"), operands=3)
+hyp2f1_p = _host("hyp2f1", _exact("hyp2f1"), operands=4)
 ndtri_p = _host("ndtri", _exact("ndtri"))
 log_ndtr_p = _host("log_ndtr", _exact("log_ndtr"))
 dawsn_p = _host("dawsn", _exact("dawsn"))
@@ -91,9 +94,9 @@ erfcx_p = elementwise(
     kernels=(Kernel("erfcx", FLOATS),),
     no_derivative=NO_RULE)
 
-owens_t_p = _host("owens_t", _exact("owens_t"))
+owens_t_p = _host("owens_t", _exact("owens_t"), operands=2)
 wofz_p = _host("wofz", lambda z: scipy_special.wofz(z.astype(np.complex128)), INEXACT)
-bessel_jv_p = _host("bessel_jv", _exact("jv"))
+bessel_jv_p = _host("bessel_jv", _exact("jv"), operands=2)
 
 
 # --- derivatives of hypergeometric functions by their parameters ----------------------------------
@@ -155,5 +158,7 @@ def _hyp2f1_slope(number: int) -> Callable[..., Any]:
     return slope
 
 
-hyp1f1_slopes = [_host(f"hyp1f1_d{name}", _hyp1f1_slope(i)) for i, name in enumerate("ab")]
-hyp2f1_slopes = [_host(f"hyp2f1_d{name}", _hyp2f1_slope(i)) for i, name in enumerate("abc")]
+hyp1f1_slopes = [_host(f"hyp1f1_d{name}", _hyp1f1_slope(i), operands=3)
+                 for i, name in enumerate("ab")]
+hyp2f1_slopes = [_host(f"hyp2f1_d{name}", _hyp2f1_slope(i), operands=4)
+                 for i, name in enumerate("abc")]

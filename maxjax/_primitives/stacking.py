@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maxjax._ir.contract import AXIS, COUNT, SIZES, takes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape
+from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
 from maxjax._primitives.creation import full
 from maxjax._primitives.joining import joining_jvp
 from maxjax._primitives.layout import move_axis, reshape
-from maxjax._primitives.rules import FactorRule, factor_rule, is_linear, linear_primitive, no_flops
+from maxjax._primitives.rules import (
+    FactorRule,
+    factor_rule,
+    is_linear,
+    linear_primitive,
+    no_flops,
+    nonnegative,
+)
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering
@@ -47,7 +56,9 @@ def _stack_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]
 
 
 stack_p = Primitive(
-    "stack", flops=no_flops, linearity=SUM, same_dtypes=slice(None),
+    "stack",
+    contract=takes((1, None), fitting.stack, axis=COUNT),
+    flops=no_flops, linearity=SUM, same_dtypes=slice(None),
     abstract=lambda *avals, axis: ShapedArray(
         _with(avals[0].shape, axis, len(avals)), avals[0].dtype,
         all(aval.weak_type for aval in avals)),
@@ -94,7 +105,9 @@ def _unstack_lower(ctx: Lowering, x: object, *, axis: int) -> Any:
 
 
 unstack_p = Primitive(
-    "unstack", flops=no_flops, linearity=SUM,
+    "unstack",
+    contract=takes(1, axis=AXIS),
+    flops=no_flops, linearity=SUM,
     abstract=lambda x, *, axis: [
         ShapedArray(_without(x.shape, axis), x.dtype, x.weak_type)] * x.shape[axis],
     evaluate=lambda x, *, axis: list(np.moveaxis(np.asarray(x), axis, 0)),
@@ -152,9 +165,12 @@ def _tile_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Sequ
 
 
 tile_p = linear_primitive(
-    "tile", flops=no_flops, linearity=SUM,
+    "tile",
+    contract=takes(1, reps=SIZES),
+    flops=no_flops, linearity=SUM,
     shard_params=_tile_on_shard,
-    abstract=lambda x, *, reps: ShapedArray(_tiled(x.shape, reps), x.dtype, x.weak_type),
+    abstract=lambda x, *, reps: ShapedArray(
+        nonnegative("tile", _tiled(x.shape, reps)), x.dtype, x.weak_type),
     evaluate=_tile_evaluate,
     lower=lambda ctx, x, *, reps: ctx.decompose(
         lambda x: reshape(broadcast_in_dim(x, *_pairs(x.shape, reps)), _tiled(x.shape, reps)), x),

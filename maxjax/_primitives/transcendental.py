@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.contract import takes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
-from maxjax._primitives import complex_values, elementary
+from maxjax._primitives import complex_values, elementary, fitting
 from maxjax._primitives.arithmetic import (
     abs_,
     add,
@@ -193,7 +194,8 @@ def _pow_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
 
 
 pow_p = elementwise(
-    "pow", accepts=INEXACT,
+    "pow", accepts=INEXACT, same_dtypes=slice(1),
+    contract=takes(2, fitting.power),
     evaluate=lambda x, y: widened(_power)(x, y.astype(x.dtype)),
     specialize=_pow_specialize,
     kernels=(Kernel("pow", dtypes.FLOATS, 2),),

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, dtypes
+from maxjax._base.interrupts import entered_at_once
 from maxjax._ir.axes import axis_size
 from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.trace import Array, Trace, context
@@ -116,6 +117,7 @@ class manual_axes:
         if self.manual is not None:
             type_writing.axis_order = self.manual.axes
 
+    @entered_at_once
     def __exit__(self, *_: object) -> None:
         context.manual = self.previous
 

@@ -105,6 +105,7 @@ def widened(function: Callable[..., np.ndarray]) -> Callable[..., Any]:
         result = function(*[array.astype(wide) for array in arrays], **params)
         return result.astype(dtype) if result.dtype == wide else result
 
+    evaluate.__wrapped__ = function      # type: ignore[attr-defined]  # as `inspect` follows it
     return evaluate
 
 

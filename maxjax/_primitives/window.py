@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.contract import PAIRS, STEPS, one_of, takes
 from maxjax._ir.linearity import REDUCED_FIRST, SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape
+from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import add
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.comparison import eq, ge_p, le_p, not_p, select
@@ -437,8 +439,14 @@ def _sum_transpose(cotangent: Array, operand: Linear, *, window_dimensions: tupl
         padding=tuple(pads), base_dilation=window_strides, window_dilation=window_dilation)]
 
 
+_PLAIN_WINDOWS = {"window_dimensions": STEPS, "window_strides": STEPS, "padding": PAIRS}
+_WINDOWS = {**_PLAIN_WINDOWS, "base_dilation": STEPS, "window_dilation": STEPS}
+_CONTRACT = takes(1, fitting.NUMBERS, fitting.window, **_WINDOWS)
+
 reduce_window_sum_p = linear_primitive(
-    "reduce_window_sum", linearity=SUM,
+    "reduce_window_sum",
+    contract=_CONTRACT,
+    linearity=SUM,
     abstract=window_abstract,
     evaluate=_windowed_evaluate(np.add, lambda dtype: np.zeros((), dtype)[()]),
     lower=_windowed_lower("sum", lambda dtype: 0),
@@ -459,6 +467,7 @@ def _extreme(kind: str, ufunc: np.ufunc, identity: Callable[..., Any], select_pr
 
     primitive = Primitive(
         f"reduce_window_{kind}",
+        contract=_CONTRACT,
         abstract=window_abstract,
         evaluate=_windowed_evaluate(ufunc, identity),
         lower=_windowed_lower(kind, identity),
@@ -511,7 +520,11 @@ def _scatter_transpose(cotangent: Array, source: np.ndarray, operand: Array, **p
 
 
 select_and_gather_add_p = Primitive(
-    "select_and_gather_add", linearity=REDUCED_FIRST,
+    "select_and_gather_add",
+    contract=takes(
+        2, fitting.same_shapes, fitting.window, select_prim=one_of(ge_p, le_p),
+        **_WINDOWS),
+    linearity=REDUCED_FIRST,
     abstract=lambda tangents, operand, *, select_prim, **params: window_abstract(
         tangents, **params),
     evaluate=_gather_evaluate,
@@ -523,7 +536,11 @@ select_and_gather_add_p = Primitive(
 )
 
 select_and_scatter_add_p = Primitive(
-    "select_and_scatter_add", linearity=REDUCED_FIRST,
+    "select_and_scatter_add",
+    contract=takes(
+        2, fitting.selects, select_prim=one_of(ge_p, le_p),
+        **_PLAIN_WINDOWS),
+    linearity=REDUCED_FIRST,
     abstract=lambda source, operand, **params: ShapedArray(operand.shape, source.dtype),
     evaluate=_scatter_evaluate,
     lower=_scatter_lower,

@@ -13,12 +13,15 @@ Two things hold of every value, in tier 0, in compiled code and in what a callba
 from __future__ import annotations
 
 import enum
+import sys
+import threading
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.interrupts import entered_at_once
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_unreduced
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, context, truth_value_message
@@ -36,6 +39,36 @@ class DLDeviceType(enum.IntEnum):
     """Where a buffer of DLPack is: all of maxjax's are given away at the host."""
 
     kDLCPU = 1
+
+
+class _Unread(threading.local):
+    """What computing an array has raised where NumPy drops it, whatever it is: in ``__index__`` and
+    in ``__buffer__``. It then asks ``__buffer__`` and ``__array__``, which raise it again.
+
+    NumPy asks all of them amid one instruction of whoever called it. An error that reached its
+    caller is so not raised by a later one.
+    """
+
+    error: BaseException | None = None
+    _asked: tuple[str, object] = ("", None)
+
+    def keep(self, method: str, array: object, error: BaseException) -> None:
+        self.error, self._asked = error, (method, _question(array))
+
+    def take(self, array: object, methods: tuple[str, ...]) -> BaseException | None:
+        """The error that one of these methods has raised amid the same instruction."""
+        error, self.error = self.error, None
+        method, question = self._asked
+        return error if error is not None and method in methods and question == _question(
+            array) else None
+
+
+def _question(array: object) -> object:
+    frame = sys._getframe(3)        # that of whoever has called what calls _unread's methods
+    return id(array), id(frame), frame.f_lasti
+
+
+_unread = _Unread()
 
 
 @pytree.leaf_type
@@ -200,6 +233,17 @@ class ArrayImpl(Array):
             refuse_unreduced(self.aval.sharding)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        error = _unread.take(self, ("__buffer__", "__index__"))
+        if error is not None:
+            raise error
+        value = self.readable()
+        if copy or (dtype is not None and dtype != value.dtype):
+            return np.array(value, dtype=dtype, copy=copy)
+        return value
+
+    def readable(self) -> np.ndarray:
+        """The value for those who asked for it: an array that nobody can write to. Unlike
+        ``np.asarray``, for which see ``_Unread``, it always raises what computing raises."""
         self._refuse_unreduced()
         value = self.dense()
         if type(self.aval.dtype) is dtypes.KeyDType:
@@ -210,13 +254,20 @@ class ArrayImpl(Array):
             raise NotImplementedError(
                 f"an array of dtype {self.aval.dtype} cannot be converted to a NumPy array. Use "
                 "jax.lax.convert_element_type to a dtype of numbers first.")
-        if copy or (dtype is not None and dtype != value.dtype):
-            return np.array(value, dtype=dtype, copy=copy)
         return read_only(value)
 
+    @entered_at_once
     def __buffer__(self, flags: int, /) -> memoryview:
         """A buffer to read, for ``memoryview`` and the like, from Python 3.12 on."""
-        return self.__array__().data
+        try:
+            error = _unread.take(self, ("__index__",))
+            if error is not None:
+                raise error
+            value = self.readable()
+        except BaseException as error:
+            _unread.keep("__buffer__", self, error)
+            raise
+        return value.data       # not of all dtypes: of others NumPy asks `__array__`
 
     def __bool__(self) -> bool:
         if dtypes.is_key(self.aval.dtype):
@@ -234,7 +285,7 @@ class ArrayImpl(Array):
         if self.aval.shape:
             raise TypeError("Only scalar arrays can be converted to Python scalars; "
                             f"got arr.ndim={self.aval.ndim}")
-        return np.asarray(self)
+        return self.readable()
 
     def __float__(self) -> float:
         return float(self._scalar())
@@ -245,10 +296,15 @@ class ArrayImpl(Array):
     def __complex__(self) -> complex:
         return complex(self._scalar())
 
+    @entered_at_once
     def __index__(self) -> int:
-        if self.aval.shape or not dtypes.is_integer(self.aval.dtype):
-            raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
-        return int(self.host())
+        try:
+            if not self.aval.shape and dtypes.is_integer(self.aval.dtype):
+                return int(self.host())
+        except BaseException as error:
+            _unread.keep("__index__", self, error)
+            raise
+        raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
 
     __hash__: None = None   # type: ignore[assignment]
 
@@ -256,15 +312,15 @@ class ArrayImpl(Array):
         """The element (at a flat or full index) as a Python scalar."""
         if not args and self.aval.size != 1 and not self.is_deleted():
             raise ValueError("can only convert an array of size 1 to a Python scalar")
-        return np.asarray(self).item(*args)
+        return self.readable().item(*args)
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python scalars."""
-        return np.asarray(self).tolist()
+        return self.readable().tolist()
 
     def tobytes(self, order: Literal["C", "F", "A", "K"] | None = "C") -> bytes:
         """The elements' bytes."""
-        return np.asarray(self).tobytes(order)
+        return self.readable().tobytes(order)
 
     def __dlpack__(self, *, stream: object = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
@@ -312,7 +368,7 @@ def is_spread(x: object) -> bool:
 
 
 def _restore(value: np.ndarray, weak_type: bool) -> ArrayImpl:
-    dtype = dtypes.canonical(value.dtype)
+    dtype = value.dtype if weak_type else dtypes.canonical(value.dtype)
     # A copy: the buffers that a pickle was given stay those of whoever gave them.
     return ArrayImpl(ShapedArray(value.shape, dtype, weak_type), np.array(value, dtype))
 

@@ -182,8 +182,7 @@ def _pack() -> Iterator[Finding]:
         return
     there = f"{many - missing} of {many} libraries are there"
     try:
-        toolchain.compiler_folder()
-        toolchain.check_linker()
+        toolchain.check()
     except ToolchainError as error:
         yield Finding("pack", f"{there}, and no more can be built: {error}",
                       "programs are interpreted until there is a compiler")

@@ -19,6 +19,8 @@ from maxjax._transforms.complex_parts import split_complex
 from maxjax._transforms.simplify import expand, simplify
 
 _clock = time.perf_counter_ns
+# Why a program does not run compiled yet.
+BEING_COMPILED = "it is being compiled"
 
 
 class Program:
@@ -132,8 +134,20 @@ class Program:
         outputs = self._run(values)
         tier = "tier 0" if self.compiled_calls == calls else "tier 1"
         spans.add(f"{self.name} ({tier})", tier, start, equations=len(self._expanded.jaxpr.eqns),
-                  state="native" if self.uncompiled and tier == "tier 1" else self.state)
+                  state="interpreted" if tier == "tier 0" else self.tier)
         return outputs
+
+    @property
+    def tier(self) -> str:
+        """How it runs: "interpreted", "native" (without kernels of its own) or "compiled"."""
+        if self.compiled is None:
+            return "interpreted"
+        return "native" if self.uncompiled else "compiled"
+
+    @property
+    def why(self) -> str | None:
+        """Why it does not run compiled, if there is a reason."""
+        return BEING_COMPILED if self.state == "queued" else self.reason
 
     @property
     def name(self) -> str:

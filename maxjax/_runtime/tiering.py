@@ -46,10 +46,13 @@ _RETRY_CALLS = 256
 class Tiering(program_module.Tiering):
     """The policy and the compiled programs' life."""
 
-    # What a compile costs in processor time: a program must have spent some of that first; a tenth
-    # of it for each thousand of equations, where that is more.
-    HOT_NANOSECONDS = 400_000_000
+    # A program is compiled once it has cost a quarter of what that takes; this much where it takes
+    # what one kernel does (`Backend.compile_cost`).
+    HOT_NANOSECONDS = 50_000_000
     HOT_CALLS = 2
+    # What is estimated to take so long in tier 0, for the same compile, is compiled while its first
+    # call runs.
+    LONG_SECONDS = 0.5
     # What has run native for so long is accounted for at once.
     CHARGE_NANOSECONDS = 10_000_000
     # After so much time in tier 0 for each thousand of equations, which is what planning takes, it
@@ -70,7 +73,7 @@ class Tiering(program_module.Tiering):
         self._planning = threads.lock()
         # The programs that are with a compiler or compiled, which a fork may take from them.
         self._submitted: weakref.WeakSet[Program] = weakref.WeakSet()
-        self.long_calls = LongCalls(self._charge)
+        self.long_calls = LongCalls(self._charge_within)
         self._has_run_native = False
         threads.after_fork(self._after_fork_in_child)
 
@@ -101,6 +104,10 @@ class Tiering(program_module.Tiering):
         if program.heat > planning or program.cost > self.EAGER_LOOKUP_SECONDS and (
                 program.size <= 1.0 or program.cost * 1e9 > planning):
             self.look(program)
+        if program.compiled is None and program.state == "cold" \
+                and program.cost > self.LONG_SECONDS and self.prepare(program) and program.cost > \
+                self.LONG_SECONDS * self.backend_of(program).compile_cost(program.prepared):
+            self.submit(program, priority=program.cost * 1e9)
 
     def warm(self, program: Program) -> None:
         """Loads a program on which tier 0 has spent as much as planning it takes."""
@@ -171,18 +178,29 @@ class Tiering(program_module.Tiering):
                 blas_threads.take_core_back()
 
     def request(self, program: Program) -> None:
-        """Has a hot program compiled in the background."""
+        """Has a hot program of tier 0 compiled in the background."""
+        # To plan a thousand equations takes as long as they must have cost.
         if config.compile_mode.value != "auto" \
-                or program.heat < self.HOT_NANOSECONDS * program.size / 10:
+                or program.heat < self.HOT_NANOSECONDS * program.size:
             return
         backend = self.backend_of(program)
         if program.heat < backend.DISPATCH_NANOSECONDS * program.interpreted_calls:
             program.state = "light"
             program.reason = "the interpreter takes less time than the dispatch of a MAX program"
             return
-        if not self.prepare(program):
-            return
-        self.submit(program, priority=float(program.heat))
+        if self.prepare(program) and self._is_hot(program):
+            self.submit(program, priority=float(program.heat))
+
+    def _is_hot(self, program: Program, heat: float = 0.0) -> bool:
+        """Whether a program has cost what makes it worth compiling.
+
+        Args:
+          heat: what its kernels have cost, in whatever programs.
+        """
+        # What kernels take of a program's time is an estimate that may be far off: the time of the
+        # whole program counts as well.
+        return max(heat, program.heat) > \
+            self.HOT_NANOSECONDS * self.backend_of(program).compile_cost(program.prepared)
 
     def submit(self, program: Program, priority: float) -> Any:
         started, start, since = time.monotonic(), spans.clock(), time.time()
@@ -369,7 +387,7 @@ class Tiering(program_module.Tiering):
         finally:
             charged = self.long_calls.end(program)
         elapsed = _clock() - start
-        program.heat += elapsed
+        program.heat += elapsed - charged
         program.uncharged += elapsed - charged
         if program.family is not None:
             program.family["heat"] = max(program.heat, program.family.get("heat", 0))
@@ -385,9 +403,14 @@ class Tiering(program_module.Tiering):
             self._charge(program, uncharged)
         return outputs
 
+    def _charge_within(self, program: Program, nanoseconds: int) -> None:
+        """Charges a program for a part of a call that goes on."""
+        program.heat += nanoseconds
+        self._charge(program, nanoseconds)
+
     def _charge(self, program: Program, nanoseconds: int) -> None:
         """Charges the kernels of a program that runs without them, and has them compiled once
-        they have cost enough, in whatever programs."""
+        this program has cost enough, or they have in whatever programs."""
         prepared, compiled = program.prepared, program.compiled
         if prepared is None or compiled is None or not program.uncompiled:
             return
@@ -396,8 +419,7 @@ class Tiering(program_module.Tiering):
             return
         if compiled.is_complete:
             self._complete(program)
-        elif heat > self.HOT_NANOSECONDS * max(1.0, program.size / 10) \
-                and config.compile_mode.value == "auto":
+        elif config.compile_mode.value == "auto" and self._is_hot(program, heat):
             self.submit(program, priority=heat)
 
 
@@ -409,8 +431,8 @@ class LongCalls:
         the last time, now and then until it ends.
     """
 
-    LONG_NANOSECONDS = 500_000_000
-    _LOOK_SECONDS = 0.25
+    LONG_NANOSECONDS = 100_000_000
+    _LOOK_SECONDS = 0.05
     _MOST_IDLE_LOOKS = 20
 
     def __init__(self, notice: Callable[[Program, int], None]) -> None:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.liveness import has_effects, needed_equations
 from maxjax._ir.primitive import Primitive
@@ -97,7 +98,8 @@ def _join(eqns: Sequence[JaxprEqn]) -> tuple[list[JaxprEqn], Var]:
         shape = eqn.outvars[0].aval.shape
         apply(reshape_p, [piece], eqn.outvars[0], new_sizes=shape, dimensions=None)
         start = end
-    assert start == math.prod(reduced.aval.shape)
+    if start != math.prod(reduced.aval.shape):
+        raise InternalError(f"{start} elements are taken of a sum of {reduced.aval.shape}")
     return made, reduced
 
 

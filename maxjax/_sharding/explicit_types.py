@@ -22,6 +22,7 @@ from maxjax._primitives.comparison import (
     select_n_p,
 )
 from maxjax._primitives.contraction import dot_general_p
+from maxjax._primitives.convolution import conv_general_dilated_p
 from maxjax._primitives.cumulative import (
     cumlogsumexp_p,
     cummax_p,
@@ -55,7 +56,8 @@ RESIZED = (slice_p, dynamic_slice_p, concatenate_p, pad_p, rev_p, dynamic_update
            reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p)
 # What messages call them.
 _RESIZING = {slice_p: "slicing", dynamic_slice_p: "dynamic_slice", pad_p: "padding",
-             split_p: "split", reduce_window_sum_p: "reduce_window",
+             split_p: "split", conv_general_dilated_p: "conv_general_dilated",
+             reduce_window_sum_p: "reduce_window",
              reduce_window_max_p: "reduce_window", reduce_window_min_p: "reduce_window"}
 CUMULATIVE = (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
 INDEXED = (slice_p, dynamic_slice_p, gather_p)
@@ -151,10 +153,16 @@ class _Application:
             return [self.ins[1]]
         if self.primitive in RESIZED:
             return self._resized()
+        if self.primitive is conv_general_dilated_p:
+            return self._convolved()
         if self.primitive is fft_p:
             return [self.ins[0]]      # which gathers what it transforms, and splits it again
         if self.primitive is dot_general_p:
             self._check_contraction()
+            # The first operand alone says how batch dimensions are split.
+            batch = self.params["dimension_numbers"][1][1]
+            self.ins = [self.ins[0], tuple(
+                () if dim in batch else axes for dim, axes in enumerate(self.ins[1]))]
         factors = self._factors()
         outs = []
         for dims in self.rule.results:
@@ -206,20 +214,39 @@ class _Application:
         first = self.ins[0]
         if self.primitive in _RESIZING and all(aval.size == 1 for aval in self.out_avals):
             return [((),) * aval.ndim for aval in self.out_avals]      # one element, everywhere
-        sizes = [(aval.shape, dim, axes, size) for aval in self.out_avals
-                 for dim, (axes, size) in enumerate(zip(first, aval.shape, strict=True))]
-        for shape, dim, axes, size in sizes:
-            if size % product(axes, self.sizes):
-                what = _RESIZING.get(self.primitive)
-                if what is not None:
-                    entry = axes[0] if len(axes) == 1 else axes
-                    raise ShardingTypeError(
-                        f"{what} on sharded dims where out dim ({size}) is not divisible by mesh "
-                        f"axes ({product(axes, self.sizes)}) with spec ({entry}) is not "
-                        f"implemented. Got input type={_short(self.in_avals[0])} and output "
-                        f"shape={shape}")
-                raise self._needs_unsplit(self.in_avals[0], dim)
+        for aval in self.out_avals:
+            self._check_divisible(aval.shape, first)
         return [first] * len(self.out_avals)
+
+    def _check_divisible(self, shape: Sequence[int], dims: Sequence[tuple[str, ...]]) -> None:
+        for dim, (axes, size) in enumerate(zip(dims, shape, strict=True)):
+            count = product(axes, self.sizes)
+            if not size % count:
+                continue
+            what = _RESIZING.get(self.primitive)
+            if what is None:      # a join with an operand that is on no mesh
+                raise ValueError(
+                    f"Sharding spec {_entries(self.ins[0])} implies that dimension {dim} of the "
+                    f"result of {self.name} is split into {count} parts, which do not divide its "
+                    f"size {size}.")
+            entry = axes[0] if len(axes) == 1 else axes
+            raise ShardingTypeError(
+                f"{what} on sharded dims where out dim ({size}) is not divisible by mesh axes "
+                f"({count}) with spec ({entry}) is not implemented. Got input "
+                f"type={_short(self.in_avals[0])} and output shape={shape}")
+
+    def _convolved(self) -> list[Dims]:
+        """Split are batch and positions, as in the first operand; features are not."""
+        of_lhs, _, of_result = self.params["dimension_numbers"]
+        (lhs, kernel), shape = self.ins, self.out_avals[0].shape
+        if any(kernel) or lhs[of_lhs[1]]:
+            raise ShardingTypeError("Please specify the output sharding via `out_sharding` "
+                                    f"parameter of `{self.name}`")
+        dims: list[tuple[str, ...]] = [()] * len(shape)
+        for source, target in zip(of_lhs, of_result, strict=True):
+            dims[target] = lhs[source]
+        self._check_divisible(shape, dims)
+        return [tuple(dims)]
 
     def _check_results(self, outs: Sequence[Dims]) -> None:
         for dims, aval in zip(outs, self.out_avals, strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
-from maxjax._base.meshes import AxisName, entry_axes
+from maxjax._base.meshes import AxisName, entry_axes, spec_axes
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import leaf_names, parameter_names, wraps
@@ -166,6 +166,16 @@ def _mapped_entry(values: Sequence[Any], axes: Sequence[int | None], spmd_axis: 
                 "Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
                 f"inconsistent axis specs: {entries[0]} vs {entry}")
     found = entries[0] if entries else None
+    for value, axis in zip(values, axes, strict=True):
+        if found is None or axis is not None or isinstance(value, Ref):
+            continue
+        aval = aval_of(value)
+        if aval.mesh_spec is not None and not set(entry_axes(found)).isdisjoint(
+                spec_axes(aval.mesh_spec[1])):
+            raise ValueError(
+                "Unmapped values passed to vmap cannot be sharded along the mesh axis you are "
+                f"vmapping over. Got type: {aval.str_short(True)}, in_axes: None and vmapped mesh "
+                f"axis: {entry_axes(found)}")
     if found is not None and spmd_axis is not None and entry_axes(found) != entry_axes(spmd_axis):
         raise ValueError(
             "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed. "

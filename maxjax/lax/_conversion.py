@@ -199,8 +199,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
         raise TypeError("full must be called with scalar fill_value, got fill_value.shape "
                         f"{np.shape(fill_value)}.")
     if isinstance(fill_value, str):
-        raise TypeError(f"Value {fill_value!r} with dtype |S0 is not a valid JAX array type. Only "
-                        "arrays of numeric types are supported by JAX.")
+        raise TypeError(f"data type {fill_value!r} not understood")
     if dtype is None:
         value = installed.runtime.operand(fill_value)
     elif dtypes.is_opaque(dtype) and not dtypes.is_opaque(getattr(fill_value, "dtype", None)):

@@ -549,7 +549,7 @@ def integer_pow(x: Any, y: int) -> Array:
     if y < 0 and dtypes.is_integer(x.aval.dtype):
         raise TypeError("Integers cannot be raised to negative powers, got "
                         f"integer_pow({x.aval.str_short()}, {y})")
-    return primitive.bind(x, y=int(y))
+    return primitive.bind(x, y=operator.index(y))
 
 
 def reciprocal(x: Any) -> Array:

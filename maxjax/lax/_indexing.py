@@ -169,9 +169,12 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
     Array([0, 7, 8, 0], dtype=int32)
     """
     operand = _operand(operand)
-    update = _same_dtype("dynamic_update_slice", operand, update)
     starts = _starts("dynamic_update_slice", operand.shape, start_indices, allow_negative_indices)
-    if explicit_mesh(operand, update) is not None and partitions(operand) != partitions(update):
+    update = _same_dtype("dynamic_update_slice", operand, update)
+    fits = operand.ndim == update.ndim and all(
+        size <= whole for size, whole in zip(update.shape, operand.shape, strict=True))
+    if fits and explicit_mesh(operand, update) is not None and (
+            partitions(operand) != partitions(update)):
         raise ShardingTypeError(
             "dynamic_update_slice operand sharding must be equal to update sharding, got operand "
             f"sharding {operand.aval} and update sharding {update.aval}.")

@@ -58,6 +58,27 @@ def broadcast_over(mesh: AbstractMesh, operands: Sequence[Any], shape: tuple[int
     return found
 
 
+def whole_along(x: Any, axes: Sequence[int]) -> Any:
+    """The operand, no longer split along the given dimensions."""
+    mesh, entries = explicit_mesh(x), partitions(x)
+    if mesh is None or not any(entries[axis] for axis in axes):
+        return x
+    return resharded(x, NamedSharding(mesh, PartitionSpec(*[
+        None if dim in axes else entry for dim, entry in enumerate(entries)])))
+
+
+def refuse_placing(*operands: Any) -> None:
+    """Refuses operands whose elements are placed in an array that lies whole on each device.
+
+    Raises:
+      ValueError: an operand is split over Explicit axes.
+    """
+    for x in operands:
+        if explicit_mesh(x) is not None and any(partitions(x)):
+            raise ValueError(f"Incompatible types for broadcasting: input type={x.aval} and "
+                             f"requested type={x.aval.off_mesh()}: use `reshard` on the operand.")
+
+
 def check_reshape(x: Any, sizes: Sequence[Any]) -> None:
     """Refuses to reshape an array that is split over Explicit axes, but for simple cases.
 
@@ -65,7 +86,8 @@ def check_reshape(x: Any, sizes: Sequence[Any]) -> None:
       ShardingTypeError: the reshape does more than to split one dimension, or to join several that
         stand next to one another, dimensions of one element apart.
     """
-    if explicit_mesh(x) is not None and any(partitions(x)) and not _is_one_step(x.shape, sizes):
+    if explicit_mesh(x) is not None and any(partitions(x)) and not (
+            _is_one_step(x.shape, sizes) and _joins_from_the_front(x, sizes)):
         raise ShardingTypeError(
             "This reshape is not supported. Please specify the sharding of the output via the "
             f"`out_sharding` argument of jax.lax.reshape. Got operand type: {x.aval}, new "
@@ -79,6 +101,18 @@ def _is_one_step(old: Sequence[Any], new: Sequence[Any]) -> bool:
         return True
     fewer, more = sorted((old, new), key=len)
     return any(_has_ends(more, fewer[:dim], fewer[dim + 1:]) for dim in range(len(fewer)))
+
+
+def _joins_from_the_front(x: Any, new: Sequence[Any]) -> bool:
+    """Whether dimensions that are joined are split only where those before them are."""
+    old, entries = x.shape, partitions(x)
+    if len(new) >= len(old) or [n for n in old if n != 1] == [n for n in new if n != 1]:
+        return True
+    for dim in range(len(new)):
+        if _has_ends(old, new[:dim], new[dim + 1:]):
+            joined = [entry is None for entry in entries[dim:dim + len(old) - len(new) + 1]]
+            return joined == sorted(joined)
+    return True
 
 
 def _has_ends(sizes: Sequence[Any], first: Sequence[Any], last: Sequence[Any]) -> bool:

@@ -111,13 +111,15 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: 
                  reduction_input_size_override: int, aggregate_to_topk: bool,
                  is_max: bool) -> list[Array]:
     x = as_operand(operand, "approx_top_k")
+    k = size_index(k)
+    if k <= 0:
+        raise ValueError(f"k must be positive, got {k}")
+    if not x.ndim:
+        raise TypeError("approx_top_k operand must have >= 1 dimension, got ()")
     if not -x.ndim <= reduction_dimension < x.ndim:
         raise IndexError(f"reduction_dimension {reduction_dimension} is out of bounds for array of "
                          f"dimension {x.ndim}")
     axis = canonical_axis(reduction_dimension, x.ndim)
-    k = size_index(k)
-    if k <= 0:
-        raise ValueError(f"k must be positive, got {k}")
     if x.shape[axis] < k:
         raise ValueError(f"k must be smaller than the size of reduction_dim {axis}, got {k}")
     if not dtypes.is_floating(x.dtype):

@@ -41,6 +41,7 @@ from maxjax._primitives.layout import reshape, rev_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.slicing import slice_p
 from maxjax.lax import dynamic_update_slice, fori_loop, reduce_max
+from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _division, _ufuncs
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._getitem import places_of, take, window
@@ -263,7 +264,10 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
     shape = x.aval.shape
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
-    if x.aval.mesh_spec is not None:
+    for entry in entries:
+        if entry.kind == "scalar" and not x.aval.shape[entry.dim]:
+            raise IndexError(f"index is out of bounds for axis {entry.dim} with size 0")
+    if explicit_mesh(x, values, *[entry.value for entry in entries]) is not None:
         refuse_updating(x, entries, values)
     if all(entry.kind != "scalar" and entry.kind != "array" and (
             not is_outside(entry, x.aval.shape, wrap_negative)) and (
@@ -384,11 +388,11 @@ def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
                 starts[dim] = steps[0] if steps.step > 0 else steps[-1]
             if steps.step < 0 and count > 1:
                 reversed_dims.append(dim)
+    if 0 in sizes:      # whatever the values' shape is, as in JAX
+        return x
     combine = _KINDS[kind][1]
     if values.shape or combine is None:       # a scalar combines with any shape
         values = reshape(broadcast_values(values, tuple(wanted)), tuple(sizes))
-    if 0 in sizes:
-        return x
     if reversed_dims and values.shape:
         values = rev_p.bind(values, dimensions=tuple(reversed_dims))
     whole = tuple(sizes) == shape

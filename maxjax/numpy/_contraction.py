@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -18,10 +19,12 @@ from maxjax._primitives import layout
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._contraction import canonical_precision
+from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._logic import vectorize
 from maxjax.numpy._matrices import diagonal
 from maxjax.numpy._promotion import (
     as_array,
@@ -129,8 +132,11 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     try:
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
-        raise ValueError(f"Incompatible types for matmul arguments: {a.aval.str_short()} and "
-                         f"{b.aval.str_short()}") from None
+        raise _incompatible(a, b) from None
+    if explicit_mesh(a, b) is not None and any(
+            one != other and 1 not in (m, n) for m, n, one, other in zip(*(
+                x[-3::-1] for x in (a.shape, b.shape, partitions(a), partitions(b))))):
+        raise _incompatible(a, b)
     a, b = (shapes.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
     count = len(batch)
     leading = tuple(range(count))
@@ -192,6 +198,13 @@ def outer(a: Any, b: Any, out: Any = None) -> Array:
     return shapes.expand_dims(shapes.ravel(a), 1) * shapes.expand_dims(shapes.ravel(b), 0)
 
 
+def _maps(a: Any, b: Any, *core: int) -> bool:
+    """Whether the dimensions before the core ones are mapped one by one: over Explicit axes, where
+    `vmap` says how these may be split."""
+    return explicit_mesh(a, b) is not None and any(
+        x.ndim > count for x, count in zip((a, b), core, strict=True))
+
+
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
     """The product over one axis, with the first operand conjugated; the other axes broadcast.
@@ -204,6 +217,10 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
     if a.shape[first] != b.shape[second]:
         raise ValueError(f"axes must match; got shapes {a.shape} and {b.shape} with axis={axis}")
     a, b = shapes.moveaxis(a, first, -1), shapes.moveaxis(b, second, -1)
+    if _maps(a, b, 1, 1):
+        return vectorize(functools.partial(
+            vecdot, precision=precision, preferred_element_type=preferred_element_type),
+            signature="(n),(n)->()")(a, b)
     product = matmul(ufuncs.conj(a)[..., None, :], b[..., None], precision=precision,
                      preferred_element_type=preferred)
     return shapes.squeeze(product, (-2, -1))
@@ -217,6 +234,8 @@ def matvec(x1: Any, x2: Any, /) -> Array:
     """
     check_arraylike("matvec", x1, x2)
     _check_core("matvec", "(n,m),(m)->(n)", x2, x1, -1)
+    if _maps(x1, x2, 2, 1):
+        return vectorize(matvec, signature="(n,m),(m)->(n)")(x1, x2)
     return shapes.squeeze(matmul(x1, shapes.expand_dims(x2, -1)), -1)
 
 
@@ -228,7 +247,14 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
     """
     check_arraylike("vecmat", x1, x2)
     _check_core("vecmat", "(n),(n,m)->(m)", x1, x2, -2)
+    if _maps(x1, x2, 1, 2):
+        return vectorize(vecmat, signature="(n),(n,m)->(m)")(x1, x2)
     return shapes.squeeze(matmul(shapes.expand_dims(ufuncs.conj(x1), -2), x2), -2)
+
+
+def _incompatible(a: Array, b: Array) -> ValueError:
+    return ValueError(
+        f"Incompatible types for matmul arguments: {a.aval.str_short()} and {b.aval.str_short()}")
 
 
 @boundary
@@ -278,11 +304,11 @@ def kron(a: Any, b: Any) -> Array:
     if a.dtype == dtypes.bool_:
         raise TypeError("kron does not accept dtype bool.")
     rank = max(a.ndim, b.ndim)
-    a, b = (layout.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
+    a, b = (shapes.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
     wide_a = tuple(n for size in a.shape for n in (size, 1))
     wide_b = tuple(n for size in b.shape for n in (1, size))
-    product = layout.reshape(a, wide_a) * layout.reshape(b, wide_b)
-    return layout.reshape(
+    product = shapes.reshape(a, wide_a) * shapes.reshape(b, wide_b)
+    return shapes.reshape(
         product, tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
 
 
@@ -517,9 +543,14 @@ def _contract_terms(terms: list[tuple[str, Array]], output: str, precision: Any,
     # Operands in the order of the result need no transposition afterwards.
     free = [c for c in left if c not in shared], [c for c in right if c not in shared]
     position = {label: i for i, label in enumerate(output)}
-    if free[0] and free[1] and position[free[0][-1]] > position[free[1][0]]:
-        (left, x), (right, y), free = (right, y), (left, x), free[::-1]
     batch.sort(key=lambda label: position[label])
+    if explicit_mesh(x, y) is not None:
+        # The first operand says how batch dimensions are split: JAX's order counts.
+        swapped = [*batch, *free[0], *free[1]] != list(output)
+    else:
+        swapped = bool(free[0] and free[1]) and position[free[0][-1]] > position[free[1][0]]
+    if swapped:
+        (left, x), (right, y), free = (right, y), (left, x), free[::-1]
     result = contract(
         x, y, (tuple(left.index(c) for c in summed), tuple(right.index(c) for c in summed)),
         (tuple(left.index(c) for c in batch), tuple(right.index(c) for c in batch)),

@@ -120,12 +120,14 @@ def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value
         index = tuple(parts)
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
-    if x.aval.mesh_spec is not None:
+    fills = mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT)
+    kinds = {entry.kind for entry in entries}
+    # Under a transformation fixed slices are slices, which have a rule of their own.
+    if x.aval.mesh_spec is not None and (
+            not isinstance(x, Tracer) or fills or not kinds <= {"int", "slice", "new"}):
         refuse_taking(x, entries)
     if checked:
         _check_integers(entries, x.aval.shape, wrap_negative)
-    fills = mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT)
-    kinds = {entry.kind for entry in entries}
     shape = x.aval.shape
     outside = mode is not CLIP and any(
         is_outside(entry, shape, wrap_negative) for entry in entries)

@@ -103,14 +103,16 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     a, indices = as_array(a), as_array(indices)
     if indices.dtype == dtypes.bool_:
         indices = convert_element_type(indices, dtypes.int32)
-    if not dtypes.is_integer(indices.dtype):
-        raise ValueError("indices must have an integer type")
     if axis is None:
         a, axis = _flat(a), 0
     axis = canonical_axis(axis, a.ndim)
     size = a.shape[axis]
     if not size and indices.size:
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
+    if not dtypes.is_integer(indices.dtype):
+        if indices.size:
+            raise ValueError("indices must have an integer type")
+        indices = convert_element_type(indices, dtypes.int32)      # as of an empty list
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     wrap = mode == "wrap"
@@ -557,6 +559,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     if any(isinstance(size, Tracer) for size in (shape if isinstance(shape, Sequence)
                                                  else (shape,))):
         return _unraveled(indices, shape)
+    if np.ndim(shape) > 1:
+        raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
     sizes = canonical_shape(shape)
     if any(size < 0 for size in sizes):
         raise ValueError(f"unravel_index: shape must be non-negative, got {sizes}")

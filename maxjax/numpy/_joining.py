@@ -38,7 +38,8 @@ def _arrays(name: str, arrays: Any, dtype: Any = None) -> list[Array]:
     if isinstance(arrays, (np.ndarray, Array)):
         array = as_array(arrays)
         if not array.ndim:
-            raise TypeError("iteration over a 0-d array")
+            raise ValueError(f"{name} takes the arrays along the first axis of an array, got a "
+                             "scalar")
         return list(array)
     check_arraylike(name, *arrays)
     if dtype is not None:
@@ -60,6 +61,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     """
     if isinstance(arrays, (np.ndarray, Array)):
         array = as_array(arrays)
+        if not array.ndim:
+            raise ValueError("Need at least one array to concatenate.")
         if axis is None or array.ndim < 2:
             arrays = _arrays("concatenate", arrays)
         elif array.shape[0] != 0:    # rows concatenated along their axis: no need to split them
@@ -85,6 +88,8 @@ def _merged(x: Array, axis: int) -> Array:
 def joined(parts: list[Array], axis: int) -> Array:
     """Concatenates arrays of one dtype, after checking their shapes."""
     shapes = [x.shape for x in parts]
+    if not shapes[0] and len(parts) > 1:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
     if len({len(s) for s in shapes}) > 1:
         raise TypeError("Cannot concatenate arrays with different numbers of dimensions: got "
                         f"{', '.join(map(str, shapes))}.")
@@ -244,7 +249,9 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
            [2, 4]], dtype=int32)
     """
     parts = [atleast_1d(x) for x in _arrays("hstack", tup, dtype)]
-    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
+    if not parts:
+        raise IndexError("hstack needs at least one array")
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup: Any, dtype: Any = None) -> Array:
@@ -303,11 +310,11 @@ def block(arrays: Any) -> Array:
 
     def join(value: Any, level: int) -> Array:
         if not isinstance(value, list):
-            x = as_array(value, "block")
-            return reshape(x, (1,) * max(0, levels - x.ndim) + x.shape)
+            return as_array(value, "block")
         parts = [join(item, level + 1) for item in value]
-        rank = max(x.ndim for x in parts)
-        return concatenate(parts, rank - levels + level)
+        rank = max(levels, *(x.ndim for x in parts))
+        return concatenate([reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in parts],
+                           rank - levels + level)
 
     return join(arrays, 0)
 

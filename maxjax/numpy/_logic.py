@@ -157,6 +157,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """Elementwise, the last function whose condition holds (an extra function is the default).
 
+    The functions are of single elements.
+
     >>> x = jnp.array([-2., 0., 3.])
     >>> jnp.piecewise(x, [x < 0, x > 0], [-1., lambda v: v * v, 7.])
     Array([-1.,  7.,  9.], dtype=float32)
@@ -178,18 +180,37 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     x = as_array(x)
 
     def value(function: Any) -> Any:
-        result = cast(function(x, *args, **kw) if callable(function) else function, x.dtype)
+        if not callable(function):
+            return cast(function, x.dtype)
+
+        def mapped(element: Array) -> Any:
+            return cast(function(element, *args, **kw), x.dtype)
+
+        for _ in range(x.ndim):
+            mapped = vmap(mapped)
+        return mapped(x)
+
+    values = [value(function) for function in functions]
+    # What each function gives for an element, behind the array's own dimensions.
+    shapes_of_values = [result.shape[x.ndim:] if callable(function) else result.shape
+                        for function, result in zip(functions, values, strict=True)]
+    own = shapes_of_values[0]
+    if any(shape != own for shape in shapes_of_values):
+        raise TypeError("the functions of piecewise must give arrays of one shape for an element, "
+                        f"got shapes {shapes_of_values}")
+    for result in values:
         if explicit_mesh(x) is not None and any(partitions(x)) and (
                 partitions(result) != partitions(x)):
             raise ShardingTypeError(
                 "Of an array that is split over Explicit axes, the functions of piecewise have to "
                 f"give arrays that are split like it. Got {getattr(result, 'aval', result)} for "
                 f"an array of type {x.aval}")
-        return convert_element_type(result, x.dtype) if type_of(result)[1] else result
-
-    result = shapes.broadcast_to(as_array(value(functions[0])), x.shape)
-    for condition, function in zip(conditions, functions[1:], strict=True):
-        result = where(condition, value(function), result)
+    values = [convert_element_type(result, x.dtype) if type_of(result)[1] else result
+              for result in values]
+    result = shapes.broadcast_to(as_array(values[0]), (*x.shape, *own))
+    for condition, chosen in zip(conditions, values[1:], strict=True):
+        result = where(shapes.reshape(condition, (*condition.shape, *[1] * len(own))) if own
+                       else condition, chosen, result)
     return result
 
 

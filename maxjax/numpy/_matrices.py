@@ -19,7 +19,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import iota_p
 from maxjax._runtime.pending import python_value
 from maxjax.lax._conversion import lying_like
-from maxjax.lax._over_mesh import explicit_mesh
+from maxjax.lax._over_mesh import explicit_mesh, refuse_placing
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _whole_rules as rules
@@ -56,6 +56,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     if x.ndim == 2 and not offset and x.shape[0] == x.shape[1]:
         x = reductions.strong(x)      # in JAX a sum, all others are gathered
     x = shapes.moveaxis(x, (axis1, axis2), (-2, -1))
+    if explicit_mesh(x) is not None:
+        return _taken_diagonal(x, offset)
     rows, columns = x.shape[-2:]
     length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
     # In the flattened matrix one diagonal is every (columns + 1)-th element.
@@ -66,6 +68,13 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     step = columns + 1
     return slicing.slice_in_dim(
         flat, start, start + (length - 1) * step + 1, flat.ndim - 1, step)
+
+
+def _taken_diagonal(x: Array, offset: int) -> Array:
+    """The diagonals of the last two axes by index, which are refused where these are split."""
+    low, high = max(0, -offset), max(0, offset)
+    places = np.arange(max(0, min(x.shape[-2] - low, x.shape[-1] - high)))
+    return x[..., places + low, places + high]
 
 
 def diag(v: Any, k: int = 0) -> Array:
@@ -102,7 +111,9 @@ def diagflat(v: Any, k: int = 0) -> Array:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    return diag(reductions.strong(shapes.ravel(as_array(v, "diagflat"))), k)
+    x = reductions.strong(shapes.ravel(as_array(v, "diagflat")))
+    refuse_placing(x)
+    return diag(x, k)
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,

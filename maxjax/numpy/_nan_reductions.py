@@ -9,7 +9,14 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._promotion import as_array, check_out, promote_shapes
+from maxjax.numpy._promotion import (
+    as_array,
+    broadcast_shapes_of,
+    broadcast_to,
+    canonical_axes,
+    check_out,
+    promote_shapes,
+)
 from maxjax.numpy._reductions import (
     all,
     argmax,
@@ -139,7 +146,13 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
     Array(3., dtype=float32)
     """
     x = as_array(a, "nanmean")
-    return mean(x, axis, dtype, out, keepdims, where=_present("nanmean", x, where))
+    if not dtypes.is_inexact(x.dtype):
+        return mean(x, axis, dtype, out, keepdims, where=where)
+    present = _present("nanmean", x, where)
+    if present.shape != x.shape:
+        # A wider mask widens the operand, as in a sum.
+        axis, x = canonical_axes(axis, x.ndim), broadcast_to(x, broadcast_shapes_of(x, present))
+    return mean(x, axis, dtype, out, keepdims, where=present)
 
 
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
@@ -171,6 +184,8 @@ def _nan_var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool
              mean: Any) -> Array:
     x = as_array(a, name)
     present = _present(name, x, mask)
+    if present.ndim == x.ndim:
+        x = broadcast_to(x, broadcast_shapes_of(x, present))
     # An ignored NaN would still be a factor in the derivative.
     return variance_of(name, without_nan(name, x, 0), axis, dtype, ddof, keepdims, present, mean,
                        None, skips_nan=True)

@@ -52,7 +52,8 @@ def polyval(p: Any, x: Any, *, unroll: int | None = None) -> Array:
     p, x = (as_array(v) for v in promote_dtypes("polyval", p, x))
     shape = shapes.broadcast_shapes(p.shape[1:], x.shape)
     x = broadcast_to(x, shape)
-    coefficients = [p[i] for i in range(p.shape[0] - 1, -1, -1)]
+    coefficients = [lax.index_in_dim(p, i, keepdims=False)
+                    for i in range(p.shape[0] - 1, -1, -1)]
     return lax.polynomial(x, [c if not c.ndim else broadcast_to(c, shape) for c in coefficients],
                           unroll=unroll)
 
@@ -199,6 +200,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     constants = joining.atleast_1d(constants)
     if m == 0:
         return p
+    if p.ndim > 1:
+        raise TypeError(f"polyint takes a vector of coefficients, got shape {p.shape}")
     if constants.shape[0] == 1 and m > 1:
         constants = shapes.broadcast_to(constants, (m,))
     if constants.shape != (m,):

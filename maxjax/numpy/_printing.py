@@ -75,7 +75,7 @@ def _repr(self: ArrayImpl) -> str:
     prefix = "Array("
     weak = ", weak_type=True" if self.aval.weak_type else ""
     dtype = f"dtype={self.dtype.name}{weak})"
-    host = np.asarray(self)
+    host = self.readable()
     width = np.get_printoptions()["linewidth"]
     if host.size == 0:
         data = "[]"
@@ -97,14 +97,14 @@ def _str(self: ArrayImpl) -> str:
         return _keys_repr(self)
     if _is_unreduced(self) or dtypes.is_user_defined(self.dtype):
         return repr(self)
-    return str(np.asarray(self))
+    return str(self.readable())
 
 
 def _format(self: ArrayImpl, spec: str) -> str:
     if _is_unreduced(self):
         return repr(self)
     if self.ndim == 0 and not dtypes.is_opaque(self.dtype):
-        return format(np.asarray(self)[()], spec)
+        return format(self.readable()[()], spec)
     if spec:
         raise TypeError("unsupported format string passed to numpy.ndarray.__format__")
     return str(self)

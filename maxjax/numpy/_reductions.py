@@ -93,12 +93,8 @@ def boolean_mask(name: str, mask: Any) -> Any:
 
 
 def _masked(x: Array, mask: Any, value: Any) -> Array:
-    mask = as_bool(mask)
-    filler = constant(value, x.dtype)
-    shape = broadcast_shapes(mask.shape, x.shape)
-    if shape != x.shape:
-        raise ValueError(f"where mask of shape {mask.shape} does not broadcast to {x.shape}")
-    return _where(mask, x, filler)
+    """``x``, and ``value`` where the mask does not hold; a wider mask widens it."""
+    return _where(as_bool(mask), x, constant(value, x.dtype))
 
 
 def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out: Any,
@@ -327,6 +323,12 @@ def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: An
     return sum(convert_element_type(ones, dtype), axes, keepdims=keepdims)
 
 
+def _check_mask(mask: Any, shape: tuple[Any, ...]) -> None:
+    """Unlike a sum, a mean is of the elements that the operand has: a wider mask is refused."""
+    if mask is not None and broadcast_shapes(np.shape(mask), shape) != shape:
+        raise ValueError(f"where mask of shape {np.shape(mask)} does not broadcast to {shape}")
+
+
 def _counted_axes(axis: Any, shape: tuple[int, ...], mask: Any) -> tuple[int, ...]:
     """The axes of a mean, whose sizes are looked up first if there is no mask.
 
@@ -374,6 +376,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     x = as_array(a, "mean")
     compute, result = _mean_types(x, dtype, "mean")
     axes = _counted_axes(axis, x.shape, boolean_mask("mean", where))
+    _check_mask(where, x.shape)
     total = sum(x, axes, dtype=compute, keepdims=keepdims, where=where)
     mean_ = ufuncs.divide(total, _count(x, axes, where, keepdims, compute))
     return convert_element_type(mean_, result)
@@ -459,6 +462,7 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
             "Please comment on https://github.com/jax-ml/jax/issues/2283 if this behavior is "
             "important to you.")
     axes = _counted_axes(axis, x.shape, boolean_mask(name, mask))
+    _check_mask(mask, x.shape)
     x = cast(x, compute)
     size = _number_of_elements(x.shape, axes)
     if axes and mask is None and center is None and isinstance(ddof, (int, float)) and (

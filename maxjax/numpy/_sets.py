@@ -16,6 +16,7 @@ from maxjax._primitives import creation as primitives
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.sorting import sort_p
+from maxjax.lax._over_mesh import explicit_mesh, refuse_placing
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _indexing as indexing
@@ -239,6 +240,9 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
         raise ValueError(f"{method=} is not implemented; options are {_METHODS}")
     x, tests = (as_array(v) for v in promote_dtypes("isin", element, test_elements))
     flat = layout.reshape(tests, (tests.size,))
+    if explicit_mesh(x, flat) is not None and x.ndim > 1:
+        line = isin(shapes.ravel(x), flat, assume_unique, invert, method=method)
+        return shapes.reshape(line, x.shape)
     if not flat.size:
         result = as_array(primitives.full(x.shape, False, dtypes.bool_)) if x.shape else as_array(
             np.False_)
@@ -490,6 +494,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     except ValueError:
         raise ValueError(f"insert: values of shape {new.shape} do not broadcast to "
                          f"{tuple(sizes)}") from None
+    refuse_placing(new, x)
     if is_concrete(where_to) and not is_dimension(size):
         source = as_array(_inserted(np.asarray(concrete(where_to, "")), size, count))
     else:

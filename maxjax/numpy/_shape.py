@@ -28,6 +28,7 @@ from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatter
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.layout import copy_p, rev_p, squeeze_p
+from maxjax._primitives.rules import nonnegative
 from maxjax._runtime.array import is_spread
 from maxjax.lax._over_mesh import broadcast_over, check_reshape, explicit_mesh, partitions
 from maxjax.numpy._promotion import (
@@ -472,7 +473,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         if dimensions.is_dimension(known):
             return _spread(x, known, index)
         known = np.asarray(known)
-        if known.dtype.kind not in "iub":
+        if known.dtype.kind not in "iub" and (not known.ndim or known.size and length):
             total = (np.sum(known) * (length if known.size == 1 else 1)).tolist()
             raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
                             f"{[total]}.")
@@ -491,10 +492,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
                 f"[original->remapped]: {known.shape}  and requested shape ({length},)")
         positions = np.repeat(np.arange(length), known)
         return take_in_bounds(x, as_array(positions.astype(np.int32)), index)
-    total = dimensions.size_index(total_repeat_length)
-    if not dimensions.is_dimension(total) and total < 0:
-        raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
-                        f"{(total,)}.")
+    total, = nonnegative("broadcast_in_dim", (dimensions.size_index(total_repeat_length),))
     if not length:
         return x
     counts = as_array(repeats, "repeat")
@@ -647,8 +645,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         if isinstance(amount, Array) or (
                 dimensions.is_dimension(length) and length.lower() <= abs(amount)):
             places = creation.iota(dtypes.int32, (length,), 0)
-            offsets = as_array(amount, "roll").astype(dtypes.int32)
-            x = take_in_bounds(x, (places - offsets) % length, index)
+            # The remainder first: the least integer has no negative, and int32 not every amount.
+            wide = as_array(amount, "roll")
+            offsets = (wide if wide.dtype.itemsize > 4 else wide.astype(dtypes.int32)) % length
+            x = take_in_bounds(x, (places - offsets.astype(dtypes.int32)) % length, index)
             continue
         offset = int(amount) % length if isinstance(length, int) else (
             amount if amount >= 0 else amount + length)

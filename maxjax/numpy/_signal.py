@@ -165,6 +165,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
             steps = layout.reshape(steps, ((1,) * (y.ndim - steps.ndim) + steps.shape))
             steps = shapes.moveaxis(steps, axis, -1)
             if steps.shape[-1] == 1:
+                if not moved.shape[-1]:
+                    raise IndexError("trapezoid: index is out of bounds for an axis with size 0")
                 ends = (_part(moved, moved.ndim - 1, place, place + 1)[..., 0]
                         for place in (0, moved.shape[-1] - 1))
                 return steps[..., 0] * (reductions.sum(moved, -1) - 0.5 * sum(ends))
@@ -176,6 +178,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         else:
             steps = shapes.moveaxis(diff(x, axis=axis), axis, -1)
     size = moved.shape[-1]
+    if x is None and not size:
+        raise IndexError("trapezoid: index is out of bounds for an axis with size 0")
     last = moved.ndim - 1
     pairs = _part(moved, last, min(1, size), size) + _part(moved, last, 0, max(size - 1, 0))
     steps, pairs = promote_shapes("", as_array(steps), pairs)

@@ -14,6 +14,7 @@ from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_t
 from maxjax._primitives.layout import rev_p
 from maxjax._primitives.sorting import sort_p
 from maxjax._primitives.varying import vary, vma_of
+from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
@@ -168,10 +169,11 @@ def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, in
     x = as_array(a, name)
     if dtypes.is_complex(x.dtype):
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
+    dimension = canonical_axis(axis, x.ndim)
+    count = canonical_axis(kth, x.shape[dimension]) + 1
     if x.dtype == dtypes.bool_:
         raise TypeError(f"{name} does not accept dtype bool.")
-    dimension = canonical_axis(axis, x.ndim)
-    return x, dimension, canonical_axis(kth, x.shape[dimension]) + 1
+    return x, dimension, count
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
@@ -183,6 +185,9 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     """
     x, dimension, count = _partitioned("argpartition", a, kth, axis)
     order = argsort(x, dimension, dtype=dtypes.int32)
+    if explicit_mesh(x) is not None and any(partitions(x)):
+        raise ValueError(f"argpartition: the operand is split over a mesh, {x.aval}: use `reshard` "
+                         "on it.")
     size = x.shape[dimension]
     result = joining.joined([
         slicing.slice_in_dim(order, 0, count, dimension),
@@ -228,6 +233,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
         raise OverflowError(f"Python integer {size} out of bounds for {dtype}")
     if size == 0:
         return creation.full(y.shape, 0, dtype) if y.shape else as_array(constant(0, dtype))
+    if explicit_mesh(y) is not None and any(partitions(y)):
+        raise ValueError(f"searchsorted: the values sought are split over a mesh, {y.aval}: use "
+                         "`reshard` on them.")
     return _search(x, y, side=side, dtype=dtype)
 
 

@@ -14,11 +14,12 @@ from maxjax import lax
 from maxjax._base import dtypes, meshes
 from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.constraints import with_out_sharding
-from maxjax._ir.dimensions import constant_size, is_dimension
+from maxjax._ir.dimensions import is_dimension, size_index
 from maxjax._ir.trace import Array
 from maxjax._primitives import broadcasting, layout
 from maxjax._primitives import creation as primitives
 from maxjax._primitives.convert import convert_element_type
+from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _indexing as indexing
@@ -40,6 +41,7 @@ from maxjax.numpy._promotion import (
     inexact_dtype,
     promote_inexact,
     promote_shapes,
+    type_of,
 )
 from maxjax.numpy._where import where
 
@@ -153,6 +155,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     x = convert_element_type(x, x.dtype)
     shape = x.shape
     axes = canonical_axes(axis, x.ndim)
+    if not dtypes.is_inexact(type_of(q)[0]):      # integers are no fractions, as in JAX
+        raise TypeError(f"{name} does not accept fractions of dtype {type_of(q)[0].name}: they "
+                        "must be floating")
     kept = tuple(i for i in range(x.ndim) if i not in axes)
     rest = tuple(shape[i] for i in kept)
     size = math.prod(shape[i] for i in axes)
@@ -161,6 +166,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         return layout.reshape(layout.transpose(x, (*kept, *axes)), (*rest, size))
 
     x = lines(x)
+    if not size and not fraction.size:
+        result = primitives.full((*fraction.shape, *rest), 0, x.dtype)
+        return _finished(result, fraction, shape, axes, keepdims, x.dtype)
     last = len(rest)
     missing = ufuncs.isnan(x)
     compute = x.dtype
@@ -179,6 +187,10 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         if not size:
             raise IndexError(f"index is out of bounds for axis {last} with size 0")
         x = sorting.sort(x, last)      # NaN is last
+        if explicit_mesh(x) is not None and any(partitions(x)):
+            # How many elements there are differs, so that they are looked up.
+            raise ShardingTypeError(f"{name} of an operand that is split over a mesh, {x.aval}: "
+                                    "use `reshard` on it.")
         count = convert_element_type(reductions.sum(~missing, last), compute)
         top = count - 1
     else:
@@ -220,8 +232,8 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
 
 def _finished(result: Array, fraction: Array, shape: tuple[int, ...], axes: tuple[int, ...],
               keepdims: bool, dtype: Any) -> Array:
-    if keepdims:
-        sizes = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    if keepdims:      # a scalar counts as a line of one element
+        sizes = tuple(1 if i in axes else n for i, n in enumerate(shape)) or (1,)
         result = layout.reshape(result, fraction.shape + sizes)
     return convert_element_type(result, dtype)
 
@@ -301,7 +313,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         host = concrete(x, message)
         length = max(minimum, int(host.max()) + 1 if host.size else 0)
     else:
-        length = constant_size(length)
+        length = size_index(length)
     index = ufuncs._maximum(x, 0) if x.dtype != dtypes.bool_ else x.astype(dtypes.int32)
     if weights is None:
         counted = constant(1, dtypes.canonical(dtypes.int64))
@@ -322,7 +334,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     check_arraylike("histogram_bin_edges", a)
     if isinstance(bins, str):
         raise NotImplementedError("string values for `bins` not implemented.")
-    x = shapes.ravel(as_array(promote_inexact("histogram_bin_edges", a)[0]))
+    x = as_array(promote_inexact("histogram_bin_edges", a)[0])
     dtype = x.dtype
     if not isinstance(bins, (Array, np.ndarray, list, tuple)) or np.ndim(bins) == 0:
         count = operator.index(concrete(bins, "bins argument of histogram_bin_edges"))
@@ -359,8 +371,8 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
         if x.shape != counted.shape:
             raise ValueError("weights should have the same shape as a.")
     edges = histogram_bin_edges(x, bins, range, weights)
+    place = shapes.ravel(sorting.searchsorted(edges, x, side="right"))
     x, counted = shapes.ravel(x), shapes.ravel(counted)
-    place = sorting.searchsorted(edges, x, side="right")
     place = where(x == edges[-1], edges.shape[0] - 1, place)
     counts = bincount(place, counted, length=edges.shape[0])[1:]
     if density:

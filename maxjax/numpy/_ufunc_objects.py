@@ -36,6 +36,7 @@ from maxjax._primitives.comparison import (
     xor_p,
 )
 from maxjax._primitives.convert import convert_element_type
+from maxjax.lax._over_mesh import whole_along
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _joining as joining
@@ -196,11 +197,14 @@ class ufunc:
         if isinstance(axis, tuple) and self.identity is None:
             raise NotImplementedError(f"{name} over several axes: their order would count.")
         x = as_array(a, name)
-        shape, axes = x.shape, canonical_axes(axis, x.ndim)
-        x = _leading(self._converted(x, dtype, name), axes)
+        axes = canonical_axes(axis, x.ndim)
+        x = self._converted(x, dtype, name)
+        if mask is not None:      # which widens the operand
+            x, mask = shapes.broadcast_arrays(x, as_bool(mask))
+        shape = x.shape
+        x = _leading(whole_along(x, axes), axes)
+        mask = None if mask is None else _leading(mask, axes)
         length = x.shape[0]
-        mask = None if mask is None else _leading(
-            shapes.broadcast_to(as_bool(mask), shape), axes)
         start = self.identity if initial is None and (mask is not None or not length) else initial
         if start is None:
             if not length:

@@ -86,7 +86,6 @@ from maxjax.numpy._promotion import (
     cast,
     check_out,
     constant,
-    promote_args,
     promote_args_inexact,
     promote_dtypes,
     promote_inexact,
@@ -486,7 +485,7 @@ def fmax(x1: Any, x2: Any) -> Array:
     >>> jnp.fmax(jnp.array([1., jnp.nan]), 0.)
     Array([1., 0.], dtype=float32)
     """
-    x1, x2 = (as_array(x) for x in promote_args("fmax", x1, x2))
+    x1, x2 = (as_array(x) for x in promote_dtypes("fmax", x1, x2))
     return where((x1 > x2) | isnan(x2), x1, x2)
 
 
@@ -496,7 +495,7 @@ def fmin(x1: Any, x2: Any) -> Array:
     >>> jnp.fmin(jnp.array([1., jnp.nan]), 0.)
     Array([0., 0.], dtype=float32)
     """
-    x1, x2 = (as_array(x) for x in promote_args("fmin", x1, x2))
+    x1, x2 = (as_array(x) for x in promote_dtypes("fmin", x1, x2))
     return where((x1 < x2) | isnan(x2), x1, x2)
 
 

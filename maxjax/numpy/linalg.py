@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -295,6 +296,9 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
             x.ndim not in (1, 2) for x in (values[0], values[-1])):
         raise ValueError("multi_dot: input arrays must all be two-dimensional, except for the "
                          "first and last which can be one-dimensional")
+    if any(x.shape[-1] != y.shape[0] for x, y in itertools.pairwise(values)):
+        raise ValueError("multi_dot: last dimension of each array must match first dimension of "
+                         f"following array. Got array shapes {[x.shape for x in values]}")
     multiply = functools.partial(contraction.matmul, precision=precision)
     if len(values) == 2:
         return multiply(*values)

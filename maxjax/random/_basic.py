@@ -60,6 +60,10 @@ def result_shape(shape: Any, *others: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    for shape in shapes:
+        if any(type(size) is int and size < 0 for size in shape):
+            raise TypeError("Only non-negative indices are allowed when broadcasting static "
+                            f"shapes, but got shape {shape}.")
     try:
         return tuple(dimensions.broadcast_shapes(*shapes))
     except ValueError:

@@ -176,13 +176,13 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
     check_arraylike("categorical", logits)
     logits = jnp.asarray(logits)
     dtype = logits.dtype
-    if not dtypes.is_floating(dtype):
-        mode = gumbel_mode(mode)
-        raise ValueError(f"dtype argument to `gumbel` must be a float dtype, got {dtype.name}")
     if not logits.ndim:
         raise IndexError("index -1 is out of bounds for axis 0 with size 0")
     if not -logits.ndim <= axis < logits.ndim:
         raise IndexError(f"index {axis} is out of bounds for axis 0 with size {logits.ndim}")
+    if not dtypes.is_floating(dtype):
+        mode = gumbel_mode(mode)
+        raise ValueError(f"dtype argument to `gumbel` must be a float dtype, got {dtype.name}")
     axis = canonical_axis(axis, logits.ndim)
     rest = tuple(size for dim, size in enumerate(logits.shape) if dim != axis)
     if shape is None:

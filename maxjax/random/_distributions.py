@@ -141,6 +141,8 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
 @jitted("shape", "dtype")
 def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     alpha = as_float(alpha, dtype)
+    if not alpha.shape[-1]:
+        return jnp.zeros((*shape, 0), dtype)
     logs = _gamma(key, alpha, (*shape, alpha.shape[-1]), dtype, True)
     powers = lax.exp(logs - lax.stop_gradient(jnp.max(logs, -1, keepdims=True)))
     return powers / jnp.sum(powers, -1, keepdims=True)

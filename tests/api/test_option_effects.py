@@ -617,7 +617,8 @@ def test_no_c_compiler(monkeypatch, tmp_path):
 
 
 def test_programs_without_a_c_compiler_are_interpreted_at_once(tmp_path):
-    """``compile="always"`` does not wait for the graph backend, which would take minutes."""
+    """``compile="always"`` does not wait for the graph backend, which would take minutes. (With the
+    small standard library none is needed: ``tests/mojo/test_slim.py``.)"""
     (tmp_path / "bin").mkdir()
     (tmp_path / "cache").mkdir(mode=0o700)
     program = """
@@ -633,7 +634,8 @@ print(*[str(w.message) for w in caught], sep="\\n")
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True,
         env={**os.environ, "PATH": str(tmp_path / "bin"), "MAXJAX_COMPILE": "always",
-             "MAXJAX_BACKEND": "mojo", "MAXJAX_CACHE_DIR": str(tmp_path / "cache")})
+             "MAXJAX_BACKEND": "mojo", "MAXJAX_CACHE_DIR": str(tmp_path / "cache"),
+             "MAXJAX_STANDARD_LIBRARY": "max"})
     assert done.stdout.splitlines() == [
         "16.0", "24.0", "maxjax: no C compiler, which the Mojo compiler links with: PATH has no cc"]
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from maxjax._distributed.launcher import free_port
@@ -23,11 +24,17 @@ def environment(devices: int = 2, **variables: str) -> dict[str, str]:
             "JAX_PLATFORMS": "cpu", **variables}
 
 
-def run(engine: str, script: str, count: int = 2, devices: int = 2, **variables: str
-        ) -> list[subprocess.CompletedProcess[str]]:
+# What is done beside processes, given their numbers.
+Beside = Callable[[list[int]], contextlib.AbstractContextManager[object]]
+
+
+def run(engine: str, script: str, count: int = 2, devices: int = 2, beside: Beside | None = None,
+        address: str | None = None, **variables: str) -> list[subprocess.CompletedProcess[str]]:
     """A script in ``count`` processes.
 
     Args:
+      beside: entered when they have been started, left when all have ended.
+      address: of the coordinator.
       engine: "mpi": by mpiexec, all in one result; "gloo": by hand, with the address, the count and
         the number as arguments; "jax": the same on real JAX.
     """
@@ -35,15 +42,16 @@ def run(engine: str, script: str, count: int = 2, devices: int = 2, **variables:
     if engine == "mpi":
         mpiexec = str(Path(sys.executable).parent / "mpiexec")
         return finished([[mpiexec, "-n", str(count), sys.executable, "-m", "maxjax", "-c", script]],
-                        [env])
-    address = f"localhost:{free_port()}"
+                        [env], beside=beside)
+    address = address or f"localhost:{free_port()}"
     command = [sys.executable, *([] if engine == "jax" else ["-m", "maxjax"]), "-c", script]
     return finished([[*command, address, str(count), str(number)] for number in range(count)],
-                    [env] * count)
+                    [env] * count, beside=beside)
 
 
 def finished(commands: list[list[str]], environments: list[dict[str, str]],
-             seconds: float = _SECONDS) -> list[subprocess.CompletedProcess[str]]:
+             seconds: float = _SECONDS, beside: Beside | None = None
+             ) -> list[subprocess.CompletedProcess[str]]:
     """What commands that run at the same time came to. At the end none of their processes is left,
     nor of those that they started.
 
@@ -56,10 +64,12 @@ def finished(commands: list[list[str]], environments: list[dict[str, str]],
     deadline = time.monotonic() + seconds
     results: list[subprocess.CompletedProcess[str]] = []
     try:
-        for process in processes:
-            output, errors = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
-            results.append(subprocess.CompletedProcess(
-                process.args, process.returncode, output, errors))
+        with (contextlib.nullcontext() if beside is None
+              else beside([process.pid for process in processes])):
+            for process in processes:
+                output, errors = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
+                results.append(subprocess.CompletedProcess(
+                    process.args, process.returncode, output, errors))
         return results
     except subprocess.TimeoutExpired:
         _kill(processes)

@@ -131,7 +131,7 @@ def test_explain_compiles_nothing(monkeypatch):
     original = Plan.__init__
     monkeypatch.setattr(Plan, "__init__", lambda *args: (planned.append(1), original(*args))[1])
     found = maxjax.debug.explain(lambda x: maxjax.numpy.sin(x) * 2, X)
-    assert len(planned) == 1 and found.state in ("new", "cold")
+    assert len(planned) == 1 and found.state == "interpreted"
 
 
 # --- the picture ----------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,7 +37,11 @@ def own_pack() -> None:
 
 
 @pytest.fixture
-def compiler(tmp_path, prepared, own_pack, monkeypatch) -> Compiler:
+def compiler(tmp_path, tmp_path_factory, prepared, own_pack, monkeypatch) -> Compiler:
+    if shutil.which("cc") is None:      # which is looked for, and is never called
+        folder = tmp_path_factory.mktemp("cc")
+        (folder / "cc").symlink_to(sys.executable)
+        monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     return Compiler(tmp_path, prepared, monkeypatch)
 
 

@@ -12,8 +12,8 @@ from maxjax._base import native
 from maxjax._base.config import compile_mode
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.types import ShapedArray
-from maxjax._runtime.native_functions import NativeFunctions
-from tests.mojo.pack_calls import address, library
+from maxjax._runtime.native_functions import NativeFunctions, _function
+from tests.mojo.pack_calls import Twins, address, library, other_library
 
 FILES = {"sort": "ordering", "argsort": "ordering", "argmax": "ordering", "argmin": "ordering",
          "scatter": "indexing", "matmul": "matmul", "copy": "movement",
@@ -25,12 +25,15 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-12}
 
 
+def file_of(name: str) -> str:
+    return FILES.get(name.split("_")[0], "elementwise")
+
+
 class BuiltPack:
     """A stand-in for `Pack`: the functions of libraries that tests have built."""
 
     def address(self, name: str) -> int | None:
-        file = FILES.get(name.split("_")[0], "elementwise")
-        function = getattr(library(file), name, None)
+        function = getattr(library(file_of(name)), name, None)
         return None if function is None else address(function)
 
     def function(self, name: str, result: Any = None, arguments: Any = (
@@ -51,9 +54,15 @@ class Calls:
         if function is None:
             return None
 
-        def call(*arguments: Any) -> None:
+        def call(arrays: Any, integers: Any, size: int) -> None:
             self.names.append(name)
-            function(*arguments)
+            other = other_library(file_of(name))
+            twins = Twins(arrays) if other is not None else None
+            function(arrays, integers, size)
+            if twins is not None:
+                _function(address(getattr(other, name)), self.provider.threads)(
+                    twins.arrays, integers, size)
+                twins.check(name)
         return call
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import mmap
@@ -9,16 +10,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from maxjax._max.mojo.store import open_library
 from tests.support import mojo_programs
 
 # Set in the process that runs this file again, in guarded memory.
 GUARD = "MAXJAX_TEST_GUARD"
 GUARDED = GUARD in os.environ
+# The folder of a second pack, which another standard library has compiled, in a process that makes
+# every call in both.
+BESIDE = "MAXJAX_TEST_BESIDE"
 
 
 @functools.cache
@@ -27,6 +33,55 @@ def library(name: str) -> ctypes.CDLL:
     found = {unit.name: unit.native for unit in mojo_programs.pack().units}[name]
     assert found is not None, name
     return found
+
+
+@functools.cache
+def other_library(name: str) -> ctypes.CDLL | None:
+    """The same file of the second pack; None: there is none."""
+    path = Path(os.environ.get(BESIDE, "/nowhere"), f"{name}.so")
+    return open_library(path) if path.exists() else None
+
+
+class Twins:
+    """Copies of operands before a call, for the same call of another library.
+
+    What overlaps stays so, and what lies at a multiple of 64 bytes.
+
+    Attributes:
+      arrays: as the operands, elsewhere.
+    """
+
+    def __init__(self, operands: Sequence[np.ndarray]):
+        self._copies: dict[tuple[int, int], np.ndarray] = {}
+        self.arrays = [self._twin(array) for array in operands]
+
+    def _twin(self, array: np.ndarray) -> np.ndarray:
+        base = array
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        low, high = np.lib.array_utils.byte_bounds(base)
+        copy = self._copies.get((low, high))
+        if copy is None:
+            memory = np.empty(high - low + 64, np.uint8)
+            copy = memory[(low - memory.ctypes.data) % 64:][:high - low]
+            copy[:] = np.frombuffer(ctypes.string_at(low, high - low), np.uint8)
+            self._copies[low, high] = copy
+        return np.ndarray(array.shape, array.dtype, copy, array.ctypes.data - low, array.strides)
+
+    def check(self, name: str) -> None:
+        """The memory of the operands has the bits of that of the copies."""
+        for (low, high), copy in self._copies.items():
+            assert ctypes.string_at(low, high - low) == copy.tobytes(), name
+        called.add(name)
+
+
+called: set[str] = set()    # of the functions of both
+
+
+@atexit.register
+def _tell() -> None:
+    if BESIDE in os.environ:
+        Path(os.environ[BESIDE], "called").write_text("\n".join(sorted(called)))
 
 
 def guarded(array: np.ndarray) -> np.ndarray:
@@ -56,10 +111,24 @@ def table(arrays: Sequence[np.ndarray]) -> Any:
 
 def call(file: str, name: str, operands: Sequence[np.ndarray], *integers: int) -> None:
     """One call of a kernel; each operand is a slot of its own."""
-    ints = [number for slot in range(len(operands)) for number in (slot, 0)] + list(integers)
-    function = getattr(library(file), name)
+    call_with(file, name, operands,
+              *(number for slot in range(len(operands)) for number in (slot, 0)), *integers)
+
+
+def call_with(file: str, name: str, operands: Sequence[np.ndarray], *integers: int) -> None:
+    """One call of a kernel, of which all integers are given; where there is a second pack, of both
+    kernels of the name."""
+    other = other_library(file)
+    twins = Twins(operands) if other is not None else None
+    _run(getattr(library(file), name), operands, integers)
+    if twins is not None:
+        _run(getattr(other, name), twins.arrays, integers)
+        twins.check(name)
+
+
+def _run(function: Any, operands: Sequence[np.ndarray], integers: Sequence[int]) -> None:
     function.restype = None
-    function(table(operands), (ctypes.c_int64 * len(ints))(*ints))
+    function(table(operands), (ctypes.c_int64 * len(integers))(*integers))
 
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from maxjax._base import config
-from maxjax._max.artifacts import ArtifactCache, builder_lock
+from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.folder_locks import builder_lock
 from maxjax._max.mojo import detached, toolchain
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.pack_library import Pack
@@ -29,16 +31,14 @@ pytestmark = [
     pytest.mark.xdist_group("mojo"),
     pytest.mark.skipif(sys.platform != "linux", reason="looked at with Linux's means")]
 
-# Others than the one that looks at the priority do not wait for whatever else the machine does.
-HASTE = "detached.NICENESS = 1\n"
 START = "assert detached.start(tiering.mojo.pack.libraries.cache)"
 QUEUE = "tiering.mojo.store.request(SOURCES[:3], print)"
 
 
-def run(cache: ArtifactCache, body: str, haste: str = HASTE, **environment: str) -> str:
+def run(cache: ArtifactCache, body: str, **environment: str) -> str:
     """What a script prints, run in a process of its own that may leave a builder."""
     script = ("from maxjax._max.mojo import detached\nfrom maxjax._runtime.tiering import tiering\n"
-              "from tests.mojo.fake_compiler import SOURCES\n") + haste + textwrap.dedent(body)
+              "from tests.mojo.fake_compiler import SOURCES\n") + textwrap.dedent(body)
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=120,
         env={**os.environ, "MAXJAX_CACHE_DIR": str(cache.directory), "PYTHONPATH": str(ROOT),
@@ -62,7 +62,7 @@ def builders(cache: ArtifactCache) -> list[int]:
 
 
 def eventually(condition: Callable[[], object]) -> None:
-    """Waits for what a process of the lowest priority does, on a machine that may be busy."""
+    """Waits for what another process does, on a machine that may be busy."""
     deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -91,12 +91,12 @@ def is_complete(cache: ArtifactCache) -> bool:
 
 
 def test_it_outlives_the_process_that_started_it_and_ends(cache, compiler, gate):
-    run(cache, START, haste="")
+    run(cache, START)
     eventually(lambda: compiler.runs)
     (builder,) = builders(cache)
-    assert os.getsid(builder) == builder and os.getpriority(os.PRIO_PROCESS, builder) == 19
+    assert os.getsid(builder) == builder and os.getpriority(os.PRIO_PROCESS, builder) == os.nice(0)
     assert {os.readlink(f"/proc/{builder}/fd/{number}") for number in range(3)} == {"/dev/null"}
-    assert os.getpriority(os.PRIO_PROCESS, compiler.runs[0]) == 19
+    assert os.getpriority(os.PRIO_PROCESS, compiler.runs[0]) == os.nice(0)
     assert detached.works(cache) and not is_complete(cache)
     gate.touch()
     eventually(lambda: not alive(builder))
@@ -132,7 +132,7 @@ def test_a_process_uses_what_the_builder_has_built(cache, compiler):
 def test_there_is_one_for_a_folder(cache, compiler, gate):
     scripts = [subprocess.Popen(
         [sys.executable, "-c", "from maxjax._runtime.tiering import tiering\n"
-         "from maxjax._max.mojo import detached\n" + HASTE + START],
+         "from maxjax._max.mojo import detached\n" + START],
         env={**os.environ, "MAXJAX_CACHE_DIR": str(cache.directory), "PYTHONPATH": str(ROOT),
              "MAXJAX_DETACHED_BUILDS": "1"}) for _ in range(3)]
     assert [script.wait(60) for script in scripts] == [0, 0, 0]
@@ -191,29 +191,23 @@ def test_it_ends_where_nothing_can_be_kept(tmp_path, compiler):
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_it_makes_room_for_somebody_who_waits(cache, compiler, gate):
+def test_somebody_who_waits_builds_beside_it_and_nothing_twice(cache, compiler, gate):
     run(cache, START)
     eventually(lambda: compiler.runs)
-    with Libraries(cache).waited_for():
-        # One that is just starting is noticed, and ended, too.
-        eventually(lambda: not any(map(alive, compiler.runs)))
-        time.sleep(2)
-        before = len(compiler.runs)
-        with Libraries(cache).locked([unit.key for unit in Pack(cache).units[:3]]) as locked:
-            assert len(locked) == 3     # the builder holds none of them
-            time.sleep(1)
-        assert len(compiler.runs) == before and detached.works(cache)
-        assert not any(map(alive, compiler.runs))
+    waiting = threading.Thread(target=Pack(cache, prebuilt=None).build)
+    waiting.start()
+    eventually(lambda: len(compiler.runs) > 1)
     gate.touch()
-    eventually(lambda: is_complete(cache) and not builders(cache))
+    waiting.join(120)
+    eventually(lambda: not builders(cache))
+    assert is_complete(cache) and len(compiler.runs) == 3 and leftovers(cache) == []
 
 
-def test_a_child_of_one_who_waits_waits_for_nothing(cache):
-    libraries = Libraries(cache)
-    with libraries.waited_for():
-        assert cache.is_waited_for()
-        assert forked(lambda: not libraries._held and cache.is_waited_for())
-    assert not cache.is_waited_for() and leftovers(cache) == []
+def test_a_child_of_one_who_builds_holds_nothing(cache):
+    libraries, key = Libraries(cache), b"a key"
+    with libraries.locked([key]):
+        assert forked(lambda: not libraries._held and cache.key_lock(key).is_held())
+    assert not cache.key_lock(key).is_held() and leftovers(cache) == []
 
 
 def test_where_there_is_none(cache, compiler, monkeypatch, tmp_path):

@@ -21,7 +21,7 @@ from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo import check, layout
 from maxjax._max.mojo.check import check_groups, check_nodes
 from maxjax._max.mojo.check_plan import CheckedPlan, check_part, check_plan
-from maxjax._max.mojo.context import THREADS
+from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.emit_loop import LoopForm
 from maxjax._max.mojo.fusion import Fusion, Group, ordered
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
@@ -387,6 +387,37 @@ def test_most_dimensions():
     assert plan(layout.MOST_DIMENSIONS + 1).codes
     with pytest.raises(LoweringError, match="18 dimensions of which more than 16"):
         plan(layout.MOST_DIMENSIONS + 2)
+
+
+# --- what every plan is asked ---
+
+WRONG_CALLS = {
+    "a sum that goes further": lambda c, x: c.call(
+        "cumsum_float32", [x], (2, 4, 1, 0, 1), [(x.shape, x.dtype)]),
+    "a sum that writes further": lambda c, x: c.call(
+        "cumsum_float32", [x], (2, 3, 1, 0, 1), [((2,), x.dtype)]),
+    "an unknown function": lambda c, x: c.call("spin_float32", [x], (2, 3, 1), [((6,), x.dtype)]),
+    "a missing result": lambda c, x: c.call(
+        "threefry2x32", [x, x, x, x], (6, 6, 1), [(x.shape, np.uint32)]),
+    "a product of others": lambda c, x: c.call(
+        "matmul_float32", [x, x], (), [((2, 3), x.dtype)], strided=True),
+    "a view": lambda c, x: [c.native("neg", c.shared(View(
+        (4, 3), x.dtype, (x,), ((0, 1, 0), (0, 1, 1)))))],
+    "a view from behind": lambda c, x: [c.native("neg", c.shared(View(
+        (2, 3), x.dtype, (x,), ((0, -1, 0), (0, 1, 1)))))],
+    "a piece": lambda c, x: [c.shared(Assemble(
+        (2, 3), x.dtype, (x,), (Piece((1, 0), (1, 1)),)))],
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_a_plan_that_leaves_its_arrays_is_refused(name, monkeypatch):
+    """By the plan itself, whatever let its program in."""
+    closed = maxjax.make_jaxpr(jnp.sin)(np.zeros((2, 3), np.float32))
+    monkeypatch.setattr(MojoContext, "lower_jaxpr",
+                        lambda self, jaxpr, consts, nodes: WRONG_CALLS[name](self, nodes[0])[:1])
+    with pytest.raises(InternalError):
+        Plan(closed.jaxpr, 2)
 
 
 # --- the calls and the memory ---------------------------------------------------------------------

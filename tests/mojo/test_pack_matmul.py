@@ -7,7 +7,6 @@ and end at inaccessible pages.
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
 import mmap
 import os
@@ -20,23 +19,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.mojo.pack_calls import GUARD, GUARDED, call_with, library
 from tests.support import mojo_programs
 
 pytest.importorskip("max.engine")
 
-
-# Set in the process that runs this file again, in guarded memory.
-GUARD = "MAXJAX_TEST_GUARD"
-GUARDED = GUARD in os.environ
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
-
-@functools.cache
-def library() -> ctypes.CDLL:
-    found = {unit.name: unit.native for unit in mojo_programs.pack().units}["matmul"]
-    assert found is not None
-    return found
-
 
 def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name) if name == "bfloat16" else name)
@@ -72,10 +61,6 @@ def random(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) ->
     return rng.standard_normal(shape).astype(dtype)
 
 
-def address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
-
-
 def multiply(a: np.ndarray, b: np.ndarray, threads: int = 1, gap: int = 0) -> np.ndarray:
     """The kernel's product of (batch, m, k) and (batch, k, n).
 
@@ -93,10 +78,7 @@ def multiply(a: np.ndarray, b: np.ndarray, threads: int = 1, gap: int = 0) -> np
         return [step // dtype.itemsize for step in x.strides]
 
     integers = [0, 0, 1, 0, 2, 0, batch, m, n, k, *strides(a), *strides(b), m * row, row, threads]
-    function = getattr(library(), f"matmul_{dtype.name}")
-    function.restype = None
-    function((ctypes.c_void_p * 3)(address(a), address(b), address(memory)),
-             (ctypes.c_int64 * len(integers))(*integers))
+    call_with("matmul", f"matmul_{dtype.name}", [a, b, memory], *integers)
     between = np.ones(max(batch * m * row, 1), bool).reshape(-1)[:batch * m * row]
     between.reshape(batch, m, row)[..., :n] = False
     assert (memory[between[:memory.size]].view(np.uint8) == 0x5A).all()
@@ -284,7 +266,7 @@ def test_two_callers() -> None:
         except BaseException as problem:
             failures.append(problem)
 
-    library()
+    library("matmul")
     callers = [threading.Thread(target=work, args=size)
                for size in ((200, 300, 310), (310, 120, 400))]
     for caller in callers:

@@ -26,6 +26,8 @@ from maxjax._max.mojo.toolchain import Pace, build_library
 from maxjax._max.mojo.vector_operations import Operator
 from tests.golden import kernels  # noqa: F401 (it has programs)
 from tests.golden.programs import GOLDENS
+from tests.mojo import pack_calls
+from tests.support import mojo_programs
 
 pytestmark = [
     pytest.mark.xdist_group("mojo"),
@@ -33,6 +35,7 @@ pytestmark = [
                        reason=f"{standard_library.why_not()}")]
 
 LIBRARIES = ("small", "max")
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 KERNEL = ('@export("f")\ndef f(slots: Slots, args: Args) abi("C"):\n'
           "    var x = operand[DType.float32](slots, args, 0)\n"
           "    x.unsafe_store(0, {value})\n")
@@ -114,6 +117,7 @@ def own_operators(dtype: np.dtype) -> list[Operator]:
               for operator in vector_operations.operators(dtype)}.values()]
 
 
+@needs_cc
 def test_some_operations_give_the_same_bits(tmp_path, monkeypatch):
     some = ("exp", "pow", "div", "convert", "sin", "max", "eq", "shift_left", "round_half_even")
     operators = [operator for name in (np.float32, np.int32)
@@ -122,6 +126,8 @@ def test_some_operations_give_the_same_bits(tmp_path, monkeypatch):
     check_operations(operators, tmp_path, monkeypatch)
 
 
+@needs_cc
+@needs_cc
 @pytest.mark.extended
 @pytest.mark.parametrize("dtype", vector_operations.dtypes_of_units(), ids=name_of)
 def test_all_operations_give_the_same_bits(dtype, tmp_path, monkeypatch):
@@ -136,6 +142,8 @@ import numpy as np
 import maxjax
 from tests.golden import kernels
 from tests.golden.programs import GOLDENS
+from tests.mojo import pack_calls
+from tests.support import mojo_programs
 maxjax.config.update("compile", "always")
 for name in sys.argv[1:]:
     golden, random = GOLDENS[name], np.random.default_rng(1)
@@ -160,14 +168,51 @@ def check_programs(names: list[str]) -> None:
     assert len(small) == len(names) and small == ours
 
 
+@needs_cc
 def test_some_programs_give_the_same_bits():
     """Rows, columns, a loop in registers."""
     check_programs(["softmax.mojo", "column_sum_and_step.mojo", "loop_over_few_elements.mojo"])
 
 
+@needs_cc
 @pytest.mark.extended
 def test_all_programs_give_the_same_bits():
     check_programs([name for name in GOLDENS if name.endswith(".mojo")])
+
+
+# --- the pack -------------------------------------------------------------------------------------
+
+def test_all_of_the_pack_compiles_with_it():
+    for unit in mojo_programs.pack().units:
+        assert standard_library.applies(unit.source), unit.name
+        assert b"maxjax_launch" in Path(unit.native._name).read_bytes(), unit.name
+
+
+# Libraries whose functions run lists of calls or instructions: what they call are the others' and
+# the operations above.
+MACHINES = ("tape", "vector", "scalars", "collectives")
+
+
+@pytest.mark.extended
+def test_the_pack_gives_the_same_bits(tmp_path, monkeypatch):
+    """The pack's own tests call each function of the pack as MAX's library compiles it, too."""
+    units = [unit for unit in mojo_programs.pack().units
+             if unit.name not in MACHINES and not unit.name.startswith("vector_")]
+    with monkeypatch.context() as patch:
+        patch.setenv("MAXJAX_STANDARD_LIBRARY", "max")
+        for unit in units:
+            build_library(unit.source, tmp_path / f"{unit.name}.so", pace=Pace(urgent=True))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0",
+         *(f"tests/mojo/test_{name}.py"
+           for name in ("pack", "pack_matmul", "pack_windows", "native", "native_matrices")),
+         "-k", "not test_within_bounds"],
+        env={**os.environ, pack_calls.BESIDE: str(tmp_path)}, capture_output=True, text=True,
+        cwd=ROOT, timeout=3000)
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-2000:]}"
+    called = set((tmp_path / "called").read_text().split())
+    missed = {name for unit in units for name in unit.exports} - called
+    assert missed == {"permutation_of_exchanges"}, missed     # of integers alone
 
 
 # --- which library, and why -----------------------------------------------------------------------
@@ -188,6 +233,7 @@ def made(source: str, folder: Path) -> str:
     return "small" if b"maxjax_launch" in output.read_bytes() else "max"
 
 
+@needs_cc
 def test_what_it_lacks_is_compiled_by_the_other(fresh, tmp_path, caplog):
     caplog.set_level(logging.INFO, "maxjax")
     assert made(HEADER + KERNEL.format(value="Exp.elementwise[DType.float32, 1](1)"),
@@ -197,11 +243,12 @@ def test_what_it_lacks_is_compiled_by_the_other(fresh, tmp_path, caplog):
                 tmp_path) == "max"
     assert "as the small one lacks something" in caplog.text and standard_library.why_not() is None
     # Of which it knows from the imports.
-    assert made(HEADER + "from kernels.windows import *\n" + KERNEL.format(value="1"),
+    assert made(HEADER + "from kernels.window_tensors import *\n" + KERNEL.format(value="1"),
                 tmp_path) == "max"
     assert len(caplog.records) == 1
 
 
+@needs_cc
 def test_the_other_compiles_what_the_first_program_asks_for(fresh, tmp_path):
     """Beside what was prepared just before, of which the launch of a kernel is a declaration only:
     a library that had it could not be loaded."""
@@ -219,6 +266,7 @@ def launched(slots: Slots, args: Args) abi("C"):
     ctypes.CDLL(str(next(tmp_path.glob("*.so"))), mode=os.RTLD_NOW)
 
 
+@needs_cc
 def test_an_error_is_that_of_the_other(fresh, tmp_path):
     with pytest.raises(toolchain.ToolchainError, match="unknown declaration 'nothing'") as caught:
         made(HEADER + KERNEL.format(value="nothing"), tmp_path)
@@ -264,6 +312,7 @@ def test_two_prepare_it_at_once(fresh, tmp_path, monkeypatch):
     assert made(source, tmp_path) == "small" and [folder] == [*tmp_path.glob("library-*")]
 
 
+@needs_cc
 def test_a_library_that_cannot_be_prepared(fresh, tmp_path, monkeypatch, caplog):
     empty = tmp_path / "sources"
     for package in standard_library.PACKAGES:

@@ -483,11 +483,11 @@ for _ in range(3):
 for function in (f, g):
     for _ in range(100):
         found = debug.statistics(function)
-        if found.state == "failed":
+        if found.reason not in (None, "it is being compiled"):
             break
         time.sleep(0.05)
         function(x)
-    assert found.state == "failed" and found.compiled_calls == 0, found
+    assert found.state == "interpreted" and found.compiled_calls == 0, found
     assert {expected!r} in found.reason, found
     assert ("the graph compiler is off" in found.reason) == {turns!r}, found
     assert found.reason in str(debug.explain(function, x))

@@ -124,6 +124,19 @@ s.fft.dct(j.ones((5, 2)), n=-1); s.fft.dctn(j.ones((5, 2)), s=(0, 2)); s.fft.idc
 """
 
 ARGUMENTS = """
+[f(j.ones((3, 1)), where=j.arange(4) > n) for f in (j.sum, j.prod, j.any, j.all, j.nansum, \
+j.nanprod) for n in (0, 9)]
+[f(j.ones(4), where=j.ones((3, 4)) > 0, **k) for f in (j.sum, j.any) for k in ({}, {'axis': 0}, \
+{'axis': -1}, {'keepdims': True})]
+j.max(j.ones((3, 1)), 1, where=j.ones(4) > 0, initial=0.); j.sum(2., where=j.ones(4) > 0)
+j.mean(j.ones((3, 1)), where=j.ones(4) > 0); j.std(j.ones(4), where=j.ones((3, 4)) > 0)
+j.var(j.ones((3, 1)), where=j.ones(4) > 0); j.nanmean(j.ones(4), where=j.ones((3, 4)) > 0)
+j.nanstd(j.ones((3, 1)), where=j.ones(4) > 0); j.nanmean(j.ones(4, int), where=j.ones((3, 4)) > 0)
+j.logaddexp.reduce(j.ones((3, 1)), where=j.ones(4) > 0, initial=0.)
+[j.piecewise(F, [F < 1], f) for f in ([lambda v: v.sum(), 1.], [lambda v: v * v.size, 1.], \
+[j.ones(4), j.ones(4)], [j.ones(1), j.zeros(1)])]
+j.piecewise(F, [F < 1], [j.ones(4), 1.]); j.piecewise(F, [F < 1], [lambda v: v + j.ones(4), 1.])
+j.block([j.ones((1, 8)), j.ones(8)]); j.block([[j.ones((1, 1, 2))], [j.ones(2)]])
 j.put(j.zeros((37, 41)), j.array([3, 200], 'uint8'), 1, mode='wrap', inplace=False)
 [j.ones(3).at[i].get(mode='wrap') for i in (..., slice(None), None)]
 j.ones(3).at[0].get(mode='wrap')
@@ -160,6 +173,10 @@ l.dynamic_update_slice(j.full(3, 2.), j.full(2, 1.), (0,)); j.full(3, 2.).at[:2]
 j.full(3, 2.).at[0].add(1.); j.full((3, 3), 2.).at[0].set(j.full(3, 1.))
 l.psum(j.full(2, 2.), (0,))
 [d.jit(lambda x: f(x, 1j))(j.array([1])) for f in (j.less, j.greater_equal, j.equal)]
+[d.jvp(f, (x,), (x,)) for f in (l.square, lambda x: x ** 3, lambda x: x ** -2, l.exp2, j.sin, \
+lambda x: x * 2) for x in (2., j.full(2, 2.))]
+d.grad(lambda x: j.sum(x ** 2))(j.full(2, 2.)); d.grad(lambda x: (x ** 2)[0])(j.full(1, 2.))
+d.jit(d.grad(lambda x: j.sum(x ** 2)))(j.full(1, 2.))
 j.isfinite(j.full(2, 2j)); j.logaddexp2(j.full(2, 2.), 1.); j.logaddexp2(2., 1.)
 j.logaddexp(2j, 2j)
 j.logical_and(j.full(2, 2.), 1); j.logical_or(j.full(2, 2.) > 0, True); j.logical_and(2., 1)

@@ -34,7 +34,8 @@ def again(cache: ArtifactCache) -> ArtifactCache:
 
 
 def files(cache: ArtifactCache, suffix: str = "") -> list[Path]:
-    return sorted(path for path in cache.directory.iterdir() if path.name.endswith(suffix))
+    return sorted(path for path in cache.directory.iterdir() if path.name.endswith(suffix)
+                  and not path.name.startswith("process-"))
 
 
 def test_what_is_stored_comes_back(cache):

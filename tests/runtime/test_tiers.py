@@ -26,7 +26,7 @@ from maxjax._max import warning as warning_module
 from maxjax._max.graph import session
 from maxjax._runtime import cells
 from maxjax._runtime import program as program_module
-from maxjax._runtime.program import Program
+from maxjax._runtime.program import BEING_COMPILED, Program
 from maxjax._runtime.tiering import tiering
 from tests.support import harness
 
@@ -141,7 +141,7 @@ def test_a_hot_program_is_requested_once_and_swapped_in(service):
     for _ in range(5):
         assert_right(jitted(X))
     assert len(service.requests) == 1 and Model.calls == 0
-    assert debug.statistics(jitted).state == "queued"
+    assert debug.statistics(jitted).reason == BEING_COMPILED
     service.finish()
     for _ in range(3):
         assert_right(jitted(X))
@@ -158,8 +158,22 @@ def test_a_cold_program_is_not_requested(service, monkeypatch):
     jitted = function()
     for _ in range(20):
         jitted(X)
-    assert not service.requests and debug.statistics(jitted).state == "cold"
+    assert not service.requests and program_of(jitted).state == "cold"
     assert program_of(jitted).heat > 0
+
+
+def test_what_is_estimated_to_take_long_is_requested_at_its_first_call(service, monkeypatch):
+    monkeypatch.setattr(tiering, "HOT_NANOSECONDS", 1 << 60, raising=False)
+    quick = function()
+    quick(X)
+    assert not service.requests
+    monkeypatch.setattr(tiering, "LONG_SECONDS", 0.0, raising=False)
+    jitted = function(3.0)
+    assert_right(jitted(X), 3.0)
+    assert len(service.requests) == 1 and debug.statistics(jitted).reason == BEING_COMPILED
+    service.finish()
+    assert_right(jitted(X), 3.0)
+    assert debug.statistics(jitted).compiled_calls == 1
 
 
 def test_the_hotter_goes_first(service):
@@ -174,7 +188,7 @@ def test_what_costs_less_than_a_dispatch_is_not_compiled(service, monkeypatch):
     for _ in range(3):
         assert_right(jitted(X))
     found = debug.statistics(jitted)
-    assert not service.requests and found.state == "light" and "dispatch" in found.reason
+    assert not service.requests and found.state == "interpreted" and "dispatch" in found.reason
 
 
 def test_a_failing_compile_leaves_the_program_interpreted(service, caplog):
@@ -186,7 +200,7 @@ def test_a_failing_compile_leaves_the_program_interpreted(service, caplog):
     for _ in range(3):
         assert_right(jitted(X))
     found = debug.statistics(jitted)
-    assert found.state == "failed" and "no such op" in found.reason
+    assert found.state == "interpreted" and "no such op" in found.reason
     assert len(service.requests) == 1 and Model.calls == 0
     assert "no such op" in caplog.text
     assert "no such op" in str(debug.explain(jitted, X))
@@ -203,7 +217,7 @@ def test_an_artifact_that_cannot_be_loaded_is_thrown_away(service, monkeypatch, 
     with pytest.warns(RuntimeWarning, match="damaged"):
         service.finish()
     assert_right(jitted(X))
-    assert debug.statistics(jitted).state == "failed"
+    assert program_of(jitted).state == "failed"
     assert service.cache.discarded == [program_of(jitted).prepared.key]
     assert "damaged" in caplog.text
 
@@ -216,7 +230,7 @@ def test_a_slower_tier_is_given_up(service, monkeypatch):
     for _ in range(10):
         assert_right(jitted(X))
     found = debug.statistics(jitted)
-    assert found.state == "slower" and "interpreter" in found.reason
+    assert found.state == "interpreted" and "the interpreter" in found.reason
     assert 2 <= Model.calls < 10
 
 
@@ -248,7 +262,7 @@ def test_always_warns_of_what_the_compiler_says(service):
     with config.compile_mode("always"), pytest.warns(RuntimeWarning, match="no such op"):
         assert_right(jitted(X))
     assert_right(jitted(X))
-    assert debug.statistics(jitted).state == "failed" and len(service.requests) == 1
+    assert program_of(jitted).state == "failed" and len(service.requests) == 1
 
 
 def test_ahead_of_time_raises_what_the_compiler_says(service):
@@ -264,7 +278,7 @@ def test_never_asks_nobody(service):
         jitted = function()
         for _ in range(5):
             assert_right(jitted(X))
-    assert not service.requests and debug.statistics(jitted).state == "cold"
+    assert not service.requests and program_of(jitted).state == "cold"
     assert_right(jitted(X))
     assert len(service.requests) == 1
     service.finish()
@@ -317,7 +331,7 @@ def test_a_program_swaps_while_threads_call_it(service):
     service.finish()
     for thread in threads:
         thread.join(30)
-    assert not errors and debug.statistics(jitted).state in ("compiled", "slower")
+    assert not errors and program_of(jitted).state in ("compiled", "slower")
 
 
 def test_eager_code_that_repeats_is_compiled(service, monkeypatch):
@@ -377,7 +391,7 @@ def test_statistics():
     with pytest.raises(TypeError, match="jit"):
         debug.statistics(lambda x: x)
     jitted = function()
-    assert debug.statistics(jitted) == (0, 0, "new", None, 0.0)
+    assert debug.statistics(jitted) == (0, 0, "interpreted", None, 0.0)
     for size in (2, 3, 2):
         jitted(np.ones(size, np.float32))
     assert debug.statistics(jitted).interpreted_calls == 3

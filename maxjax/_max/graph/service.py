@@ -23,7 +23,8 @@ from typing import Any, BinaryIO, cast
 
 from maxjax._base import threads
 from maxjax._base.errors import CompileError
-from maxjax._max.artifacts import ArtifactCache, KeyLock
+from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.folder_locks import KeyLock
 from maxjax._max.graph.messages import read_message, write_message
 from maxjax._max.warning import warn_once
 

@@ -1,17 +1,13 @@
 """Sorting, transposition and the threefry hash."""
-import extensibility
-from extensibility import InputTensor, OutputTensor
-from max.gpu.host import DeviceContext
 from std.bit import log2_floor
 from std.collections import Array as Vectors
 from std.memory import unsafe_memcpy
-from std.runtime import parallelism_level
 from std.sys.info import bit_width_of, simd_width_of, size_of
 from std.utils.numerics import inf
 
 from .arithmetic import unsigned_of
 from .crew import Tasks, spread
-from .reduction import Array, Held, chunk_begin, copy_run, held, stored, task_count
+from .reduction import Array, Held, chunk_begin, copy_run, held, task_count
 
 # Up to so many elements insertion is faster than eight passes of counting.
 comptime INSERTION = 48
@@ -128,7 +124,10 @@ struct Order[bits: DType](TrivialRegisterPassable):
         """Puts zeros of both signs, and NaN of all kinds, in the order in which they are in `x`."""
         if self.kind != Self.FLOATING:
             return
-        var nans, negative, negative_zeros, zeros = 0, 0, 0, 0
+        var nans = 0
+        var negative = 0
+        var negative_zeros = 0
+        var zeros = 0
         for i in range(count):
             var value = x.unsafe_load[width=1](i)
             var is_nan = self.is_nan[1](value)
@@ -138,7 +137,8 @@ struct Order[bits: DType](TrivialRegisterPassable):
             zeros += Int(value == 0)
         if nans == 0 and (negative_zeros == 0 or zeros == 0):
             return
-        var zero, nan = negative, count - nans
+        var zero = negative
+        var nan = count - nans
         for i in range(count):
             var value = x.unsafe_load[width=1](i)
             if value == 0 or value == Self.SIGN:
@@ -210,7 +210,9 @@ struct Digits[bits: DType]:
 def radix_sort[bits: DType](keys: Array[bits], spare: Array[bits], count: Int) -> Bool:
     """Sorts unsigned integers. Whether they end in `spare` and not in `keys`."""
     var digits = Digits[bits](keys, count)
-    var source, target, moved = keys, spare, False
+    var source = keys
+    var target = spare
+    var moved = False
     for digit in range(digits.number):
         if not digits.prepare(digit, source.unsafe_load[width=1](0), count):
             continue
@@ -233,7 +235,11 @@ def radix_argsort[
 ) -> Bool:
     """Sorts `keys`, and a permutation with them. Whether that ends in `spare`."""
     var digits = Digits[bits](keys, count)
-    var source, target, order, next, moved = keys, spare_keys, permutation, spare, False
+    var source = keys
+    var target = spare_keys
+    var order = permutation
+    var next = spare
+    var moved = False
     for i in range(count):
         order.unsafe_store(i, Int32(i))
     for digit in range(digits.number):
@@ -379,26 +385,6 @@ def sort_values[
     )
 
 
-@extensibility.register("maxjax_argsort")
-struct Argsort:
-    """The stable permutation that sorts each row of a matrix."""
-
-    @staticmethod
-    def execute[target: StaticString](
-        result: OutputTensor[dtype = DType.int32, rank=2, ...],
-        x: InputTensor[rank=2, ...],
-        context: DeviceContext,
-    ) raises:
-        comptime kind = stored[x.dtype]()
-        argsort_rows[kind](
-            x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
-            result.unsafe_ptr().as_unsafe_any_origin(),
-            x.dim_size[0](),
-            x.dim_size[1](),
-            parallelism_level(),
-        )
-
-
 @always_inline
 def transpose_tile[
     dtype: DType, size: Int
@@ -431,7 +417,8 @@ def transpose_matrix[
 ):
     """Transposes rows, each contiguous, into columns, tile by tile."""
     comptime size = min(16, simd_width_of[dtype]())
-    var whole_rows, whole_columns = rows // size * size, columns // size * size
+    var whole_rows = rows // size * size
+    var whole_columns = columns // size * size
     for column in range(0, whole_columns, size):
         for row in range(0, whole_rows, size):
             transpose_tile[dtype, size](
@@ -521,28 +508,6 @@ def transpose_middle[
         ),
         tasks,
     )
-
-
-@extensibility.register("maxjax_transpose")
-struct Transpose:
-    """Exchanges the middle axes: (outer, rows, columns, inner) to (outer, columns, rows, inner)."""
-
-    @staticmethod
-    def execute[target: StaticString](
-        result: OutputTensor[rank=4, ...],
-        x: InputTensor[dtype=result.dtype, rank=4, ...],
-        context: DeviceContext,
-    ) raises:
-        comptime kind = stored[result.dtype]()
-        transpose_middle[kind](
-            x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
-            result.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
-            x.dim_size[0](),
-            x.dim_size[1](),
-            x.dim_size[2](),
-            x.dim_size[3](),
-            parallelism_level(),
-        )
 
 
 comptime U32 = DType.uint32
@@ -666,30 +631,3 @@ def threefry_arrays(
         ),
         tasks,
     )
-
-
-@extensibility.register("maxjax_threefry2x32")
-struct Threefry2x32:
-    """Hashes two arrays of counters; each key word is an array of their size or of size 1."""
-
-    @staticmethod
-    def execute[target: StaticString](
-        result0: OutputTensor[dtype=U32, rank=1, ...],
-        result1: OutputTensor[dtype=U32, rank=1, ...],
-        key0: InputTensor[dtype=U32, rank=1, ...],
-        key1: InputTensor[dtype=U32, rank=1, ...],
-        counter0: InputTensor[dtype=U32, rank=1, ...],
-        counter1: InputTensor[dtype=U32, rank=1, ...],
-        context: DeviceContext,
-    ) raises:
-        threefry_arrays(
-            key0.unsafe_ptr().as_unsafe_any_origin(),
-            key1.unsafe_ptr().as_unsafe_any_origin(),
-            counter0.unsafe_ptr().as_unsafe_any_origin(),
-            counter1.unsafe_ptr().as_unsafe_any_origin(),
-            result0.unsafe_ptr().as_unsafe_any_origin(),
-            result1.unsafe_ptr().as_unsafe_any_origin(),
-            key0.dim_size[0](),
-            counter0.dim_size[0](),
-            parallelism_level(),
-        )

@@ -134,7 +134,11 @@ def crew_cell() -> Words:
 @always_inline
 def find_crew() -> Int:
     """The address of the crew's words, or 0."""
-    comptime if is_defined["MAXJAX_LIBRARY"]():
+    comptime if is_defined["MAXJAX_LINKED"]():
+        # The word is in another object of the library, which has one for all of them.
+        var cell = Int(external_call["maxjax_crew_cell", Words]()[])
+        return Pointer(to=cell).unsafe_bitcast[Pointer[Int, MutAnyOrigin]]()[][] if cell else 0
+    elif is_defined["MAXJAX_LIBRARY"]():
         var cell = Int(crew_cell()[])
         return Pointer(to=cell).unsafe_bitcast[Pointer[Int, MutAnyOrigin]]()[][] if cell else 0
     else:

@@ -1,13 +1,8 @@
 """Cumulative operations along the middle axis of (outer, axis, inner), from either end.
 
-Registered as `maxjax_cum<name>` with a Bool parameter `reverse`. `float32` accumulates in `float64`
-(a running sum would lose a digit every ten thousand elements), narrower floats in `float32`,
-`float64` in blocks of which each begins anew.
+`float32` accumulates in `float64` (a running sum would lose a digit every ten thousand elements),
+narrower floats in `float32`, `float64` in blocks of which each begins anew.
 """
-import extensibility
-from extensibility import InputTensor, OutputTensor
-from max.gpu.host import DeviceContext
-from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
 from std.utils.numerics import isnan
 
@@ -18,11 +13,8 @@ from .reduction import (
     Array,
     Held,
     Maximizing,
-    Minimizing,
-    Multiplying,
     Partials,
     Reducer,
-    Summing,
     chunk_begin,
     held,
     stored,
@@ -163,7 +155,8 @@ struct Accumulation[Op: Reducer, dtype: DType](Tasks):
         for item in range(first_item, chunk_begin(task + 1, self.tasks, self.items)):
             var begin = (item % self.tiles) * width
             var offset = (item // self.tiles) * self.count * self.inner + begin + self.first
-            var source, target = x.unsafe_offset(offset), result.unsafe_offset(offset)
+            var source = x.unsafe_offset(offset)
+            var target = result.unsafe_offset(offset)
             if begin + width <= self.inner:
                 accumulate_columns[Self.Op, Self.dtype, width](
                     source, target, self.count, self.stride
@@ -205,88 +198,3 @@ def accumulate_middle[
         ),
         tasks,
     )
-
-
-@always_inline
-def accumulate_tensor[
-    Op: Reducer
-](
-    result: OutputTensor[rank=3, ...],
-    x: InputTensor[dtype=result.dtype, rank=3, ...],
-    reverse: Bool,
-):
-    comptime kind = stored[result.dtype]()
-    accumulate_middle[Op, kind](
-        x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
-        result.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
-        x.dim_size[0](),
-        x.dim_size[1](),
-        x.dim_size[2](),
-        reverse,
-        parallelism_level(),
-    )
-
-
-@extensibility.register("maxjax_cumsum")
-struct Cumsum:
-    @staticmethod
-    def execute[
-        target: StaticString, reverse: Bool
-    ](
-        result: OutputTensor[rank=3, ...],
-        x: InputTensor[dtype=result.dtype, rank=3, ...],
-        context: DeviceContext,
-    ) raises:
-        accumulate_tensor[Summing](result, x, reverse)
-
-
-@extensibility.register("maxjax_cumprod")
-struct Cumprod:
-    @staticmethod
-    def execute[
-        target: StaticString, reverse: Bool
-    ](
-        result: OutputTensor[rank=3, ...],
-        x: InputTensor[dtype=result.dtype, rank=3, ...],
-        context: DeviceContext,
-    ) raises:
-        accumulate_tensor[Multiplying](result, x, reverse)
-
-
-@extensibility.register("maxjax_cummax")
-struct Cummax:
-    @staticmethod
-    def execute[
-        target: StaticString, reverse: Bool
-    ](
-        result: OutputTensor[rank=3, ...],
-        x: InputTensor[dtype=result.dtype, rank=3, ...],
-        context: DeviceContext,
-    ) raises:
-        accumulate_tensor[Maximizing](result, x, reverse)
-
-
-@extensibility.register("maxjax_cummin")
-struct Cummin:
-    @staticmethod
-    def execute[
-        target: StaticString, reverse: Bool
-    ](
-        result: OutputTensor[rank=3, ...],
-        x: InputTensor[dtype=result.dtype, rank=3, ...],
-        context: DeviceContext,
-    ) raises:
-        accumulate_tensor[Minimizing](result, x, reverse)
-
-
-@extensibility.register("maxjax_cumlogsumexp")
-struct Cumlogsumexp:
-    @staticmethod
-    def execute[
-        target: StaticString, reverse: Bool
-    ](
-        result: OutputTensor[rank=3, ...],
-        x: InputTensor[dtype=result.dtype, rank=3, ...],
-        context: DeviceContext,
-    ) raises:
-        accumulate_tensor[AddingExponentials](result, x, reverse)

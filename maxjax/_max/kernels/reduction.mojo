@@ -365,7 +365,7 @@ def first_extreme[
     return position
 
 
-@always_inline
+@no_inline
 def first_extreme_of_line[
     largest: Bool, dtype: DType
 ](x: Array[dtype], count: Int) -> Int32:

@@ -1,15 +1,8 @@
 """Windows that slide over the two middle axes of (outer, height, width, inner).
 
-Every kernel takes an int32 vector `geometry`: the window's size, its strides, the padding before
+How they lie is an int32 vector `geometry`: the window's size, its strides, the padding before
 and the dilation of the window, then that of the operand, each as (along height, along width).
-
-Registered as `maxjax_unfold`, which gives the windows' elements, `maxjax_window_<kind>`, which
-reduces each window, and `maxjax_select_scatter_<comparison>`, the derivative of its extremes.
 """
-import extensibility
-from extensibility import InputTensor, OutputTensor
-from max.gpu.host import DeviceContext
-from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
 
 from .crew import Tasks, spread
@@ -18,16 +11,12 @@ from .reduction import (
     BLOCK,
     Array,
     Held,
-    Maximizing,
-    Minimizing,
     Partials,
     Reducer,
-    Summing,
     accumulated,
     chunk_begin,
     copy_run,
     held,
-    stored,
     task_count,
 )
 
@@ -90,7 +79,7 @@ def source_place(index: Int, dilation: Int, size: Int) -> Int:
     return index // dilation if index % dilation == 0 else -1
 
 
-@always_inline
+@no_inline
 def fill[dtype: DType](target: Array[dtype], count: Int, value: Scalar[dtype]):
     comptime lanes = simd_width_of[dtype]()
     var i = 0
@@ -157,7 +146,8 @@ def unfold_rows[
     var run = geometry.wide * sizes.inner
     var depth = geometry.tall * run
     for item in range(first, end):
-        var n, p = item // sizes.rows, item % sizes.rows
+        var n = item // sizes.rows
+        var p = item % sizes.rows
         for i in range(geometry.tall):
             var row = source_place(
                 p * geometry.down - geometry.above + i * geometry.step_down,
@@ -221,32 +211,6 @@ def unfold_windows[
     )
 
 
-@extensibility.register("maxjax_unfold")
-struct Unfold:
-    @staticmethod
-    def execute[target: StaticString](
-        result: OutputTensor[rank=4, ...],
-        x: InputTensor[dtype=result.dtype, rank=4, ...],
-        geometry: InputTensor[dtype = DType.int32, rank=1, ...],
-        context: DeviceContext,
-    ) raises:
-        comptime kind = stored[result.dtype]()
-        unfold_windows[kind](
-            x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
-            result.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
-            Sizes(
-                x.dim_size[0](),
-                x.dim_size[1](),
-                x.dim_size[2](),
-                x.dim_size[3](),
-                result.dim_size[1](),
-                result.dim_size[2](),
-            ),
-            Geometry(geometry.unsafe_ptr().as_unsafe_any_origin()),
-            parallelism_level(),
-        )
-
-
 @always_inline
 def combine_row[
     Op: Reducer, dtype: DType
@@ -308,7 +272,8 @@ def window_row[
     comptime kind = accumulated[dtype]()
     comptime lanes = simd_width_of[kind]()
     comptime hole = Scalar[kind](0) if holes_are_zero else Op.identity[kind]()
-    var inner, base = sizes.inner, geometry.base_across
+    var inner = sizes.inner
+    var base = geometry.base_across
     var top = p * geometry.down - geometry.above
     fill[kind](line, length * inner + 2 * lanes, hole)
     # The columns of the operand that lie in the line; runs of them are contiguous there.
@@ -411,67 +376,6 @@ def reduce_windows[
 
 
 @always_inline
-def window_tensor[
-    Op: Reducer, holes_are_zero: Bool
-](
-    result: OutputTensor[rank=4, ...],
-    x: InputTensor[dtype=result.dtype, rank=4, ...],
-    geometry: InputTensor[dtype = DType.int32, rank=1, ...],
-):
-    comptime kind = result.dtype
-    reduce_windows[Op, kind, holes_are_zero](
-        rebind[Array[kind]](x.unsafe_ptr().as_unsafe_any_origin()),
-        rebind[Array[kind]](result.unsafe_ptr().as_unsafe_any_origin()),
-        Sizes(
-            x.dim_size[0](),
-            x.dim_size[1](),
-            x.dim_size[2](),
-            x.dim_size[3](),
-            result.dim_size[1](),
-            result.dim_size[2](),
-        ),
-        Geometry(geometry.unsafe_ptr().as_unsafe_any_origin()),
-        parallelism_level(),
-    )
-
-
-@extensibility.register("maxjax_window_sum")
-struct WindowSum:
-    @staticmethod
-    def execute[target: StaticString](
-        result: OutputTensor[rank=4, ...],
-        x: InputTensor[dtype=result.dtype, rank=4, ...],
-        geometry: InputTensor[dtype = DType.int32, rank=1, ...],
-        context: DeviceContext,
-    ) raises:
-        window_tensor[Summing, True](result, x, geometry)
-
-
-@extensibility.register("maxjax_window_max")
-struct WindowMax:
-    @staticmethod
-    def execute[target: StaticString](
-        result: OutputTensor[rank=4, ...],
-        x: InputTensor[dtype=result.dtype, rank=4, ...],
-        geometry: InputTensor[dtype = DType.int32, rank=1, ...],
-        context: DeviceContext,
-    ) raises:
-        window_tensor[Maximizing, False](result, x, geometry)
-
-
-@extensibility.register("maxjax_window_min")
-struct WindowMin:
-    @staticmethod
-    def execute[target: StaticString](
-        result: OutputTensor[rank=4, ...],
-        x: InputTensor[dtype=result.dtype, rank=4, ...],
-        geometry: InputTensor[dtype = DType.int32, rank=1, ...],
-        context: DeviceContext,
-    ) raises:
-        window_tensor[Minimizing, False](result, x, geometry)
-
-
-@always_inline
 def scatter_lanes[
     Op: Reducer, dtype: DType, lanes: Int, largest: Bool
 ](
@@ -493,7 +397,8 @@ def scatter_lanes[
     var index = Numbers(0)
     for i in range(geometry.tall):
         for j in range(geometry.wide):
-            var row, column = top + i, left + j
+            var row = top + i
+            var column = left + j
             var current = Values(least)
             if row >= 0 and row < sizes.height and column >= 0 and column < sizes.width:
                 var place = (row * sizes.width + column) * sizes.inner
@@ -513,7 +418,8 @@ def scatter_lanes[
     var value = source.unsafe_load[width=lanes](0)
     for i in range(geometry.tall):
         for j in range(geometry.wide):
-            var row, column = top + i, left + j
+            var row = top + i
+            var column = left + j
             if row >= 0 and row < sizes.height and column >= 0 and column < sizes.width:
                 var place = (row * sizes.width + column) * sizes.inner
                 var hit = index.eq(Numbers(Int32(i * geometry.wide + j)))
@@ -593,56 +499,3 @@ def scatter_windows[
         ),
         tasks,
     )
-
-
-@always_inline
-def scatter_tensor[
-    Op: Reducer, largest: Bool
-](
-    result: OutputTensor[rank=4, ...],
-    x: InputTensor[dtype=result.dtype, rank=4, ...],
-    updates: InputTensor[dtype=result.dtype, rank=4, ...],
-    geometry: InputTensor[dtype = DType.int32, rank=1, ...],
-):
-    comptime kind = result.dtype
-    scatter_windows[Op, kind, largest](
-        rebind[Array[kind]](x.unsafe_ptr().as_unsafe_any_origin()),
-        rebind[Array[kind]](updates.unsafe_ptr().as_unsafe_any_origin()),
-        rebind[Array[kind]](result.unsafe_ptr().as_unsafe_any_origin()),
-        Sizes(
-            x.dim_size[0](),
-            x.dim_size[1](),
-            x.dim_size[2](),
-            x.dim_size[3](),
-            updates.dim_size[1](),
-            updates.dim_size[2](),
-        ),
-        Geometry(geometry.unsafe_ptr().as_unsafe_any_origin()),
-        parallelism_level(),
-    )
-
-
-@extensibility.register("maxjax_select_scatter_ge")
-struct SelectScatterGe:
-    @staticmethod
-    def execute[target: StaticString](
-        result: OutputTensor[rank=4, ...],
-        x: InputTensor[dtype=result.dtype, rank=4, ...],
-        updates: InputTensor[dtype=result.dtype, rank=4, ...],
-        geometry: InputTensor[dtype = DType.int32, rank=1, ...],
-        context: DeviceContext,
-    ) raises:
-        scatter_tensor[Maximizing, True](result, x, updates, geometry)
-
-
-@extensibility.register("maxjax_select_scatter_le")
-struct SelectScatterLe:
-    @staticmethod
-    def execute[target: StaticString](
-        result: OutputTensor[rank=4, ...],
-        x: InputTensor[dtype=result.dtype, rank=4, ...],
-        updates: InputTensor[dtype=result.dtype, rank=4, ...],
-        geometry: InputTensor[dtype = DType.int32, rank=1, ...],
-        context: DeviceContext,
-    ) raises:
-        scatter_tensor[Minimizing, False](result, x, updates, geometry)

@@ -172,13 +172,18 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                     self._incomplete.discard(executable)
 
     def charge(self, prepared: Prepared, nanoseconds: float) -> float:
+        missing = self._not_loaded(prepared)
+        for form in missing:
+            form.heat += prepared.shares[form] * nanoseconds
+        return sum(form.heat for form in missing)
+
+    def compile_cost(self, prepared: Prepared) -> float:
+        # The start of the compiler, and each kernel.
+        return 0.6 + 0.4 * len(self._not_loaded(prepared))
+
+    def _not_loaded(self, prepared: Prepared) -> list[Form]:
         loaded = self.store.loaded(prepared.shares)
-        heat = 0.0
-        for form, share in prepared.shares.items():
-            if form not in loaded:
-                form.heat += share * nanoseconds
-                heat += form.heat
-        return heat
+        return [form for form in prepared.shares if form not in loaded]
 
     def submit(self, prepared: Prepared, priority: float, done: Done) -> _Compile:
         return _Compile(self, prepared, priority, done)
@@ -187,20 +192,15 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
         job.wait(progress)
 
 
-# Of the kernels' heat, what those that are built first have, and the most of them: few, so that
-# they are soon there.
-_HOTTEST_SHARE = 0.75
-_MOST_HOTTEST = 8
+# So many kernels are built together: to start the compiler again costs as much as two kernels, and
+# the hottest are soon there.
+_TOGETHER = 8
 
 
 def _by_heat(kernels: Iterable[Form]) -> list[list[Form]]:
     """Kernels in the order in which they are built, the hottest first; parts are built together."""
     ordered = sorted(dict.fromkeys(kernels), key=lambda form: -form.heat)
-    total, reached, count = sum(form.heat for form in ordered), 0.0, 0
-    while count < len(ordered) and count < _MOST_HOTTEST and reached < _HOTTEST_SHARE * total:
-        reached += ordered[count].heat
-        count += 1
-    return [part for part in (ordered[:count], ordered[count:]) if part]
+    return [ordered[start:start + _TOGETHER] for start in range(0, len(ordered), _TOGETHER)]
 
 
 class _Compile:
@@ -217,8 +217,7 @@ class _Compile:
                                 for name in plan.functions)}
         needs_pack = any(backend.pack.address(name) is None for name in functions)
         # By names, because a forked child restarts jobs that were about to end in the parent.
-        loaded = backend.store.loaded(prepared.shares)
-        missing = [form for form in prepared.shares if form not in loaded]
+        missing = backend._not_loaded(prepared)
         # Where somebody waits for them all, together is sooner.
         parts = [missing] if priority == math.inf else _by_heat(missing) or [[]]
         self._left = {*range(len(parts)), *(["pack"] if needs_pack else [])}

@@ -40,7 +40,7 @@ from maxjax._max.mojo.nodes import (
 from maxjax._max.mojo.plan import Part, Plan
 from maxjax._max.mojo.reuse import reads
 from maxjax._max.mojo.scalar_code import MACHINE, LoopCode
-from maxjax._max.mojo.tape import Step, Tape
+from maxjax._max.mojo.tape import CALL_PYTHON, Step, Tape
 
 
 class CheckedPlan(Plan):
@@ -57,6 +57,7 @@ class CheckedPlan(Plan):
         return part
 
     def finished(self, part: Part) -> None:
+        super().finished(part)
         check_part(part)
 
 
@@ -94,6 +95,8 @@ def _functions(steps: Sequence[Step]) -> set[str]:
     codes = [x.code for step in steps if step.kernel is None for x in step.integers
              if isinstance(x, (GroupCode, LoopCode))]
     named = {step.function for step in steps} - {"", ON_HOST}
+    named |= {x.native_name or CALL_PYTHON for step in steps for x in step.integers[-1:]
+              if isinstance(x, HostStep)}
     kernels = [called(x) for step in steps if step.kernel is not None for x in step.integers
                if isinstance(x, LoopCode)]
     return named.union(*kernels, *(code.functions for code in codes if code is not None))

@@ -17,6 +17,7 @@ import numpy as np
 
 from maxjax._base import threads
 from maxjax._base.threads import cores
+from maxjax._max.versions import max_folder
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.pack_library import Pack
@@ -30,6 +31,7 @@ _started = False
 _announced = False
 _lock = threads.lock()
 
+_NAME = b"maxjax_crew"      # of the global variable of graphs
 # The symbol by which a library's address is known: part of each that imports kernels (see
 # `toolchain`).
 JOIN = "maxjax_crew_cell"
@@ -56,7 +58,7 @@ def start(pack: Pack, graphs: bool = False) -> None:
         return
     if graphs and not _announced:
         _announced = True
-        pack.function("crew_announce", None, (ctypes.c_void_p,))(_cell.ctypes.data)
+        _announce()
     if _started:
         return
     with _lock:
@@ -73,6 +75,16 @@ def start(pack: Pack, graphs: bool = False) -> None:
                 threading.Thread(
                     target=assist, args=(words,), name="maxjax-crew", daemon=True).start()
         _cell[0] = words
+
+
+def _announce() -> None:
+    """Lets the kernels of graphs find the crew: their global variables are in MAX's runtime."""
+    folder = max_folder()
+    for path in folder.glob("lib/libKGENCompilerRTShared.*") if folder is not None else ():
+        insert = ctypes.CDLL(str(path)).KGEN_CompilerRT_InsertGlobal
+        insert.restype = None
+        insert.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p]
+        insert(_NAME, len(_NAME), _cell.ctypes.data)
 
 
 @threads.after_fork

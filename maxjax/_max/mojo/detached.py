@@ -1,8 +1,8 @@
 """Starting a detached builder, a process that goes on building when the one that began has ended.
 
-There is one for a cache folder: it holds the folder's lock (``artifacts.builder_lock``), which the
-process that starts it hands over. It has a session of its own, the lowest priority, and no
-terminal, files or parent; see ``builder.py`` for what it does. A process leaves to it the kernel
+There is one for a cache folder: it holds the folder's lock (``folder_locks.builder_lock``), which
+the process that starts it hands over. It has a session of its own, and no terminal, files or
+parent; see ``builder.py`` for what it does. A process leaves to it the kernel
 pack, and when it ends the kernels that it has requested, as far as they are not built.
 """
 
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from maxjax._base import config, threads
-from maxjax._max.artifacts import ArtifactCache, builder_lock, fcntl
+from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.folder_locks import builder_lock, fcntl
 from maxjax._max.mojo import toolchain
 from maxjax._max.mojo.store import Kernel, KernelStore, Source
 from maxjax._max.mojo.toolchain import ToolchainError
@@ -27,20 +28,17 @@ from maxjax._max.mojo.toolchain import ToolchainError
 MOST_KERNELS = 128
 MOST_TEXT = 1 << 20
 
-NICENESS = 19
-# Arguments: by how much to lower the priority, the cache folder, the lock's descriptor, what
-# sys.path has besides Python's library.
+# Arguments: the cache folder, the lock's descriptor, what sys.path has besides Python's library.
 # The process that forks is waited for, and its child is nobody's.
-_BUILDER = toolchain.LOWER_PRIORITY + """
+_BUILDER = """
 import os, sys
 if os.fork():
     os._exit(0)
 os.setsid()
-niceness, directory, lock, *paths = sys.argv[1:]
-lower_priority(int(niceness))
+directory, lock, *paths = sys.argv[1:]
 sys.path += paths
 from maxjax._max.mojo.builder import main
-main(directory, int(lock), int(niceness))
+main(directory, int(lock))
 """
 _START_SECONDS = 20.0
 _PACKAGE = str(Path(__file__).resolve().parents[3])
@@ -107,8 +105,7 @@ def start(cache: ArtifactCache) -> bool:
             or not hasattr(os, "setsid"):
         return False
     try:
-        toolchain.compiler_folder()
-        toolchain.check_linker()
+        toolchain.check()
     except ToolchainError:
         return False
     lock = builder_lock(cache.directory)
@@ -147,8 +144,7 @@ def _start(cache: ArtifactCache, lock: int) -> bool:
                    "MAXJAX_DETACHED_BUILDS": "0"}
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BUILDER, str(NICENESS), str(cache.directory),
-             str(lock), *paths],
+            [sys.executable, "-I", "-S", "-c", _BUILDER, str(cache.directory), str(lock), *paths],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env=environment, cwd="/", start_new_session=True, pass_fds=(lock,))
     except (OSError, ValueError, TypeError):        # TypeError: sys.executable is None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._base.errors import InternalError
 from maxjax._max.host_step import CalledStep, Failures, HostStep
 from maxjax._max.mojo import scalar_code
 from maxjax._max.mojo.bytecode import MACHINE, Code, GroupCode
@@ -17,7 +18,7 @@ from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.plan import Plan
 from maxjax._max.mojo.result_memory import LEAST_BYTES, arenas, memory
 from maxjax._max.mojo.scalar_code import LoopCode
-from maxjax._max.mojo.tape import Tape
+from maxjax._max.mojo.tape import CALL_PYTHON, Tape
 
 # Frames with arenas up to this size are reused between calls, several for concurrent calls.
 _KEPT_ARENA_BYTES = 1 << 30
@@ -49,7 +50,7 @@ class Executable:
         self._failures = Failures()
         tape = self._link(plan.tape, addresses)
         if self._host_steps:
-            self._run = _without_warnings(run)
+            self._run = self._failures.watched(run)
         self._tape, self._length = tape.ctypes.data, len(tape)
         self._constants = _empty(max(len(plan.constants), 1), np.uint8)
         self._constants[:len(plan.constants)] = np.frombuffer(plan.constants, np.uint8)
@@ -129,7 +130,8 @@ class Executable:
                 self._host_steps += kept
                 integers.append(words)
             else:
-                address = self._link_host(host, integers)
+                address = addresses[CALL_PYTHON]
+                integers = [self._link_host(host, integers)]
             flat += (address, len(integers), *integers)
         linked = np.array(flat or [0], np.int64)
         self._tapes.append(linked)
@@ -189,6 +191,7 @@ class Executable:
             else [_empty(shape, dtype) for shape, dtype in self._written] if self._large is None
             else self._large_results())]
         try:
+            # One whose call raises, and which may say that it is stopped, does not come back.
             frame = self._frames.pop()
         except IndexError:
             frame = Frame(self._count, self._slots, 0 if self._borrows else self.arena_bytes)
@@ -203,11 +206,8 @@ class Executable:
             self._pack(frame.objects, 0, *map(id, arrays))
             status = self._run(frame.objects_address, self._count, frame.slots_address,
                                self._tape, self._length)
-            assert not status, f"argument {status - 1} cannot be read"
-        if self._host_steps:
-            error = self._failures.take(frame.slots_address)
-            if error is not None:
-                raise error         # and the frame, which says that it is stopped, is dropped
+            if status:
+                raise InternalError(f"argument {status - 1} cannot be read")
         if self._borrows:
             arenas.give_back(frame.arena)
             frame.set_arena(_NO_ARENA)
@@ -245,13 +245,6 @@ def _places(integers: Sequence[int]) -> list[tuple[int, int]]:
 
 def _is_plain(array: np.ndarray) -> bool:
     return array.flags.c_contiguous and array.flags.aligned
-
-
-def _without_warnings(run: Callable[..., int]) -> Callable[..., int]:
-    def quiet(*args: Any) -> int:
-        with np.errstate(all="ignore"):
-            return run(*args)
-    return quiet
 
 
 def runner(address: int) -> Callable[..., int]:

@@ -1,4 +1,4 @@
-"""How busy the machine is with other things than builds of low priority."""
+"""How busy the machine is."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _KEPT_SECONDS = 1.0
 _last: tuple[float, float] = float("-inf"), 0.0     # when it was measured, and what was found
 
 
-def free_cores() -> float:
-    """How many processors are idle or do work of low priority; all, where nothing says so.
+def idle_cores() -> float:
+    """How many processors are idle; all, where nothing says so.
 
     It takes a fifth of a second, once a second.
     """
@@ -32,12 +32,12 @@ def free_cores() -> float:
 
 
 def _ticks() -> tuple[int, int] | None:
-    """Processor time spent on work of usual priority, and all there was; None if it is unknown."""
+    """Processor time spent on work, and all there was; None if it is unknown."""
     try:
         with open("/proc/stat", encoding="ascii") as file:
             user, low, system, idle, *rest = map(int, file.readline().split()[1:9])
     except (OSError, ValueError):
         return None
     waiting, *interrupts = rest     # for a disk, which takes no processor
-    busy = user + system + sum(interrupts)
-    return busy, busy + low + idle + waiting
+    busy = user + low + system + sum(interrupts)
+    return busy, busy + idle + waiting

@@ -41,9 +41,11 @@ SOURCES = Path(__file__).resolve().parent / "pack"
 PREBUILT = Path(__file__).resolve().parent / "prebuilt"
 MANIFEST = "manifest.json"
 
-# The libraries that most programs need come first; of the first, products take the longest.
+# The libraries that most programs need come first; of the first, products take the longest. Behind
+# them come those that take longest of the others, so that none is built alone at the end.
 _FIRST = ("tape", "vector", "vector_float32", "matmul", "scalars", "movement", "vector_bool",
-          "vector_int32", "random", "vector_uint32", "indexing", "elementwise")
+          "vector_int32", "random", "vector_uint32", "indexing", "elementwise", "windows",
+          "ordering")
 _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2
@@ -217,7 +219,7 @@ class Pack:
         return True
 
     def hasten(self, job: Job) -> None:
-        """Has what was requested built at the usual priority."""
+        """Has what was requested built now, on all processors."""
         self._queue.hasten(job)
 
     def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
@@ -226,8 +228,7 @@ class Pack:
         Args:
           progress: called many times a second with the seconds since the request.
         """
-        with self.libraries.waited_for():
-            return self._queue.wait(job, progress)
+        return self._queue.wait(job, progress)
 
     def build(self, progress: Callable[[str, float], None] | None = None) -> str | None:
         """Builds this machine's own libraries, as far as they are missing, and waits for them;
@@ -236,8 +237,7 @@ class Pack:
         Args:
           progress: called with the name of each library and the seconds it took.
         """
-        with self.libraries.waited_for():
-            return self._build_side_by_side(self.units, Pace(urgent=True), progress)
+        return self._build_side_by_side(self.units, Pace(urgent=True), progress)
 
     def build_missing(self, pace: Pace) -> None:
         """Builds what is not there, in this thread and for nobody who waits."""
@@ -366,7 +366,7 @@ def _side_by_side(units: Sequence[_Unit], build: Callable[[_Unit], None], pace: 
 
     def work(builds: int) -> None:
         while waiting and not pace.stopped:
-            if builds and not pace.has_room(builds):
+            if builds and not pace.has_room():
                 time.sleep(_LOCK_POLL_SECONDS)
                 continue
             try:

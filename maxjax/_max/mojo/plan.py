@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.errors import InternalError
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.host_step import HostStep
@@ -30,6 +31,7 @@ from maxjax._max.mojo.cost import (
     threads_for,
 )
 from maxjax._max.mojo.emit import Form
+from maxjax._max.mojo.extents import check_extents
 from maxjax._max.mojo.fusion import Fusion, Group
 from maxjax._max.mojo.gather import Kernel, Operand, gather
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
@@ -64,7 +66,7 @@ from maxjax._max.mojo.pieces import compute_by_pieces
 from maxjax._max.mojo.reuse import Reuse, first_update, heirs
 from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.short_dimensions import turn_short_dimensions
-from maxjax._max.mojo.tape import Copied, Step, Tape, signature
+from maxjax._max.mojo.tape import CALL_PYTHON, Copied, Step, Tape, signature
 from maxjax._max.mojo.walks import walks
 from maxjax._transforms.simplify import simplify_once
 
@@ -171,6 +173,7 @@ class Plan:
 
     def finished(self, part: Part) -> None:
         """Called for each part when its calls are written."""
+        check_extents(part)
 
     @property
     def peak_bytes(self) -> int:
@@ -418,9 +421,8 @@ class Part:
                 self.last[owner] = max(number, self.last.get(owner, 0))
             for node in self.reads(unit, detail):
                 owner = self.owner(node)
-                assert owner in self.first or isinstance(
-                    owner, (Input, Constant, Empty)), (
-                    f"{owner} is read before it is made")
+                if owner not in self.first and not isinstance(owner, (Input, Constant, Empty)):
+                    raise InternalError(f"{owner} is read before it is made")
                 self.last[owner] = max(number, self.last.get(owner, 0))
 
     def _place(self, outputs: dict[Node, Place]) -> None:
@@ -533,8 +535,7 @@ class Part:
                 self.call(unit.function, integers, note)
             else:
                 self.plan.host_steps.append(unit.host)
-                if unit.host.native_name is not None:
-                    self.plan.functions.setdefault(unit.host.native_name)
+                self.plan.functions.setdefault(unit.host.native_name or CALL_PYTHON)
                 self.tape.steps.append(Step(unit.function, None, [*integers, unit.host],
                                             f"{note}: {unit.host}"))
 

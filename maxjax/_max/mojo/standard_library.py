@@ -5,8 +5,8 @@ The small one (``small_std/``) has what kernels use of it, by the same names and
 It is prepared once for a cache folder: both packages and the kernels precompiled, and what
 libraries have in common as an object, which is linked to each of them by MAX's own linker.
 
-It is used with the compilers that it was tried with, for texts whose kernels are all part of it.
-What it lacks is MAX's to compile.
+It is used with the compilers that it was tried with, for texts whose kernels are all part of it, as
+those that are generated and the pack's are. What it lacks is MAX's to compile.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import json
 import logging
 import os
@@ -26,7 +25,7 @@ from pathlib import Path
 
 from maxjax._base import threads, variables
 from maxjax._max import kernel_digest
-from maxjax._max.versions import cpu_target, versions
+from maxjax._max.versions import cpu_target, max_folder, versions
 
 logger = logging.getLogger("maxjax")
 
@@ -42,8 +41,9 @@ _IMPORT_PATH = "MODULAR_MOJO_MAX_IMPORT_PATH"
 _ENVIRONMENT = {_IMPORT_PATH: "lib/mojo", "MODULAR_MOJO_MAX_DRIVER_PATH": "bin/mojo"}
 # Kernels that texts import; with those that these import, they are the package `kernels`.
 _KERNELS = "".join(f"from kernels.{name} import\n" for name in (
-    "arithmetic", "calling", "comparison", "conversion", "copies", "crew", "halves", "launching",
-    "loops", "reduction", "unary"))
+    "arithmetic", "arrangement", "calling", "comparison", "conversion", "copies", "crew",
+    "cumulative", "halves", "launching", "loops", "reduction", "scatter", "special",
+    "special_single", "unary", "windows"))
 _IMPORTS = re.compile(r"^\s*(?:from|import) +(\w+)(?:\.(\w+))?", re.MULTILINE)
 _MANIFEST = "manifest.json"
 _STAND_IN = "stand-in"      # the folder of a `cc` that is never called
@@ -107,7 +107,7 @@ def why_not() -> str | None:
     for variable, place in _ENVIRONMENT.items():
         value = os.environ.get(variable)
         # MAX itself sets some to where its own files are.
-        if value and _root() is not None and Path(value) != Path(_root() or "", place):
+        if value and max_folder() is not None and Path(value) != Path(max_folder() or "", place):
             return f"{variable} names another compiler's: {value}"
     if sys.platform != "linux":
         return "the small one is for Linux"
@@ -118,24 +118,10 @@ def why_not() -> str | None:
     return _broken
 
 
-@functools.cache
-def _root() -> Path | None:
-    """The folder of MAX's compiler and of what belongs to it, or None."""
-    try:
-        spec = importlib.util.find_spec("mojo")
-    except (ImportError, ValueError):
-        return None
-    for location in (spec.submodule_search_locations if spec is not None else None) or ():
-        folder = Path(location).parent / "modular"
-        if folder.exists():
-            return folder
-    return None
-
-
 def linker() -> str | None:
     """MAX's linker, or None."""
-    path = (_root() or Path()) / "bin" / "lld"
-    return str(path) if _root() is not None and os.access(path, os.X_OK) else None
+    path = (max_folder() or Path()) / "bin" / "lld"
+    return str(path) if max_folder() is not None and os.access(path, os.X_OK) else None
 
 
 def applies(source: str) -> bool:
@@ -152,7 +138,8 @@ def commands(source: Path, output: Path, folder: Path, options: Sequence[str]) -
     """What compiles a text into a library, in an ``environment``."""
     compiled = source.with_suffix(".o")
     return [
-        ["mojo", "build", "--emit", "object", *options, str(source), "-o", str(compiled)],
+        ["mojo", "build", "--emit", "object", *options, "-D", "MAXJAX_LINKED", str(source),
+         "-o", str(compiled)],
         # Whatever else is missing is to be known now, not when the library is loaded.
         [linker() or "", "-flavor", "gnu", "-shared", "-Bsymbolic", "--as-needed", "-z", "defs",
          "-o", str(output), str(compiled), str(folder / "shared.o"), *_system_libraries()],

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from maxjax._base import threads
-from maxjax._max.artifacts import ArtifactCache, KeyLock
+from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.folder_locks import KeyLock
 from maxjax._max.mojo import crew, toolchain
 from maxjax._max.mojo.toolchain import Pace, ToolchainError, build_library
 from maxjax._max.warning import warn_once
@@ -88,13 +89,15 @@ class Kernel(NamedTuple):
         return self.source.replace(PLACEHOLDER, self.symbol)
 
 
+_thread = threading.local()     # whether the current one builds
+
+
 class Job:
     """A request for kernels.
 
     Attributes:
       sources, priority, label: as requested.
-      pace: of its build: one that somebody waits for is urgent, one in its way stops and is begun
-        anew later.
+      pace: of its build: one that somebody waits for is urgent.
       error: why a kernel is missing, once the job is done; None when all can be found.
       ready: set after ``done`` has been called.
       submitted, started: ``time.monotonic()``; ``started`` is None while the job waits.
@@ -120,13 +123,13 @@ class Job:
 
 
 class Queue:
-    """Jobs and the one thread that runs them, the most urgent first. It starts with the first."""
+    """Jobs and the thread that runs them, those of the highest priority first; one that somebody
+    waits for has a thread of its own."""
 
     def __init__(self, name: str):
         self.name = name
         self._jobs: list[Job] = []
         self._inherited: list[Job] = []     # by a fork
-        self._running: Job | None = None
         self._thread: threading.Thread | None = None
         # Acquired directly, not through the condition, whose `with` an interrupt can leave locked.
         self._lock = threads.lock()
@@ -151,18 +154,19 @@ class Queue:
         return sorted(jobs, key=lambda job: (-job.priority, job.submitted))
 
     def hasten(self, job: Job) -> str | None:
-        """Moves a job ahead of all that nobody waits for; returns why it is not built, or None."""
+        """Has a job run now, beside the others; returns why it is not, or None."""
         with self._lock:
-            job.priority = float("inf")
             job.pace.urgent = True
-            running = self._running
-            if running is not None and not running.pace.urgent and not job.ready.is_set():
-                running.pace.stopped = True
             if job in self._inherited:
                 self._inherited.remove(job)
                 self._jobs.append(job)
-            problem = self._start() if job in self._jobs else None  # gone after a fork
-            self._condition.notify_all()
+                job.started = None
+            if job not in self._jobs or job.started is not None:    # gone after a fork, or begun
+                return None
+            job.started = time.monotonic()
+            _, problem = self._thread_for(lambda: self._do(job))
+            if problem is not None:
+                job.started = None
         return problem
 
     def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
@@ -175,7 +179,7 @@ class Queue:
         if problem is not None:
             return problem
         while not job.ready.is_set():
-            if threading.current_thread() is self._thread:
+            if getattr(_thread, "builds", False):
                 return "a callback of a build cannot wait for another build"
             if progress is not None:
                 progress(time.monotonic() - job.submitted)
@@ -183,37 +187,40 @@ class Queue:
         return job.error
 
     def _start(self) -> str | None:
-        if self._thread is None or not self._thread.is_alive():
-            thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-            try:
-                thread.start()
-            except RuntimeError as error:  # no more threads, or the interpreter is ending
-                return f"no thread to build native code: {error}"
-            self._thread = thread
-        return None
+        if self._thread is not None and self._thread.is_alive():
+            return None
+        thread, problem = self._thread_for(self._run)
+        self._thread = thread or self._thread
+        return problem
+
+    def _thread_for(self, target: Callable[[], None]
+                    ) -> tuple[threading.Thread | None, str | None]:
+        thread = threading.Thread(target=target, name=self.name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # no more threads, or the interpreter is ending
+            return None, f"no thread to build native code: {error}"
+        return thread, None
 
     def _run(self) -> None:
         while True:
             with self._lock:
-                while not self._jobs:
+                while not (waiting := [job for job in self._jobs if job.started is None]):
                     self._condition.wait()
-                job = max(self._jobs, key=lambda job: (job.priority, -job.submitted))
+                job = max(waiting, key=lambda job: (job.priority, -job.submitted))
                 job.started = time.monotonic()
-                self._running = job
-            try:
-                error = job.work(job.pace)
-            except Exception as problem:  # a bug in maxjax must not end the thread
-                error = f"{type(problem).__name__}: {problem}"
-            with self._lock:
-                self._running = None
-                if job.pace.stopped:
-                    job.pace = Pace(job.pace.urgent)
-                    job.started = None
-                    continue
-            self._finish(job, error)
-            # Last: a child forked before this line finds the job, and can run it.
-            with self._lock:
-                self._jobs.remove(job)
+            self._do(job)
+
+    def _do(self, job: Job) -> None:
+        _thread.builds = True
+        try:
+            error = job.work(job.pace)
+        except Exception as problem:  # a bug in maxjax must not end the thread
+            error = f"{type(problem).__name__}: {problem}"
+        self._finish(job, error)
+        # Last: a child forked before this line finds the job, and can run it.
+        with self._lock:
+            self._jobs.remove(job)
 
     def _finish(self, job: Job, error: str | None) -> None:
         job.error = error
@@ -225,7 +232,8 @@ class Queue:
 
     def _after_fork_in_child(self) -> None:
         """Pending jobs are the parent's: one that the child waits for is restarted."""
-        self._thread = self._running = None
+        self._thread = None
+        _thread.builds = False
         self._inherited += self._jobs
         self._jobs = []
         for job in self._inherited:
@@ -323,20 +331,6 @@ class Libraries:
                 with contextlib.suppress(ValueError):
                     self._held.remove(lock)
 
-    @contextlib.contextmanager
-    def waited_for(self) -> Any:
-        """While somebody waits, the folder's detached builder makes room."""
-        lock = self.cache.waiting_lock()
-        with threads.unforked:
-            if lock.acquire():
-                self._held.append(lock)
-        try:
-            yield
-        finally:
-            lock.release()
-            with contextlib.suppress(ValueError):
-                self._held.remove(lock)
-
     def _after_fork_in_child(self) -> None:
         for lock in self._held:
             lock.abandon()
@@ -371,7 +365,8 @@ class KernelStore:
       per_library: the most kernels in one library.
 
     Attributes:
-      workers: the most concurrent builds.
+      workers: the most concurrent builds for somebody who waits. In the background there is one at
+        a time, which leaves the other processors to the program.
     """
 
     workers = min(2, os.cpu_count() or 1)
@@ -383,6 +378,7 @@ class KernelStore:
         self.libraries = Libraries(cache)
         self._addresses: dict[Source, int] = {}
         self._failed: dict[Source, str] = {}
+        self._killed: set[Source] = set()       # those whose compiler was, once
         self.broken: str | None = None
         self._queue = Queue("maxjax-kernels")
 
@@ -417,13 +413,12 @@ class KernelStore:
         return job
 
     def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
-        """Moves a request ahead of all others and waits for it; returns what its ``done`` received.
+        """Has a request built now and waits for it; returns what its ``done`` received.
 
         Args:
           progress: called many times a second with the seconds since the request.
         """
-        with self.libraries.waited_for():
-            return self._queue.wait(job, progress)
+        return self._queue.wait(job, progress)
 
     def unfinished(self) -> list[Source]:
         """The kernels that are requested, not built and not known to fail, the most urgent first.
@@ -438,14 +433,9 @@ class KernelStore:
         Args:
           pace: by default, that of a build that somebody waits for.
         """
-        if pace is not None:
-            return self._work(sources, pace)
-        with self.libraries.waited_for():
-            return self._work(sources, Pace(urgent=True))
+        return self._work(sources, pace or Pace(urgent=True))
 
     def _work(self, sources: Iterable[Source], pace: Pace) -> str | None:
-        # Kernels that take tenths of a second are not worth to wait for until nobody else computes.
-        pace.small_niceness = 0
         wanted = list(dict.fromkeys(sources))
         deadline = time.monotonic() + self.libraries.foreign_seconds
         while True:
@@ -499,7 +489,8 @@ class KernelStore:
 
         A build is single-threaded most of the time, so two of half the size finish sooner.
         """
-        workers = min(self.workers, max(1, len(sources) // _FEWEST_PER_LIBRARY))
+        workers = min(self.workers if pace.urgent else 1,
+                      max(1, len(sources) // _FEWEST_PER_LIBRARY))
         count = max(workers, -(-len(sources) // self.per_library))
         # The longest first, each to the library with the least text.
         libraries: list[list[Source]] = [[] for _ in range(count)]
@@ -563,7 +554,10 @@ class KernelStore:
                     self._fail(sources, said)
                     return
                 guilty.setdefault(sources[owners[-1]], said)
-        if guilty:
+        if error.kind == "killed" and not self._killed.issuperset(sources):
+            self._killed.update(sources)
+            self._build(sources, pace, bisections)
+        elif guilty:
             for source, said in guilty.items():
                 self._fail([source], said)
             self._build([source for source in sources if source not in guilty], pace, bisections)

@@ -11,6 +11,9 @@ from maxjax._base import dtypes
 from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.nodes import Node
 
+# The pack's function that runs a step of the host which the pack has no function for.
+CALL_PYTHON = "tape_call_python"
+
 
 class Step(NamedTuple):
     """A call: of a pack's function by its name, or of a generated kernel."""

@@ -3,9 +3,9 @@
 Kernels compile with a small standard library and are linked by MAX's linker (see
 ``standard_library``); other texts, and what that library lacks, with MAX's and the C compiler.
 
-A small launcher runs between this process and the compiler. It lowers the priority of both, unless
-somebody waits for the library, and ends the compiler when this process dies; all their children are
-in one process group, which is killed on a timeout or when the interpreter ends.
+A small launcher runs between this process and the compiler. It ends the compiler when this process
+dies; all their children are in one process group, which is killed on a timeout or when the
+interpreter ends. Builds run at the usual priority.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import atexit
 import contextlib
 import errno
 import importlib.util
-import json
 import logging
 import os
 import re
@@ -29,6 +28,7 @@ from pathlib import Path
 
 from maxjax._base import threads
 from maxjax._max import kernel_digest
+from maxjax._max.folder_locks import fresh_name
 from maxjax._max.mojo import crew, load, standard_library
 from maxjax._max.versions import cpu_target, versions
 
@@ -70,66 +70,53 @@ def maxjax_free(memory: Pointer[UInt8, MutAnyOrigin]) abi("C"):
 _IMPORTS_KERNELS = re.compile(r"^from kernels\.", re.MULTILINE)
 
 _POLL_SECONDS = 0.1
+_WAKE_SECONDS = 1.0
 _MOST_OUTPUT = 1 << 18
 
-# For programs of their own, before they import anything.
-LOWER_PRIORITY = """
-def lower_priority(niceness):
-    import os
-    try:
-        os.nice(niceness)
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    except (AttributeError, OSError):
-        pass
-    try:  # where Linux groups processes by their sessions, priorities count within a group alone
-        with open("/proc/self/autogroup", "w") as group:
-            group.write(str(niceness))
-    except OSError:
-        pass
-"""
-# Arguments: the parent's process id, by how much to lower the priority, the folder of the package
-# `mojo`, the commands to run one after the other, in JSON.
+# Arguments: the parent's process id, the commands to run one after the other, each behind the
+# number of its words. Each import is a hundredth of a second of every build, hence so few.
 # The compiler is its child, not its successor: when the parent dies the kernel signals only the
 # launcher, and where it does not, the launcher notices that its own parent has changed.
-_LAUNCHER = LOWER_PRIORITY + """
-import ctypes, json, os, signal, subprocess, sys, threading, time
-parent, niceness, folder, commands = sys.argv[1:]
+_LAUNCHER = """
+import ctypes, os, signal, sys
+parent, *words = sys.argv[1:]
 def end_with_parent():
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-def watch():
-    while os.getppid() == int(parent):
-        time.sleep(0.5)
-    os.killpg(0, signal.SIGKILL)
+def watch(*_):
+    if os.getppid() != int(parent):
+        os.killpg(0, signal.SIGKILL)
+def run(command):
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        end_with_parent()
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):    # by Python
+            signal.signal(ignored, signal.SIG_DFL)
+        os.execv(command[0], command)
+    except OSError as problem:
+        print(f"{problem}: {command[0]}", flush=True)
+    finally:
+        os._exit(%d)
 end_with_parent()
-threading.Thread(target=watch, daemon=True).start()
-if int(niceness):
-    lower_priority(int(niceness))
+signal.signal(signal.SIGALRM, watch)
+signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 except (ImportError, OSError, ValueError):
     pass
-sys.path.append(folder)
-from mojo.run import subprocess_run_mojo
 code = 0
-try:
-    for program, *arguments in json.loads(commands):
-        if program == "mojo":
-            done = subprocess_run_mojo(arguments, preexec_fn=end_with_parent)
-        else:
-            done = subprocess.run([program, *arguments], preexec_fn=end_with_parent)
-        code = done.returncode
-        if code:
-            break
-except (OSError, RuntimeError) as problem:
-    print(problem, flush=True)
-    os._exit(%d)
+while words and not code:
+    count = int(words[0]) + 1
+    code, words = run(words[1:count]), words[count:]
 if code < 0:
     signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
     os.kill(os.getpid(), -code)
 os._exit(code)
 """
+_DRIVER = "MODULAR_MOJO_MAX_DRIVER_PATH"    # names the compiler
 _NO_COMPILER = 97  # the launcher's exit status
 # Linkers: the Mojo compiler looks for one only after it has compiled everything.
 _LINKER = "cc"      # the only name that Mojo looks for
@@ -158,18 +145,12 @@ class ToolchainError(Exception):
 
 
 class Pace:
-    """How urgent a build is, and whether it goes on. Both may change while it runs.
+    """How many builds run at once, and whether they go on. Both may change while they run.
 
     Attributes:
-      urgent: somebody waits for it, so it runs at the usual priority. A build that began at a low
-        one begins anew, as priorities cannot be raised.
-      stopped: it is given up.
-      niceness: by how much its priority is lowered otherwise.
-      small_niceness: the same of one that compiles with the small standard library; None: no other.
+      urgent: somebody waits for them, so they take all processors.
+      stopped: they are given up.
     """
-
-    niceness = 10
-    small_niceness: int | None = None
 
     def __init__(self, urgent: bool = False) -> None:
         self.urgent = urgent
@@ -178,10 +159,10 @@ class Pace:
     def look(self) -> None:
         """Called some ten times a second during a build: decides whether it goes on."""
 
-    def has_room(self, builds: int) -> bool:
-        """Whether another build may run beside so many: bounded by the processors that are free of
-        others' work, unless somebody waits."""
-        return builds < crew.cores() if self.urgent else builds + 0.5 <= load.free_cores()
+    def has_room(self) -> bool:
+        """Whether another build may run beside one: on a processor that is idle, unless somebody
+        waits."""
+        return self.urgent or load.idle_cores() > 0.5
 
 
 def target_cpu() -> str | None:
@@ -213,13 +194,13 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
       target: the ``--target-cpu``; by default ``MAXJAX_CPU_TARGET``, or else this machine's.
       seconds: the time after which the compiler is killed.
       threads: for the compiler.
-      pace: its priority; by default a low one.
+      pace: says whether it goes on.
 
     Raises:
       ToolchainError: there is no library, and nothing is left behind.
     """
     directory = directory or output.parent
-    folder = directory / f"building-{os.urandom(12).hex()}"
+    folder = directory / fresh_name("building", directory)
     target = target or target_cpu()
     processor = ("--target-cpu", target) if target else ()
     built = folder / "library.so"
@@ -231,10 +212,7 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
 
     def run(commands: Sequence[Sequence[str]],
             environment: Mapping[str, str] | None = None) -> None:
-        lowered = pace.niceness
-        if small and pace.small_niceness is not None:
-            lowered = pace.small_niceness
-        _run(commands, folder, environment or {}, seconds, deadline, pace, lowered)
+        _run(commands, folder, environment or {}, seconds, deadline, pace)
 
     try:
         folder.mkdir(mode=0o700)
@@ -287,52 +265,51 @@ def _build_small(source: str, built: Path, directory: Path, threads: int,
 
 
 def _run(commands: Sequence[Sequence[str]], folder: Path, environment: Mapping[str, str],
-         seconds: float, deadline: float, pace: Pace, niceness: int) -> None:
+         seconds: float, deadline: float, pace: Pace) -> None:
     """Runs the compiler, and perhaps a linker, to the end.
 
     Raises:
       ToolchainError: one did not succeed.
     """
-    while True:
-        urgent = pace.urgent or not niceness
-        process = _start(commands, folder, environment, 0 if urgent else niceness)
+    process = _start(commands, folder, environment)
 
-        def goes_on(urgent: bool = urgent) -> bool:
-            pace.look()
-            return not pace.stopped and pace.urgent <= urgent
+    def goes_on() -> bool:
+        pace.look()
+        return not pace.stopped
 
-        try:
-            printed, in_time = _listen(process, deadline, goes_on)
-        finally:
-            _end(process)
-            with _lock:
-                _running.pop(process.pid, None)
-        output = printed.decode(errors="replace").strip()
-        if _ending:
-            raise ToolchainError("ending", "the interpreter is ending")
-        if in_time:
-            _judge(process.returncode, output)
-            return
-        if pace.stopped:
-            raise ToolchainError("stopped", "the build was given up for now")
-        if time.monotonic() >= deadline:
-            raise ToolchainError("timeout", f"the Mojo compiler took more than {seconds:g} s",
-                                 output)
+    try:
+        printed, in_time = _listen(process, deadline, goes_on)
+    finally:
+        _end(process)
+        with _lock:
+            _running.pop(process.pid, None)
+    output = printed.decode(errors="replace").strip()
+    if _ending:
+        raise ToolchainError("ending", "the interpreter is ending")
+    if in_time:
+        _judge(process.returncode, output)
+    elif pace.stopped:
+        raise ToolchainError("stopped", "the build was given up")
+    else:
+        raise ToolchainError("timeout", f"the Mojo compiler took more than {seconds:g} s", output)
 
 
-def _start(commands: Sequence[Sequence[str]], folder: Path, environment: Mapping[str, str],
-           niceness: int) -> subprocess.Popen:
+def _start(commands: Sequence[Sequence[str]], folder: Path, environment: Mapping[str, str]
+           ) -> subprocess.Popen:
     """Starts the compiler.
 
     Raises:
       ToolchainError: it cannot be.
     """
-    environment = {**os.environ, **environment, "TMPDIR": str(folder),
+    program, places = _compiler()
+    environment = {**places, **os.environ, **environment, "TMPDIR": str(folder),
                    # Builds share nothing, and this cache is unbounded.
                    "MODULAR_CACHE_DIR": str(folder / "cache")}
     environment.setdefault("MODULAR_TELEMETRY_ENABLED", "0")
     command = [sys.executable, "-I", "-S", "-c", _LAUNCHER % _NO_COMPILER,
-               str(os.getpid()), str(niceness), compiler_folder(), json.dumps(commands)]
+               str(os.getpid())]
+    for first, *words in commands:
+        command += [str(len(words) + 1), program if first == "mojo" else first, *words]
     with _lock:
         if _ending:
             raise ToolchainError("ending", "the interpreter is ending")
@@ -373,6 +350,14 @@ def _judge(code: int, output: str) -> None:
     raise ToolchainError("rejected", f"the Mojo compiler failed: {found[1]}", output)
 
 
+def check() -> None:
+    """Raises a ToolchainError where the pack and kernels cannot be built: there is no compiler, or
+    nothing to link with."""
+    compiler_folder()
+    if standard_library.why_not() is not None:
+        check_linker()
+
+
 def check_linker() -> None:
     """Raises a ToolchainError where there is no C compiler to link with."""
     if shutil.which(_LINKER) is None:
@@ -396,6 +381,25 @@ def compiler_folder() -> str:
     raise ToolchainError("missing", "no Mojo compiler: the package mojo-compiler is not installed")
 
 
+def _compiler() -> tuple[str, dict[str, str]]:
+    """The compiler's file, and the variables that tell it where its own files are, unless the
+    environment says otherwise; as the package ``mojo`` finds and sets them.
+
+    Raises:
+      ToolchainError: there is none.
+    """
+    site = Path(compiler_folder())
+    # A wheel's folder, or conda's environment.
+    root = next((root for root in (site / "modular", site.parent.parent.parent)
+                 if (root / "bin" / "mojo").exists()), site / "modular")
+    program = os.environ.get(_DRIVER) or str(root / "bin" / "mojo")
+    if not os.path.exists(program):
+        raise ToolchainError("missing", f"no Mojo compiler: there is none at {program}")
+    return program, {"MODULAR_MAX_PACKAGE_ROOT": str(root),
+                     "MODULAR_MOJO_MAX_PACKAGE_ROOT": str(root), _DRIVER: program,
+                     "MODULAR_MOJO_MAX_IMPORT_PATH": str(root / "lib" / "mojo")}
+
+
 def _listen(process: subprocess.Popen, deadline: float,
             goes_on: Callable[[], bool]) -> tuple[bytes, bool]:
     """What the process prints until it ends, and whether it does: before the deadline, and while
@@ -406,7 +410,13 @@ def _listen(process: subprocess.Popen, deadline: float,
     poll.register(stream, select.POLLIN)
     printed = bytearray()
     ended = False
+    woken = time.monotonic()
     while True:
+        if not ended and time.monotonic() - woken > _WAKE_SECONDS:
+            # One that somebody has stopped would hold up all others until the deadline.
+            woken = time.monotonic()
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGCONT)
         # Not until the end of the stream: one of the compiler's children may hold it longer.
         if poll.poll(0 if ended else int(_POLL_SECONDS * 1000)):
             chunk = os.read(stream, 1 << 16)

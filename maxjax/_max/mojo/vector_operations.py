@@ -91,6 +91,13 @@ def run_blocks(
                rest * result_size)
 
 
+@no_inline
+def run_vector(block: Block, x: Bytes, width: Int):
+    """One vector of each operand. A block that were called by its name, too, would be compiled
+    twice: once for that, without the arguments that it does not use."""
+    block(x.unsafe_offset(1536), x, x.unsafe_offset(512), x.unsafe_offset(1024), width)
+
+
 @always_inline
 def fill_vector[dtype: DType, width: Int](target: Bytes, x: Bytes):
     typed[dtype](target).unsafe_store(
@@ -441,8 +448,7 @@ def _loop(operator: Operator) -> str:
                *[f"        fill_vector[{stored_name(dtype)}, {width}]"
                  f"(x.unsafe_offset({512 * k}), {name})"
                  for k, (name, dtype) in enumerate(zip(names, operands, strict=True))],
-               f"        {function}_block(x.unsafe_offset(1536), x, x.unsafe_offset(512), "
-               f"x.unsafe_offset(1024), {width})",
+               f"        run_vector({function}_block, x, {width})",
                f"        {target}.unsafe_store(0, typed[{stored_name(result)}]"
                "(x.unsafe_offset(1536)).unsafe_load[width=1](0))"]
     return "\n".join([

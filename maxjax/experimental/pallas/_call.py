@@ -8,6 +8,7 @@ what it wrote; so it is compiled with what is around it, and has all derivatives
 from __future__ import annotations
 
 import contextlib
+import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -228,10 +229,16 @@ class _Call:
         values += [uninitialized(ref.shape, ref.dtype) for ref in self.scratch]
         places: list[Blocks] = [*self.ins, *self.outs, *(
             Blocks(ref.inner_aval, None, None, "scratch") for ref in self.scratch)]
+        # What is written to an input or to the output that begins as it, both hold.
+        first = len(self.ins)
+        pairs = [(source, first + target) for target, source in aliases.items()]
+        pairs = [(source, target) if source in written else (target, source)
+                 for source, target in pairs if {source, target} & {*written}]
+        changing = sorted({*written, *itertools.chain.from_iterable(pairs)})
 
         def step(number: Any, carried: Sequence[Any]) -> list[Any]:
             now = list(values)
-            for n, value in zip(written, carried, strict=True):
+            for n, value in zip(changing, carried, strict=True):
                 now[n] = value
             indices = unraveled(number, sizes)
             more = [make_ref(value) for value in now[:self.scalars]]
@@ -239,21 +246,23 @@ class _Call:
             blocks = [place.take(value, start)
                       for place, value, start in zip(places, now, starts, strict=True)]
             news = core.eval_jaxpr(closed.jaxpr, closed.consts, *indices, *_traced(sizes), *blocks)
-            return [places[n].put(now[n], new, starts[n])
-                    for n, new in zip(written, news, strict=True)]
+            for n, new in zip(written, news, strict=True):
+                now[n] = places[n].put(now[n], new, starts[n])
+            for source, copy in pairs:
+                now[copy] = now[source]
+            return [now[n] for n in changing]
 
         steps: Any = 1
         for size in sizes:
             steps = steps * size
-        carried = [values[n] for n in written]
+        carried = [values[n] for n in changing]
         if isinstance(steps, int) and steps == 1:
             carried = step(jnp.int32(0), carried)
         elif not (isinstance(steps, int) and steps == 0):
             carried = lax.fori_loop(jnp.int32(0), jnp.int32(steps), step, carried) \
                 if not isinstance(steps, int) else lax.fori_loop(0, steps, step, carried)
-        for n, value in zip(written, carried, strict=True):
+        for n, value in zip(changing, carried, strict=True):
             values[n] = value
-        first = len(self.ins)
         return [blocks.cropped(value) for blocks, value in zip(
             self.outs, values[first:first + len(self.outs)], strict=True)]
 

@@ -39,7 +39,6 @@ from maxjax._transforms.autodiff import operands_of
 from maxjax._transforms.batching import BatchTrace
 from maxjax.core import AbstractValue as AbstractValue
 from maxjax.extend.core import primitives as primitives
-from maxjax.extend.core.primitives import CallPrimitive as CallPrimitive
 
 Effects = frozenset
 no_effects: frozenset[Effect] = frozenset()

@@ -10,35 +10,25 @@ from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._higher_order import checkpoint as _checkpoint  # noqa: F401
 from maxjax._higher_order import custom_vjp as _custom_vjp  # noqa: F401
 from maxjax._higher_order.custom_primitive import CustomPrimitive as _CustomPrimitive
+from maxjax._ir.evaluate import eval_jaxpr as _eval_jaxpr
+from maxjax._ir.jaxpr import Jaxpr as _Jaxpr
 from maxjax._ir.primitive import Primitive as _Primitive
 from maxjax._ir.primitive import registry as _registry
 
 
-class CallPrimitive(_CustomPrimitive):
-    """A call of a function. Libraries give it rules; no program has it, as maxjax's calls are those
-    of jit: where it is applied, it is what the function does.
-
-    >>> jax.extend.core.CallPrimitive("my_call").call_primitive
-    True
-    """
+class _EvalJaxpr(_CustomPrimitive):
+    """A call of a jaxpr. Libraries give it rules; no program has it, as maxjax's calls are those of
+    jit: where it is applied, it is what the jaxpr does."""
 
     __slots__ = ()
     multiple_results = True
-    call_primitive = True
 
-    def bind(self, *args: _Any, **params: _Any) -> _Any:
-        """The function's list of results.
-
-        Raises:
-          NotImplementedError: there is no function.
-        """
-        if "subfuns" not in params:
-            return super().bind(*args, **params)
-        function, = params["subfuns"]
-        return list(function.call_wrapped(*args))
+    def bind(self, *args: _Any, call_jaxpr: _Jaxpr, **params: _Any) -> list[_Any]:
+        """The jaxpr's results."""
+        return _eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
 
 
-call_p = closed_call_p = CallPrimitive("eval_jaxpr")
+call_p = closed_call_p = _EvalJaxpr("eval_jaxpr")
 
 # Those with another name here.
 _OTHERS = {"add_jaxvals_p": "add_any", "remat_p": "remat2"}

@@ -37,6 +37,9 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False,
            [0., 1.]], dtype=float32)
     """
     a, = _inexact("cholesky", a)
+    if a.ndim < 2 and not lower:
+        raise ValueError("x must be at least two-dimensional for matrix_transpose; got "
+                         f"ndim={a.ndim}")
     factor = lax_linalg.cholesky(a if lower else _adjoint(a), symmetrize_input=False)
     return factor if lower else _adjoint(factor)
 

@@ -205,6 +205,8 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
            [0., 3.]], dtype=float32)
     """
     A = jnp.asarray(A)
+    if A.ndim < 2:
+        raise TypeError(f"Input 0 to schur must have rank at least 2, but got shape={A.shape}")
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError("expected square array_like input")
     if blocksize > 1:

@@ -10,7 +10,7 @@ from maxjax import lax, nn
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, aval_of
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy._promotion import check_arraylike, weak_scalar
 from maxjax.scipy.special._common import (
@@ -30,7 +30,7 @@ def xlogy(x: Any, y: Any) -> Array:
     """
     x, y = operands("xlogy", x, y)
     zero = (x == 0) & ~jnp.isnan(y)
-    return jnp.where(zero, jnp.zeros_like(x), x * jnp.log(jnp.where(zero, jnp.ones_like(y), y)))
+    return jnp.where(zero, jnp.zeros_like(x), x * jnp.log(jnp.where(zero, 1., y)))
 
 
 xlogy.defjvps(lambda t, ans, x, y: t * jnp.log(y), lambda t, ans, x, y: t * x / y)
@@ -45,8 +45,7 @@ def xlog1py(x: Any, y: Any) -> Array:
     """
     x, y = operands("xlog1py", x, y)
     zero = (x == 0) & ~jnp.isnan(y)
-    return jnp.where(zero, jnp.zeros_like(x),
-                     x * jnp.log1p(jnp.where(zero, jnp.zeros_like(y), y)))
+    return jnp.where(zero, jnp.zeros_like(x), x * jnp.log1p(jnp.where(zero, 0., y)))
 
 
 xlog1py.defjvps(lambda t, ans, x, y: t * jnp.log1p(y), lambda t, ans, x, y: t * x / (1 + y))
@@ -107,7 +106,7 @@ def kl_div(p: Any, q: Any) -> Array:
     """
     p, q = operands("kl_div", p, q)
     refuse_complex("kl_div", p)
-    return weak_scalar(convert_element_type(_kl_div(p, q), p.dtype, p.aval.weak_type))
+    return weak_scalar(convert_element_type(_kl_div(p, q), p.dtype, aval_of(p).weak_type))
 
 
 @in_float64

@@ -10,9 +10,9 @@ from std.memory import unsafe_memcpy
 from std.time import perf_counter_ns
 
 from kernels.calling import Args, Slots, address, integer
+from kernels.host import call_python, is_stopped
 
 comptime Bytes = Pointer[UInt8, MutAnyOrigin]
-comptime Function = def (Slots, Args) abi("C") thin -> None
 comptime Send = def (Bytes, Int, Int, Int, Int, Int, Bytes) abi("C") thin -> Int32
 comptime Reduce = def (Bytes, Bytes, Int, Int, Int, Int, Bytes) abi("C") thin -> Int32
 comptime Gather = def (Bytes, Int, Int, Bytes, Int, Int, Int, Bytes) abi("C") thin -> Int32
@@ -48,9 +48,8 @@ comptime COUNT = 25
 comptime KIND = 26
 comptime DTYPE = 27
 comptime IS_SMALL = 28
-comptime DONE = 29
-comptime TARGET = 30
-comptime SOURCE = 31
+comptime TARGET = 29
+comptime SOURCE = 30
 
 # Kinds; one that neither adds nor permutes gathers.
 comptime SUMS = 1
@@ -78,22 +77,9 @@ def pointer(words: Args, i: Int) -> Bytes:
     return words.unsafe_offset(i).unsafe_bitcast[Bytes]()[]
 
 
-def call(slots: Slots, args: Args, words: Args, function: Int):
-    """Calls Python, and stops the program where an interrupt has kept that from its end."""
-    words.unsafe_offset(DONE)[] = 0
-    words.unsafe_offset(function).unsafe_bitcast[Function]()[](slots, args)
-    if integer(words, DONE) == 0:
-        slots.unsafe_bitcast[Int64]().unsafe_offset(-1)[] = 1
-
-
 def tell(slots: Slots, words: Args, event: Int):
     words.unsafe_offset(EVENT)[] = Int64(event)
-    call(slots, words, words, ATTEND)
-
-
-@always_inline
-def is_stopped(slots: Slots) -> Bool:
-    return integer(slots.unsafe_bitcast[Int64](), -1) != 0
+    call_python(slots, words.unsafe_offset(ATTEND))
 
 
 def has_ended(slots: Slots, words: Args, count: Int) -> Bool:
@@ -271,7 +257,7 @@ def mpi_collective(slots: Slots, args: Args) abi("C"):
     """
     var words = args.unsafe_offset(8).unsafe_bitcast[Args]()[]
     if integer(words, READY) == 0 or pointer(words, BLOCKED).unsafe_bitcast[Int64]()[] != 0:
-        call(slots, args, words, IN_PYTHON)
+        call_python(slots, words.unsafe_offset(IN_PYTHON))
         return
     var value = address(slots, args, 0)
     var result = address(slots, args, 2)

@@ -2,6 +2,8 @@
 
 `cumsum_<dtype>`, `cumprod_<dtype>`, `cummax_<dtype>`, `cummin_<dtype>`, `cumlogsumexp_<dtype>`:
 x, out | outer, axis, inner, reverse, threads
+
+Wrapping sums and products are the same bits with and without a sign: one function serves both.
 """
 from kernels.calling import Args, Slots, integer, operand
 from kernels.cumulative import AddingExponentials, accumulate_middle
@@ -62,22 +64,22 @@ def cumsum_int64(slots: Slots, args: Args) abi("C"):
 
 @export
 def cumsum_uint8(slots: Slots, args: Args) abi("C"):
-    accumulate[Summing, DType.uint8](slots, args)
+    accumulate[Summing, DType.int8](slots, args)
 
 
 @export
 def cumsum_uint16(slots: Slots, args: Args) abi("C"):
-    accumulate[Summing, DType.uint16](slots, args)
+    accumulate[Summing, DType.int16](slots, args)
 
 
 @export
 def cumsum_uint32(slots: Slots, args: Args) abi("C"):
-    accumulate[Summing, DType.uint32](slots, args)
+    accumulate[Summing, DType.int32](slots, args)
 
 
 @export
 def cumsum_uint64(slots: Slots, args: Args) abi("C"):
-    accumulate[Summing, DType.uint64](slots, args)
+    accumulate[Summing, DType.int64](slots, args)
 
 
 @export
@@ -122,22 +124,22 @@ def cumprod_int64(slots: Slots, args: Args) abi("C"):
 
 @export
 def cumprod_uint8(slots: Slots, args: Args) abi("C"):
-    accumulate[Multiplying, DType.uint8](slots, args)
+    accumulate[Multiplying, DType.int8](slots, args)
 
 
 @export
 def cumprod_uint16(slots: Slots, args: Args) abi("C"):
-    accumulate[Multiplying, DType.uint16](slots, args)
+    accumulate[Multiplying, DType.int16](slots, args)
 
 
 @export
 def cumprod_uint32(slots: Slots, args: Args) abi("C"):
-    accumulate[Multiplying, DType.uint32](slots, args)
+    accumulate[Multiplying, DType.int32](slots, args)
 
 
 @export
 def cumprod_uint64(slots: Slots, args: Args) abi("C"):
-    accumulate[Multiplying, DType.uint64](slots, args)
+    accumulate[Multiplying, DType.int64](slots, args)
 
 
 @export

@@ -6,6 +6,8 @@ inner, count, bytes of an index (4 or 8), threads
 width, count, threads
 `permutation_of_exchanges`: places (int32; outer, exchanges), out (outer, count) | outer, exchanges,
 count
+
+Wrapping sums and products are the same bits with and without a sign: one function serves both.
 """
 from kernels.calling import Args, Slots, integer, operand
 from kernels.crew import Tasks, spread
@@ -65,7 +67,8 @@ struct GatheredRows[dtype: DType](Tasks):
         var wide = self.wide
         var items = self.items
         var tasks = self.tasks
-        var item, end = chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)
+        var item = chunk_begin(task, tasks, items)
+        var end = chunk_begin(task + 1, tasks, items)
         if count == 1 and inner == 1:
             # One column.
             var place = Int(places.unsafe_load[width=1](0)) if wide else Int(
@@ -87,10 +90,14 @@ struct GatheredRows[dtype: DType](Tasks):
 
 
 def gather_rows[dtype: DType](slots: Slots, args: Args):
-    var x, places = operand[dtype](slots, args, 0), operand[DType.int64](slots, args, 1)
+    var x = operand[dtype](slots, args, 0)
+    var places = operand[DType.int64](slots, args, 1)
     var result = operand[dtype](slots, args, 2)
-    var outer, size, inner = integer(args, 6), integer(args, 7), integer(args, 8)
-    var count, wide = integer(args, 9), integer(args, 10) == 8
+    var outer = integer(args, 6)
+    var size = integer(args, 7)
+    var inner = integer(args, 8)
+    var count = integer(args, 9)
+    var wide = integer(args, 10) == 8
     var items = outer * count
     var tasks = task_count(items, items * max(inner, 4), integer(args, 11))
 
@@ -118,7 +125,8 @@ def scatter_rows[R: Reducer, dtype: DType](slots: Slots, args: Args):
 @export
 def permutation_of_exchanges(slots: Slots, args: Args) abi("C"):
     """The order that results from exchanging element i with that at place i, one by one."""
-    var exchanges, count = integer(args, 5), integer(args, 6)
+    var exchanges = integer(args, 5)
+    var count = integer(args, 6)
     for row in range(integer(args, 4)):
         var places = operand[DType.int32](slots, args, 0).unsafe_offset(row * exchanges)
         var result = operand[DType.int32](slots, args, 1).unsafe_offset(row * count)
@@ -258,22 +266,22 @@ def scatter_rows_add_int64(slots: Slots, args: Args) abi("C"):
 
 @export
 def scatter_rows_add_uint8(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Summing, DType.uint8](slots, args)
+    scatter_rows[Summing, DType.int8](slots, args)
 
 
 @export
 def scatter_rows_add_uint16(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Summing, DType.uint16](slots, args)
+    scatter_rows[Summing, DType.int16](slots, args)
 
 
 @export
 def scatter_rows_add_uint32(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Summing, DType.uint32](slots, args)
+    scatter_rows[Summing, DType.int32](slots, args)
 
 
 @export
 def scatter_rows_add_uint64(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Summing, DType.uint64](slots, args)
+    scatter_rows[Summing, DType.int64](slots, args)
 
 
 @export
@@ -318,22 +326,22 @@ def scatter_rows_mul_int64(slots: Slots, args: Args) abi("C"):
 
 @export
 def scatter_rows_mul_uint8(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Multiplying, DType.uint8](slots, args)
+    scatter_rows[Multiplying, DType.int8](slots, args)
 
 
 @export
 def scatter_rows_mul_uint16(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Multiplying, DType.uint16](slots, args)
+    scatter_rows[Multiplying, DType.int16](slots, args)
 
 
 @export
 def scatter_rows_mul_uint32(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Multiplying, DType.uint32](slots, args)
+    scatter_rows[Multiplying, DType.int32](slots, args)
 
 
 @export
 def scatter_rows_mul_uint64(slots: Slots, args: Args) abi("C"):
-    scatter_rows[Multiplying, DType.uint64](slots, args)
+    scatter_rows[Multiplying, DType.int64](slots, args)
 
 
 @export

@@ -217,7 +217,8 @@ def run[
     )
     var count = call.integer(0)
     var tasks = 1
-    var rows, columns = call.integer(m), call.integer(n)
+    var rows = call.integer(m)
+    var columns = call.integer(n)
     if rows * columns <= ALONE:
         var work = count * (64 + rows * columns * min(rows, columns) // 2)
         tasks = task_count(count, work, call.integer(integers))
@@ -708,7 +709,9 @@ struct Hermitian[T: DType, words: Int](Routine):
         self.call = call
         self.n = call.integer(1)
         self.place = call.integer(2)
-        var more, reals, integers = call.integer(4), call.integer(5), call.integer(6)
+        var more = call.integer(4)
+        var reals = call.integer(5)
+        var integers = call.integer(6)
         self.nan = call.integer(7)
         self.real = call.integer(8)
         var size = self.n * self.n * Self.SIZE
@@ -795,7 +798,8 @@ struct Singular[T: DType, words: Int](Routine):
         self.place = call.integer(3)
         self.vectors = call.number == 4
         var full = call.integer(4) != 0
-        var more, reals = call.integer(5), call.integer(6)
+        var more = call.integer(5)
+        var reals = call.integer(6)
         self.nan = call.integer(7)
         self.real = call.integer(8)
         var fewer = min(self.m, self.n)

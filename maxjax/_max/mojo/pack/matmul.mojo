@@ -13,7 +13,7 @@ MAX's `linalg.matmul` takes 0.90 to 1.00 of this one's time on squares of 128 to
 1.6 on those of 16 to 64 (float32, one thread, AVX2); it is not used.
 """
 from std.sys.info import CompilationTarget, simd_width_of, size_of
-from std.sys.intrinsics import PrefetchOptions, prefetch
+from std.sys.intrinsics import llvm_intrinsic
 
 from kernels.calling import Args, Slots, integer, operand
 from kernels.crew import Tasks, spread
@@ -53,7 +53,7 @@ def multiply_add[
 
 
 @fieldwise_init
-struct Matrix[T: DType](ImplicitlyCopyable, Movable):
+struct Matrix[T: DType](TrivialRegisterPassable):
     """Elements at any two strides."""
 
     var data: Elements[Self.T]
@@ -89,6 +89,21 @@ struct Scratch[T: DType]:
         pass
 
 
+@no_inline
+def store_first[
+    T: DType, W: Int
+](value: SIMD[T, W], target: Elements[T], count: Int, add: Bool):
+    """Stores, or adds, the first elements of a vector. Not a part of each tile that has an edge:
+    elements one by one, of all vectors of a tile, take long to compile."""
+    var elements = Array[Scalar[T], W](fill=Scalar[T](0))
+    elements.unsafe_ptr().unsafe_store(0, value)
+    for i in range(count):
+        var one = elements[i]
+        if add:
+            one += target.unsafe_load[width=1](i)
+        target.unsafe_store(i, one)
+
+
 def tile[
     T: DType, rows: Int, vectors: Int, whole: Bool
 ](
@@ -108,8 +123,9 @@ def tile[
     var ap = a.data
     var bp = b
     comptime for i in range(rows):
-        prefetch[PrefetchOptions().for_write().high_locality().to_data_cache()](
-            c.unsafe_offset(i * c_row)
+        # To be written, near, as data.
+        llvm_intrinsic["llvm.prefetch", NoneType](
+            c.unsafe_offset(i * c_row), Int32(1), Int32(3), Int32(1)
         )
 
     @always_inline
@@ -141,12 +157,7 @@ def tile[
                     value += line.unsafe_load[width=W](v * W)
                 line.unsafe_store(v * W, value)
             else:
-                comptime for lane in range(W):
-                    if v * W + lane < columns:
-                        var one = value[lane]
-                        if add:
-                            one += line.unsafe_load[width=1](v * W + lane)
-                        line.unsafe_store(v * W + lane, one)
+                store_first[T, W](value, line.unsafe_offset(v * W), columns - v * W, add)
 
 
 @no_inline
@@ -181,7 +192,8 @@ def column_of_tiles[
         )
         panel.data = panel.data.unsafe_offset(a_panel)
         i += ROWS
-    comptime for part in [8, 4, 2, 1]:
+    comptime for halved in range(4):
+        comptime part = 8 >> halved
         comptime if part < ROWS:
             if (m - i) & part:
                 tile[T, part, vectors, whole](
@@ -837,7 +849,9 @@ struct Convolution[T: DType](Tasks):
     var tasks: Int
 
     def run(self, task: Int):
-        var columns, depth, outputs = self.sizes.columns, self.depth, self.outputs
+        var columns = self.sizes.columns
+        var depth = self.depth
+        var outputs = self.outputs
         var windows = Scratch[Self.T](self.together * columns * depth)
         var data = windows.data()
         var items = self.sizes.outer * self.sizes.rows

@@ -14,7 +14,16 @@ from kernels.crew import Tasks, spread
 from kernels.reduction import GRAIN, Array, Held, chunk_begin, held, task_count
 
 
-struct Space(Copyable):
+@fieldwise_init
+struct Dimension(TrivialRegisterPassable):
+    """A dimension of a copy: its size, its stride in `x`, its stride in the result."""
+
+    var size: Int
+    var x: Int
+    var result: Int
+
+
+struct Space(Movable):
     """The dimensions of a copy, as few as describe it, in the order of the result's strides."""
 
     var sizes: List[Int]
@@ -41,27 +50,26 @@ struct Space(Copyable):
             var size = self.sizes[d]
             if self.x[d - 1] == size * self.x[d] and self.result[d - 1] == size * self.result[d]:
                 self.sizes[d - 1] *= size
-                self.x[d - 1], self.result[d - 1] = self.x[d], self.result[d]
+                self.x[d - 1] = self.x[d]
+                self.result[d - 1] = self.result[d]
                 _ = self.pop(d)
             d -= 1
         if len(self.sizes) == 0:
-            self.sizes.append(1)
-            self.x.append(0)
-            self.result.append(0)
+            self.append(Dimension(1, 0, 0))
 
-    def pop(mut self, d: Int) -> Tuple[Int, Int, Int]:
-        """Takes a dimension result: its size, its stride in `x`, its stride in the result."""
-        return (self.sizes.pop(d), self.x.pop(d), self.result.pop(d))
+    def pop(mut self, d: Int) -> Dimension:
+        """Takes a dimension out."""
+        return Dimension(self.sizes.pop(d), self.x.pop(d), self.result.pop(d))
 
-    def append(mut self, size: Int, x: Int, result: Int):
-        self.sizes.append(size)
-        self.x.append(x)
-        self.result.append(result)
+    def append(mut self, last: Dimension):
+        self.sizes.append(last.size)
+        self.x.append(last.x)
+        self.result.append(last.result)
 
     def count(self) -> Int:
         var count = 1
-        for size in self.sizes:
-            count *= size
+        for d in range(len(self.sizes)):
+            count *= self.sizes[d]
         return count
 
     def list_lines(mut self, mut x: List[Int], mut result: List[Int]):
@@ -76,22 +84,21 @@ struct Space(Copyable):
                 longest = d
         if longest < 0 or self.sizes[longest] >= MANY or len(self.sizes) == 1:
             if longest >= 0 and longest < len(self.sizes) - 1:
-                var size, x_stride, out_stride = self.pop(longest)
-                self.append(size, x_stride, out_stride)
+                self.append(self.pop(longest))
             return
         x.append(0)
         result.append(0)
         while len(self.sizes) > 0 and len(x) < LISTED:
-            var size, x_stride, out_stride = self.pop(len(self.sizes) - 1)
+            var next = self.pop(len(self.sizes) - 1)
             # Those so far are the last ones, and go fastest.
             var count = len(x)
-            x.reserve(size * count)
-            result.reserve(size * count)
-            for i in range(1, size):
+            x.reserve(next.size * count)
+            result.reserve(next.size * count)
+            for i in range(1, next.size):
                 for k in range(count):
-                    x.append(x[k] + i * x_stride)
-                    result.append(result[k] + i * out_stride)
-        self.append(len(x), 0, 0)
+                    x.append(x[k] + i * next.x)
+                    result.append(result[k] + i * next.result)
+        self.append(Dimension(len(x), 0, 0))
 
 
 # Lines along one dimension that are worth a loop of their own, and lines of several dimensions whose
@@ -146,7 +153,8 @@ struct CopiedPieces[dtype: DType](Tasks):
         var index = List[Int](length=rank, fill=0)
         var item = chunk_begin(task, tasks, items)
         var rest = item // pieces
-        var from_point, to_point = x, result
+        var from_point = x
+        var to_point = result
         for d in range(rank - 1, -1, -1):
             index[d] = rest % sizes[unsafe_offset=d]
             rest //= sizes[unsafe_offset=d]
@@ -221,14 +229,17 @@ def copy_strided[
     var total = space.count()
     if total == 0:
         return
-    var size, x_stride, out_stride = space.pop(len(space.sizes) - 1)
+    var line = space.pop(len(space.sizes) - 1)
+    var size = line.size
+    var x_stride = line.x
+    var out_stride = line.result
     # A matrix, of which `x` is contiguous along the rows and the result along the columns?
-    var rows, rows_x, rows_out = 1, 0, 0
+    var rows = Dimension(1, 0, 0)
     var transposed = False
     if out_stride == 1 and x_stride != 1 and size >= FEWEST_TRANSPOSED:
         for d in range(len(space.sizes)):
             if space.x[d] == 1 and space.sizes[d] >= FEWEST_TRANSPOSED:
-                rows, rows_x, rows_out = space.pop(d)
+                rows = space.pop(d)
                 transposed = True
                 break
     var x_offsets = List[Int]()
@@ -238,7 +249,7 @@ def copy_strided[
     # What goes to threads are pieces: a point of the other dimensions, and a part of the line or
     # of the matrix.
     var points = space.count()
-    var length = rows if transposed else size
+    var length = rows.size if transposed else size
     var piece = STRIP if transposed else max(1, min(length, GRAIN))
     var pieces = (length + piece - 1) // piece
     var items = points * pieces
@@ -263,7 +274,7 @@ def copy_strided[
             size,
             x_stride,
             out_stride,
-            rows_out,
+            rows.result,
             transposed,
             length,
             piece,
@@ -290,8 +301,12 @@ def copy_plain[
     Parameters:
       spread: `x` is one element.
     """
-    var size, x_step, step = 1, 0, 1
-    var lines, x_line, line = 1, 0, 0
+    var size = 1
+    var x_step = 0
+    var step = 1
+    var lines = 1
+    var x_line = 0
+    var line = 0
     for d in range(rank - 1, -1, -1):
         var count = integer(sizes, d)
         if count == 1:
@@ -301,12 +316,16 @@ def copy_plain[
             x_stride = integer(x_strides, d)
         var stride = integer(out_strides, d)
         if size == 1:
-            size, x_step, step = count, x_stride, stride
+            size = count
+            x_step = x_stride
+            step = stride
         elif lines == 1:
             if x_stride == size * x_step and stride == size * step:
                 size *= count
             else:
-                lines, x_line, line = count, x_stride, stride
+                lines = count
+                x_line = x_stride
+                line = stride
         elif x_stride == lines * x_line and stride == lines * line:
             lines *= count
         else:
@@ -392,7 +411,8 @@ def write_window[dtype: DType](slots: Slots, args: Args):
     var whole = integers.unsafe_offset(4 * rank + 1)  # elements of x, and 1
     var threads = integer(integers, 4 * rank + 3)
     var begin = window_begin(operand[DType.int64](slots, args, 1), integers)
-    var x, result = operand[dtype](slots, args, 0), operand[dtype](slots, args, 3)
+    var x = operand[dtype](slots, args, 0)
+    var result = operand[dtype](slots, args, 3)
     if result != x:
         var one = whole.unsafe_offset(1)
         copy_strided[dtype](x, result, Space(whole, one, one, 1), threads)

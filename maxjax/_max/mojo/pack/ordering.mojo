@@ -63,7 +63,8 @@ def first_few[
 ](keys: Array[bits], count: Int, k: Int, best: Array[bits], positions: Array[I32]):
     """The positions of the k least keys, in order; of equal ones the first."""
     comptime W = simd_width_of[bits]()
-    var found, i = 0, 0
+    var found = 0
+    var i = 0
     while i < count:
         if found == k and i + W <= count:
             var greatest = SIMD[bits, W](best.unsafe_load[width=1](k - 1))
@@ -102,7 +103,8 @@ struct FewOfRows[bits: DType](Tasks):
     var order: Order[Self.bits]
 
     def run(self, task: Int):
-        var count, k = self.count, self.k
+        var count = self.count
+        var k = self.k
         var scratch = List[Scalar[Self.bits]](length=2 * count, fill=0)
         var more = List[Int32](length=2 * count, fill=0)
         var keys = scratch.unsafe_ptr().as_unsafe_any_origin()
@@ -125,7 +127,8 @@ struct FewOfRows[bits: DType](Tasks):
 
 def argsort_few[dtype: DType](slots: Slots, args: Args):
     comptime bits = unsigned_of[dtype]()
-    var rows, count = integer(args, 4), integer(args, 5)
+    var rows = integer(args, 4)
+    var count = integer(args, 5)
     if integer(args, 6) == 0:
         return
     var tasks = task_count(rows, rows * count * 4, integer(args, 7))
@@ -147,6 +150,7 @@ def argsort_few[dtype: DType](slots: Slots, args: Args):
 struct ShortRows[largest: Bool, dtype: DType](Tasks):
     """The positions of the extremes of short rows."""
 
+    comptime bits = unsigned_of[Self.dtype]()
     var x: Held[Self.dtype]
     var result: Held[I32]
     var tasks: Int
@@ -168,7 +172,12 @@ struct ShortRows[largest: Bool, dtype: DType](Tasks):
                 target.unsafe_store(0, first_extreme_of_line[Self.largest, Self.dtype](line, count))
                 row += 1
                 continue
-            transpose_matrix[Self.dtype](line, columns, strip, count, count, strip)
+            # Of the bits, which are the same for several dtypes.
+            transpose_matrix[Self.bits](
+                line.unsafe_bitcast[Scalar[Self.bits]](),
+                columns.unsafe_bitcast[Scalar[Self.bits]](),
+                strip, count, count, strip,
+            )
             comptime for part in range(strip // width):
                 target.unsafe_store(
                     part * width,
@@ -181,7 +190,8 @@ struct ShortRows[largest: Bool, dtype: DType](Tasks):
 
 
 def position[largest: Bool, dtype: DType](slots: Slots, args: Args):
-    var rows, count = integer(args, 4), integer(args, 5)
+    var rows = integer(args, 4)
+    var count = integer(args, 5)
     if integer(args, 6) == 1 and count <= SHORT:
         var tasks = task_count(rows, rows * count, integer(args, 7))
         spread(

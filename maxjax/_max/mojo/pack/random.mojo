@@ -33,7 +33,7 @@ def threefry2x32(slots: Slots, args: Args) abi("C"):
 
 
 @fieldwise_init
-struct Key(ImplicitlyCopyable, Movable):
+struct Key(TrivialRegisterPassable):
     """A threefry key, and what is drawn from it as `maxjax/_primitives/random_bits.py` does."""
 
     var first: Scalar[U32]
@@ -159,7 +159,7 @@ def knuth_count(mut draws: Draws, rate: Scalar[F32], element: Int) -> Int:
 
 
 @fieldwise_init
-struct Rejection(ImplicitlyCopyable, Movable):
+struct Rejection(TrivialRegisterPassable):
     """Hormann's transformed rejection for a rate."""
 
     var rate: Scalar[F32]

@@ -3,14 +3,12 @@
 A tape is a flat array of int64: for each call the address of the function, how many integers
 follow, and these integers. The functions of this file that control other calls are kernels too:
 they find the tapes they run by address, among their integers.
-
-The word before the first slot is 0; a function that fails sets it, and nothing more is called.
 """
-from std.ffi import external_call
 from std.memory import unsafe_memcpy
 
-from kernels import crew
 from kernels.calling import Args, Slots, address, integer
+from kernels.crew import Words, help_forever, prepare
+from kernels.host import call_python, is_stopped
 
 comptime Kernel = def (Slots, Args) abi("C") thin -> None
 comptime Bytes = Pointer[UInt8, MutAnyOrigin]
@@ -19,11 +17,6 @@ comptime Bytes = Pointer[UInt8, MutAnyOrigin]
 comptime DATA = 16
 comptime FLAGS = 64
 comptime CONTIGUOUS_AND_ALIGNED = 0x101
-
-
-@always_inline
-def is_stopped(slots: Slots) -> Bool:
-    return integer(slots.unsafe_bitcast[Int64](), -1) != 0
 
 
 @always_inline
@@ -81,13 +74,16 @@ def tape_scan(slots: Slots, args: Args) abi("C"):
     Integers: count, reverse, counter slot or -1, number of moves, moves (slot, base slot, byte
     offset, byte stride), number of exchanges, exchanges (slot, slot), body, its length.
     """
-    var count, reverse, counter = integer(args, 0), integer(args, 1), integer(args, 2)
+    var count = integer(args, 0)
+    var reverse = integer(args, 1)
+    var counter = integer(args, 2)
     var moves = args.unsafe_offset(4)
     var n_moves = integer(args, 3)
     var exchanges = moves.unsafe_offset(4 * n_moves + 1)
     var n_exchanges = integer(exchanges, -1)
     var rest = exchanges.unsafe_offset(2 * n_exchanges)
-    var body, length = nested(rest, 0), integer(rest, 1)
+    var body = nested(rest, 0)
+    var length = integer(rest, 1)
     for step in range(count):
         if is_stopped(slots):
             return
@@ -111,8 +107,10 @@ def tape_while(slots: Slots, args: Args) abi("C"):
     Integers: condition, its length, body, its length, where the byte is (slot, byte offset),
     number of exchanges after each body, exchanges (slot, slot).
     """
-    var condition, condition_length = nested(args, 0), integer(args, 1)
-    var body, body_length = nested(args, 2), integer(args, 3)
+    var condition = nested(args, 0)
+    var condition_length = integer(args, 1)
+    var body = nested(args, 2)
+    var body_length = integer(args, 3)
     while True:
         run(slots, condition, condition_length)
         if address(slots, args, 2)[] == 0 or is_stopped(slots):
@@ -133,27 +131,28 @@ def tape_switch(slots: Slots, args: Args) abi("C"):
     run(slots, nested(chosen, 0), integer(chosen, 1))
 
 
+@export("tape_call_python")
+def tape_call_python(slots: Slots, args: Args) abi("C"):
+    """Calls a function of Python. Integers: its address."""
+    call_python(slots, args)
+
+
 @export("tape_copy_bytes")
 def tape_copy_bytes(slots: Slots, args: Args) abi("C"):
     """Copies bytes, unless they are there. Operands: from, to. Integers: how many."""
-    var source, target = address(slots, args, 0), address(slots, args, 1)
+    var source = address(slots, args, 0)
+    var target = address(slots, args, 1)
     if source != target:
         unsafe_memcpy(dest=target, src=source, count=integer(args, 4))
 
 
 @export("crew_open")
-def crew_open(words: crew.Words) abi("C"):
+def crew_open(words: Words) abi("C"):
     """Makes a crew of zeros."""
-    crew.prepare(words)
-
-
-@export("crew_announce")
-def crew_announce(cell: Pointer[UInt8, MutAnyOrigin]) abi("C"):
-    """Lets the kernels of graphs find the crew whose address is in `cell`."""
-    external_call["KGEN_CompilerRT_InsertGlobal", NoneType](StringSlice(crew.NAME), cell)
+    prepare(words)
 
 
 @export("crew_help")
-def crew_help(words: crew.Words) abi("C"):
+def crew_help(words: Words) abi("C"):
     """The life of one more thread of the crew: it does not return."""
-    crew.help_forever(words)
+    help_forever(words)

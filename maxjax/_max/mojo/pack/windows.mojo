@@ -3,6 +3,8 @@
 `unfold_<bits>`, `window_sum_<dtype>`, `window_max_<dtype>`, `window_min_<dtype>`: x, out | sizes
 `select_scatter_ge_<dtype>`, `select_scatter_le_<dtype>`: x, updates, out | sizes
 sizes: outer, height, width, inner, rows, columns, geometry (ten numbers), threads
+
+Wrapping sums are the same bits with and without a sign: one function serves both.
 """
 from kernels.calling import Args, Slots, integer, operand
 from kernels.reduction import Maximizing, Minimizing, Reducer, Summing
@@ -117,22 +119,22 @@ def window_sum_int64(slots: Slots, args: Args) abi("C"):
 
 @export
 def window_sum_uint8(slots: Slots, args: Args) abi("C"):
-    window[Summing, True, DType.uint8](slots, args)
+    window[Summing, True, DType.int8](slots, args)
 
 
 @export
 def window_sum_uint16(slots: Slots, args: Args) abi("C"):
-    window[Summing, True, DType.uint16](slots, args)
+    window[Summing, True, DType.int16](slots, args)
 
 
 @export
 def window_sum_uint32(slots: Slots, args: Args) abi("C"):
-    window[Summing, True, DType.uint32](slots, args)
+    window[Summing, True, DType.int32](slots, args)
 
 
 @export
 def window_sum_uint64(slots: Slots, args: Args) abi("C"):
-    window[Summing, True, DType.uint64](slots, args)
+    window[Summing, True, DType.int64](slots, args)
 
 
 @export

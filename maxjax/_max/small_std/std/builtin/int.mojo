@@ -187,20 +187,3 @@ struct Int(Intable, TrivialRegisterPassable):
         return __mlir_op.`index.cmp`[pred=__mlir_attr.`#index.cmp_predicate<sge>`](
             self._mlir_value, other._mlir_value
         )
-
-
-@always_inline("nodebug")
-def min(x: Int, y: Int) -> Int:
-    return __mlir_op.`index.mins`(x._mlir_value, y._mlir_value)
-
-
-@always_inline("nodebug")
-def max(x: Int, y: Int) -> Int:
-    return __mlir_op.`index.maxs`(x._mlir_value, y._mlir_value)
-
-
-@always_inline("nodebug")
-def swap(mut x: Int, mut y: Int):
-    var held = x
-    x = y
-    y = held

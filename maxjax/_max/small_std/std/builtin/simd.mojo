@@ -416,6 +416,15 @@ struct SIMD[dtype: DType, length: Int](Intable, TrivialRegisterPassable):
     def __ne__(self, other: Self) -> Bool:
         return ~(self == other)
 
+    @always_inline("nodebug")
+    def reduce_add(self) -> Scalar[Self.dtype]:
+        """The sum of its halves, again and again."""
+        comptime if Self.length == 1:
+            return self[0]
+        else:
+            comptime half = Self.length // 2
+            return (self.slice[half]() + self.slice[half, offset=half]()).reduce_add()
+
     # --- of masks ---
     @always_inline("nodebug")
     def select[
@@ -461,11 +470,6 @@ def _as_int[dtype: __mlir_type.`!kgen.dtype`, //](
             __mlir_op.`pop.cast`[_type=__mlir_type.`!kgen.scalar<index>`](value)
         )
     )
-
-
-@always_inline("nodebug")
-def abs[dtype: DType, width: Int, //](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-    return x.__abs__()
 
 
 @always_inline("nodebug")

@@ -3,7 +3,7 @@ from std.collections.array import Array
 
 
 struct Span[mut: Bool, //, T: TrivialRegisterPassable, origin: Origin[mut=mut]](
-    TrivialRegisterPassable
+    Sized, TrivialRegisterPassable
 ):
     var _data: Pointer[Self.T, Self.origin]
     var _len: Int
@@ -18,7 +18,16 @@ struct Span[mut: Bool, //, T: TrivialRegisterPassable, origin: Origin[mut=mut]](
     def __getitem__(self, i: Int) -> ref[Self.origin] Self.T:
         return self._data[unsafe_offset=i]
 
+    @always_inline("nodebug")
+    def __len__(self) -> Int:
+        return self._len
+
+
+trait Sized:
+    def __len__(self) -> Int:
+        ...
+
 
 @always_inline("nodebug")
-def len(span: Span) -> Int:
-    return span._len
+def len[T: Sized, //](elements: T) -> Int:
+    return elements.__len__()

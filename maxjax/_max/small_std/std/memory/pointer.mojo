@@ -46,6 +46,14 @@ struct Pointer[mut: Bool, //, T: AnyType, origin: Origin[mut=mut]](
         return Int(mlir_value=__mlir_op.`pop.pointer_to_index`(self._mlir_value))
 
     @always_inline("nodebug")
+    def __eq__(self, other: Pointer[Self.T, ...]) -> Bool:
+        return Int(self) == Int(other)
+
+    @always_inline("nodebug")
+    def __ne__(self, other: Pointer[Self.T, ...]) -> Bool:
+        return Int(self) != Int(other)
+
+    @always_inline("nodebug")
     def unsafe_bitcast[U: AnyType](self) -> Pointer[U, Self.origin]:
         return Pointer[U, Self.origin](
             _mlir_value=__mlir_op.`pop.pointer.bitcast`[_type=Pointer[U, Self.origin]._mlir_type](

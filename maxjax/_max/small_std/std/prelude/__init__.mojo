@@ -10,7 +10,7 @@ from std.builtin.traits import (
 )
 from std.builtin.bool import Bool
 from std.builtin.literals import FloatLiteral, IntLiteral, NoneType, StaticString, StringLiteral
-from std.builtin.int import Int, SIMDLength, max, min, swap
+from std.builtin.int import Int, SIMDLength
 from std.builtin.dtype import DType
 from std.builtin.origins import (
     ImmOrigin,
@@ -37,10 +37,10 @@ from std.builtin.simd import (
     UInt32,
     UInt64,
     UInt128,
-    abs,
 )
 from std.builtin.range import StopIteration, range
 from std.builtin.rebind import rebind
+from std.builtin.values import abs, max, min, swap
 from std.builtin.variadics import VariadicList
 from std.collections import Array, List, Span, len
 from std.memory import Pointer

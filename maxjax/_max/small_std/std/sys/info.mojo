@@ -52,9 +52,22 @@ def simd_width_of[dtype: DType]() -> Int:
 struct CompilationTarget:
     @staticmethod
     def is_x86() -> Bool:
-        return __mlir_attr[
-            `#kgen.param.expr<target_has_feature,`,
-            _target(),
-            `, "sse4.1" : !kgen.string`,
-            `> : i1`,
-        ]
+        return _has["sse4.1"]()
+
+    @staticmethod
+    def has_avx2() -> Bool:
+        return _has["avx2"]()
+
+    @staticmethod
+    def has_avx512f() -> Bool:
+        return _has["avx512f"]()
+
+
+def _has[feature: StaticString]() -> Bool:
+    return __mlir_attr[
+        `#kgen.param.expr<target_has_feature,`,
+        _target(),
+        `, `,
+        feature._mlir_value,
+        `> : i1`,
+    ]

@@ -438,13 +438,13 @@ class Linearized(LinearFunction):
             if all(eqn.source is not None for eqn in self.linear.eqns):
                 scopes.source_line = None       # the equations', in the scopes that are open
             results = iter(eval_jaxpr(self.linear.jaxpr, self.linear.consts, *given))
-        tangents = [next(results) if depends else None for depends in self.nonzero]
+        found = [next(results) if depends else None for depends in self.nonzero]
         count = len(self.out_avals)
-        for number, tangent in zip(self.finals, tangents[count:], strict=True):
+        for number, tangent in zip(self.finals, found[count:], strict=True):
             write(directions[number], instantiate(tangent, self.in_avals[number]))
         return pytree.unflatten(self.out_tree, [
             as_given(like_result(instantiate(tangent, aval), aval))
-            for tangent, aval in zip(tangents[:count], self.out_avals, strict=True)])
+            for tangent, aval in zip(found[:count], self.out_avals, strict=True)])
 
     def _directions(self, leaves: Sequence[object]) -> Iterator[tuple[int, Ref]]:
         """The references that the tangents of references are, by their number."""

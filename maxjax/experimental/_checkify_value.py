@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
-from maxjax._base import pytree
+from maxjax._base import pytree, threads
 from maxjax._higher_order.calls import only_shown
 from maxjax._ir.effects import Effect
 from maxjax._ir.primitive import Primitive
@@ -170,7 +169,7 @@ class _Codes:
 
     def __init__(self) -> None:
         self._next = 1
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
 
     def reserve(self, count: int = 1) -> int:
         """The first of this many numbers in a row."""

@@ -13,6 +13,7 @@ from maxjax._base import config, dtypes, pytree, signatures
 from maxjax._base.meshes import AxisName
 from maxjax._base.pytree import KeyPath, PyTree, PyTreeSpec
 from maxjax._base.source import function_location
+from maxjax._higher_order.hi_types import lifted_values
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._higher_order.refs import keep_types
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, derived, replaced
@@ -102,7 +103,7 @@ def _trace(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
 
     def flat(*tracers: Value) -> Sequence[Any]:
         nonlocal out_tree
-        outputs = call(*pytree.unflatten(tree, tracers))
+        outputs = lifted_values(call(*pytree.unflatten(tree, tracers)))
         leaves, out_tree = pytree.flatten(outputs)
         leaves = check_outputs(leaves, location, kind, outputs)
         keep_types(context.trace)

@@ -1,4 +1,4 @@
-"""Primitives defined by a class: ``jax.experimental.hijax.VJPHiPrimitive``, on arrays.
+"""Primitives defined by a class: ``jax.experimental.hijax.HiPrim``, on arrays.
 
 A call outside programs and transformations is ``expand``, as it stands. In a program it is one
 equation, whose parameter is the primitive.
@@ -7,110 +7,48 @@ equation, whose parameter is the primitive.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Sequence
+import functools
+import types
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.pytree import PyTree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_primitive import CustomPrimitive, Zero
-from maxjax._higher_order.hi_types import HiValue, hooks, refuse_hitypes
+from maxjax._higher_order.hi_accums import GradAccum, NullAccum, ValAccum
+from maxjax._higher_order.hi_rules import AxisData, is_zero, leaves_of, transposes_lin
+from maxjax._higher_order.hi_types import HiValue, hooks
 from maxjax._higher_order.jit import jit_p
-from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, Tracer, all_as_given, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
-from maxjax._primitives.broadcasting import reduce_sum
-from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import Linear, call_factors
-from maxjax._primitives.varying import like_type
 from maxjax._transforms.autodiff import operands_of
+from maxjax._transforms.batching import BatchTrace
+from maxjax._transforms.flags import flags_for
 from maxjax._transforms.jvp import instantiate
-from maxjax._transforms.vmap import vmap
-
-# --- what the methods are given -------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class AxisData:
-    """What a batching rule knows of the mapped axis."""
-
-    name: Hashable
-    size: int
-    spmd_name: Hashable = None
-    explicit_mesh_axis: Hashable = None
-
-
-class NullAccum:
-    """The cotangent of an argument that is not differentiated: what is added is dropped."""
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval: ShapedArray):
-        self.aval = aval
-
-    def accum(self, x: object) -> None:
-        """Does nothing."""
-
-
-class ValAccum(NullAccum):
-    """The cotangent of an argument, which a backward rule adds to.
-
-    Attributes:
-      value: the sum so far; None is zero.
-    """
-
-    __slots__ = ("value",)
-
-    def __init__(self, aval: ShapedArray):
-        super().__init__(aval)
-        self.value: Any = None
-
-    def accum(self, x: object) -> None:
-        """Adds an array of the argument's shape; None and ``Zero`` are zero."""
-        if x is None or type(x) is Zero or getattr(x, "dtype", None) == dtypes.float0:
-            return
-        value, = operands_of([x])
-        expected = self.aval.cotangent()
-        if aval_of(value).shape != expected.shape:
-            raise ValueError(f"the cotangent of an argument of type {self.aval.str_short()} has "
-                             f"the shape {aval_of(value).shape}")
-        self.value = add_tangents(self.value, like_type(value, expected))
-
-
-def _is_zero(x: object) -> bool:
-    return type(x) is Zero
-
-
-def _leaves(tree: PyTreeSpec, value: PyTree, what: str) -> list[Any]:
-    """The leaves of a value that a method gave, ``Zero`` among them.
-
-    Raises:
-      AssertionError: its structure is another.
-    """
-    leaves, found = pytree.flatten(value, _is_zero)
-    if found != tree:
-        raise AssertionError(f"{what} has the structure {PyTreeDef(found)}, which ought to be "
-                             f"{PyTreeDef(tree)}")
-    return leaves
-
 
 # --- the class ------------------------------------------------------------------------------------
 
+_LIN = ("`lin` and `linearized`, or derive them from its `jvp` rule by setting `lin, linearized = "
+        "linearize_from_jvp`")
 
-class VJPHiPrimitive:
+
+class HiPrim:
     """The base of primitives with rules for the transformations that they are used under.
 
     A subclass sets, before it calls ``super().__init__()``: ``in_avals``, a tuple with the type of
     each argument, or a pytree of types; ``out_aval``, that of the result; and ``params``, a
     dictionary of hashable values, which become attributes. Calling an instance applies it.
 
-    >>> class Double(jax.experimental.hijax.VJPHiPrimitive):
+    >>> class Double(jax.experimental.hijax.HiPrim):
     ...     def __init__(self, x):
     ...         self.in_avals, self.out_aval, self.params = (x,), x, {}
     ...         super().__init__()
@@ -127,6 +65,8 @@ class VJPHiPrimitive:
     in_avals: tuple[Any, ...]
     out_aval: Any
     params: dict[str, Any]
+    effects: frozenset[Any] = frozenset()
+    skip_linearization_on_zero_tangents = False
     in_tree: Any
     out_tree: Any
 
@@ -134,9 +74,6 @@ class VJPHiPrimitive:
         for name in ("in_avals", "out_aval", "params"):
             if not hasattr(self, name):
                 raise AttributeError(f"subclass __init__ should set `self.{name}`")
-        if self._has("vjp_bwd") and self._has("vjp_bwd_retval"):
-            raise AttributeError(f"subclass {type(self)} should not override both `vjp_bwd` and "
-                                 "`vjp_bwd_retval`")
         self.in_avals_flat, in_tree = pytree.flatten(self.in_avals)
         self.out_avals_flat, out_tree = pytree.flatten(self.out_aval)
         self._in_spec, self._out_spec = in_tree, out_tree
@@ -145,11 +82,10 @@ class VJPHiPrimitive:
         self._is_high = False
         for aval in (*self.in_avals_flat, *self.out_avals_flat):
             if not isinstance(aval, ShapedArray):
-                if getattr(aval, "has_qdd", True):
-                    refuse_hitypes(type(self).__name__)
                 self._is_high = True
         self.__dict__.update(self.params)
         self._traced: dict[Any, ClosedJaxpr] = {}
+        self.check(*self.in_avals)
 
     # --- what subclasses define ---
     def expand(self, *args: PyTree) -> Any:
@@ -157,58 +93,79 @@ class VJPHiPrimitive:
         raise NotImplementedError(f"subclass {type(self)} must implement `expand`")
 
     def vjp_fwd(self, nzs_in: PyTree, /, *args: PyTree) -> Any:
-        """A pair: the result, and what ``vjp_bwd`` gets. ``nzs_in`` says which arguments are
-        differentiated."""
-        self._missing("grad", "`vjp_fwd`")
+        """A tuple: the result, and what ``vjp_bwd`` gets; then, if the rule has more to say, which
+        results are differentiated, and structured residuals, an argument of ``vjp_bwd`` of their
+        own. ``nzs_in`` says which arguments are differentiated."""
+        raise NotImplementedError(
+            f"for grad support, subclass {type(self)} must implement `vjp_fwd`, or derive its "
+            "reverse-mode rules from its jvp or lin rules by setting `vjp_fwd, vjp_bwd_retval = "
+            "vjp_from_jvp` (or `= vjp_from_lin`)")
 
-    def vjp_bwd(self, res: PyTree, outgrad: PyTree, /, *arg_accums: Any) -> None:
+    def vjp_bwd(self, res: PyTree, outgrad: PyTree, /, *arg_accums: Any) -> Any:
         """Adds the cotangent of each argument to its accumulator."""
-        result = self.vjp_bwd_retval(res, outgrad)
-        problem = pytree.structure_errors(result, arg_accums, "cotangents", lambda x: x is None)
-        if problem:
-            raise ValueError(problem[0])
-        leaves, prefix = pytree.flatten(result, lambda x: x is None or _is_zero(x))
-        subtrees: list[Any] = prefix.flatten_up_to(arg_accums)      # type: ignore[arg-type]
-        for leaf, accums in zip(leaves, subtrees, strict=True):
-            for accum in pytree.leaves(accums):
-                accum.accum(leaf)
+        accums, tree = pytree.flatten(arg_accums)
+        found = PyTreeDef(tree).flatten_up_to(self.vjp_bwd_retval(res, outgrad))
+        for accum, cotangent in zip(accums, found, strict=True):
+            if isinstance(accum, GradAccum):
+                accum.accum(cotangent)
 
     def vjp_bwd_retval(self, res: PyTree, outgrad: PyTree, /) -> Any:
         """A tuple with the cotangent of each argument; None is zero."""
-        self._missing("grad", "`vjp_bwd` or `vjp_bwd_retval`")
+        raise NotImplementedError(
+            f"for grad support, subclass {type(self)} must implement `vjp_bwd` or "
+            "`vjp_bwd_retval`, or derive its reverse-mode rules by setting `vjp_fwd, "
+            "vjp_bwd_retval = vjp_from_jvp` (or `= vjp_from_lin`)")
 
     def jvp(self, primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...]) -> Any:
         """The result and its tangent; tangents may be ``Zero``."""
         self._missing("jvp", "`jvp`")
 
     def lin(self, nzs_in: PyTree, *primals: PyTree) -> Any:
-        """A pair: the result, and what ``linearized`` gets."""
-        self._missing("linearize", "`lin` and `linearized`")
+        """Like ``vjp_fwd``, for ``linearized``."""
+        self._missing("linearize", _LIN)
 
     def linearized(self, residuals: PyTree, *tangents: PyTree) -> Any:
-        """The tangent of the result."""
-        self._missing("linearize", "`lin` and `linearized`")
+        """The tangent of the result; tangents may be ``Zero``."""
+        self._missing("linearize", _LIN)
 
-    def transpose(self, out_ct: PyTree, *maybe_accums: Any) -> None:
+    def transpose(self, out_ct: PyTree, *maybe_accums: Any) -> Any:
         """Of a primitive that is linear in arguments: adds their cotangents to the accumulators
         that stand in their places."""
         self._missing("transpose", "`transpose`")
 
     def batch(self, axis_data: AxisData, args: tuple[PyTree, ...], dims: tuple[PyTree, ...]) -> Any:
-        """The result of batched arguments, and its batch dimension."""
-        out_dim = self.batch_dim_rule(axis_data, dims)
-        return VmapOf(self, axis_data, dims, out_dim)(*args), out_dim
+        """The result of batched arguments, and its batch dimensions."""
+        self._missing("vmap", "`batch`")
 
-    def batch_dim_rule(self, axis_data: AxisData, dims: tuple[PyTree, ...], /) -> Any:
-        """Where the result has the batch dimension, from where the arguments have it."""
-        self._missing("vmap", "`batch` or `batch_dim_rule`")
+    def dce(self, used_outs: PyTree, live_ins: PyTree) -> Any:
+        """What is left where only some results are used: which arguments it takes, which results
+        it gives, and the primitive of these; None for it: nothing."""
+        if self.effects or any(pytree.leaves(used_outs)):
+            return True, True, self
+        return False, False, None
+
+    def check(self, *arg_tys: Any) -> None:
+        """Raises where the types of arguments are not right."""
+
+    def pp_params(self) -> dict[str, Any]:
+        """The parameters that a printed jaxpr shows."""
+        return {name: value for name, value in self.params.items() if not name.startswith("_")}
 
     def _missing(self, transformation: str, methods: str) -> NoReturn:
         raise NotImplementedError(
             f"for {transformation} support, subclass {type(self)} must implement {methods}")
 
     def _has(self, method: str) -> bool:
-        return getattr(type(self), method) is not getattr(VJPHiPrimitive, method)
+        return getattr(type(self), method) is not getattr(HiPrim, method)
+
+    @property
+    def shown_as(self) -> HiPrim:
+        """What a printed jaxpr shows."""
+        return self
+
+    @property
+    def _transposes_lin(self) -> bool:
+        return transposes_lin(type(self))
 
     # --- application ---
     def __call__(self, *args: PyTree) -> Any:
@@ -216,7 +173,7 @@ class VJPHiPrimitive:
                 x.__class__ is HiValue
                 for x in pytree.leaves(args, lambda x: x.__class__ is HiValue))):
             return hooks.apply(self, args)
-        leaves = _leaves(self._in_spec, args, f"the tuple of arguments of {self!r}")
+        leaves = leaves_of(self._in_spec, args, f"the tuple of arguments of {self!r}")
         if context.trace is installed.runtime:
             return self.expand(*self._typed(args))
         if _is_evaluated() and not any(isinstance(leaf, Tracer) for leaf in leaves):
@@ -238,23 +195,36 @@ class VJPHiPrimitive:
                       pytree.map(dtypes.typed_number, arg) for arg in args])
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}[{self.params}]"
+        params = " ".join([f"{name}={value}" for name, value in _shown_params(self).items()])
+        return f"{type(self).__name__}[{params}]" if params else type(self).__name__
 
     def _key(self) -> tuple[Any, ...]:
         return (type(self), self._in_spec, tuple(self.in_avals_flat), self._out_spec,
-                tuple(self.out_avals_flat), tuple(self.params.items()))
+                tuple(self.out_avals_flat), tuple(self.params.items()), self.effects)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, VJPHiPrimitive) and self._key() == other._key()
+        return isinstance(other, HiPrim) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
+
+
+def _shown_params(prim: HiPrim) -> dict[str, Any]:
+    """The parameters as a printed jaxpr shows them: functions by their names, types in short."""
+    prim = prim.shown_as
+    return {
+        name: value.str_short(short_dtypes=True) if isinstance(value, ShapedArray)
+        else value.__name__ if isinstance(value, (types.FunctionType, functools.partial))
+        and hasattr(value, "__name__") else value
+        for name, value in prim.pp_params().items()}
 
 
 def _is_evaluated() -> bool:
     """Whether operations that no transformation concerns are computed, not recorded."""
     trace = context.trace
     while (outer := getattr(trace, "parent", None)) is not None:
+        if isinstance(trace, BatchTrace):       # the rule ``batch`` is asked of everything
+            return False
         trace = outer
     return trace is installed.runtime
 
@@ -262,9 +232,9 @@ def _is_evaluated() -> bool:
 # --- rules ----------------------------------------------------------------------------------------
 
 
-def _flat_expand(*operands: Value, _prim: VJPHiPrimitive) -> list[Any]:
+def _flat_expand(*operands: Value, _prim: HiPrim) -> list[Any]:
     result = _prim.expand(*pytree.unflatten(_prim._in_spec, operands))
-    outs = operands_of(_leaves(_prim._out_spec, result, f"`expand` of {_prim!r}: the result"))
+    outs = operands_of(leaves_of(_prim._out_spec, result, f"`expand` of {_prim!r}: the result"))
     for out, aval in zip(outs, _prim.out_avals_flat, strict=True):
         found = aval_of(out)
         if found.shape != aval.shape or found.dtype != aval.dtype:
@@ -286,31 +256,35 @@ class _CallHiPrimitive(CustomPrimitive):
 
 call_hi_primitive_p = _CallHiPrimitive("call_hi_primitive")
 call_hi_primitive_p.multiple_results = True
+call_hi_primitive_p.rule_for_all = True
+call_hi_primitive_p.effects = lambda *, _prim: _prim.effects or None
+call_hi_primitive_p.shown = lambda params: _shown_params(params["_prim"])
+call_hi_primitive_p.shown_name = lambda params: type(params["_prim"].shown_as).__name__
 call_hi_primitive_p.def_abstract_eval(lambda *avals, _prim: list(_prim.out_avals_flat))
 call_hi_primitive_p.def_composition(_flat_expand)
 
 
 def _without_zeros(leaves: Sequence[object]) -> list[Any]:
-    return [None if _is_zero(x) or getattr(x, "dtype", None) == dtypes.float0
+    return [None if is_zero(x) or getattr(x, "dtype", None) == dtypes.float0
             else operands_of([x])[0] for x in leaves]
 
 
-def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *, _prim: VJPHiPrimitive
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *, _prim: HiPrim
          ) -> tuple[list[Any], list[Any]]:
     given = [Zero(aval_of(x).tangent()) if t is None else t
              for x, t in zip(primals, tangents, strict=True)]
     out, tangent = _prim.jvp(pytree.unflatten(_prim._in_spec, all_as_given(primals)),
                              pytree.unflatten(_prim._in_spec, all_as_given(given)))
     what = f"`jvp` of {_prim!r} gives a result or tangent that"
-    return (operands_of(_leaves(_prim._out_spec, out, what)),
-            _without_zeros(_leaves(_prim._out_spec, tangent, what)))
+    return (operands_of(leaves_of(_prim._out_spec, out, what)),
+            _without_zeros(leaves_of(_prim._out_spec, tangent, what)))
 
 
 class _Residuals:
     """Residuals of a rule: arrays, and Python's own numbers, which a rule may branch on."""
 
     def __init__(self, residuals: PyTree):
-        leaves, self.spec = pytree.flatten(residuals, _is_zero)
+        leaves, self.spec = pytree.flatten(residuals, is_zero)
         self.fixed = {n: dtypes.typed_number(x) for n, x in enumerate(leaves)
                       if isinstance(x, (bool, int, float, complex, Zero))}
         self.arrays = operands_of([x for n, x in enumerate(leaves) if n not in self.fixed])
@@ -322,55 +296,93 @@ class _Residuals:
             for n in range(self.spec.num_leaves)])
 
 
+@dataclasses.dataclass(frozen=True)
+class _Forward:
+    """What a rule gives that runs the primitive and keeps what its derivative needs.
+
+    Attributes:
+      outs: the results.
+      nonzero: which of them are differentiated.
+      residuals: a tuple: what the other rule gets before tangents or cotangents.
+    """
+
+    outs: list[Any]
+    nonzero: list[bool]
+    residuals: tuple[Any, ...]
+
+
+def _forward(prim: HiPrim, method: str, flags: PyTree, args: tuple[PyTree, ...]) -> _Forward:
+    out, residuals, *rest = getattr(prim, method)(flags, *args)
+    outs = operands_of(leaves_of(prim._out_spec, out, f"`{method}` of {prim!r}: the result"))
+    structured = rest[1] if len(rest) > 1 else None
+    if structured is not None and method == "vjp_fwd" and not prim._has("vjp_bwd"):
+        raise TypeError(
+            f"{type(prim).__name__} returned structured residuals from `vjp_fwd`, which requires "
+            "overriding `vjp_bwd(res, sres, outgrad, *arg_accums)`")
+    nonzero = [True] * len(outs) if not rest else flags_for(
+        rest[0], pytree.numbered(prim._out_spec), "nzs_out",
+        f"the nzs_out returned by {type(prim.shown_as).__name__}.{method}")
+    return _Forward(outs, nonzero, (residuals,) if structured is None else (residuals, structured))
+
+
 def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
-               _prim: VJPHiPrimitive) -> tuple[list[Any], list[Any]]:
+               _prim: HiPrim) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(t is not None for t in tangents)
     flags = pytree.unflatten(_prim._in_spec, nonzero)
     args = pytree.unflatten(_prim._in_spec, all_as_given(primals))
     directions = [t for t in tangents if t is not None]
-    operands: list[Any] = []
-    backward = None
-    has_lin, has_vjp = _prim._has("lin"), _prim._has("vjp_fwd")
-    if has_vjp or not has_lin:
-        out, residuals = _prim.vjp_fwd(flags, *args)
-        outs = operands_of(_leaves(_prim._out_spec, out, f"`vjp_fwd` of {_prim!r}: the result"))
-        saved = _Residuals(residuals)
-        operands.extend(saved.arrays)
-        # The object, not its arrays, which may be tracers of a trace that ends before.
-        saved.arrays = []
-        backward = _Backward(_prim, nonzero, saved, len(operands))
     out_avals = tuple(aval.tangent() for aval in _prim.out_avals_flat)
-    if not has_lin:
+    operands: list[Any] = []
+    backward: _Backward | None = None
+    if not _prim._has("lin"):
+        forward, backward, operands = _reverse(_prim, nonzero, flags, args)
         found = hi_vjp_p.bind(*operands, *directions, _prim=_prim, backward=backward,
                               out_avals=out_avals)
+    elif _prim._transposes_lin:
+        # The rules say that the transpose is that of the operations of ``linearized``.
+        forward = _forward(_prim, "lin", flags, args)
+        found = _tangents(_prim, nonzero, forward.residuals, directions)
     else:
-        out, residuals = _prim.lin(flags, *args)
-        if backward is None:
-            outs = operands_of(_leaves(_prim._out_spec, out, f"`lin` of {_prim!r}: the result"))
-        known = _Residuals(residuals)
-        count = len(operands)
-        operands.extend(known.arrays)
-        end, zeros = len(operands), [Zero(aval_of(x).tangent()) for x in primals]
-
-        def linearized(*xs: Value) -> list[Any]:
-            moving = iter(xs[end:])
-            given = pytree.unflatten(_prim._in_spec, [
-                next(moving) if flag else zero
-                for flag, zero in zip(nonzero, zeros, strict=True)])
-            tangent = _prim.linearized(known.rebuilt(xs[count:end]), *given)
-            found = _without_zeros(_leaves(
-                _prim._out_spec, tangent, f"`linearized` of {_prim!r}: the tangent"))
-            return [instantiate(x, aval) for x, aval in zip(
-                found, _prim.out_avals_flat, strict=True)]
-
+        forward = linear = _forward(_prim, "lin", flags, args)
+        if _prim._has("vjp_fwd"):
+            forward, backward, operands = _reverse(_prim, nonzero, flags, args)
+        known = _Residuals(linear.residuals)
+        start, end = len(operands), len(operands) + len(known.arrays)
+        operands = [*operands, *known.arrays]
         closed = trace_to_jaxpr(
-            linearized, [aval_of(x) for x in (*operands, *directions)], "linearized")
+            lambda *xs: [instantiate(x, aval) for x, aval in zip(
+                _tangents(_prim, nonzero, known.rebuilt(xs[start:end]), xs[end:]),
+                _prim.out_avals_flat, strict=True)],
+            [aval_of(x) for x in (*operands, *directions)], "linearized")
         closed, captured = hoist_tracers(closed)
         found = hi_linearized_p.bind(
             *captured, *operands, *directions, _prim=_prim, closed=closed, out_avals=out_avals,
             backward=dataclasses.replace(backward, start=len(captured)) if backward else None)
-    return outs, [direction if dtypes.has_tangents(aval.dtype) else None
-                  for direction, aval in zip(found, _prim.out_avals_flat, strict=True)]
+    return forward.outs, [
+        direction if flag and dtypes.has_tangents(aval.dtype) else None
+        for direction, flag, aval in zip(found, forward.nonzero, _prim.out_avals_flat, strict=True)]
+
+
+def _reverse(prim: HiPrim, nonzero: tuple[bool, ...], flags: PyTree, args: tuple[PyTree, ...]
+             ) -> tuple[_Forward, _Backward, list[Any]]:
+    """The forward pass of reverse mode, the backward pass, and the arrays that that gets."""
+    forward = _forward(prim, "vjp_fwd", flags, args)
+    saved = _Residuals(forward.residuals)
+    arrays = saved.arrays
+    # The object, not its arrays, which may be tracers of a trace that ends before.
+    saved.arrays = []
+    return forward, _Backward(prim, nonzero, saved, len(arrays)), arrays
+
+
+def _tangents(prim: HiPrim, nonzero: Sequence[bool], residuals: tuple[Any, ...],
+              directions: Sequence[Any]) -> list[Any]:
+    """The tangents of the results, by ``linearized``."""
+    moving = iter(directions)
+    tangent = prim.linearized(*residuals, *pytree.unflatten(prim._in_spec, [
+        next(moving) if flag else Zero(aval.to_tangent_aval())
+        for flag, aval in zip(nonzero, prim.in_avals_flat, strict=True)]))
+    return _without_zeros(leaves_of(
+        prim._out_spec, tangent, f"`linearized` of {prim!r}: the tangent"))
 
 
 @dataclasses.dataclass(eq=False)
@@ -382,7 +394,7 @@ class _Backward:
       count: of those arrays; they start at operand ``start``.
     """
 
-    prim: VJPHiPrimitive
+    prim: HiPrim
     nonzero: tuple[bool, ...]
     saved: _Residuals
     count: int
@@ -391,31 +403,51 @@ class _Backward:
     def __call__(self, cotangents: Sequence[Array | None], operands: Sequence[Any],
                  out_avals: Sequence[ShapedArray]) -> list[Any]:
         prim = self.prim
-        given = [Zero(aval) if ct is None else ct
-                 for ct, aval in zip(cotangents, out_avals, strict=True)]
-        accums = [ValAccum(aval) if flag else NullAccum(aval)
-                  for flag, aval in zip(self.nonzero, prim.in_avals_flat, strict=True)]
+        given = [Zero(aval) if ct is None else ct for ct, aval in zip(
+            cotangents, _cotangent_avals(prim.out_avals_flat), strict=True)]
+        accums = [(ValAccum if flag else NullAccum)(aval) for flag, aval in zip(
+            self.nonzero, _cotangent_avals(prim.in_avals_flat), strict=True)]
         residuals = self.saved.rebuilt(operands[self.start:self.start + self.count])
-        prim.vjp_bwd(residuals, pytree.unflatten(prim._out_spec, all_as_given(given)),
-                     *pytree.unflatten(prim._in_spec, accums))
-        found = [accum.value for accum in accums if isinstance(accum, ValAccum)]
+        _check_logs(prim, "vjp_bwd", prim.vjp_bwd(
+            *residuals, pytree.unflatten(prim._out_spec, all_as_given(given)),
+            *pytree.unflatten(prim._in_spec, accums)))
+        found = [_sum_in(accum) for accum in accums if isinstance(accum, ValAccum)]
         return [*(None,) * (len(operands) - len(found)), *found]
 
 
-def _pull_back(cotangents: Sequence[Array | None], *operands: Any, _prim: VJPHiPrimitive,
+def _cotangent_avals(avals: Sequence[Any]) -> list[Any]:
+    return [aval.to_ct_aval() for aval in avals]
+
+
+def _sum_in(accum: ValAccum) -> Any:
+    return None if is_zero(accum.val) else accum.val
+
+
+def _check_logs(prim: HiPrim, method: str, result: object) -> None:
+    """Raises TypeError where a rule gives anything but nothing, or what is to be logged."""
+    if result is not None and type(result) is not dict:
+        raise TypeError(f"{type(prim).__name__}.{method} should return None or a dict of "
+                        f"backward-pass log entries, got {type(result).__name__}")
+
+
+def _pull_back(cotangents: Sequence[Array | None], *operands: Any, _prim: HiPrim,
                backward: _Backward | None, out_avals: tuple[ShapedArray, ...], **_: Any
                ) -> list[Any]:
     if backward is None:
-        _prim._missing("grad", "`vjp_fwd`")
+        return HiPrim.vjp_fwd(_prim, ())        # says that it is missing
     return backward(cotangents, operands, out_avals)
 
 
-def _only_transposed(*_: object, _prim: VJPHiPrimitive, **__: object) -> NoReturn:
-    _prim._missing("linearize", "`lin` and `linearized`")
+def _only_transposed(*_: object, _prim: HiPrim, **__: object) -> NoReturn:
+    _prim._missing("linearize", _LIN)
 
 
 def _only_transposed_rule(*_: object, **params: Any) -> NoReturn:
     _only_transposed(_prim=params["_prim"])
+
+
+def _linearized_name(params: Params) -> str:
+    return f"{type(params['_prim'].shown_as).__name__}.linearized"
 
 
 # The tangents of an application that has only rules for reverse mode.
@@ -431,7 +463,7 @@ hi_vjp_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
-    shown=lambda params: {"_prim": params["_prim"]},
+    shown=lambda params: {},
     registered=False,      # as users' primitives: no stored program names it
 )
 
@@ -442,182 +474,53 @@ hi_linearized_p = call_primitive(
         jit_p.bind(*operands, jaxpr=jaxpr, name="linearized")),
     partly=None,      # its transpose is the user's
     transpose=_pull_back,
-    shown=lambda params: {"_prim": params["_prim"]},
+    shown=lambda params: {},
     registered=False,      # as users' primitives: no stored program names it
 )
+hi_vjp_p.shown_name = hi_linearized_p.shown_name = _linearized_name
 
 
-def _transpose(cotangents: Sequence[Array | None], *operands: Any, _prim: VJPHiPrimitive
-               ) -> list[Any]:
-    given = [Zero(aval.tangent()) if ct is None else ct
-             for ct, aval in zip(cotangents, _prim.out_avals_flat, strict=True)]
-    accums = [ValAccum(x.aval) if type(x) is Linear else x for x in operands]
-    _prim.transpose(pytree.unflatten(_prim._out_spec, given),
-                    *pytree.unflatten(_prim._in_spec, accums))
-    return [x.value if type(x) is ValAccum else None for x in accums]
+def _transpose(cotangents: Sequence[Array | None], *operands: Any, _prim: HiPrim) -> list[Any]:
+    given = [Zero(aval) if ct is None else ct for ct, aval in zip(
+        cotangents, _cotangent_avals(_prim.out_avals_flat), strict=True)]
+    accums = [ValAccum(x.aval.cotangent()) if type(x) is Linear else x for x in operands]
+    _check_logs(_prim, "transpose", _prim.transpose(
+        pytree.unflatten(_prim._out_spec, given), *pytree.unflatten(_prim._in_spec, accums)))
+    return [_sum_in(x) if type(x) is ValAccum else None for x in accums]
 
 
-def _batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *,
-           _prim: VJPHiPrimitive) -> tuple[list[Any], list[int | None]]:
-    data = AxisData(context.batch_axis, size)
-    out, out_dim = _prim.batch(data, pytree.unflatten(_prim._in_spec, operands),
-                               pytree.unflatten(_prim._in_spec, axes))
-    leaves = operands_of(_leaves(_prim._out_spec, out, f"`batch` of {_prim!r}: the result"))
-    return leaves, _dims(_prim._out_spec, out_dim)
+def _batch(size: int, operands: Sequence[Array], axes: Sequence[int | None], *, _prim: HiPrim
+           ) -> tuple[list[Any], list[int | None]]:
+    data = AxisData(context.batch_axis, size, context.batch_spmd_axis, context.batch_entry)
+    out, out_dims = _prim.batch(data, pytree.unflatten(_prim._in_spec, operands),
+                                pytree.unflatten(_prim._in_spec, axes))
+    leaves = operands_of(leaves_of(_prim._out_spec, out, f"`batch` of {_prim!r}: the result"))
+    found: list[Any] = _prim._out_spec.flatten_up_to(out_dims)
+    return leaves, found
 
 
-def _dims(spec: PyTreeSpec, dims: PyTree) -> list[int | None]:
-    """The batch dimension of each leaf, from a prefix pytree."""
-    marks = pytree.unflatten(spec, range(spec.num_leaves))
-    leaves, prefix = pytree.flatten(dims, lambda x: x is None)
-    found: list[int | None] = []
-    for dim, subtree in zip(leaves, prefix.flatten_up_to(marks), strict=True):
-        found.extend([dim] * pytree.structure(subtree).num_leaves)
-    return found
+def _dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    """By the primitive's ``dce``."""
+    prim: HiPrim = eqn.params["_prim"]
+    if type(prim).dce is HiPrim.dce:
+        return eqn
+    taken, given, rest = prim.dce(pytree.unflatten(prim._out_spec, used),
+                                  pytree.unflatten(prim._in_spec, [True] * len(eqn.invars)))
+    if rest is None:
+        return eqn      # nothing needs it, and it is dropped
+    what = f"return value of {type(prim).__name__}.dce"
+    takes = flags_for(taken, pytree.numbered(prim._in_spec), "used_ins",
+                      f"the first (used inputs) {what}")
+    gives = flags_for(given, pytree.numbered(prim._out_spec), "produced_outs",
+                      f"the second (produced outputs) {what}")
+    return eqn.replace(
+        invars=[var for var, flag in zip(eqn.invars, takes, strict=True) if flag],
+        outvars=[var for var, flag in zip(eqn.outvars, gives, strict=True) if flag],
+        params={"_prim": rest})
 
 
+call_hi_primitive_p.dead_code = _dead_code
 call_hi_primitive_p.jvp = _jvp
 call_hi_primitive_p.linearize = _linearize
 call_hi_primitive_p.transpose = _transpose
 call_hi_primitive_p.batch = _batch
-
-
-# --- vmap -----------------------------------------------------------------------------------------
-
-
-def _with_dim(aval: ShapedArray, dim: int | None, size: int) -> ShapedArray:
-    if dim is None:
-        return aval
-    dim %= aval.ndim + 1
-    return ShapedArray((*aval.shape[:dim], size, *aval.shape[dim:]), aval.dtype, aval.weak_type)
-
-
-class VmapOf(VJPHiPrimitive):
-    """A primitive with its methods under ``vmap``.
-
-    Args:
-      prim: the primitive.
-      axis_data: of the mapped axis.
-      in_dims, out_dim: where arguments and result have it; pytrees.
-    """
-
-    prim: VJPHiPrimitive
-    axis_data: AxisData
-    in_dims: Any
-    out_dim: Any
-
-    def __init__(self, prim: VJPHiPrimitive, axis_data: AxisData, in_dims: PyTree,
-                 out_dim: PyTree):
-        self._flat_in = _dims(prim._in_spec, in_dims)
-        self._flat_out = _dims(prim._out_spec, out_dim)
-        size = axis_data.size
-        self.in_avals = pytree.unflatten(prim._in_spec, [
-            _with_dim(aval, dim, size)
-            for aval, dim in zip(prim.in_avals_flat, self._flat_in, strict=True)])
-        self.out_aval = pytree.unflatten(prim._out_spec, [
-            _with_dim(aval, dim, size)
-            for aval, dim in zip(prim.out_avals_flat, self._flat_out, strict=True)])
-        self.params = {"prim": prim, "axis_data": axis_data, "in_dims": in_dims,
-                       "out_dim": out_dim}
-        super().__init__()
-
-    def _has(self, method: str) -> bool:
-        # Both backward methods of the primitive become this one's ``vjp_bwd_retval``.
-        return method == "vjp_fwd" and self.params["prim"]._has(method)
-
-    def _map(self, function: Callable[..., Any], in_axes: Any, out_axes: Any) -> Any:
-        return vmap(function, in_axes=in_axes, out_axes=out_axes, axis_size=self.axis_data.size,
-                    axis_name=self.axis_data.name)
-
-    def expand(self, *args: PyTree) -> Any:
-        outs = self._map(lambda leaves: _flat_expand(*leaves, _prim=self.prim),
-                         (self._flat_in,), self._flat_out)(pytree.leaves(args))
-        return pytree.unflatten(self._out_spec, outs)
-
-    def vjp_fwd(self, nzs_in: PyTree, /, *args: PyTree) -> Any:
-        kept: dict[str, Any] = {}
-
-        def forward(leaves: list[Value]) -> Any:
-            out, residuals = self.prim.vjp_fwd(nzs_in, *pytree.unflatten(self._in_spec, leaves))
-            kept["saved"] = saved = _Residuals(residuals)
-            return operands_of(_leaves(self._out_spec, out, "the result")), saved.arrays
-
-        outs, arrays = self._map(forward, (self._flat_in,), (self._flat_out, 0))(
-            pytree.leaves(args))
-        kept["saved"].arrays = []
-        return pytree.unflatten(self._out_spec, outs), (_Static(kept["saved"], nzs_in), arrays)
-
-    def vjp_bwd_retval(self, res: PyTree, outgrad: PyTree, /) -> Any:
-        static, arrays = res
-        prim, nonzero = self.prim, pytree.leaves(static.nzs_in)
-        given = _leaves(self._out_spec, outgrad, "the cotangent")
-        zeros = [Zero(aval.tangent()) if _is_zero(x) else None
-                 for x, aval in zip(given, prim.out_avals_flat, strict=True)]
-        moving = [x for x in given if not _is_zero(x)]
-        moving_dims = [dim for x, dim in zip(given, self._flat_out, strict=True)
-                       if not _is_zero(x)]
-
-        def backward(residuals: list[Value], cotangents: list[Value]) -> list[Any]:
-            whole = iter(cotangents)
-            accums = [ValAccum(aval) if flag else NullAccum(aval)
-                      for flag, aval in zip(nonzero, prim.in_avals_flat, strict=True)]
-            prim.vjp_bwd(static.saved.rebuilt(residuals),
-                         pytree.unflatten(self._out_spec, [
-                             next(whole) if zero is None else zero for zero in zeros]),
-                         *pytree.unflatten(self._in_spec, accums))
-            return [instantiate(accum.value, accum.aval.cotangent()) for accum in accums
-                    if isinstance(accum, ValAccum)]
-
-        wanted = [dim for dim, flag in zip(self._flat_in, nonzero, strict=True) if flag]
-        found = self._map(backward, (0, moving_dims),
-                          [0 if dim is None else dim for dim in wanted])(arrays, moving)
-        # An argument that is the same for all elements gets the sum.
-        summed = iter([reduce_sum(x, (0,)) if dim is None else x
-                       for x, dim in zip(found, wanted, strict=True)])
-        return pytree.unflatten(self._in_spec, [
-            next(summed) if flag else Zero(aval.tangent())
-            for flag, aval in zip(nonzero, self.in_avals_flat, strict=True)])
-
-    def jvp(self, primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...]) -> Any:
-        prim = self.prim
-        given = _leaves(self._in_spec, tangents, "the tangents")
-        zeros = [Zero(aval.tangent()) if _is_zero(x) else None
-                 for x, aval in zip(given, prim.in_avals_flat, strict=True)]
-        moving = [x for x in given if not _is_zero(x)]
-        moving_dims = [dim for x, dim in zip(given, self._flat_in, strict=True)
-                       if not _is_zero(x)]
-
-        def forward(leaves: list[Value], directions: list[Value]) -> Any:
-            whole = iter(directions)
-            out, tangent = prim.jvp(
-                pytree.unflatten(self._in_spec, leaves),
-                pytree.unflatten(self._in_spec, [
-                    next(whole) if zero is None else zero for zero in zeros]))
-            found = _without_zeros(_leaves(self._out_spec, tangent, "the tangent"))
-            return (operands_of(_leaves(self._out_spec, out, "the result")),
-                    [instantiate(x, aval) for x, aval in zip(
-                        found, prim.out_avals_flat, strict=True)])
-
-        outs, found = self._map(forward, (self._flat_in, moving_dims),
-                                (self._flat_out, self._flat_out))(
-            pytree.leaves(primals), moving)
-        return (pytree.unflatten(self._out_spec, outs), pytree.unflatten(self._out_spec, found))
-
-    def batch_dim_rule(self, axis_data: AxisData, dims: tuple[PyTree, ...], /) -> Any:
-        inside = [None if dim is None else dim - (mine is not None and mine < dim)
-                  for dim, mine in zip(_dims(self._in_spec, dims), self._flat_in, strict=True)]
-        out = self.prim.batch_dim_rule(axis_data, pytree.unflatten(self._in_spec, inside))
-        moved = [None if dim is None else dim + (mine is not None and mine <= dim)
-                 for dim, mine in zip(_dims(self._out_spec, out), self._flat_out, strict=True)]
-        return pytree.unflatten(self._out_spec, moved)
-
-
-@dataclasses.dataclass(eq=False)
-class _Static:
-    """What a mapped forward rule hands on besides arrays: no leaves of its own."""
-
-    saved: _Residuals
-    nzs_in: PyTree
-
-
-pytree.register(_Static, lambda static: ((), static), lambda static, _: static)

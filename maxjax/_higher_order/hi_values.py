@@ -1,4 +1,4 @@
-"""Values of immutable types above arrays within traced functions.
+"""Values of types above arrays within traced functions.
 
 There a value is the arrays that its type lowers it to, and a carrier: zeros of its tangent type,
 which are added to nothing. Derivatives by the value are derivatives by the carrier; the arrays have
@@ -14,27 +14,40 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.pytree import PyTree
+from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.custom_primitive import Zero
-from maxjax._higher_order.hi_primitive import NullAccum, VJPHiPrimitive
+from maxjax._higher_order.hi_accums import NullAccum
+from maxjax._higher_order.hi_primitive import HiPrim
+from maxjax._higher_order.hi_rules import transposes_lin
 from maxjax._higher_order.hi_types import HiValue, hi_type_of, hooks, refuse_hitypes
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.creation import full
 from maxjax._transforms import autodiff
 from maxjax._transforms.autodiff import operands_of
+from maxjax._transforms.batching import MappedValue, ValueAxis
+from maxjax._transforms.flags import flags_for
+from maxjax._transforms.jvp import instantiate
+from maxjax._transforms.linear_functions import of_values
 
 
-def _is_value(x: object) -> bool:
+def is_value(x: object) -> bool:
     return x.__class__ is HiValue or hi_type_of(x) is not None
 
 
 def tangent_type(aval: Any) -> ShapedArray | None:
     """The type of the carrier; None where values have no derivatives by arrays."""
-    tangent = getattr(aval, "to_tangent_aval", None)
-    found = None if tangent is None else tangent()
+    try:
+        found = aval.to_tangent_aval()
+    except NotImplementedError:     # it has none
+        return None
     if isinstance(found, ShapedArray) and dtypes.has_tangents(found.dtype):
         return found
     return None
+
+
+def refuse_tangents(aval: Any) -> NoReturn:
+    refuse_hitypes(f"a derivative by or of a value of type {aval}, whose tangents are no arrays")
 
 
 def _carrier(tangent: ShapedArray) -> Any:
@@ -44,8 +57,6 @@ def _carrier(tangent: ShapedArray) -> Any:
 def lifted(x: Any, carrier: Any = None) -> HiValue:
     """A value as arrays and a carrier."""
     aval = hi_type_of(x)
-    if aval.has_qdd:
-        refuse_hitypes(f"a mutable value of type {aval} among operands")
     if x.__class__ is HiValue and carrier is None:
         arrays, carrier = x.arrays, x.carrier
     else:
@@ -58,19 +69,22 @@ def lifted(x: Any, carrier: Any = None) -> HiValue:
 
 def lift(tree: PyTree) -> Any:
     """A pytree, its values as arrays and carriers."""
-    return pytree.map(lambda x: lifted(x) if _is_value(x) else x, tree, is_leaf=_is_value)
+    return pytree.map(lambda x: lifted(x) if is_value(x) else x, tree, is_leaf=is_value)
 
 
-def by_carriers(function: Callable[..., PyTree], args: tuple[PyTree, ...]
-                ) -> tuple[Callable[..., PyTree], tuple[PyTree, ...]]:
+def by_carriers(function: Callable[..., PyTree], args: Any
+                ) -> tuple[Callable[..., PyTree], Any]:
     """A function of the carriers of the values among its arguments, and these carriers."""
-    leaves, tree = pytree.flatten(args, _is_value)
-    if not any(map(_is_value, leaves)):
+    leaves, tree = pytree.flatten(args, is_value)
+    if not any(map(is_value, leaves)):
         return function, args
-    given = [lifted(x) if _is_value(x) else x for x in leaves]
+    for x in leaves:
+        if is_value(x):
+            hi_type_of(x).to_tangent_aval()     # may say that it is missing
+    given = [lifted(x) if is_value(x) else x for x in leaves]
     for x in given:
         if x.__class__ is HiValue and x.carrier is None:
-            refuse_hitypes(f"a derivative by a value of type {x.aval}, whose tangents are no array")
+            refuse_tangents(x.aval)
 
     @functools.wraps(function)
     def of_carriers(*carriers: PyTree) -> Any:
@@ -83,8 +97,82 @@ def by_carriers(function: Callable[..., PyTree], args: tuple[PyTree, ...]
         x.carrier if x.__class__ is HiValue else x for x in given])
 
 
+def _has_values(tree: PyTree) -> bool:
+    return any(x.__class__ is HiValue for x in pytree.leaves(tree, is_value))
+
+
+def _taken(structure: PyTreeSpec, cotangent: PyTree) -> Any:
+    """The cotangent of results, with zeros for the arrays in values."""
+    results = pytree.numbered(structure)
+    if not _has_values(results):
+        return cotangent
+    leaves, tree = pytree.flatten(results, is_value)
+    return pytree.unflatten(tree, [
+        x if result.__class__ is not HiValue else HiValue(
+            result.aval, [instantiate(None, low.cotangent()) for low in result.aval.lo_ty()],
+            None if result.carrier is None else x)
+        for x, result in zip(PyTreeDef(tree).flatten_up_to(cotangent), leaves, strict=True)])
+
+
+def _found(structure: PyTreeSpec, leaves: Sequence[Any]) -> Any:
+    """The tangent of results, which has no arrays in values."""
+    results = pytree.numbered(structure)
+    if not _has_values(results):
+        return pytree.unflatten(structure, leaves)
+
+    def tangent(result: Any) -> Any:
+        if result.__class__ is not HiValue:
+            return leaves[result]
+        if result.carrier is None:
+            result.aval.to_tangent_aval()       # may say that it is missing
+            refuse_tangents(result.aval)
+        return leaves[result.carrier]
+
+    return pytree.map(tangent, results, is_leaf=is_value)
+
+
+def _elements(xs: PyTree, length: Any) -> Any:
+    """What a loop over ``xs`` is given, stacked."""
+    def element(x: Any) -> Any:
+        if not is_value(x):
+            return x
+        if length is None:
+            raise ValueError("must provide `length` to `scan`, since the leading-axis size of "
+                             "non-array (hijax) types cannot be inferred")
+        whole = hi_type_of(x)
+        one = whole.dec_rank(int(length), whole.leading_axis_spec())
+        value = lifted(x)
+        _check_tangents(whole, one, int(length))
+        return HiValue(one, value.arrays, value.carrier)
+
+    return pytree.map(element, xs, is_leaf=is_value)
+
+
+def _stacked(structure: PyTreeSpec, length: int) -> PyTreeSpec:
+    """The structure of a carry and of what a loop stacks, from that of the body's pair."""
+    def whole(x: Any) -> Any:
+        if x.__class__ is not HiValue:
+            return x
+        aval = x.aval.inc_rank(length, x.aval.leading_axis_spec())
+        _check_tangents(aval, x.aval, length)
+        return HiValue(aval, x.arrays, x.carrier)
+
+    carry, ys = pytree.numbered(structure)
+    return pytree.canonical(pytree.structure((carry, pytree.map(whole, ys, is_leaf=is_value))))
+
+
+def _check_tangents(whole: Any, one: Any, length: int) -> None:
+    """Raises where the tangents of several elements are not the elements' tangents, stacked."""
+    tangent, tangents = tangent_type(one), tangent_type(whole)
+    if (None if tangent is None else tangent.with_leading(length)) != tangents:
+        refuse_hitypes(f"a loop over values of type {one}, whose tangents are not stacked")
+
+
 autodiff.by_carriers = by_carriers
+of_values.taken, of_values.found = _taken, _found
 hooks.lift = lift
+hooks.elements = _elements
+hooks.stacked = _stacked
 
 
 # --- primitives -----------------------------------------------------------------------------------
@@ -128,19 +216,59 @@ def _packed_direction(aval: Any, x: Any) -> Any:
     return zeros, () if tangent_type(aval) is None else x
 
 
-class _OnArrays(VJPHiPrimitive):
+def _whole(aval: Any, x: Any, dims: Any) -> tuple[Any, Any]:
+    """All elements of what a primitive is given, and how they are mapped."""
+    if isinstance(aval, ShapedArray):
+        return x, dims
+    arrays, carrier = x
+    of_arrays, of_carrier = dims
+    found = next((dim for dim in (*of_arrays, of_carrier) if isinstance(dim, ValueAxis)), None)
+    if found is None:
+        if any(dim is not None for dim in of_arrays):
+            raise MappedValue("an array")
+        return _unpacked(aval, x), None
+    if of_carrier is None:      # zeros, made for one element
+        tangent = tangent_type(found.whole)
+        carrier = () if tangent is None else _carrier(tangent)
+    return _unpacked(found.whole, (arrays, carrier)), found.spec
+
+
+def _packed_whole(aval: Any, x: Any, dim: Any) -> tuple[Any, Any]:
+    """All elements of what a primitive gives, and how each array is mapped."""
+    if isinstance(aval, ShapedArray):
+        return x, dim
+    packed = _packed(aval, x)
+    if dim is None:
+        return packed, pytree.map(lambda _: None, packed)
+    return packed, pytree.unflatten(
+        pytree.structure(packed), axes_of_value(hi_type_of(x), aval, dim))
+
+
+def axes_of_value(whole: Any, one: Any, spec: Any) -> list[ValueAxis]:
+    """How the arrays in a value and its carrier are mapped."""
+    tangent = tangent_type(one)
+    return [ValueAxis(spec, whole, aval)
+            for aval in (*one.lo_ty(), *(() if tangent is None else (tangent,)))]
+
+
+class _OnArrays(HiPrim):
     """A primitive on values of types above arrays, as one on arrays and carriers."""
 
-    prim: VJPHiPrimitive
+    prim: HiPrim
 
-    def __init__(self, prim: VJPHiPrimitive):
+    def __init__(self, prim: HiPrim):
         self.in_avals = tuple(map(_packed_type, prim.in_avals_flat))
         self.out_aval = tuple(map(_packed_type, prim.out_avals_flat))
         self.params = {"prim": prim}
+        self.effects = prim.effects
         super().__init__()
 
     def __repr__(self) -> str:
         return repr(self.prim)
+
+    @property
+    def shown_as(self) -> HiPrim:
+        return self.prim
 
     def _has(self, method: str) -> bool:
         return self.params["prim"]._has(method)
@@ -159,45 +287,75 @@ class _OnArrays(VJPHiPrimitive):
         return self._result(self.prim.expand(*self._args(packed, lambda aval, x: (
             x if isinstance(aval, ShapedArray) else aval.raise_val(*x[0])))))
 
-    def vjp_fwd(self, nzs_in: PyTree, /, *packed: Any) -> Any:
-        flags = self._args(nzs_in, lambda aval, flag: (
-            flag if isinstance(aval, ShapedArray) else flag[1] is True))
-        out, residuals = self.prim.vjp_fwd(flags, *self._args(packed))
-        return self._result(out), lift(residuals)
+    @property
+    def _transposes_lin(self) -> bool:
+        return transposes_lin(type(self.prim))
 
-    def vjp_bwd(self, res: PyTree, outgrad: PyTree, /, *arg_accums: Any) -> None:
-        given = pytree.unflatten(self.prim._out_spec, [
+    def _flags(self, nzs_in: PyTree) -> Any:
+        return self._args(nzs_in, lambda aval, flag: (
+            flag if isinstance(aval, ShapedArray) else flag[1] is True))
+
+    def _check_tangents(self) -> None:
+        """Raises where values have tangents which are no arrays: they would count as zero."""
+        for aval in (*self.prim.in_avals_flat, *self.prim.out_avals_flat):
+            if not isinstance(aval, ShapedArray) and not isinstance(
+                    aval.to_tangent_aval(), ShapedArray):
+                refuse_tangents(aval)
+
+    def _with_result(self, out: PyTree, residuals: PyTree, *rest: Any) -> tuple[Any, ...]:
+        """What a rule gives, for arrays and carriers."""
+        if rest:
+            flags = iter(flags_for(
+                rest[0], pytree.numbered(self.prim._out_spec), "nzs_out",
+                f"the nzs_out returned by {type(self.prim).__name__}"))
+            nonzero = tuple([next(flags) if isinstance(aval, ShapedArray) else (
+                (False,) * len(aval.lo_ty()), () if tangent_type(aval) is None else next(flags))
+                for aval in self.prim.out_avals_flat])
+            rest = (nonzero, *map(lift, rest[1:]))
+        return self._result(out), lift(residuals), *rest
+
+    def vjp_fwd(self, nzs_in: PyTree, /, *packed: Any) -> Any:
+        self._check_tangents()
+        return self._with_result(*self.prim.vjp_fwd(self._flags(nzs_in), *self._args(packed)))
+
+    def vjp_bwd(self, *given: Any) -> Any:
+        *residuals, outgrad = given[:len(given) - len(self.in_avals)]
+        direction = pytree.unflatten(self.prim._out_spec, [
             _direction(aval, x) for aval, x in zip(
                 self.prim.out_avals_flat, outgrad, strict=True)])
-        self.prim.vjp_bwd(res, given, *self._args(arg_accums, lambda aval, x: (
+        accums = given[len(given) - len(self.in_avals):]
+        return self.prim.vjp_bwd(*residuals, direction, *self._args(accums, lambda aval, x: (
             x if isinstance(aval, ShapedArray) else
             NullAccum(ShapedArray((), dtypes.float0)) if isinstance(x[1], tuple) else x[1])))
 
     def jvp(self, primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...]) -> Any:
+        self._check_tangents()
         out, tangent = self.prim.jvp(self._args(primals), self._args(tangents, _direction))
         return self._result(out), self._result(tangent, _packed_direction)
 
     def lin(self, nzs_in: PyTree, *primals: PyTree) -> Any:
-        flags = self._args(nzs_in, lambda aval, flag: (
-            flag if isinstance(aval, ShapedArray) else flag[1] is True))
-        out, residuals = self.prim.lin(flags, *self._args(primals))
-        return self._result(out), lift(residuals)
+        self._check_tangents()
+        return self._with_result(*self.prim.lin(self._flags(nzs_in), *self._args(primals)))
 
-    def linearized(self, residuals: PyTree, *tangents: PyTree) -> Any:
+    def linearized(self, *given: Any) -> Any:
+        residuals = given[:len(given) - len(self.in_avals)]
+        tangents = given[len(given) - len(self.in_avals):]
         return self._result(self.prim.linearized(
-            residuals, *self._args(tangents, _direction)), _packed_direction)
+            *residuals, *self._args(tangents, _direction)), _packed_direction)
 
     def batch(self, axis_data: Any, args: tuple[PyTree, ...], dims: tuple[PyTree, ...]) -> Any:
-        if self._has("batch") or self._has("batch_dim_rule"):
-            refuse_hitypes(f"{self.prim!r} under vmap")
-        self._missing("vmap", "`batch` or `batch_dim_rule`")
+        prim = self.prim
+        wholes, specs = zip(*map(_whole, prim.in_avals_flat, args, dims), strict=True) if (
+            args) else ((), ())
+        out, out_dims = prim.batch(axis_data, pytree.unflatten(prim._in_spec, wholes),
+                                   pytree.unflatten(prim._in_spec, specs))
+        packed = [_packed_whole(aval, x, dim) for aval, x, dim in zip(
+            prim.out_avals_flat, prim._out_spec.flatten_up_to(out),
+            prim._out_spec.flatten_up_to(out_dims), strict=True)]
+        return tuple([x for x, _ in packed]), tuple([dims for _, dims in packed])
 
-    def _missing(self, transformation: str, methods: str) -> NoReturn:
-        prim: VJPHiPrimitive = self.params["prim"]
-        prim._missing(transformation, methods)
 
-
-def apply(prim: VJPHiPrimitive, args: tuple[Any, ...]) -> Any:
+def apply(prim: HiPrim, args: tuple[Any, ...]) -> Any:
     """A primitive of which an argument or result is of a type above arrays, in a traced function.
 
     Raises:

@@ -24,10 +24,12 @@ from maxjax._higher_order.hi_types import (
     HiArguments,
     any_hi_value,
     hi_classes,
+    lifted_values,
     on_arrays,
     put_together,
     refuse_hitypes,
     taken_apart,
+    types_of_values,
 )
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.jit_refs import traced_argument, used_refs
@@ -200,10 +202,11 @@ class PjitFunction:
     def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The shapes and dtypes of the results."""
         if hi_classes and any_hi_value(pytree.leaves((args, kwargs))):
-            args, kwargs, _ = taken_apart(args, kwargs)
-            return self._on_arrays().eval_shape(*args, **kwargs)[0]
+            args, kwargs = taken_apart((args, kwargs))
+            return types_of_values(self._on_arrays().eval_shape(*args, **kwargs))
         entry = self._trace_abstract(args, kwargs)[0]
-        return entry.result_structs(self._result_shardings(entry))
+        structs = entry.result_structs(self._result_shardings(entry))
+        return types_of_values(structs) if hi_classes else structs
 
     def _trace_abstract(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             Entry, list[Any], Any, Static | None]:
@@ -327,12 +330,12 @@ class PjitFunction:
             self._of_arrays = PjitFunction(
                 on_arrays(self._function), self._static, self._donated, self._inline,
                 self._keep_unused, None, self._target,
-                None if self._shardings is None else self._shardings.with_new_values_left_open())
+                self._shardings)
         return self._of_arrays
 
     def _call_on_arrays(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
-        args, kwargs, mutable = taken_apart(args, kwargs)
-        return put_together(self._on_arrays()(*args, **kwargs), mutable)
+        args, kwargs = taken_apart((args, kwargs))
+        return put_together(self._on_arrays()(*args, **kwargs))
 
     def _prepared(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             list[Any], Entry, Any, PyTreeSpec, Static | None]:
@@ -449,7 +452,7 @@ class PjitFunction:
                 leaves[n] = tracer
             given_args, given_kwargs = pytree.unflatten(tree, leaves)
             args, kwargs = merge(given_args, given_kwargs, static)
-            outputs = function(*args, **kwargs)
+            outputs = lifted_values(function(*args, **kwargs))
             leaves, out_tree = pytree.flatten(outputs)
             return check_outputs(leaves, location, "jit", outputs)
 

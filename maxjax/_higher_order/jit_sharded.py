@@ -120,18 +120,6 @@ class Shardings:
         self.in_layouts: PyTree = None
         self.out_layouts: PyTree = None
 
-    def with_new_values_left_open(self) -> Shardings:
-        """Those of a function that gives a pair of the results and something else."""
-        out = self._out_shardings
-        if out is not None and out is not UNSPECIFIED:
-            out = (out, None)
-        made = Shardings(self._in_shardings, out, self._device)
-        made.caller = self.caller
-        made.in_layouts = self.in_layouts
-        made.out_layouts = None if self.out_layouts is None else (self.out_layouts, None)
-        return made
-
-    @property
     def moves_arguments(self) -> bool:
         """Whether arguments are put where the function runs, wherever they are."""
         return self._device is not None

@@ -32,7 +32,7 @@ from maxjax._higher_order.control import (
     split_linearized,
     traced,
 )
-from maxjax._higher_order.hi_types import lifted_carry
+from maxjax._higher_order.hi_types import hi_classes, hooks, lifted_values
 from maxjax._higher_order.structured import bind_known, structured
 from maxjax._ir.contract import CLOSED_JAXPR, COUNT, FLAG, FLAGS, GREATEST, integer, optional, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
@@ -410,6 +410,8 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
       owner, key: the user's function, with which the trace is cached, and how it is wrapped.
       name: of the carry in messages.
     """
+    if hi_classes:
+        xs = hooks.elements(xs, length)
     xs_leaves, xs_tree = pytree.flatten(xs)
     if refs.has_refs(xs_leaves):
         return _scan_references(f, init, xs_leaves, xs_tree, length, reverse, unroll)
@@ -418,7 +420,7 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
     unroll = _unroll(unroll, length)
     if config.disable_jit.value:
         return python_control.scan(f, init, xs_values, xs_tree, length, bool(reverse))
-    init = lifted_carry(init)
+    init = lifted_values(init)
     leaves, tree = pytree.flatten(init)
     in_fori = key == "fori_loop"
     if refs.has_refs(leaves):
@@ -468,7 +470,8 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
                    reverse=bool(reverse), unroll=unroll)
     refs.write_all(written, results[:len(written)], in_loop=True)
     results = results[len(written):]
-    return pytree.unflatten(body.tree, all_as_given(results))
+    out_tree = hooks.stacked(body.tree, length) if hi_classes else body.tree
+    return pytree.unflatten(out_tree, all_as_given(results))
 
 
 def _carry_name(function: Callable[..., PyTree], in_fori: bool) -> str:

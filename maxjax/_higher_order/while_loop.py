@@ -30,7 +30,7 @@ from maxjax._higher_order.control import (
     traced,
     used_inputs,
 )
-from maxjax._higher_order.hi_types import lifted_carry
+from maxjax._higher_order.hi_types import lifted_values
 from maxjax._higher_order.scan import scan_for
 from maxjax._higher_order.structured import (
     Batched,
@@ -257,7 +257,7 @@ def _while(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree], Py
         done, result = python_control.while_loop(cond_fun, body_fun, init_val)
         if done:
             return result
-    init_val = lifted_carry(init_val)
+    init_val = lifted_values(init_val)
     leaves, tree = pytree.flatten(init_val)
     if refs.has_refs(leaves):
         names = parameter_names(owner or body_fun)

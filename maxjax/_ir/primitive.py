@@ -289,6 +289,11 @@ class Primitive:
         self.expression = expression
         self.known = known
         self.shown = shown
+        # True of classes of users' that have a batching rule: it is asked even where no operand is
+        # mapped, and knows how values of types above arrays are.
+        self.rule_for_all = False
+        # The name that a printed jaxpr shows, by the parameters; None: the primitive's.
+        self.shown_name: Callable[[Params], str] | None = None
         self.names_inputs = names_inputs
         self.same_dtypes = same_dtypes
         self.bodies = bodies

@@ -262,8 +262,10 @@ def _eqn(eqn: JaxprEqn, names: Names) -> Document:
         names.suggest(called.jaxpr.outvars, eqn.outvars)
     results = [_binder(var, names) for var in eqn.outvars]
     operands = [_atom(atom, names) for atom in eqn.invars]
+    named = eqn.primitive.shown_name
     document: Document = Nest(
-        2, *fill(results), " = " if results else "", eqn.primitive.name,
+        2, *fill(results), " = " if results else "",
+        eqn.primitive.name if named is None else named(eqn.params),
         Nest(-2, _params(params, names)), " ", *fill(operands))
     for note in _notes(eqn, names)[::-1]:
         document = Noted(document, note)

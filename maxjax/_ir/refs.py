@@ -232,9 +232,6 @@ class RefsTouched(NotImplementedError):
 SET, ADD = "a set/swap", "an addupdate"
 # The kind of references whose writes have no derivatives.
 NO_DERIVATIVES = "no_grad_no_remat"
-# The kind of those that stand for the arrays in a mutable value of a type above arrays. Under vmap
-# they may be given what is the same for all elements.
-IN_VALUE = "in_value"
 
 
 def read(ref: Ref) -> Any:

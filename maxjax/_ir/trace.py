@@ -39,9 +39,7 @@ else:
 class Trace:
     """One level of interpretation."""
 
-    __slots__ = ("__weakref__", "hi_values", "live")
-    # The mutable values of types above arrays that belong to this trace, by id; unset without any.
-    hi_values: dict[int, Any]
+    __slots__ = ("__weakref__", "live")
 
     def __init__(self) -> None:
         self.live = True      # False once the transformation that made this trace has ended
@@ -90,9 +88,7 @@ class Trace:
 class _Context(threading.local):
     """The current trace of this thread, the named axes around it (``maxjax._ir.axes``), those among
     them whose values have types that say so (``maxjax._primitives.varying``), and of the axis that
-    the running batching rule maps its name and how it lies over a mesh; and of types above arrays,
-    whether primitives take the objects that they are given as they are, the traces that have
-    mutable values, and those that hold a value of another, by its id."""
+    the running batching rule maps its name and how it lies over a mesh."""
 
     # Where a thread begins: at the runtime, once that is installed.
     trace: Trace
@@ -106,9 +102,6 @@ class _Context(threading.local):
         # Scalar arrays that stay constants of the jaxpr that is being written, by id; all others
         # become literals.
         self.kept_scalars: Mapping[int, Any] | None = None
-        self.hi_as_it_is = False
-        self.hi_traces: weakref.WeakSet[Trace] = weakref.WeakSet()
-        self.hi_borrowers: dict[int, Trace] = {}
 
 
 context = _Context()

@@ -162,6 +162,7 @@ class ShapedArray:
 
     to_tangent_aval = tangent
     to_cotangent_aval = cotangent
+    to_ct_aval = cotangent
     at_least_vspace = tangent
 
     @property

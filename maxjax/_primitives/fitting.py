@@ -262,7 +262,7 @@ def sort(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) ->
     return same_shapes(*avals)
 
 
-def top_k(x: ShapedArray, *, k: int, axis: int) -> str | None:
+def top_k(x: ShapedArray, *, k: int, axis: int, is_stable: bool) -> str | None:
     return _require(k <= x.shape[axis], "no more elements can be taken than there are", [x], k)
 
 

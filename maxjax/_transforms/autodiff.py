@@ -39,14 +39,14 @@ from maxjax._transforms.linear_functions import (
     Linearized,
     like_result,
     operands_of,
+    tangent_of,
 )
 from maxjax._transforms.linearize import linearize_flat
 from maxjax._transforms.refs import Lent, lending
 
 # ``(function, arguments)`` -> the same of what derivatives are by, for arguments of types above
 # arrays; set by the module that defines them.
-by_carriers: Callable[[Callable[..., Any], tuple[Any, ...]],
-                      tuple[Callable[..., Any], tuple[Any, ...]]] | None = None
+by_carriers: Callable[[Callable[..., Any], Any], tuple[Callable[..., Any], Any]] | None = None
 
 
 def arguments_of(leaves: Sequence[object]) -> list[Any]:
@@ -137,6 +137,8 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
         raise TypeError(
             "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}.")
+    if by_carriers is not None:
+        fun, primals = by_carriers(fun, primals)
     given_tree = pytree.structure(primals)
     tangent_leaves, tangent_tree = pytree.flatten(tangents)
     if given_tree != tangent_tree:
@@ -155,7 +157,7 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
         outs, out_tangents = jvp_flat(flat, values, given)
     count = flat.out_tree.num_leaves
     result = pytree.unflatten(flat.out_tree, all_as_given(outs[:count]))
-    tangent = pytree.unflatten(flat.out_tree, [
+    tangent = tangent_of(flat.out_tree, [
         as_given(like_result(instantiate(t, aval_of(o)), aval_of(o)))
         if dtypes.has_tangents(aval_of(o).dtype) else float0_zeros(o)
         for o, t in zip(outs[:count], out_tangents[:count], strict=True)])

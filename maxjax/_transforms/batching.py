@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import weakref
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from maxjax._ir.axes import jaxpr_uses_axis, named_axes, uses_axis
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.refs import IN_VALUE, Ref
+from maxjax._ir.refs import Ref
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import (
     Array,
@@ -37,14 +38,38 @@ from maxjax._primitives.sharding import along_batch
 from maxjax._primitives.slicing import slice_p
 
 
+@dataclasses.dataclass(frozen=True)
+class ValueAxis:
+    """In the place of a batch axis: how an array in a value of a type above arrays is mapped.
+
+    Attributes:
+      spec: how the value is, of which only the type knows the meaning.
+      whole: the type of all elements.
+      element: the type of the array in one element.
+    """
+
+    spec: Any
+    whole: Any
+    element: ShapedArray
+
+
+class MappedValue(NotImplementedError):
+    """An operation on the arrays in a mapped value of a type above arrays."""
+
+    def __init__(self, what: str):
+        super().__init__(f"{what} of a value of a type above arrays (jax.experimental.hijax), "
+                         "under vmap")
+
+
 class BatchTracer(Tracer):
     """One element of a batch: ``value`` holds all of them along ``axis``."""
 
     __slots__ = ("axis", "value")
 
-    def __init__(self, trace: BatchTrace, value: Value, axis: int):
+    def __init__(self, trace: BatchTrace, value: Value, axis: Any):
         self._trace = trace
-        self.aval = aval_of(value).without_dim(axis)
+        self.aval = (axis.element if axis.__class__ is ValueAxis
+                     else aval_of(value).without_dim(axis))
         self.value = value
         self.axis = axis
 
@@ -91,9 +116,6 @@ class BatchTrace(Trace):
         return value if axis is None else BatchTracer(self, value, axis)
 
     def write_outside(self, ref: Ref, value: Value, operation: str) -> Any:
-        whole, axis = self.unbox(value)
-        if axis is None and ref.aval.kind == IN_VALUE:
-            return whole
         raise Exception(
             f"performing {operation} operation with vmapped value on an unbatched array reference "
             f"of type {ref.aval}. Move the array reference to be an argument to the vmapped "
@@ -103,12 +125,17 @@ class BatchTrace(Trace):
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)
         operands, axes = [], []
-        batched = False
+        batched = primitive.rule_for_all
+        in_values = False
         for arg in args:
             value, axis = self.unbox(arg)
             operands.append(value)
             axes.append(axis)
-            batched = batched or axis is not None
+            if axis is not None:
+                batched = True
+                in_values = in_values or axis.__class__ is ValueAxis
+        if in_values and not primitive.rule_for_all:
+            return self._inlined(primitive, args, params)
         rule = primitive.batch
         if self.axis_name is not None and uses_axis(primitive, params, self.axis_name):
             if primitive.batch_named is not None:
@@ -124,12 +151,28 @@ class BatchTrace(Trace):
             self.parent, self.axis_name, self.spmd_axis, self.entry)
         try:
             out, out_axis = rule(self.size, operands, axes, **params)
+        except MappedValue:
+            if primitive.called(params) is None:
+                raise
+            inline = True
+        else:
+            inline = False
         finally:
             (context.trace, context.batch_axis, context.batch_spmd_axis,
              context.batch_entry) = previous
+        if inline:
+            return self._inlined(primitive, args, params)
         if primitive.multiple_results:
             return [self.box(o, a) for o, a in zip(out, out_axis, strict=True)]
         return self.box(out, out_axis)
+
+    def _inlined(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
+        """A call of a jaxpr, equation by equation: the arrays in values have no axis to map."""
+        closed = primitive.called(params)
+        if closed is None:
+            raise MappedValue(repr(primitive.name))
+        with current_trace(self):
+            return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
     def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:
@@ -280,6 +323,8 @@ def to_axis(value: Array, axis: int | None, target: int, size: int, entry: SpecE
     """``value`` with its batch axis at ``target``; an unbatched one is repeated, and split
     over the Explicit axes of ``entry``, or else of the batch that the running rule maps."""
     if axis is not None:
+        if axis.__class__ is ValueAxis:
+            raise MappedValue("an array")
         return move_axis(value, axis, target)
     return along_batch(move_axis(broadcast_leading(value, size), 0, target), target, entry)
 
@@ -307,7 +352,7 @@ def batch_flat(function: FlatFunction, size: int, operands: Sequence[Value],
 def mapped_entry(operands: Sequence[Value], axes: Sequence[int | None]) -> Any:
     """The Explicit axes that the first operand with a split mapped dimension has it split over."""
     for operand, axis in zip(operands, axes, strict=True):
-        if axis is None:
+        if axis is None or axis.__class__ is ValueAxis:
             continue
         found = aval_of(operand).mesh_spec
         if found is not None and found[1].partitions[axis] is not None:

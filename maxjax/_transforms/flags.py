@@ -25,6 +25,11 @@ def flags_of(given: Any, values: Sequence[PyTree], what: str) -> list[bool]:
       ValueError: it is no such tree.
     """
     name, _, function = what.partition(" of ")
+    return flags_for(given, tuple(values), name, f"the {name} argument to jax.{function}")
+
+
+def flags_for(given: Any, values: PyTree, name: str, described: str) -> list[bool]:
+    """``flags_of``, with what messages call the flags in short, and at their beginning."""
     found: list[bool] = []
 
     def fill(flags: Any, value: PyTree, path: str) -> None:
@@ -34,10 +39,10 @@ def flags_of(given: Any, values: Sequence[PyTree], what: str) -> list[bool]:
         inside = pytree.one_level(flags)
         if inside is None:
             raise ValueError(
-                f"the {name} argument to jax.{function} must be a tree of bools, like a tuple-tree "
+                f"{described} must be a tree of bools, like a tuple-tree "
                 f"(made of bools and tuples only), but {path} is {flags!r} of type "
                 f"{type(flags).__name__}")
-        prefix = (f"the {name} argument to jax.{function} must form a tree prefix of the "
+        prefix = (f"{described} must form a tree prefix of the "
                   "corresponding values (up to container types")
         node = pytree.one_level(value)
         if node is None:
@@ -48,10 +53,14 @@ def flags_of(given: Any, values: Sequence[PyTree], what: str) -> list[bool]:
                 f"{prefix}, so containers need only match in their number of children), but {path} "
                 f"has {len(inside.children)} children while the corresponding container has "
                 f"{len(node.children)}")
+        if type(flags) is type(value) is dict and sorted(flags) != sorted(value):
+            raise ValueError(
+                f"{prefix.partition(' (')[0]}, but {path} is a dict with keys {sorted(flags)} "
+                f"while the corresponding dict has keys {sorted(value)}")
         for number, (flag, child) in enumerate(zip(inside.children, node.children, strict=True)):
             fill(flag, child, f"{path}[{number}]")
 
-    fill(given, tuple(values), name)
+    fill(given, values, name)
     return found
 
 

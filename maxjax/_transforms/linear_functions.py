@@ -64,6 +64,26 @@ def like_result(tangent: Value, aval: ShapedArray) -> Any:
     return tangent if aval.weak_type else like_argument(tangent, aval)
 
 
+class _OfValues:
+    """What tangents and cotangents of values of types above arrays are; unset where there are none.
+
+    Attributes:
+      taken: ``(tree of results, cotangent)`` -> a pytree of arrays of that structure.
+      found: ``(tree of results, leaves)`` -> the tangent.
+    """
+
+    taken: Callable[[PyTreeSpec, PyTree], Any] | None = None
+    found: Callable[[PyTreeSpec, list[Any]], Any] | None = None
+
+
+of_values = _OfValues()
+
+
+def tangent_of(tree: PyTreeSpec, leaves: list[Any]) -> Any:
+    """The tangent of results, from that of each array in them."""
+    return (pytree.unflatten if of_values.found is None else of_values.found)(tree, leaves)
+
+
 def _plain_container(kind: type, data: Any, children: Sequence[Any]) -> Any:
     if kind is dict:
         return dict(zip(data, children, strict=True))
@@ -385,6 +405,8 @@ class VJP(LinearFunction):
 
     def _checked(self, out_ct: PyTree) -> list[Array | None]:
         """The leaves of a cotangent of the result, as operands."""
+        if of_values.taken is not None:
+            out_ct = of_values.taken(self.out_tree, out_ct)
         leaves, tree = pytree.flatten(out_ct)
         if tree != self.out_tree:
             raise ValueError(
@@ -442,7 +464,7 @@ class Linearized(LinearFunction):
         count = len(self.out_avals)
         for number, tangent in zip(self.finals, found[count:], strict=True):
             write(directions[number], instantiate(tangent, self.in_avals[number]))
-        return pytree.unflatten(self.out_tree, [
+        return tangent_of(self.out_tree, [
             as_given(like_result(instantiate(tangent, aval), aval))
             for tangent, aval in zip(found[:count], self.out_avals, strict=True)])
 

@@ -17,6 +17,7 @@ from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import BatchAxis, Function, Value
+from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._transforms import vmappable
 from maxjax._transforms.autodiff import check_callable, leaf_operand
 from maxjax._transforms.batching import batch_flat, to_axis
@@ -41,6 +42,7 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
       axis_name: a name for the axis, for collectives such as ``lax.psum`` inside ``fun``.
       axis_size: the number of elements; needed where no argument is mapped.
       spmd_axis_name: the mesh axis that the elements lie along, for a ``shard_map`` inside.
+      sum_match: where ``out_axes`` is None, results that differ between elements are summed.
 
     Raises:
       TypeError: ``in_axes`` or ``out_axes`` holds anything but ints and None.
@@ -56,7 +58,7 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if (type(in_axes) is not int and not isinstance(in_axes, (tuple, type(None)))
-            and type(in_axes) not in vmappable.spec_types):
+            and not vmappable.is_spec(in_axes)):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
             f"positional arguments passed to the function, but got {in_axes}.")
@@ -69,10 +71,18 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                 f"positional arguments passed to the function, but got {len(in_axes)=}, "
                 f"{len(args)=}.")
+        def of_values() -> Any:
+            return vmappable.above_arrays.call(
+                fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, spmd_axis_name,
+                sum_match)
+
         def with_handlers() -> Any:
             return vmappable.call(fun, args, kwargs, _axes_of_objects, in_axes, out_axes, axis_name,
                                   axis_size, spmd_axis_name)
 
+        above = vmappable.above_arrays.concerns
+        if above is not None and above((args, kwargs)):
+            return of_values()
         if vmappable.concerns((args, kwargs), (in_axes, out_axes)):
             return with_handlers()
         leaves, tree = pytree.flatten((args, kwargs))
@@ -104,6 +114,8 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             call_args, call_kwargs = pytree.unflatten(tree, lent.given(xs) if lent else xs)
             result = fun(*call_args, **call_kwargs)
             leaves, out_tree = pytree.flatten(result)
+            if above is not None and above(result):
+                raise vmappable.ValueInResult
             if vmappable.concerns(result, None):
                 raise vmappable.InResult
             if containers:
@@ -118,6 +130,8 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
                 outs, dims = batch_flat(flat, size, values, axes, axis_name, spmd_axis_name)
         except vmappable.InResult:
             return with_handlers()
+        except vmappable.ValueInResult:
+            return of_values()
         if lent:
             count = out_tree.num_leaves
             lent.write([to_axis(out, dim, axes[n], size) for out, dim, n in zip(
@@ -130,8 +144,10 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
         results = []
         for number, (out, dim, target) in enumerate(zip(outs, dims, targets, strict=True)):
             if target is None:
-                if dim is not None:
+                if dim is not None and not sum_match:
                     raise ValueError(unmapped_message(axis_name, out_axes, dummy, number, dim))
+                if dim is not None:
+                    out = reduce_sum(out, (dim,))
                 results.append(out if outputs[number] is None else outputs[number])
                 continue
             rank = len(out.shape) + (dim is None)
@@ -193,7 +209,7 @@ def vmap_doc(fun: Callable[..., PyTree]) -> str:
 
 
 def check_axes(what: str, axes: PyTree) -> None:
-    if not all(type(leaf) is int or type(leaf) in vmappable.spec_types
+    if not all(type(leaf) is int or vmappable.is_spec(leaf)
                for leaf in pytree.leaves(axes)):
         raise TypeError(
             f"vmap {what} must be an int, None, or (nested) container with those types as leaves, "

@@ -83,6 +83,35 @@ def register_vmappable(data_type: type, spec_type: type, axis_size_type: type,
     spec_types.add(spec_type)
 
 
+class MappingSpec:
+    """The base of what says how values of a type above arrays are mapped.
+
+    >>> class Leading(jax.experimental.hijax.MappingSpec):
+    ...     pass
+    """
+
+
+class _AboveArrays:
+    """What ``vmap`` does for types above arrays (``maxjax._higher_order.hi_vmap``).
+
+    Attributes:
+      concerns: whether values of such types are among arguments, or None.
+      call: ``vmap`` of a function with such values: the function, its arguments, and those of
+        ``vmap``.
+    """
+
+    concerns: Callable[[PyTree], bool] | None = None
+    call: Callable[..., Any]
+
+
+above_arrays = _AboveArrays()
+
+
+def is_spec(axis: object) -> bool:
+    """Whether it may stand among axes, without being one."""
+    return type(axis) in spec_types or isinstance(axis, MappingSpec)
+
+
 def is_mapped(x: object) -> bool:
     return type(x) in registered
 
@@ -96,6 +125,10 @@ def concerns(values: PyTree, axes: PyTree) -> bool:
 
 class InResult(Exception):
     """A function that is mapped gave an object of these classes: ``call`` is for it."""
+
+
+class ValueInResult(Exception):
+    """A function that is mapped gave a value of a type above arrays."""
 
 
 def call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any],

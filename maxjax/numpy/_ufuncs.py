@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +27,7 @@ from maxjax._primitives.arithmetic import (
     max_p,
     min_p,
     nextafter_p,
+    polynomial_p,
     real_p,
     round_p,
     sign_p,
@@ -370,34 +370,39 @@ def sinc(x: Any, /) -> Array:
     """sin(pi x) / (pi x), 1 at 0.
 
     >>> jnp.sinc(jnp.array([0., 0.5]))
-    Array([1.        , 0.63661975], dtype=float32)
+    Array([1.       , 0.6366198], dtype=float32)
     """
-    return _sinc(weak_scalar(inexact_operand("sinc", x)))
+    x = weak_scalar(inexact_operand("sinc", x))
+    if dtypes.is_complex(x.dtype):
+        return _complex_sinc(x)
+    if x.dtype.itemsize == 2:
+        return convert_element_type(_sinc(convert_element_type(x, dtypes.float32)), x.dtype)
+    return _sinc(x)
 
 
 @whole("sinc", rules.sinc)
 def _sinc(x: Array) -> Array:
-    zero = x == 0
-    scaled = np.pi * x
-    # From the nearest whole number on, at which the sine is 0 and changes its sign.
-    whole_part = stop_gradient_p.bind(round_p.bind(x, rounding_method=1))
-    odd = whole_part - 2 * floor(0.5 * whole_part)
-    rest = where(isinf(x), 0, x - whole_part)
-    sine = where(isinf(x), 0, 1 - 2 * odd) * sin(np.pi * rest)
-    value = where(sine == 0, 0.0, sine / where(zero, 1.0, scaled))      # no -0.0
-    return where(zero, _sinc_at_zero(0, scaled), value)
+    # From the nearest whole number on, where the sine is 0: there the series has all derivatives.
+    nearest = stop_gradient_p.bind(round_p.bind(x, rounding_method=1))
+    rest = where(isinf(x), 0, x - nearest)
+    square_of_rest = rest * rest
+    correction = square_of_rest * polynomial_p.bind(
+        square_of_rest, *[cast(c, x.dtype) for c in rules.sinc_series(x.dtype)], unroll=None)
+    is_odd = 2 * round_p.bind(0.5 * nearest, rounding_method=1) != nearest
+    value = (rest + rest * correction) / where(
+        is_odd, -x, where(nearest == 0, 1, x))
+    value = where(rest == 0, value - stop_gradient_p.bind(value), value)      # no -0.0
+    return where(nearest == 0, 1 + correction, value)
 
 
-@functools.partial(custom_jvp, nondiff_argnums=(0,))
-def _sinc_at_zero(order: int, y: Array) -> Array:
-    """The derivative of this order of sin(y) / y at 0, where the quotient's would be NaN."""
-    value = 0.0 if order % 2 else (-1) ** (order // 2) / (order + 1)
-    return y * 0 + value
-
-
-@_sinc_at_zero.defjvp
-def _sinc_at_zero_jvp(order: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
-    return _sinc_at_zero(order, *primals), tangents[0] * _sinc_at_zero(order + 1, *primals)
+def _complex_sinc(x: Array) -> Array:
+    far = isinf(real(x)) & isfinite(imag(x))
+    angle = where(far, 1, np.pi * x)
+    near = abs(angle) < 1
+    series = polynomial_p.bind(square(where(near, angle, 0)), *[
+        cast(c, x.dtype) for c in rules.complex_sinc_series(x.dtype)], unroll=None)
+    angle = where(near, 1, angle)
+    return where(far, 0, where(near, series, sin(angle) / angle))
 
 
 def i0(x: Any) -> Array:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
 
 from maxjax._base import native
-from maxjax._primitives import elementary
 from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._primitives.widths import native_result
 
@@ -50,17 +50,35 @@ def ldexp(x: Any, shift: Any) -> Any:
     return np.ldexp(x, np.clip(shift.astype(np.float64), -9999, 9999).astype(np.int32))
 
 
+def sinc_series(dtype: np.dtype) -> list[float]:
+    """The coefficients of ``sin(pi x) / (pi x) - 1``, divided by ``x**2``, in ``x**2``: Taylor's,
+    as many as count where ``abs(x)`` is at most 0.5."""
+    return [(-1) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1)
+            for k in range(1, 7 if dtype.itemsize == 4 else 12)]
+
+
+def complex_sinc_series(dtype: np.dtype) -> list[float]:
+    """The coefficients of ``sin(z) / z`` in ``z**2``: Taylor's, as many as count where ``abs(z)``
+    is below 1."""
+    return [(-1) ** k / math.factorial(2 * k + 1) for k in range(6 if dtype.itemsize == 8 else 10)]
+
+
 def sinc(x: Any) -> Any:
+    """By the operations of ``_ufuncs._sinc``."""
     if x.size >= native.FEWEST:
         return None
     kind = x.dtype.type
-    zero, infinite = x == 0, np.isinf(x)
-    whole = np.rint(x)
-    rest = np.where(infinite, kind(0), x - whole)
-    sign = np.where(infinite, kind(0), 1 - 2 * (whole - 2 * np.floor(kind(0.5) * whole)))
-    scaled = np.where(zero, kind(1), kind(np.pi) * x)
-    sine = sign * elementary.sin(kind(np.pi) * rest)
-    return np.where(zero, kind(1), np.where(sine == 0, kind(0), sine / scaled))
+    nearest = np.rint(x)
+    rest = np.where(np.isinf(x), kind(0), x - nearest)
+    square = rest * rest
+    *lower, series = map(kind, sinc_series(x.dtype))
+    for coefficient in lower[::-1]:
+        series = series * square + coefficient
+    correction = square * series
+    is_odd = 2 * np.rint(kind(0.5) * nearest) != nearest
+    value = (rest + rest * correction) / np.where(is_odd, -x, np.where(nearest == 0, kind(1), x))
+    value = np.where(rest == 0, value - value, value)
+    return np.where(nearest == 0, kind(1) + correction, value)
 
 
 def modf(x: Any) -> Any:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import socket
-import threading
-import time
 
 import numpy as np
 import pytest
 
 from maxjax._distributed.communicator import combined
-from maxjax._distributed.gloo import _wait_for_listener, in_rounds
+from maxjax._distributed.gloo import in_rounds
 from maxjax._sharding.device_collectives import Layout, layout_of
 
 
@@ -70,17 +67,3 @@ def test_lanes_of_a_round_are_of_different_processes():
     taken = in_rounds(lanes)
     assert sorted(taken) == lanes
     assert not set(taken[0]) & set(taken[1])
-
-
-def test_a_process_that_comes_first_finds_a_listener_soon():
-    with socket.socket() as listener:
-        listener.bind(("localhost", 0))
-        place = listener.getsockname()
-        with pytest.raises(OSError):
-            _wait_for_listener(*place, 0.05)
-        timer = threading.Timer(0.2, listener.listen)
-        timer.start()
-        begin = time.monotonic()
-        _wait_for_listener(*place, 30)
-        assert 0.1 < time.monotonic() - begin < 5
-        timer.join()

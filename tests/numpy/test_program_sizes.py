@@ -30,7 +30,6 @@ PROGRAMS = {
     "solve_sylvester": lambda n: (
         jax.scipy.linalg.solve_sylvester, (matrix(4), matrix(n), np.ones((4, n), np.float32))),
     "mode": lambda n: (lambda x: jax.scipy.stats.mode(x, axis=0), (np.ones((5, n), np.int32),)),
-    "polyval": lambda n: (jnp.polyval, (np.ones(20 * n, np.float32), np.float32(2))),
 }
 
 

@@ -64,7 +64,7 @@ def test_an_error_at_any_instruction(step, monkeypatch):
 
     with Raiser(None, chosen) as counted:
         np.testing.assert_array_equal(run(), expected)
-    assert counted.count > 10 * STEPS
+    assert counted.count > 5 * STEPS
     for number in range(counted.count):
         with Raiser(number, chosen) as raiser, pytest.raises(Stop):
             run()

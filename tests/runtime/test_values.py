@@ -127,6 +127,7 @@ ENTRANCES = {
 LEFT_OUT = {
     ("masked element", "sum"): "JAX takes it here and refuses it elsewhere",
     ("masked", "stack"): "JAX loses the mask here and refuses it elsewhere",
+    ("masked element", "stack"): "JAX loses the mask here and refuses it elsewhere",
     ("scalar", "scan"): "JAX raises an IndexError of its own making",
     ("long long", "linearize"): "JAX keeps 64 bits that are switched off",
 }

@@ -60,7 +60,7 @@ def erfinv(x: Any) -> Array:
     """The inverse of ``erf``.
 
     >>> jax.scipy.special.erfinv(0.5)
-    Array(0.47693628, dtype=float32, weak_type=True)
+    Array(0.47693625, dtype=float32)
     """
     return lax.erf_inv(*operands("erfinv", x))
 
@@ -77,7 +77,7 @@ def erfcinv(y: Any) -> Array:
     """The inverse of ``erfc``; NaN outside [0, 2].
 
     >>> jax.scipy.special.erfcinv(0.5)
-    Array(0.47693628, dtype=float32, weak_type=True)
+    Array(0.47693625, dtype=float32)
     """
     y, = operands("erfcinv", y)
     if dtypes.is_complex(y.dtype):

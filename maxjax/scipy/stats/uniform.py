@@ -38,8 +38,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([0.2, 0.5], dtype=float32)
     """
     x, loc, scale = floats("uniform.cdf", x, loc, scale)
-    value = jnp.where(x > loc + scale, 1, (x - loc) / scale)
-    return jnp.where(x < loc, 0, value)
+    return jnp.clip((x - loc) / scale, 0, 1)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:

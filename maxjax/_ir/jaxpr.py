@@ -220,6 +220,10 @@ class ClosedJaxpr(Jaxpr):
         return ClosedJaxpr(self.jaxpr, self.consts, self.refs, self.facts | facts)
 
 
+# As JAX calls it.
+ClosedJaxpr.__name__ = ClosedJaxpr.__qualname__ = "Jaxpr"
+
+
 _UNKNOWN: Any = object()      # what is derived may be None
 
 

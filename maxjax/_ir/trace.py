@@ -171,6 +171,8 @@ class Array(ArrayMembers):
     (True, False)
     """
 
+    __module__ = "maxjax"      # where users find it
+
     __slots__ = ("__weakref__", "aval")
     aval: ShapedArray
     __array_priority__ = 100

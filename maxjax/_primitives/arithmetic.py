@@ -259,7 +259,7 @@ nextafter_p = elementwise(
     # The second of equal zeros, also for float16, where NumPy gives the first.
     evaluate=vectorized_pair("nextafter", lambda x, y: np.where(x == y, y, np.nextafter(x, y))),
     kernels=(Kernel("nextafter", dtypes.FLOATS, 2),),
-    no_derivative="the next number is no smooth function")
+    jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape), None))      # of x, nearly
 
 # --- extrema, absolute value, sign ----------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from maxjax._primitives.linalg_rules import (
     each,
     eye_like,
     fitted,
+    hermitian_of,
     lapack,
     like,
     linalg_primitive,
@@ -60,8 +61,9 @@ def _cholesky_call(a: ShapedArray) -> Call:
 
 def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> Any:
     factor = cholesky_p.bind(*primals)
-    # L^-1 a' L^-H, its lower triangle with half the diagonal.
-    inner = triangular_solve(factor, tangents[0], left_side=False, lower=True, transpose_a=True,
+    # Of a, only the lower triangle counts. L^-1 a' L^-H, its lower triangle with half the diagonal.
+    change = hermitian_of(tangents[0])
+    inner = triangular_solve(factor, change, left_side=False, lower=True, transpose_a=True,
                              conjugate_a=True)
     inner = triangular_solve(factor, inner, left_side=True, lower=True)
     half = scalar_like(0.5, inner.dtype)

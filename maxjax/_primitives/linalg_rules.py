@@ -94,6 +94,13 @@ def on_diagonal(x: Array) -> Any:
     return select(eq(row, column), full(x.shape, 0, x.dtype), x)
 
 
+def hermitian_of(x: Array, from_lower: bool = True) -> Any:
+    """The Hermitian matrices of which a triangle of ``x`` is the same triangle."""
+    half = lower(x, -1) if from_lower else upper(x, 1)
+    middle = on_diagonal(x)
+    return add(add(half, adjoint(half)), as_dtype(real(middle), x.dtype))
+
+
 def diagonal(x: Array) -> Any:
     """The diagonals of square matrices."""
     return reduce_sum(on_diagonal(x), (len(x.shape) - 1,))

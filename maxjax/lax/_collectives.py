@@ -157,6 +157,8 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     axes, groups = _axes(axis_name), _groups(axis_index_groups)
     if groups is not None and len(named(axes)) < len(axes):
         raise ValueError("axis_index_groups only supported for sums over just named axes")
+    if not axes:
+        return x
 
     def total(leaf: Any) -> Any:
         if isinstance(leaf, (bool, np.bool_)):
@@ -214,6 +216,8 @@ def _extreme(primitive: Any, x: Any, axis_name: Any, axis_index_groups: Any) -> 
     axes, groups = _axes(axis_name), _groups(axis_index_groups)
     if groups is not None and len(named(axes)) < len(axes):
         raise ValueError("axis_index_groups only supported for sums over just named axes")
+    if not axes:
+        return x
 
     def extreme(leaf: Any) -> Any:
         value = _operand(leaf)
@@ -386,12 +390,10 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
         raise ValueError("Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values "
                          f"are: {{{', '.join(map(repr, _GATHERED))}}}")
     axes, groups = _axes(axis_name), _groups(axis_index_groups)
-    outside = not get_abstract_mesh().manual_axes
-    if to == "invarying" and outside:
-        raise ValueError("pvary should be called under jax.shard_map.")
-    if to != "varying" and (groups is not None or outside):
-        raise NotImplementedError(
-            f"all_gather: to={to!r} is for use inside shard_map, without axis_index_groups")
+    if not get_abstract_mesh().manual_axes:
+        to = "varying"      # values have no states
+    if to != "varying" and groups is not None:
+        raise NotImplementedError(f"all_gather: to={to!r} is for use without axis_index_groups")
     if not axes:
         return x
     size = _size(axes, groups)
@@ -440,7 +442,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
         state = _state(value, axes, "psum_scatter") if _are_manual(axes) else "varying"
         if state in ("invarying", "reduced"):
             value = vary(value, axes)
-        given = value.shape[scatter_dimension]
+        given = value.shape[_axis(scatter_dimension, value.ndim)]
         if tiled and given % size:
             raise ValueError(f"tiled reduce_scatter operand scatter dimension size {given} must be "
                              f"divisible by shard_count {size}")
@@ -490,7 +492,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
 
     def exchanged(leaf: Any) -> Any:
         value = vary(_operand(leaf), axes)
-        given = value.shape[split_axis]
+        given = value.shape[_axis(split_axis, value.ndim)]
         if tiled:
             if given % size:
                 raise ValueError(

@@ -269,7 +269,9 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
             raise IndexError(f"index is out of bounds for axis {entry.dim} with size 0")
     if explicit_mesh(x, values, *[entry.value for entry in entries]) is not None:
         refuse_updating(x, entries, values)
-    if all(entry.kind != "scalar" and entry.kind != "array" and (
+    # Complex numbers are in an order, as scatters know it and derivatives of maxima do not.
+    ordered = kind in ("min", "max") and dtypes.is_complex(x.aval.dtype)
+    if not ordered and all(entry.kind != "scalar" and entry.kind != "array" and (
             not is_outside(entry, x.aval.shape, wrap_negative)) and (
             not may_be_outside(entry, x.aval.shape, wrap_negative)) and (
             entry.kind != "slice" or abs(entry.value.step) == 1 or count_of(entry.value) < 2)

@@ -117,6 +117,9 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     Array([2., 4.], dtype=float32)
     """
     check_arraylike("median", a)
+    shape = as_array(a).shape
+    if 0 in [shape[i] for i in canonical_axes(axis, len(shape))]:
+        raise ValueError("jax.numpy.median reduction axis must be non-empty")
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
@@ -165,6 +168,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         return layout.reshape(layout.transpose(x, (*kept, *axes)), (*rest, size))
 
     x = lines(x)
+    if skip_nan and not size:
+        result = as_array(primitives.full((*fraction.shape, *rest), np.nan, x.dtype))
+        return _finished(result, fraction, shape, axes, keepdims, x.dtype)
     if not size and not fraction.size:
         result = primitives.full((*fraction.shape, *rest), 0, x.dtype)
         return _finished(result, fraction, shape, axes, keepdims, x.dtype)
@@ -183,8 +189,6 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         result = where(shapes.broadcast_to(invalid | empty, result.shape), np.nan, result)
         return _finished(result, fraction, shape, axes, keepdims, compute)
     if skip_nan:
-        if not size:
-            raise IndexError(f"index is out of bounds for axis {last} with size 0")
         x = sorting.sort(x, last)      # NaN is last
         if explicit_mesh(x) is not None and any(partitions(x)):
             # How many elements there are differs, so that they are looked up.

@@ -111,9 +111,9 @@ def _state(x: Any, axes: Sequence[Any], operation: str) -> str:
     Raises:
       ValueError: the state differs between the axes.
     """
-    own = states_of(x)._asdict()
-    states = {next((state for state, names in own.items() if axis in names), "invarying")
-              for axis in axes}
+    own = states_of(x)
+    states = {next((state for state in ("varying", "unreduced", "reduced")
+                    if axis in getattr(own, state)), "invarying") for axis in axes}
     if len(states) > 1:
         raise ValueError(
             f"jax.lax.{operation} can only accept axis_name which corresponds to one of varying, "
@@ -220,6 +220,12 @@ def _extreme(primitive: Any, x: Any, axis_name: Any, axis_index_groups: Any) -> 
         if len(named(axes)) < len(axes):
             value = strongly_typed(value)
         _check_bound(axes, "psum")
+        states = states_of(value)
+        if not states.unreduced.isdisjoint(axes):
+            raise ValueError(
+                f"unreduced_{primitive.name} cannot accept args with unreduced_kind="
+                f"{states.unreduced_kind}. Expected unreduced_kind=UnreducedKind."
+                f"{primitive.name.removeprefix('p')}")
         value = vary(value, axes)
         return primitive.bind(value, axes=axes, axis_index_groups=groups)
 

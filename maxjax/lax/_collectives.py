@@ -220,12 +220,13 @@ def _extreme(primitive: Any, x: Any, axis_name: Any, axis_index_groups: Any) -> 
         if len(named(axes)) < len(axes):
             value = strongly_typed(value)
         _check_bound(axes, "psum")
-        states = states_of(value)
-        if not states.unreduced.isdisjoint(axes):
-            raise ValueError(
-                f"unreduced_{primitive.name} cannot accept args with unreduced_kind="
-                f"{states.unreduced_kind}. Expected unreduced_kind=UnreducedKind."
-                f"{primitive.name.removeprefix('p')}")
+        if _are_manual(axes):
+            inside = [axis for axis in axes if axis in context.manual.names]
+            if _state(value, inside, primitive.name) == "unreduced":
+                raise ValueError(
+                    f"unreduced_{primitive.name} cannot accept args with unreduced_kind="
+                    f"{states_of(value).unreduced_kind}. Expected unreduced_kind=UnreducedKind."
+                    f"{primitive.name.removeprefix('p')}")
         value = vary(value, axes)
         return primitive.bind(value, axes=axes, axis_index_groups=groups)
 

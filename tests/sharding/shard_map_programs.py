@@ -484,6 +484,7 @@ def normalized(text: str) -> str:
     text = re.sub(r"np\.int64\((\d+)\)", r"\1", text)
     text = re.sub(r" at 0x[0-9a-f]+", "", text)
     text = re.sub(r" at \S+\.py:\d+", "", text)
+    text = re.sub(r"(at source:  )\S+\.py:\d+:\d+", r"\1here", text)
     return re.sub(r"<[\w.]*OrderedDebugEffect object>", "OrderedDebug", text)
 
 

@@ -481,6 +481,8 @@ def normalized(text: str) -> str:
     """Without a library's own names, and with sets in order."""
     text = re.sub(r"frozenset\(\{([^}]*)\}\)",
                   lambda m: f"frozenset({{{', '.join(sorted(m[1].split(', ')))}}})", text)
+    text = re.sub(r"state: \{([^}]*)\}",
+                  lambda m: f"state: {{{', '.join(sorted(m[1].split(', ')))}}}", text)
     text = re.sub(r"np\.int64\((\d+)\)", r"\1", text)
     text = re.sub(r" at 0x[0-9a-f]+", "", text)
     text = re.sub(r" at \S+\.py:\d+", "", text)

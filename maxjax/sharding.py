@@ -27,6 +27,7 @@ from maxjax._higher_order.axis_types import explicit_axes as explicit_axes
 from maxjax._higher_order.constraints import reshard as reshard
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import context
+from maxjax._ir.types import ManualAxisType as ManualAxisType
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.explain_sharding import auto as auto

@@ -30,6 +30,17 @@ TABLE["jax.sharding.UnreducedKind"] = check(
     "jax.P(unreduced={'y'}) == jax.P(unreduced={'y'}, unreduced_kind=f.sum)",
     "jax.P(unreduced={'y'}) == jax.P(unreduced={'y'}, unreduced_kind=f.max)") + refused(
     "jax.P('x', unreduced_kind=f.sum)", "jax.P(unreduced={'y'}, unreduced_kind='max')")
+TABLE["jax.sharding.ManualAxisType"] = check(
+    "f()", "f(varying={'x'})", "f(varying={'x'}, unreduced={'y'}).vur == {'x', 'y'}",
+    "f(unreduced={'x'})", "f(unreduced={'x'}).to_ct_mat()", "f(reduced={'x'}).to_ct_mat()",
+    "f(varying={'x'}).update(varying={'y'}, reduced={'z'})", "f().empty, f(varying={'x'}).empty",
+    "f(varying={'x'}) == f(varying={'x'}), f(varying={'x'}) == f()",
+    "f(unreduced={'x'}, unreduced_kind=jax.sharding.UnreducedKind.max)",
+    "jax.ShapeDtypeStruct((2,), jnp.float32, manual_axis_type=f(varying={'x'}))") + refused(
+    "f({'x'})", "f(varying='x')", "f(varying={'x'}, unreduced={'x'})",
+    "f(varying={'x'}, reduced={'x'})", "f(unreduced_kind=jax.sharding.UnreducedKind.sum)",
+    "f(unreduced={'x'}, unreduced_kind='sum')",
+    "jax.ShapeDtypeStruct((2,), jnp.float32, manual_axis_type=3)")
 TABLE["jax.export.symbolic_dim_bounds"] = check(
     "f(3)", *(f"f(jax.export.symbolic_shape({text!r})[0])" for text in (
         "a", "2*a + 1", "mod(a, 4)", "a*b - 1", "max(a, 3)", "floordiv(a, 2)")),

@@ -89,6 +89,25 @@ class UnreducedKind(enum.Enum):
     min = 3
 
 
+def checked_kind(kind: UnreducedKind | None, unreduced: frozenset[AxisName]
+                 ) -> UnreducedKind | None:
+    """The kind that belongs to these unreduced axes: a sum where none is given.
+
+    Raises:
+      TypeError: it is no ``UnreducedKind``.
+      ValueError: there are no such axes.
+    """
+    if kind is None:
+        return UnreducedKind.sum if unreduced else None
+    if not isinstance(kind, UnreducedKind):
+        raise TypeError("Expected unreduced_kind to be of type `jax.sharding.UnreducedKind` but "
+                        f"got {type(kind)}")
+    if not unreduced:
+        raise ValueError("`unreduced_kind` should be `None` when `unreduced` is an empty set. Got "
+                         f"unreduced_kind={kind!r} and {unreduced=}")
+    return kind
+
+
 class PartitionSpec:
     """Over which mesh axes each dimension of an array is split.
 
@@ -130,17 +149,7 @@ class PartitionSpec:
             raise ValueError(
                 "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
                 f"unreduced: {self._unreduced} and reduced: {self._reduced}")
-        if unreduced_kind is not None:
-            if not isinstance(unreduced_kind, UnreducedKind):
-                raise TypeError("Expected unreduced_kind to be of type "
-                                f"`jax.sharding.UnreducedKind` but got {type(unreduced_kind)}")
-            if not self._unreduced:
-                raise ValueError(
-                    "`unreduced_kind` should be `None` when `unreduced` is an empty set. Got "
-                    f"{unreduced_kind=} and unreduced={self._unreduced}")
-        elif self._unreduced:
-            unreduced_kind = UnreducedKind.sum
-        self._unreduced_kind = unreduced_kind
+        self._unreduced_kind = checked_kind(unreduced_kind, self._unreduced)
 
     @property
     def partitions(self) -> tuple[Any, ...]:
@@ -209,18 +218,28 @@ class PartitionSpec:
 
     def __add__(self, other: PartitionSpec | tuple[SpecEntry, ...]) -> PartitionSpec:
         if isinstance(other, PartitionSpec):
+            if self._unreduced_kind is not other._unreduced_kind:
+                raise TypeError(
+                    "PartitionSpec can't be added if the unreduced_kind differs in self and other. "
+                    f"Got {self=} and {other=}")
             return PartitionSpec(
                 *self._partitions, *other._partitions,
                 unreduced=self._unreduced | other._unreduced,
-                reduced=self._reduced | other._reduced)
-        if not isinstance(other, tuple):
-            raise NotImplementedError
+                reduced=self._reduced | other._reduced, unreduced_kind=self._unreduced_kind)
+        self._check_joins(other, "__add__")
         return self.update(partitions=(*self._partitions, *other))
 
     def __radd__(self, other: tuple[SpecEntry, ...]) -> PartitionSpec:
+        self._check_joins(other, "__radd__")
+        return self.update(partitions=(*other, *self._partitions))
+
+    def _check_joins(self, other: object, method: str) -> None:
         if not isinstance(other, tuple):
             raise NotImplementedError
-        return self.update(partitions=(*other, *self._partitions))
+        for name in ("unreduced", "reduced"):
+            if getattr(self, name):
+                raise TypeError(f"other {other} cannot be of instance `tuple` when self {self} has "
+                                f"{name} in `{method}` of PartitionSpec.")
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, PartitionSpec) and self._partitions == other._partitions
@@ -228,7 +247,7 @@ class PartitionSpec:
                 and self._unreduced_kind is other._unreduced_kind)
 
     def __hash__(self) -> int:
-        return hash((self._partitions, self._unreduced, self._reduced))
+        return hash((self._partitions, self._unreduced, self._reduced, self._unreduced_kind))
 
     def __reduce__(self) -> Any:
         return _restore_spec, (self._partitions, self._unreduced, self._reduced,

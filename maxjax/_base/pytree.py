@@ -599,8 +599,7 @@ def _difference_here(prefix: PyTree, full: PyTree, name: str, path: KeyPath,
                 f"length {len(prefix)}, but the full pytree has a subtree of the same type but of "
                 f"length {len(full)}.")
     if len(mine.children) != len(other.children):
-        keys, other_keys = (
-            [str(key) for key in node.keys] for node in (mine, other))
+        keys, other_keys = ([str(key) for key in node.keys] for node in (mine, other))
         return (f"pytree structure error: different numbers of pytree children at key path\n"
                 f"    {place}\n"
                 f"At that key path, the prefix pytree {name} has a subtree of type\n"

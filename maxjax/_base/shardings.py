@@ -22,6 +22,7 @@ from maxjax._base.meshes import (
     spec_axes,
 )
 from maxjax._base.processes import job
+from maxjax._base.source import occurs_at
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -406,8 +407,18 @@ def refuse_unreduced(sharding: object) -> None:
             "whole array. Use `reshard` to sum them first.")
 
 
-def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:
-    """Raises ValueError where arrays of a shape cannot have a sharding, by rank or a dimension."""
+def check_shape(sharding: Sharding, shape: Sequence[int], what: str,
+                divided: str | None = None) -> None:
+    """Checks that arrays of a shape can have a sharding.
+
+    Args:
+      what: the arrays, for the message.
+      divided: what they are called where a dimension does not divide; the same if absent.
+
+    Raises:
+      ValueError: the rank is too small.
+      IndivisibleError: a dimension does not divide; it says where the user's code asks for it.
+    """
     try:
         sharding.check_compatible_aval(shape)
     except ValueError as error:
@@ -417,9 +428,8 @@ def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:
     try:
         sharding.shard_shape(shape)
     except IndivisibleError as error:
-        line = source.current_line()
-        place = "" if line is None else f". This error occurs at source:  {line.with_column()}"
-        raise IndivisibleError(f"One of {what} was given the sharding {error}{place}") from None
+        raise IndivisibleError(f"One of {divided or what} was given the sharding {error}."
+                               + occurs_at()) from None
 
 
 def trimmed(entries: Sequence[SpecEntry]) -> PartitionSpec:

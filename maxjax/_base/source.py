@@ -280,6 +280,12 @@ def current_line(depth: int = 2) -> SourceLine | None:
     return None if frame is None else SourceLine(frame.f_code, frame.f_lasti, scopes.names)
 
 
+def occurs_at(depth: int = 3) -> str:
+    """The end of an error's message: the line of the user's that it is of."""
+    line = current_line(depth)
+    return f" This error occurs at source:  {'' if line is None else line.with_column()}"
+
+
 def unwrapped(function: object) -> Any:
     """The function inside decorators and ``functools.partial``."""
     while hasattr(function, "__wrapped__"):

@@ -14,6 +14,7 @@ from maxjax._base.layouts import Format, Layout, check_layout
 from maxjax._base.meshes import AxisType, PartitionSpec, spec_axes
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
+from maxjax._base.source import occurs_at
 from maxjax._higher_order.unreduced_out_sharding import check_unreduced_out_sharding
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import installed
@@ -106,7 +107,8 @@ def constrained(value: Any, sharding: Any) -> Any:
                 "use `reshard` API?")
         _check_manual(value, sharding)
         sharding = _applicable(sharding, value)
-    check_shape(sharding, value.shape, "with_sharding_constraint arguments")
+    check_shape(sharding, value.shape, "with_sharding_constraint arguments",
+                divided="pjit outputs with pytree key path result")
     meshes.use.ever_set = True
     unconstrained = frozenset(
         dim for dim, entry in enumerate(getattr(sharding, "spec", ()))
@@ -266,13 +268,13 @@ def _check_out_sharding(operation: str, sharding: NamedSharding) -> None:
             around.axis_types != mesh.axis_types and meshes.around().concrete.abstract_mesh
             != mesh):
         raise ValueError(f"Context mesh {around} should match the mesh of sharding {mesh} passed "
-                         f"to {operation}.")
+                         f"to {operation}." + occurs_at())
     for axis in spec_axes(sharding.spec):
         if kinds[axis] is not AxisType.Explicit:
             raise ValueError(
                 f"PartitionSpec passed to {operation} cannot contain axis names that are of type "
                 f"Auto or Manual. Got PartitionSpec: {sharding.spec} with axis name: {axis} of "
-                f"type: {kinds[axis]}.")
+                f"type: {kinds[axis]}." + occurs_at())
 
 
 def refuse_unreduced(operation: str, out_sharding: object) -> None:
@@ -341,7 +343,7 @@ def resharded(value: Value, sharding: Sharding) -> Any:
             raise ValueError(
                 "PartitionSpec passed to reshard cannot contain axis names that are of type Auto "
                 f"or Manual. Got PartitionSpec: {spec} with axis name: {axis} of type: "
-                f"{kinds[axis]}.")
+                f"{kinds[axis]}." + occurs_at())
     meshes.use.ever_set = True
     missing = len(value.shape) - len(spec)
     full = NamedSharding(mesh, spec.update(partitions=(*spec, *[None] * missing)))

@@ -65,6 +65,10 @@ class ShapeDtypeStruct(HasNoValue):
                 "sharding should be an instance of `jax.sharding.Sharding`, "
                 "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
                 f"{sharding} of type {type(sharding)}.")
+        if not isinstance(manual_axis_type, (ManualAxisType, type(None))):
+            raise TypeError("`manual_axis_type` argument passed to ShapeDtypeStruct should be of "
+                            "type `jax.sharding.ManualAxisType`. Got type "
+                            f"{type(manual_axis_type)}")
         set_(self, "_aval", ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type))
         set_(self, "_others", (is_ref, manual_axis_type))
         set_(self, "_sharding", sharding)

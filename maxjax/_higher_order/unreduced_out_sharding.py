@@ -63,8 +63,8 @@ def _check(eqn: JaxprEqn, operands: tuple[ShapedArray, ...], unreduced: frozense
         axes = frozenset(eqn.params["axes"])
         if not unreduced <= _names(_entries(operands[0], axes)):
             raise ShardingTypeError(
-                "out_sharding's unreduced axes should be in operand's specs that were summed over. "
-                f"Got operand={operands[0]!r}, axes={axes}, unreduced_spec={unreduced}")
+                "out_sharding's unreduced axes should be in operand's specs that were reduce_sum "
+                f"over. Got operand={operands[0]!r}, axes={axes}, unreduced_spec={unreduced}")
         return
     left, right = (_entries(aval, dims) for aval, dims in zip(
         operands, eqn.params["dimension_numbers"][0], strict=True))

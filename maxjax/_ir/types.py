@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import weakref
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import caches, dtypes, threads
 from maxjax._base.meshes import (
     EMPTY,
     AbstractMesh,
     PartitionSpec,
+    UnreducedKind,
+    checked_kind,
     entry_axes,
     get_abstract_mesh,
 )
@@ -27,20 +30,70 @@ MeshSpec = tuple[AbstractMesh, PartitionSpec]
 NO_AXES: frozenset[Any] = frozenset()
 
 
-class ManualAxisType(NamedTuple):
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ManualAxisType:
     """What a type says of manual mesh axes.
 
-    >>> jax.typeof(jnp.ones(2)).mat
-    ManualAxisType(varying=frozenset(), unreduced=frozenset(), reduced=frozenset())
+    Args:
+      varying: the axes along which the values vary.
+      unreduced: the axes along which they are summands of the value.
+      reduced: the axes along which the cotangent is unreduced.
+      unreduced_kind: how unreduced values combine; None where there are none, which are summands by
+        default.
+
+    Raises:
+      TypeError: the axes are no sets, or the kind is no ``UnreducedKind``.
+      ValueError: an axis is varying and something else; there is a kind and no unreduced axis.
+
+    >>> jax.typeof(jnp.ones(2)).mat == jax.sharding.ManualAxisType()
+    True
     """
 
     varying: frozenset[Any] = NO_AXES
     unreduced: frozenset[Any] = NO_AXES
     reduced: frozenset[Any] = NO_AXES
+    unreduced_kind: UnreducedKind | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("varying", "unreduced", "reduced"):
+            axes = getattr(self, name)
+            if not isinstance(axes, (set, frozenset)):
+                raise TypeError(f"{name} argument of ManualAxisType should of type `frozenset` or "
+                                f"`set`. Got type {type(axes)}")
+            object.__setattr__(self, name, frozenset(axes))
+        for name in ("unreduced", "reduced"):
+            axes = getattr(self, name)
+            if self.varying & axes:
+                raise ValueError(f"varying and {name} cannot have common mesh axes. Got varying="
+                                 f"{self.varying} and {name}={axes}")
+        object.__setattr__(self, "unreduced_kind",
+                           checked_kind(self.unreduced_kind, self.unreduced))
+
+    def __repr__(self) -> str:
+        return (f"ManualAxisType(varying={self.varying}, unreduced={self.unreduced}, "
+                f"reduced={self.reduced}, unreduced_kind={self.unreduced_kind})")
+
+    def update(self, **changes: Any) -> ManualAxisType:
+        """The same but for what is given."""
+        return dataclasses.replace(self, **changes)
+
+    def to_ct_mat(self) -> ManualAxisType:
+        """That of a cotangent: unreduced and reduced axes are exchanged."""
+        return ManualAxisType(varying=self.varying, unreduced=self.reduced, reduced=self.unreduced)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it names no axis."""
+        return not self.vur
+
+    @property
+    def vur(self) -> frozenset[Any]:
+        """All axes that it names."""
+        return self.varying | self.unreduced | self.reduced
 
     def invarying(self, mesh: Any) -> frozenset[Any]:
         """The manual axes of a mesh along which the values are the same."""
-        return frozenset(mesh.manual_axes) - self.varying - self.unreduced - self.reduced
+        return frozenset(mesh.manual_axes) - self.vur
 
 
 class ShapedArray:
@@ -169,10 +222,13 @@ class ShapedArray:
     def manual_axis_type(self) -> ManualAxisType:
         """Over which manual mesh axes the value may vary, is unreduced, or is reduced."""
         if self.mesh_spec is None:
-            return ManualAxisType(self.vma)
+            return ManualAxisType(varying=self.vma)
         mesh, spec = self.mesh_spec
         manual = frozenset(mesh.manual_axes)
-        return ManualAxisType(self.vma, spec.unreduced & manual, spec.reduced & manual)
+        unreduced = spec.unreduced & manual
+        return ManualAxisType(
+            varying=self.vma, unreduced=unreduced, reduced=spec.reduced & manual,
+            unreduced_kind=spec.unreduced_kind if unreduced else None)
 
     mat = manual_axis_type
 
@@ -261,6 +317,11 @@ _RECENT_LIMIT = 20_000
 
 def _intern(shape: tuple[int, ...], dtype: DType, weak_type: bool, mesh_spec: MeshSpec | None,
             vma: frozenset[Hashable]) -> ShapedArray:
+    if mesh_spec is not None and len(mesh_spec[1]) > len(shape):
+        spec, sharding = mesh_spec[1], NamedSharding(*mesh_spec)
+        raise ValueError(
+            f"Length of sharding.spec ({len(spec)}) must be equal to aval's ndim ({len(shape)}). "
+            f"Got sharding.spec {spec}, aval.ndim {len(shape)} and sharding {sharding!r}")
     plain = mesh_spec is None and not vma
     key: Any = (shape, dtype, weak_type) if plain else (shape, dtype, weak_type, mesh_spec, vma)
     with _lock:

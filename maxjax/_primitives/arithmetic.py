@@ -68,7 +68,8 @@ def _ufunc(name: str, function: np.ufunc, *, accepts: Accepted = NUMBERS, **rule
 
 
 neg_p = _ufunc(
-    "neg", np.negative, linearity=SUM, cheap=True, kernels=(Kernel("neg", kernels.NUMBERS),),
+    "neg", np.negative, linearity=SUM, passes_unreduced=slice(None), cheap=True,
+    kernels=(Kernel("neg", kernels.NUMBERS),),
     lower=lambda ctx, x: ctx.native("neg", x) if ctx.is_float(x) else ctx.kernel("neg", x),
     jvp=lambda t, x, out: neg(t),
     transpose=lambda cotangent, x: [neg(cotangent)],

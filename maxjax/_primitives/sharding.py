@@ -46,7 +46,8 @@ def type_on(aval: ShapedArray, sharding: Sharding | Device) -> ShapedArray:
     """The type of a value with a sharding.
 
     Raises:
-      ValueError: a dimension cannot be divided along an Explicit axis.
+      ValueError: a dimension cannot be divided along an Explicit axis, or the spec is longer than
+        the shape.
     """
     if not isinstance(sharding, NamedSharding) or not sharding.in_types:
         return aval.off_mesh()
@@ -54,11 +55,11 @@ def type_on(aval: ShapedArray, sharding: Sharding | Device) -> ShapedArray:
     mesh = sharding.mesh.abstract_mesh
     sizes = dict(mesh.shape_tuple)
     explicit = set(mesh.explicit_axes)
-    if any(entry is not None for entry in sharding.spec.partitions[aval.ndim:]):
-        raise AssertionError((aval.ndim, sharding.spec))
     entries = [tuple(axis for axis in entry_axes(entry) if axis in explicit)
-               for entry in sharding.spec.partitions[:aval.ndim]]
+               for entry in sharding.spec.partitions]
     spec = sharding.spec.update(partitions=entries)
+    if len(entries) > aval.ndim:
+        return aval.on_mesh(mesh, spec)      # there is no such type, which it says
     for dim, (size, axes) in enumerate(zip(aval.shape, entries, strict=False)):
         count = math.prod(sizes[axis] for axis in axes)
         if size % count:

@@ -61,16 +61,16 @@ def _moved(x: ShapedArray, axes: Collection[AxisName], source: str, target: str,
         raise ValueError(f"{operation} only accepts inputs that are {source}. Got "
                          f"{x.str_short(short_dtypes=True)}")
     if source:
-        states = states._replace(**{source: getattr(states, source).difference(axes)})
+        states = states.update(unreduced_kind=None,
+                               **{source: getattr(states, source).difference(axes)})
     if target:
-        states = states._replace(**{target: getattr(states, target).union(axes)})
+        states = states.update(**{target: getattr(states, target).union(axes)})
     return in_states(x, states)
 
 
-def _cast(name: str, source: str, target: str, transpose: Callable[..., Any],
-          printed: str | None = None) -> Primitive:
+def _cast(name: str, source: str, target: str, transpose: Callable[..., Any]) -> Primitive:
     primitive = linear_primitive(
-        printed or name,
+        name,
         abstract=lambda x, *, axes: _moved(x, axes, source, target, name),
         transpose=lambda cotangent, operand, *, axes: [transpose().bind(cotangent, axes=axes)],
         batch=lambda size, operands, batch_axes, **params: (
@@ -82,9 +82,9 @@ def _cast(name: str, source: str, target: str, transpose: Callable[..., Any],
 
 
 vary_unreduced_cast_p = _cast("vary_unreduced_cast", "varying", "unreduced",
-                              lambda: reduced_vary_cast_p, "vary_unreduced_cast_p")
+                              lambda: reduced_vary_cast_p)
 reduced_vary_cast_p = _cast("reduced_vary_cast", "reduced", "varying",
-                            lambda: vary_unreduced_cast_p, "reduced_vary_cast_p")
+                            lambda: vary_unreduced_cast_p)
 unreduced_psum_p = _cast("unreduced_psum", "unreduced", "", lambda: preduced_p)
 preduced_p = _cast("preduced", "", "reduced", lambda: unreduced_psum_p)
 

@@ -163,7 +163,6 @@ class ArrayImpl(Array):
 
     def copy_to_host_async(self) -> None:
         """Starts computing the value; on the CPU it is at the host then."""
-        self._refuse_unreduced()
         self.host()
 
     def __await__(self):

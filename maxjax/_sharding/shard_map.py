@@ -83,13 +83,14 @@ def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: AnyMesh, check_vma:
     axes that do not become manual."""
     axes = aval.vma.union(spec_axes(spec)) if check_vma else frozenset()
     local = aval.off_mesh().update(shape=shard_shape(aval.shape, spec, mesh), vma=axes)
-    if check_vma and (spec.unreduced or spec.reduced):
-        return local.on_mesh(_inner_mesh(mesh, manual), P(
-            unreduced=spec.unreduced, reduced=spec.reduced))
     rest = frozenset(mesh.explicit_axes) - manual
-    if aval.mesh_spec is None or not rest:
+    own = P() if aval.mesh_spec is None else restrict_spec(aval.mesh_spec[1], rest)
+    if check_vma:
+        own = own.update(unreduced=own.unreduced | spec.unreduced,
+                         reduced=own.reduced | spec.reduced)
+    if (aval.mesh_spec is None or not rest) and not (own.unreduced or own.reduced):
         return local
-    return local.on_mesh(_inner_mesh(mesh, manual), restrict_spec(aval.mesh_spec[1], rest))
+    return local.on_mesh(inner_mesh(mesh, manual), own)
 
 
 def stacked_spec(aval: ShapedArray, axes: Sequence[AxisName], check_vma: bool) -> PartitionSpec:
@@ -112,17 +113,19 @@ def global_aval(aval: ShapedArray, spec: PartitionSpec, mesh: AnyMesh, manual: f
         on_mesh = mesh.abstract_mesh, P(*[
             (*outside, *within) for outside, within in zip(
                 dims_of(restrict_spec(spec, explicit), aval.ndim), dims_of(inner, aval.ndim),
-                strict=True)], unreduced=spec.unreduced, reduced=spec.reduced)
+                strict=True)], unreduced=spec.unreduced | inner.unreduced,
+            reduced=spec.reduced | inner.reduced)
     return ShapedArray(shape, aval.dtype, aval.weak_type, on_mesh, aval.vma.difference(manual))
 
 
 def restrict_spec(spec: PartitionSpec, axes: frozenset[AxisName]) -> PartitionSpec:
     """A spec with these axes alone."""
-    return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes) for entry in spec])
+    return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes) for entry in spec],
+             unreduced=spec.unreduced & axes, reduced=spec.reduced & axes)
 
 
 @caches.memoized
-def _inner_mesh(mesh: AnyMesh, manual: frozenset[AxisName]) -> Any:
+def inner_mesh(mesh: AnyMesh, manual: frozenset[AxisName]) -> Any:
     return mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
 
 
@@ -132,7 +135,7 @@ def inside(mesh: AnyMesh, manual: frozenset[AxisName], check_vma: bool) -> Itera
 
     Without ``check_vma`` types say nothing of the axes of an enclosing ``shard_map`` either.
     """
-    inner = _inner_mesh(mesh, manual)
+    inner = inner_mesh(mesh, manual)
     names = inner.manual_axes if check_vma else None
     bound = [(name, size) for name, size in mesh.shape_tuple if name in inner.manual_axes]
     with use_abstract_mesh(inner), named_axes(bound), manual_axes(names):
@@ -251,7 +254,7 @@ def out_shardings_of(params: Params) -> list[NamedSharding]:
     """The shardings of an application's results."""
     mesh = params["mesh"]
     if mesh.auto_axes:
-        return [NamedSharding(mesh, P(*spec)) for spec in params["out_specs"]]
+        return [NamedSharding(mesh, spec) for spec in params["out_specs"]]
     if params["newly_manual_axes"] == frozenset(mesh.axis_names):
         return [NamedSharding(mesh, spec) for spec in params["out_specs"]]
     avals = [global_aval(aval, spec, mesh, params["newly_manual_axes"]) for aval, spec in zip(

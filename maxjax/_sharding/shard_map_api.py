@@ -22,6 +22,7 @@ from maxjax._base.meshes import (
 )
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.shardings import NamedSharding
 from maxjax._base.signatures import argument_names, wraps
 from maxjax._base.source import function_location
 from maxjax._base.tracebacks import boundary
@@ -30,12 +31,11 @@ from maxjax._higher_order.jit_refs import returned_ref
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.refs import Ref
 from maxjax._ir.staging import enclosing_traces
-from maxjax._ir.trace import Array, context
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Function
-from maxjax._primitives.unreduced import vary_unreduced_cast_p
 from maxjax._primitives.varying import vary
-from maxjax._sharding.shard_map import dims_of, inside, restrict_spec, shard_aval
+from maxjax._sharding.shard_map import dims_of, inner_mesh, inside, restrict_spec, shard_aval
 from maxjax._sharding.shard_trace import ShardTrace
 from maxjax._transforms.batching import BatchTrace
 from maxjax._transforms.refs import Lent
@@ -281,19 +281,25 @@ class _Call:
         _check_specs("in_specs", specs, mesh, manual)
         self._check_in_ranks(args, values, specs)
         self._check_divisible(args, values, specs, mesh)
-        if explicit == manual == frozenset(mesh.axis_names):
-            for value, spec, own, leaf in zip(values, specs, typed, pytree.leaves(args),
-                                              strict=True):
-                if (dims_of(spec, value.aval.ndim) != dims_of(own, value.aval.ndim)
-                        or spec.unreduced != own.unreduced or spec.reduced != own.reduced):
+        for value, spec, whole, leaf in zip(values, specs, typed, pytree.leaves(args), strict=True):
+            own, ndim = restrict_spec(whole, manual), value.aval.ndim
+            if manual <= explicit:
+                if _long(spec, ndim) != _long(own, ndim):
                     shown = leaf.aval if leaf.__class__ is Ref else value.aval
                     raise ValueError(
-                        f"in_specs passed to shard_map: {_long(spec, value.aval.ndim)} does not "
-                        f"match the specs of the input: {_long(own, value.aval.ndim)} for arg: "
+                        f"in_specs passed to shard_map: {_long(spec, ndim)} does not "
+                        f"match the specs of the input: {_long(whole, ndim)} for arg: "
                         f"{shown.str_short()}. `in_specs` is an optional argument so you can "
                         "omit specifying it and shard_map will infer the in_specs from the "
                         "arguments. If you want to reshard your inputs, you can use `jax.reshard` "
                         "on the arguments and then pass those args to shard_map.")
+                continue
+            for kind in ("unreduced", "reduced"):
+                if getattr(spec, kind) != getattr(own, kind):
+                    raise ValueError(
+                        f"in_specs containing {kind} {spec} passed to shard_map should be equal to "
+                        f"the {kind} present on the in_aval "
+                        f"{value.aval.str_short(short_dtypes=True)}")
         return specs
 
     def _argument(self, args: tuple[PyTree, ...], position: int) -> tuple[str, str]:
@@ -414,21 +420,19 @@ class _Call:
                            manual: frozenset[AxisName]) -> None:
         lines = []
         for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
-            named = frozenset(spec_axes(spec))
             states = value.aval.manual_axis_type
-            varying = states.varying & manual
-            if varying <= named | spec.unreduced and (named & (states.unreduced | states.reduced)
-                    or (states.unreduced <= spec.unreduced and states.reduced <= spec.reduced)):
+            known = frozenset(spec_axes(spec)) | spec.unreduced | spec.reduced
+            if states.vur & manual <= known:
                 continue
             path = _spec_paths(self.out_specs, outputs, "out_specs")[position]
             start = f"{path} is {spec} which implies that the corresponding output value is "
-            left_out = [name for name in mesh.axis_names if name in manual and name not in named]
+            left_out = [name for name in mesh.axis_names if name not in known]
             if len(left_out) == 1:
                 lines.append(f"{start}replicated across mesh axis '{left_out[0]}', but could not "
                              "infer replication over any axes")
                 continue
-            shown = [",".join(str(name) for name in mesh.axis_names if name in axes)
-                     for axes in (named, varying - named, varying)]
+            shown = [",".join(str(name) for name in mesh.axis_names if name in axes) for axes in (
+                frozenset(spec_axes(spec)), states.varying.intersection(left_out), states.varying)]
             lines.append(
                 f"{start}only varying across mesh axes {{{shown[0]}}} and not {{{shown[1]}}}, but "
                 f"it was inferred to be possibly varying over {{{shown[2]}}}")
@@ -502,37 +506,32 @@ def _check_specs(name: str, specs: Sequence[PartitionSpec], mesh: AnyMesh,
 
 def _check_unreduced(name: str, spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[AxisName]
                      ) -> None:
-    """Unreduced and reduced values come in and out along Explicit axes, where all become manual."""
+    """Raises ValueError where unreduced or reduced values come in or out along axes that are not
+    manual, or go out along axes that were not Explicit."""
     for kind in ("unreduced", "reduced"):
-        if not getattr(spec, kind):
-            continue
-        if manual != frozenset(mesh.axis_names):
-            raise NotImplementedError(
-                f"unreduced/reduced can only be passed to {name} when shard_map is in full manual "
-                f"mode. Got mesh axis names {mesh.axis_names}, manual_axes: {manual}, specs: "
-                f"{spec}.")
-        if mesh.auto_axes:
+        if not getattr(spec, kind) <= manual:
             raise ValueError(
                 f"{kind} in {name} {spec} can only be used when the mesh passed to shard_map "
-                f"contains axis names all of type `Explicit`. Got mesh {mesh}")
+                f"contains axis names of type `Manual`. Got mesh {inner_mesh(mesh, manual)}")
+    if name == "out_specs" and (spec.unreduced or spec.reduced):
+        NamedSharding(mesh.abstract_mesh, spec)
 
 
 def _as_claimed(x: Array, spec: PartitionSpec) -> Any:
-    """A result in the state that its spec asks for.
+    """A result that varies along the axes that its spec names.
 
     Raises:
-      ValueError: it is not reduced along the same axes, or the same on all shards where the spec
-        says that it is unreduced.
+      ValueError: it is not unreduced, or reduced, along the same axes as its spec says.
     """
+    x = vary(x, spec_axes(spec))
     states = x.aval.manual_axis_type
-    missing = spec.unreduced - states.unreduced
-    if missing:
-        x = vary_unreduced_cast_p.bind(x, axes=context.manual.ordered(missing))
-    if spec.reduced - states.reduced:
-        raise ValueError(
-            "out_specs passed to shard_map should be equal to the reduced present on the "
-            f"out_aval. Got out_specs={spec} and out_aval={x.aval.str_short(short_dtypes=True)}")
-    return vary(x, spec_axes(spec))
+    for kind in ("unreduced", "unreduced_kind", "reduced"):
+        if getattr(spec, kind) != getattr(states, kind):
+            raise ValueError(
+                f"out_specs passed to shard_map should be equal to the {kind} present on the "
+                f"out_aval. Got out_specs={spec} and "
+                f"out_aval={x.aval.str_short(short_dtypes=True)}")
+    return x
 
 
 def _typed_spec(aval: ShapedArray) -> PartitionSpec:

@@ -157,7 +157,8 @@ def _summed(summands: Array) -> _Unreduced:
 def _results(eqn: JaxprEqn, operands: Sequence[Any], makers: Mapping[Atom, JaxprEqn],
              values: Mapping[Atom, Any]) -> list[Any]:
     if eqn.primitive is shard_map_p:
-        return _shard_map(eqn.params, operands)
+        return [x if isinstance(x, _Unreduced) else _taken(x, var.aval, None)
+                for x, var in zip(_shard_map(eqn.params, operands), eqn.outvars, strict=True)]
     made = [var.aval for var in eqn.outvars]
     axes = unreduced_axes(made[0]) if made else ()
     if eqn.primitive.placement is not None:
@@ -242,12 +243,16 @@ def _sum_by_summands(atom: Atom, aval: ShapedArray, makers: Mapping[Atom, JaxprE
 
 
 def _shard_map(params: Params, operands: Sequence[Any]) -> list[Any]:
-    """Each shard is given its own summand of an unreduced input, and gives one of an output."""
+    """Each shard is given its own summand of an unreduced input, and gives one of an output.
+
+    Along axes that do not become manual only the totals are known.
+    """
     in_specs, out_specs = params["in_specs"], params["out_specs"]
     if not any(spec.unreduced for spec in (*in_specs, *out_specs)):
         program = program_of(params, outside=True)
         return eval_jaxpr(program.jaxpr, program.consts, *map(_total, operands))
-    mesh = params["mesh"]
+    mesh, manual = params["mesh"], params["newly_manual_axes"]
+    sizes = {name: size for name, size in mesh.shape_tuple if name in manual}
     local = runnable(params["jaxpr"], mesh.shape_tuple, ())
 
     def run(*xs: Value) -> list[Any]:
@@ -266,10 +271,12 @@ def _shard_map(params: Params, operands: Sequence[Any]) -> list[Any]:
             aval.update(shape=(1, *aval.shape)) if spec.unreduced else aval
             for aval, spec in zip(local.in_avals, in_specs, strict=True)],
             local.jaxpr.debug_info)
-        program = global_program(stacked, dict(mesh.shape_tuple),
-                                 dims(in_specs, local.in_avals), dims(out_specs, local.out_avals))
+        program = global_program(stacked, sizes, dims(in_specs, local.in_avals),
+                                 dims(out_specs, local.out_avals))
+    counts = [math.prod(sizes[axis] for axis in spec.unreduced) for spec in in_specs]
     results = eval_jaxpr(program.jaxpr, program.consts, *[
-        x.summands if isinstance(x, _Unreduced)
-        else _first_alone(x, math.prod(mesh.shape[axis] for axis in spec.unreduced)).summands
-        if spec.unreduced else x for x, spec in zip(operands, in_specs, strict=True)])
+        _total(x) if not spec.unreduced else
+        x.summands if isinstance(x, _Unreduced) and len(x.summands) == count else
+        _first_alone(_total(x), count).summands
+        for x, spec, count in zip(operands, in_specs, counts, strict=True)])
     return [_summed(x) if spec.unreduced else x for x, spec in zip(results, out_specs, strict=True)]

@@ -15,13 +15,18 @@ from typing import Any
 from maxjax._base.errors import ShardingTypeError
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.arithmetic import add_p, mul_p
+from maxjax._primitives.arithmetic import add_p, div_p, integer_pow_p, mul_p, sub_p
 from maxjax._primitives.builders import add_any_p
+from maxjax._primitives.comparison import clamp_p
 from maxjax._primitives.contraction import dot_general_p
+from maxjax._primitives.convert import bitcast_convert_type_p
+from maxjax._primitives.rules import elementwise_factors
 
 AxisNames = frozenset[Any]
 NONE: AxisNames = frozenset()
-_ADDITIONS = (add_p, add_any_p)
+_ADDITIONS = (add_p, add_any_p, sub_p)
+# Elementwise operations that JAX has no rule for, and says so.
+_WITHOUT_RULE = (bitcast_convert_type_p, clamp_p, integer_pow_p)
 
 
 def axes_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]
@@ -29,8 +34,10 @@ def axes_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]
     """The axes along which the results of an operation are unreduced, and reduced.
 
     Raises:
-      ShardingTypeError: the operands do not go together.
-      NotImplementedError: the operation is not linear in an unreduced operand.
+      ShardingTypeError: the operands do not go together, or the operation is elementwise and not
+        linear in an unreduced operand.
+      ValueError: a denominator is unreduced, or not reduced as its numerator is unreduced.
+      NotImplementedError: the operation is another that is not linear in an unreduced operand.
     """
     unreduced = [_axes(aval, "unreduced") for aval in in_avals]
     reduced = [_axes(aval, "reduced") for aval in in_avals]
@@ -70,12 +77,19 @@ def _unreduced_result(primitive: Primitive, in_avals: Sequence[ShapedArray],
         return _alike(name, unreduced)
     if primitive is mul_p:
         return _unreduced_product(in_avals, unreduced, reduced)
+    if primitive is div_p:
+        return _unreduced_quotient(in_avals, unreduced, reduced)
     if primitive.passes_unreduced is not None:
         manual = any(aval.manual_axis_type.unreduced for aval in in_avals)
         asked = primitive.passes_unreduced
         return _alike(name, [own for own, aval in zip(
             unreduced[asked], in_avals[asked], strict=True)
             if own or manual or aval.mesh_spec is not None])
+    if primitive.factors is elementwise_factors and primitive not in _WITHOUT_RULE:
+        inputs, got = (("input that is", in_avals[0]) if len(in_avals) == 1 else
+                       ("inputs that are", tuple(in_avals)))
+        raise ShardingTypeError(
+            f"{name} is a non-linear operation and cannot accept {inputs} unreduced. Got {got}")
     raise NotImplementedError(
         f"unreduced rule for {name} is not implemented: what it makes of the parts of a sum are no "
         "parts of what it makes of the sum. Use `reshard` on the operand.")
@@ -94,6 +108,17 @@ def _unreduced_product(in_avals: Sequence[ShapedArray], unreduced: Sequence[Axis
             f"{names[factor]} should be reduced along the same axes {names[summand]} is unreduced "
             f"on. Got lhs={in_avals[0]} and rhs={in_avals[1]}")
     return unreduced[summand]
+
+
+def _unreduced_quotient(in_avals: Sequence[ShapedArray], unreduced: Sequence[AxisNames],
+                        reduced: Sequence[AxisNames]) -> AxisNames:
+    x, y = in_avals
+    if unreduced[1]:
+        raise ValueError(f"The denominator cannot be unreduced passed to `div`. Got {y=}")
+    if unreduced[0] != reduced[1]:
+        raise ValueError("Denominator should be reduced along the same axes numerator is unreduced "
+                         f"on. Got {x=}, {y=}")
+    return unreduced[0]
 
 
 def _alike(name: str, axes: Sequence[AxisNames]) -> AxisNames:

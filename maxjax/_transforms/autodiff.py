@@ -402,7 +402,7 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
         check_output("grad", holomorphic, out)
         # As weakly typed as the result.
         aval = aval_of(out)
-        if aval.manual_axis_type != ManualAxisType(aval.vma):
+        if aval.manual_axis_type != ManualAxisType(varying=aval.vma):
             raise ValueError(
                 "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
                 f"{aval.off_mesh().str_short()}, but expected {aval.cotangent().str_short()} "

@@ -111,9 +111,9 @@ def _state(x: Any, axes: Sequence[Any], operation: str) -> str:
     Raises:
       ValueError: the state differs between the axes.
     """
-    own = states_of(x)._asdict()
-    states = {next((state for state, names in own.items() if axis in names), "invarying")
-              for axis in axes}
+    own = states_of(x)
+    states = {next((state for state in ("varying", "unreduced", "reduced")
+                    if axis in getattr(own, state)), "invarying") for axis in axes}
     if len(states) > 1:
         raise ValueError(
             f"jax.lax.{operation} can only accept axis_name which corresponds to one of varying, "
@@ -225,7 +225,12 @@ def _extreme(primitive: Any, x: Any, axis_name: Any, axis_index_groups: Any) -> 
             value = strongly_typed(value)
         _check_bound(axes, "psum")
         if _are_manual(axes):
-            _state(value, axes, primitive.name)
+            inside = [axis for axis in axes if axis in context.manual.names]
+            if _state(value, inside, primitive.name) == "unreduced":
+                raise ValueError(
+                    f"unreduced_{primitive.name} cannot accept args with unreduced_kind="
+                    f"{states_of(value).unreduced_kind}. Expected unreduced_kind=UnreducedKind."
+                    f"{primitive.name.removeprefix('p')}")
         value = vary(value, axes)
         return primitive.bind(value, axes=axes, axis_index_groups=groups)
 

@@ -190,6 +190,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     Raises:
       TypeError: ``fill_value`` is not a scalar, or the shape does not consist of integers.
       IndexError: the sharding splits more dimensions than there are.
+      ValueError: its spec is longer than the shape, over a mesh with Explicit axes.
 
     >>> lax.full((2,), 7, jnp.float32)
     Array([7., 7.], dtype=float32)
@@ -214,14 +215,16 @@ def _placed(filled: Array, sharding: Any) -> Array:
     """A constant array with a sharding: moved to it, or created there by a program."""
     rank = len(filled.shape)
     if isinstance(sharding, NamedSharding) and len(sharding.spec) > rank:
-        if is_staging():
+        if not is_staging():
+            sharding.shard_shape(filled.shape)      # the entries beyond the rank are None
+        elif not sharding.in_types:
             return filled
-        sharding.shard_shape(filled.shape)      # the entries beyond the rank are None
-        shorter = PartitionSpec(*sharding.spec.partitions[:rank])
-        placed: Any = _placed(filled, NamedSharding(
-            sharding.mesh, shorter, memory_kind=sharding.memory_kind))
-        placed._placement = sharding
-        return placed
+        if not sharding.in_types:
+            shorter = PartitionSpec(*sharding.spec.partitions[:rank])
+            placed: Any = _placed(filled, NamedSharding(
+                sharding.mesh, shorter, memory_kind=sharding.memory_kind))
+            placed._placement = sharding
+            return placed
     if is_staging():
         if isinstance(sharding, SingleDeviceSharding):
             return filled      # placed with the program

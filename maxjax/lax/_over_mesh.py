@@ -29,6 +29,14 @@ def partitions(x: Any) -> tuple[Any, ...]:
     return aval.mesh_spec[1].partitions
 
 
+def check_unstack(x: Any, axis: int) -> None:
+    """Raises ShardingTypeError where an axis of slices to be taken apart is split."""
+    if partitions(x)[axis] is not None:
+        raise ShardingTypeError(
+            f"unstack operand cannot be sharded on the unstacking axis {axis}. Got operand "
+            f"type={x.aval.str_short(short_dtypes=True)}")
+
+
 def broadcast_over(mesh: AbstractMesh, operands: Sequence[Any], shape: tuple[int, ...]
                    ) -> list[Any]:
     """Operands broadcast to a shape, all split as any of them is.

@@ -24,7 +24,7 @@ from maxjax._primitives.slicing import pad_p, slice_p
 from maxjax._primitives.stacking import stack_p, tile_p, unstack_p
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._operands import same_dtypes_error
-from maxjax.lax._over_mesh import check_reshape
+from maxjax.lax._over_mesh import check_reshape, check_unstack
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes",
@@ -454,11 +454,15 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
 def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along a dimension, without that dimension.
 
+    Raises:
+      ShardingTypeError: the dimension is split over Explicit axes.
+
     >>> lax.unstack(jnp.arange(4).reshape(2, 2), axis=1)
     (Array([0, 2], dtype=int32), Array([1, 3], dtype=int32))
     """
     x = as_operand(x, "unstack")
     axis = canonical_axis(axis, x.ndim)
+    check_unstack(x, axis)
     return tuple(unstack_p.bind(x, axis=axis))
 
 

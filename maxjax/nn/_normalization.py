@@ -13,11 +13,14 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import config, dtypes
-from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._base.errors import ShardingTypeError
+from maxjax._base.meshes import PartitionSpec
+from maxjax._base.shardings import NamedSharding
+from maxjax._higher_order.constraints import over_context, with_out_sharding
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import size_index
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax.numpy._promotion import (
@@ -216,6 +219,31 @@ def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
     return (jnp.expand_dims(x, position) == classes).astype(dtype)
 
 
+def _check_one_hot(x: Array, axis: int, out_sharding: Any) -> None:
+    """Checks that indices lie as the result is to lie along all axes but the new one.
+
+    Raises:
+      ShardingTypeError: they do not.
+      NotImplementedError: the result would be unreduced or reduced.
+    """
+    sharding = over_context(out_sharding) if isinstance(out_sharding, PartitionSpec) else (
+        out_sharding)
+    if not isinstance(sharding, NamedSharding) or sharding.mesh.empty:
+        return
+    spec = sharding.spec
+    if spec.unreduced or spec.reduced:
+        raise NotImplementedError("the result of one_hot is neither unreduced nor reduced, but "
+                                  f"out_sharding.spec={spec}")
+    position = canonical_axis(axis, x.ndim + 1)
+    rest = [*spec.partitions[:position], *spec.partitions[position + 1:]]
+    asked = PartitionSpec(*rest, *[None] * (x.ndim - len(rest)))
+    own = aval_of(x).sharding.spec
+    if asked != own:
+        raise ShardingTypeError(
+            "The input part of spec in out_sharding should match the spec of `x`. Got "
+            f"typeof(x).spec={own} and out_sharding.spec={asked}")
+
+
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1,
             out_sharding: Any = None) -> Array:
     """1 at each index of ``x`` along a new axis, 0 elsewhere; all 0 for indices out of range.
@@ -224,13 +252,18 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1,
       x: indices.
       num_classes: the size of the new axis.
       dtype: of the result; the default float if None.
-      out_sharding: how the result is to lie.
+      out_sharding: how the result is to lie, of which ``x`` decides all but the new axis.
+
+    Raises:
+      ShardingTypeError: ``x`` lies otherwise.
+      NotImplementedError: the result would be unreduced or reduced.
 
     >>> jax.nn.one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
     if out_sharding is not None:
+        _check_one_hot(jnp.asarray(x), axis, out_sharding)
         return with_out_sharding(one_hot, out_sharding, x, num_classes, dtype=dtype, axis=axis)
     x = jnp.asarray(x)
     if not jnp.issubdtype(x.dtype, jnp.integer):

@@ -127,6 +127,10 @@ def _rows(self: Any) -> Any:
     if status.checks_keys and isinstance(self, ArrayImpl) and isinstance(self.dtype, KeyDType):
         self = random_clone_p.bind(self)    # as in JAX, who iterates consumes no keys
     length, *rest = self.aval.shape
+    on_mesh = self.aval.mesh_spec
+    if isinstance(self, ArrayImpl) and on_mesh is not None and on_mesh[1].partitions[0] is not None:
+        # As in JAX, rows that lie on several devices come by way of the host, on the first.
+        self = creation.asarray(np.asarray(self))
     zeros, limits = (0,) * len(rest), tuple(rest)
     for i in range(length):
         row = slicing.slice_p.bind(

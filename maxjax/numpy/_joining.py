@@ -15,6 +15,7 @@ from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.layout import squeeze_p
+from maxjax.lax._over_mesh import check_unstack
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,
@@ -151,6 +152,10 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Arr
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along an axis.
 
+    Raises:
+      ValueError: the array has no axis.
+      ShardingTypeError: the axis is split over Explicit axes.
+
     >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)
     (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
     """
@@ -159,6 +164,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
         raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was "
                          "passed.")
     index = canonical_axis(axis, x.ndim)
+    check_unstack(x, index)
     return tuple(
         squeeze_p.bind(slicing.slice_in_dim(x, i, i + 1, index), dimensions=(index,))
         for i in range(x.shape[index]))

@@ -117,8 +117,8 @@ CUSTOM_CALLS = {"custom_lin", "custom_vjp_call", "custom_vmap_call", "linear_cal
                 "remat_opt"}
 
 # Conversions of types, which shard_map erases before anything runs: sharding/test_shard_map.py.
-ERASED = {"pvary", "psum_invariant", "all_gather_invariant", "vary_unreduced_cast_p",
-          "reduced_vary_cast_p", "unreduced_psum", "preduced", "all_gather_reduced",
+ERASED = {"pvary", "psum_invariant", "all_gather_invariant", "vary_unreduced_cast",
+          "reduced_vary_cast", "unreduced_psum", "preduced", "all_gather_reduced",
           "unreduced_reduce_scatter"}
 
 # Need a mesh, which no text of a program holds: tests/sharding/.

@@ -63,7 +63,7 @@ def count(name):
     if name not in MANUAL:
         return len(partitioned(name).report.moves)
     function, shapes = MANUAL[name]
-    devices = maxjax.sharding.AbstractMesh((8,), ("x",))
+    devices = maxjax.sharding.AbstractMesh((8,), ("x",), (maxjax.sharding.AxisType.Auto,))
     mapped = maxjax.shard_map(function, mesh=devices, in_specs=maxjax.P("x"),
                               out_specs=maxjax.P("x"))
     return collectives_in(maxjax.make_jaxpr(mapped)(

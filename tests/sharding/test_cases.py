@@ -45,7 +45,7 @@ NOT_RUN = {
     **dict.fromkeys(("pure_callback", "buffer_callback", "io_callback", "debug_callback",
                      "debug_print", "check"), CALLS_PYTHON),
     **dict.fromkeys(("pvary", "psum_invariant", "all_gather_invariant", "shard_map",
-                     "vary_unreduced_cast_p", "reduced_vary_cast_p", "unreduced_psum", "preduced",
+                     "vary_unreduced_cast", "reduced_vary_cast", "unreduced_psum", "preduced",
                      "all_gather_reduced", "unreduced_reduce_scatter"),
                     "already the program of one shard: tests/sharding/test_shard_map.py"),
     **dict.fromkeys(("reshard", "sharding_constraint"),

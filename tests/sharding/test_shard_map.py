@@ -20,6 +20,16 @@ from tests.support import tolerances
 HERE = Path(__file__).parent
 BY_JAX = json.loads((HERE / "shard_map.json").read_text())
 
+# Programs that maxjax writes otherwise than JAX, and why.
+NUMBERS = "Python's numbers are converted while tracing, which leaves no equation that does it"
+RESIDUALS = "the first pass of vjp gives what it keeps first, and its results after that"
+DIFFERS = {
+    **dict.fromkeys(("texts scalar", "texts while", "texts cond", "texts of another"), NUMBERS),
+    **dict.fromkeys(("texts vjp", "texts vjp, unchecked"), RESIDUALS),
+    "texts scan": "scan says how many of its operands are constants and carried",
+    "texts fori": "scan says how many of its operands are constants and carried; " + NUMBERS,
+}
+
 
 @functools.cache
 def run(library: str, *names: str, compile: str = "never") -> dict[str, Any]:
@@ -45,7 +55,7 @@ def agrees(actual: Any, expected: Any) -> bool:
 @pytest.mark.parametrize("name", list(BY_JAX))
 def test_like_jax(name):
     actual, expected = run("maxjax")[name], BY_JAX[name]
-    assert agrees(actual, expected), (actual, expected)
+    assert agrees(actual, expected) == (name not in DIFFERS), (actual, expected)
 
 
 @pytest.mark.xdist_group("shard_map")

@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from maxjax._base import source, threads
+from maxjax._base import threads
 from maxjax._base.errors import DuplicateSpecError, IndivisibleError
 from maxjax._base.meshes import (
     UNCONSTRAINED,

@@ -285,8 +285,7 @@ class _Application:
     def _check_contraction(self) -> None:
         contracted, batched = self.params["dimension_numbers"]
         left, right = self._specs_of(batched)
-        if any(a is not None and b is not None and a != b
-               for a, b in zip(left, right, strict=True)):
+        if left != right:
             raise ShardingTypeError(
                 "dot_general requires lhs batch dimensions and rhs batch dimensions to have the "
                 f"same sharding, got {left} and {right}.")

@@ -12,10 +12,10 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.errors import (
     ConcretizationTypeError,
-    ShardingTypeError,
     TracerBoolConversionError,
     origin_message,
 )
+from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import broadcast_shapes, size_index
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
@@ -316,6 +316,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if not a.ndim:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use "
                          "jnp.atleast_1d(scalar).nonzero() instead.")
+    if explicit_mesh(a) is not None and any(partitions(a)):
+        raise ValueError(f"Cannot apply nonzero over sharded axes {tuple(range(a.ndim))} for array "
+                         f"with sharding {NamedSharding(*a.aval.mesh_spec)}")
     if size is None:
         if isinstance(a, Tracer) and a.concrete() is None:
             # Only the number of elements is needed.
@@ -335,9 +338,6 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     dtype = dtypes.python_scalar(int)[0]
     if not a.size:
         return tuple(full((size,), 0, dtype) for _ in a.shape)
-    if explicit_mesh(a) is not None and any(partitions(a)):
-        raise ShardingTypeError("nonzero with a size takes arrays that are not split over Explicit "
-                                f"axes. Got input type={a.aval}")
     mask = a if a.dtype == dtypes.bool_ else ne_p.bind(a, scalar_like(0, a.dtype))
     if not size:
         places = full((size,), 0, dtypes.int32)

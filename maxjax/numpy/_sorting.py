@@ -8,6 +8,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax._base import dtypes
+from maxjax._base.errors import ShardingTypeError
 from maxjax._ir.trace import Array
 from maxjax._primitives import creation, layout, slicing
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
@@ -234,8 +235,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
     if size == 0:
         return creation.full(y.shape, 0, dtype) if y.shape else as_array(constant(0, dtype))
     if explicit_mesh(y) is not None and any(partitions(y)):
-        raise ValueError(f"searchsorted: the values sought are split over a mesh, {y.aval}: use "
-                         "`reshard` on them.")
+        raise ShardingTypeError(f"searchsorted: the values sought are split over a mesh, {y.aval}: "
+                                "use `reshard` on them.")
     return _search(x, y, side=side, dtype=dtype)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.primitive import (
     Primitive,
 )
@@ -453,6 +454,10 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     if dtypes.is_complex(x1.dtype):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert "
                          "to real values first, such as by using abs(x)")
+    if x1.shape and x2.shape:
+        broadcast_shapes(x1.shape, x2.shape)
+    if explicit_mesh(x1, x2) is not None and x1.shape == x2.shape:
+        select(x1 == x1, x1, x2)      # which says what does not fit
     return _hypot(x1, x2)
 
 

@@ -11,9 +11,9 @@ PLACES = ("device", "in_shardings", "out_sharding", "out_shardings", "sharding",
           "src")
 # Functions that do not read such an argument, with the reason.
 UNUSED = {
-    "control_dep(src)": "a value, and no place",
     "default_dtypes(device)": "all devices have the same dtypes",
     "dtypes(device)": "all devices have the same dtypes",
+    "reshard(sharding)": "of HiType, which a subclass overrides",
     "bcoo_reshape(sharding)": "sparse arrays lie on one device",
     "bcoo_broadcast_in_dim(sharding)": "sparse arrays lie on one device",
     "bcoo_dot_general(out_sharding)": "sparse arrays lie on one device",

@@ -22,13 +22,8 @@ BY_JAX = json.loads((HERE / "shard_map.json").read_text())
 
 # Programs that maxjax writes otherwise than JAX, and why.
 NUMBERS = "Python's numbers are converted while tracing, which leaves no equation that does it"
-RESIDUALS = "the first pass of vjp gives what it keeps first, and its results after that"
-DIFFERS = {
-    **dict.fromkeys(("texts scalar", "texts while", "texts cond", "texts of another"), NUMBERS),
-    **dict.fromkeys(("texts vjp", "texts vjp, unchecked"), RESIDUALS),
-    "texts scan": "scan says how many of its operands are constants and carried",
-    "texts fori": "scan says how many of its operands are constants and carried; " + NUMBERS,
-}
+DIFFERS = dict.fromkeys(
+    ("texts scalar", "texts while", "texts cond", "texts of another", "texts fori"), NUMBERS)
 
 
 @functools.cache

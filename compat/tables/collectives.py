@@ -173,8 +173,9 @@ TABLE = {
                "f(jnp.ones(2), 'i', tiled=True).sum() * x", "f(x, ())", x=floats(4, 4),
                tol="accumulate")
         + over(f"f(x, 'i', {GROUPS})", "f(x, 'i', axis=2)", "f(x, 'i', axis=1, tiled=True)",
-               "f(x, 'i', to='reduced')", "f(x, 'i', to='bad')", x=floats(4, 4), modes="eager",
-               raises=True)
+               "f(x, 'i', to='bad')", x=floats(4, 4), modes="eager", raises=True)
+        + over("f(x, 'i', to='reduced')", "f(x, 'i', to='invarying')", x=floats(4, 4),
+               modes="eager")
         + nested("f(x, ('j', 'i'))", x=floats(2, 3), modes="eager", raises=True)
         + printed("f(x, ('i', 'j'))", f"f(x, 'i', {GROUPS})") + unbound("f(x, 'i')")),
     "jax.lax.psum_scatter": (

@@ -84,7 +84,7 @@ TABLE = {
               x=floats(3))
         + case("f(lambda n, x: x * n)(n, x)", n=ints(3), x=floats(3))
         + case("f(lambda x: x if x > 0 else -x)(x)", x=floats(), raises=True)
-        + case("f(lambda x: x, concrete=True)(x)", x=floats(), raises="deprecated")
+        + case("f(lambda x: x, concrete=True)(x)", x=floats(), raises="concrete")
         + case("f(lambda x: x, static_argnums=[0])(x)", x=floats(), raises="static_argnums")
     ),
     "jax.remat": cases("f(lambda x: jnp.sin(jnp.sin(x)))(x)",

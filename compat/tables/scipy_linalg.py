@@ -54,7 +54,9 @@ put("qr_multiply", case("q, r = f(x, b, 'left'); jnp.abs(q)", x=A, b=floats(4, 2
                         modes="eager jit", **SOLVED))
 put("svd", cases("f(x, compute_uv=False)", x=A, **SOLVED))
 put("eigh", cases("f(x, eigvals_only=True)", "f(x)[0]", x=P, **SOLVED)
-    + case("f(x, x)", x=P, raises=True))
+    + cases("f(x, x.T @ x, eigvals_only=True)", "f(x, x.T @ x, type=2, eigvals_only=True)",
+            "w, v = f(x, x.T @ x, type=3); jnp.abs(v)", x=P, **SOLVED)
+    + case("f(x, type=4)", x=P, raises="type must be"))
 put("schur", case("t, z = f(x); z @ t @ z.T", x=A, modes="eager jit", **SOLVED))
 put("rsf2csf", case("t, z = f(*jax.scipy.linalg.schur(x)); (z @ t @ z.conj().T).real", x=A,
                     modes="eager jit", **SOLVED))

@@ -527,7 +527,7 @@ def _symmetric_product_evaluate(a: np.ndarray, c: np.ndarray, *, alpha: float, b
 symmetric_product_p = linalg_primitive(
     "symmetric_product",
     contract=takes(2, fitting.of_matrices("nk", "nn"), alpha=NUMBER, beta=NUMBER),
-    accepts=FLOATING, same_dtypes=slice(None),
+    accepts=accepted("float32 float64"), same_dtypes=slice(None),
     abstract=lambda a, c, **params: ShapedArray(c.shape, c.dtype, weak(a, c)),
     evaluate=_symmetric_product_evaluate,
     host_reason=None,

@@ -14,6 +14,7 @@ from maxjax._base import dtypes
 from maxjax._higher_order.while_loop import while_loop
 from maxjax._ir.trace import Array
 from maxjax._primitives import linalg_rules as rules
+from maxjax._primitives.lapack import not_lapack
 from maxjax._primitives.arithmetic import abs_, add, div, mul, sub
 from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._primitives.comparison import ge, select
@@ -116,7 +117,7 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
     if not dtypes.is_inexact(x.dtype):
         raise ValueError(f"data type {x.dtype.name} not inexact")
     if x.dtype not in rules.LAPACK_DTYPES:
-        raise NotImplementedError(f"qdwh: unsupported dtype {x.dtype.name}.")
+        raise not_lapack("qr", x.dtype)
     most = 10 if max_iterations is None else max_iterations
     eps = float(dtypes.finfo(x.dtype).eps) if eps is None else eps
     tolerance = scalar_like((5 * eps) ** (1 / 3), dtypes.real_dtype(x.dtype))

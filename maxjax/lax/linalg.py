@@ -300,7 +300,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
 def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0,
                       symmetrize_output: bool = False) -> Array:
-    """``alpha a a^T + beta c``, real, of any floating dtype.
+    """``alpha a a^T + beta c``, float32 or float64.
 
     Args:
       a_matrix: shape ``(..., n, k)``.

@@ -45,7 +45,7 @@ class _Grid:
         lines = [x.astype(dtype) for x in lines]
         grids = ranges.meshgrid(*lines, indexing="ij", sparse=self.sparse)
         if self.sparse:
-            return grids
+            return list(grids)
         return joining.stack(grids, 0)
 
     def __repr__(self) -> str:

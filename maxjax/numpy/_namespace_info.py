@@ -7,7 +7,7 @@ from typing import Any
 from maxjax._base import dtypes
 from maxjax._runtime.devices import devices as all_devices
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 _KINDS: dict[str, tuple[str, ...]] = {
     "bool": ("bool",),

@@ -342,7 +342,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if not isinstance(bins, (Array, np.ndarray, list, tuple)) or np.ndim(bins) == 0:
         count = operator.index(concrete(bins, "bins argument of histogram_bin_edges"))
         if range is None:
-            low, high = reductions.min(x), reductions.max(x)
+            low, high = ((reductions.min(x), reductions.max(x)) if x.size else
+                         (as_array(cast(0, dtype)), as_array(cast(1, dtype))))
         else:
             low, high = (as_array(cast(v, dtype)) for v in range)
         flat = low == high

@@ -356,21 +356,55 @@ def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False,
          eigvals: None = None, type: int = 1, check_finite: bool = True) -> Any:
     """The eigenvalues, ascending, and the eigenvectors of a Hermitian matrix.
 
+    Args:
+      b: positive definite; then the problem is ``a v = w b v`` (``type`` 1), ``a b v = w v`` (2),
+        or ``b a v = w v`` (3).
+
     Raises:
-      NotImplementedError: ``b`` or ``eigvals`` are given, or ``type`` is not 1.
+      NotImplementedError: ``eigvals`` is given.
+      ValueError: ``type`` is not 1, 2 or 3, or matrices are not square.
 
     >>> jax.scipy.linalg.eigh(jnp.array([[2., 1.], [1., 2.]]), eigvals_only=True)
     Array([1., 3.], dtype=float32)
     """
-    if b is not None:
-        raise NotImplementedError("Only the b=None case of eigh is implemented")
-    if type != 1:
-        raise NotImplementedError("Only the type=1 case of eigh is implemented.")
+    if type not in (1, 2, 3):
+        raise ValueError("type must be 1, 2, or 3.")
     if eigvals is not None:
         raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
-    a, = _inexact("eigh", a)
-    v, w = lax_linalg.eigh(a, lower=lower)
+    matrices = _inexact("eigh", *([a] if b is None else [a, b]))
+    for name, x in zip("ab", matrices, strict=False):
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"Argument {name} to linalg.eigh must have shape [..., n, n], got "
+                             f"{x.shape}.")
+    if b is None:
+        v, w = lax_linalg.eigh(*matrices, lower=lower)
+        return w if eigvals_only else (w, v)
+    solve = jnp.vectorize(functools.partial(_generalized_eigh, lower, type),
+                          signature="(n,n),(n,n)->(n),(n,n)")
+    w, v = solve(*matrices)
     return w if eigvals_only else (w, v)
+
+
+def _generalized_eigh(lower: bool, kind: int, a: Array, b: Array) -> tuple[Array, Array]:
+    """By the Cholesky factor L of ``b``: the values of ``L^-1 a L^-H``, or of ``L^H a L``, are
+    those of the problem, and ``L^-H v``, or ``L v`` for the third kind, its vectors."""
+    def product(x: Array, y: Array) -> Array:
+        return jnp.matmul(x, y, precision=lax.Precision.HIGHEST)
+
+    factor = lax_linalg.cholesky(b)
+    adjoint = jnp.conj(factor.mT)
+    a = (a + jnp.conj(a.mT)) / 2
+    if kind == 1:
+        half = lax_linalg.triangular_solve(factor, a, left_side=True, lower=True)
+        a = lax_linalg.triangular_solve(factor, half, lower=True, transpose_a=True,
+                                        conjugate_a=True)
+    else:
+        a = product(product(adjoint, a), factor)
+    v, w = lax_linalg.eigh(a, lower=lower)
+    if kind == 3:
+        return w, product(factor, v)
+    return w, lax_linalg.triangular_solve(factor, v, left_side=True, lower=True, transpose_a=True,
+                                          conjugate_a=True)
 
 
 def schur(a: Any, output: str = "real") -> tuple[Array, Array]:

@@ -33,6 +33,11 @@ from maxjax.scipy.special._common import only_wide, operands, refuse_complex, st
 
 # --- Bessel functions -----------------------------------------------------------------------------
 
+def _refuse_complex(name: str, x: Array) -> None:
+    if dtypes.is_complex(x.dtype):
+        raise ValueError(f"Unsupported input type to jax.scipy.special.{name}: {x.dtype}")
+
+
 def i0e(x: Any) -> Array:
     """``exp(-abs(x)) * i0(x)``.
 
@@ -49,6 +54,7 @@ def i0(x: Any) -> Array:
     Array(1., dtype=float32, weak_type=True)
     """
     x, = operands("i0", x)
+    _refuse_complex("i0", x)
     return jnp.exp(jnp.abs(x)) * i0e(x)
 
 
@@ -68,6 +74,7 @@ def i1(x: Any) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     x, = operands("i1", x)
+    _refuse_complex("i1", x)
     return jnp.exp(jnp.abs(x)) * i1e(x)
 
 

@@ -62,31 +62,14 @@ def nothing_saveable(*_: object, **__: object) -> bool:
     return False
 
 
-class DotsSaveable:
-    """Saves the results of matrix products, and of convolutions unless
-    ``only_if_no_batch_dims``."""
-
-    def __init__(self, only_if_no_batch_dims: bool):
-        self.only_if_no_batch_dims = only_if_no_batch_dims
-
-    def __call__(self, prim: Primitive, *args: ShapedArray, **params: Any) -> bool:
-        if not self.only_if_no_batch_dims:
-            return prim is dot_general_p or prim is conv_general_dilated_p
-        return prim is dot_general_p and not params["dimension_numbers"][1][0]
-
-    def __eq__(self, other: object) -> bool:
-        return (isinstance(other, DotsSaveable)
-                and self.only_if_no_batch_dims == other.only_if_no_batch_dims)
-
-    def __hash__(self) -> int:
-        return hash((DotsSaveable, self.only_if_no_batch_dims))
-
-    def __repr__(self) -> str:
-        return f"DotsSaveable(only_if_no_batch_dims={self.only_if_no_batch_dims})"
+def dots_saveable(prim: Primitive, *_: ShapedArray, **__: Any) -> bool:
+    """Saves the results of matrix products and of convolutions."""
+    return prim is dot_general_p or prim is conv_general_dilated_p
 
 
-dots_saveable = DotsSaveable(False)
-dots_with_no_batch_dims_saveable = DotsSaveable(True)
+def dots_with_no_batch_dims_saveable(prim: Primitive, *_: ShapedArray, **params: Any) -> bool:
+    """Saves the results of matrix products without batch dimensions."""
+    return prim is dot_general_p and not params["dimension_numbers"][1][0]
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:

@@ -259,8 +259,8 @@ def fwd_and_bwd(fun: Callable[..., PyTree], argnums: int | Sequence[int], has_au
       jitted: gives both under ``jit``.
 
     Returns:
-      ``fwd(*args)``, which gives ``(result, residuals)`` or ``(result, residuals, aux)``, and
-      ``bwd(residuals, cotangent)``, which gives the cotangents of the arguments.
+      ``fwd(*args, **kwargs)``, which gives ``(result, residuals)`` or ``(result, residuals, aux)``,
+      and ``bwd(residuals, cotangent)``, which gives the cotangents of the arguments.
 
     >>> fwd, bwd = jax.fwd_and_bwd(lambda x, y: jnp.sin(x) * y, argnums=1)
     >>> value, residuals = fwd(0.5, 2.0)
@@ -269,8 +269,8 @@ def fwd_and_bwd(fun: Callable[..., PyTree], argnums: int | Sequence[int], has_au
     """
     check_callable(fun)
 
-    def fwd(*args: PyTree) -> Any:
-        chosen, values = _partial(fun, argnums, args, {})
+    def fwd(*args: PyTree, **kwargs: PyTree) -> Any:
+        chosen, values = _partial(fun, argnums, args, kwargs)
         return value_and_pullback(chosen, values, has_aux)
 
     def bwd(residuals: PyTree, cotangent: PyTree) -> Any:

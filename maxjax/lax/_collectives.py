@@ -486,6 +486,8 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
            [2, 4]], dtype=int32)
     """
     axes, groups = _axes(axis_name), _groups(axis_index_groups)
+    for leaf in pytree.leaves(x):
+        _axis(split_axis, _operand(leaf).ndim)
     size = _size(axes, groups)
     sizes = (size,) if groups is not None else tuple(size_of(name) for name in axes)
 

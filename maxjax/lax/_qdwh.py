@@ -14,13 +14,13 @@ from maxjax._base import dtypes
 from maxjax._higher_order.while_loop import while_loop
 from maxjax._ir.trace import Array
 from maxjax._primitives import linalg_rules as rules
-from maxjax._primitives.lapack import not_lapack
 from maxjax._primitives.arithmetic import abs_, add, div, mul, sub
 from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._primitives.comparison import ge, select
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full, iota
 from maxjax._primitives.joining import concatenate
+from maxjax._primitives.lapack import not_lapack
 from maxjax._primitives.linalg_factors import cholesky_p, qr_p
 from maxjax._primitives.linalg_solve import triangular_solve
 from maxjax._primitives.rules import scalar_like

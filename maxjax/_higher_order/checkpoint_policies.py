@@ -67,7 +67,7 @@ def dots_saveable(prim: Primitive, *_: ShapedArray, **__: Any) -> bool:
     return prim is dot_general_p or prim is conv_general_dilated_p
 
 
-def dots_with_no_batch_dims_saveable(prim: Primitive, *_: ShapedArray, **params: Any) -> bool:
+def dots_with_no_batch_dims_saveable(prim: Primitive, *args: ShapedArray, **params: Any) -> bool:
     """Saves the results of matrix products without batch dimensions."""
     return prim is dot_general_p and not params["dimension_numbers"][1][0]
 

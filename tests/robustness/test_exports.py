@@ -80,8 +80,8 @@ def test_more_files_with_one_thing_changed(seed):
 IN_NO_FILE = {
     "take_rows", "scatter_rows", "coordinate", "all_gather", "all_gather_invariant",
     "all_gather_reduced", "all_to_all", "axis_index", "pbroadcast", "ppermute", "preduced",
-    "psum_invariant", "pvary", "ragged_all_to_all", "reduce_scatter", "reduced_vary_cast_p",
-    "unreduced_psum", "unreduced_reduce_scatter", "vary_unreduced_cast_p", "sharding_constraint",
+    "psum_invariant", "pvary", "ragged_all_to_all", "reduce_scatter", "reduced_vary_cast",
+    "unreduced_psum", "unreduced_reduce_scatter", "vary_unreduced_cast", "sharding_constraint",
     "reshard", "pure_callback", "custom_lin"}
 
 

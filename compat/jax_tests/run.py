@@ -73,7 +73,7 @@ def _run(path: Path, results: Path, plugins: Sequence[str], options: argparse.Na
     if not keep:
         results.unlink(missing_ok=True)
         results.with_suffix(".log").unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", *plugins,
+    command = [sys.executable, "-m", "pytest", *plugins, "-p", "compat.jax_tests.missing",
                "-p", "compat.recorder", "-p", "no:cacheprovider", "--noconftest",
                "--rootdir", str(path.parent), "-c", os.devnull, "-q", "--tb=no", "-rN", str(path),
                *options.pytest]

@@ -60,6 +60,10 @@ SpecEntry = AxisName | list[AxisName]
 
 def _canonical_entry(entry: SpecEntry) -> Any:
     if isinstance(entry, (list, tuple)):
+        for axis in entry:
+            if isinstance(axis, (list, tuple)):
+                raise ValueError("A tuple inside PartitionSpec cannot contain a nested tuple. Got "
+                                 f"partition: {entry} and the nested tuple: {axis}")
         if not entry:
             return None
         return entry[0] if len(entry) == 1 else tuple(entry)
@@ -89,8 +93,12 @@ class UnreducedKind(enum.Enum):
     min = 3
 
 
+# Equal specs are one object, so that comparing and hashing them takes no time.
+_SPECS: weakref.WeakValueDictionary[Any, PartitionSpec] = weakref.WeakValueDictionary()
+
+
 class PartitionSpec:
-    """Over which mesh axes each dimension of an array is split.
+    """Over which mesh axes each dimension of an array is split; equal specs are the same object.
 
     Args:
       *partitions: for each dimension the name of an axis, several in a tuple (major first), None
@@ -112,35 +120,36 @@ class PartitionSpec:
     __slots__ = ("__weakref__", "_partitions", "_reduced", "_unreduced", "_unreduced_kind")
     UNCONSTRAINED = UNCONSTRAINED
 
-    def __init__(self, *partitions: SpecEntry,
-                 unreduced: set[AxisName] | frozenset[AxisName] = frozenset(),
-                 reduced: set[AxisName] | frozenset[AxisName] = frozenset(),
-                 unreduced_kind: UnreducedKind | None = None):
-        self._partitions = tuple(map(_canonical_entry, partitions))
-        self._unreduced = _checked_axes("unreduced", unreduced)
-        self._reduced = _checked_axes("reduced", reduced)
-        used = frozenset(spec_axes(self))
-        for name in ("unreduced", "reduced"):
-            axes = getattr(self, name)
-            if axes & used:
-                raise ValueError(
-                    f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got "
-                    f"partitions: {self._partitions} and {name} axes: {axes}")
-        if self._unreduced & self._reduced:
-            raise ValueError(
-                "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
-                f"unreduced: {self._unreduced} and reduced: {self._reduced}")
-        if unreduced_kind is not None:
-            if not isinstance(unreduced_kind, UnreducedKind):
-                raise TypeError("Expected unreduced_kind to be of type "
-                                f"`jax.sharding.UnreducedKind` but got {type(unreduced_kind)}")
-            if not self._unreduced:
-                raise ValueError(
-                    "`unreduced_kind` should be `None` when `unreduced` is an empty set. Got "
-                    f"{unreduced_kind=} and unreduced={self._unreduced}")
-        elif self._unreduced:
+    _partitions: tuple[Any, ...]
+    _unreduced: frozenset[Any]
+    _reduced: frozenset[Any]
+    _unreduced_kind: UnreducedKind | None
+
+    def __new__(cls, *partitions: SpecEntry,
+                unreduced: set[AxisName] | frozenset[AxisName] = frozenset(),
+                reduced: set[AxisName] | frozenset[AxisName] = frozenset(),
+                unreduced_kind: UnreducedKind | None = None) -> PartitionSpec:
+        entries = tuple(map(_canonical_entry, partitions))
+        unreduced = _checked_axes("unreduced", unreduced)
+        reduced = _checked_axes("reduced", reduced)
+        if unreduced and unreduced_kind is None:
             unreduced_kind = UnreducedKind.sum
-        self._unreduced_kind = unreduced_kind
+        key = entries, unreduced, reduced, unreduced_kind
+        found = _SPECS.get(key)
+        if found is not None:
+            return found
+        _check_spec_parts(*key)
+        made = object.__new__(cls)
+        for name, value in zip(("_partitions", "_unreduced", "_reduced", "_unreduced_kind"), key,
+                               strict=True):
+            object.__setattr__(made, name, value)
+        return _SPECS.setdefault(key, made)
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        raise TypeError("Subclassing `jax.P` is prohibited.")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"cannot assign to field {name!r}")
 
     @property
     def partitions(self) -> tuple[Any, ...]:
@@ -209,26 +218,28 @@ class PartitionSpec:
 
     def __add__(self, other: PartitionSpec | tuple[SpecEntry, ...]) -> PartitionSpec:
         if isinstance(other, PartitionSpec):
+            if self._unreduced_kind is not other._unreduced_kind:
+                raise TypeError(
+                    "PartitionSpec can't be added if the unreduced_kind differs in self and other. "
+                    f"Got {self=} and {other=}")
             return PartitionSpec(
                 *self._partitions, *other._partitions,
                 unreduced=self._unreduced | other._unreduced,
-                reduced=self._reduced | other._reduced)
-        if not isinstance(other, tuple):
-            raise NotImplementedError
-        return self.update(partitions=(*self._partitions, *other))
+                reduced=self._reduced | other._reduced, unreduced_kind=self._unreduced_kind)
+        self._refuse_tuple(other, "__add__")
+        return PartitionSpec(*self._partitions, *other)
 
     def __radd__(self, other: tuple[SpecEntry, ...]) -> PartitionSpec:
+        self._refuse_tuple(other, "__radd__")
+        return PartitionSpec(*other, *self._partitions)
+
+    def _refuse_tuple(self, other: object, operation: str) -> None:
         if not isinstance(other, tuple):
             raise NotImplementedError
-        return self.update(partitions=(*other, *self._partitions))
-
-    def __eq__(self, other: object) -> bool:
-        return (isinstance(other, PartitionSpec) and self._partitions == other._partitions
-                and self._unreduced == other._unreduced and self._reduced == other._reduced
-                and self._unreduced_kind is other._unreduced_kind)
-
-    def __hash__(self) -> int:
-        return hash((self._partitions, self._unreduced, self._reduced))
+        for name in ("unreduced", "reduced"):
+            if getattr(self, name):
+                raise TypeError(f"other {other} cannot be of instance `tuple` when self {self} has "
+                                f"{name} in `{operation}` of PartitionSpec.")
 
     def __reduce__(self) -> Any:
         return _restore_spec, (self._partitions, self._unreduced, self._reduced,
@@ -248,6 +259,28 @@ class PartitionSpec:
 
 # The name that errors and prints show, as JAX's.
 PartitionSpec.__module__, PartitionSpec.__name__, PartitionSpec.__qualname__ = "maxjax", "P", "P"
+
+
+def _check_spec_parts(partitions: tuple[Any, ...], unreduced: frozenset[Any],
+                      reduced: frozenset[Any], unreduced_kind: UnreducedKind | None) -> None:
+    if unreduced & reduced:
+        raise ValueError(
+            "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
+            f"unreduced: {unreduced} and reduced: {reduced}")
+    if unreduced_kind is not None:
+        if not isinstance(unreduced_kind, UnreducedKind):
+            raise TypeError("Expected unreduced_kind to be of type "
+                            f"`jax.sharding.UnreducedKind` but got {type(unreduced_kind)}")
+        if not unreduced:
+            raise ValueError(
+                "`unreduced_kind` should be `None` when `unreduced` is an empty set. Got "
+                f"{unreduced_kind=} and {unreduced=}")
+    used = frozenset(spec_axes(partitions))
+    for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
+        if axes & used:
+            raise ValueError(
+                f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got "
+                f"partitions: {partitions} and {name} axes: {axes}")
 
 
 def _restore_spec(partitions: tuple[SpecEntry, ...], unreduced: frozenset[AxisName],

@@ -153,7 +153,7 @@ def test_rules_of_types_and_effects():
     outcomes = []
     for j in (jax, maxjax):
         p = modules(j).core.Primitive("with_effects")
-        rule = lambda x: (x, set())       # noqa: E731
+        rule = lambda x: (x, set())
         assert p.def_effectful_abstract_eval(rule) is rule
         outcomes.append(str(j.make_jaxpr(p.bind)(1.0)))
     assert outcomes[0] == outcomes[1]

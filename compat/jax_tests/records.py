@@ -115,6 +115,18 @@ def results_of(path: Path) -> list[Result]:
     return list(found.values())
 
 
+def counting(results: Iterable[Result], on_jax: Iterable[Result]) -> list[Result]:
+    """The results that count: of files that were run on JAX, tests that passed on it.
+
+    Tests that are skipped here stay too: they are told, and are no failures.
+    """
+    on_jax = list(on_jax)
+    files = {result.file for result in on_jax}
+    passed = {(result.file, result.name) for result in on_jax if result.outcome == "passed"}
+    return [result for result in results if result.file not in files
+            or result.outcome == "skipped" or (result.file, result.name) in passed]
+
+
 @dataclasses.dataclass
 class Verdict:
     """The results judged by what is known.

@@ -95,7 +95,9 @@ class Reference:
             theirs = importlib.import_module(f"jax{dot}{tail}")
         except ImportError:
             return
-        for name in filter(_public, dir(theirs)):
+        # `dir` does not list what a module gives with a warning, as deprecated.
+        deprecated = getattr(theirs, "_deprecations", {})
+        for name in filter(_public, [*dir(theirs), *deprecated]):
             with contextlib.suppress(AttributeError):
                 self._pair_objects(getattr(theirs, name), getattr(ours, name))
 

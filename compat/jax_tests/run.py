@@ -1,10 +1,11 @@
 """Runs JAX's own tests, and its docstrings' examples, on maxjax.
 
-    python -m compat.jax_tests CHECKOUT [FILE ...]     JAX's tests, of the release that is followed
+    python -m compat.jax_tests CHECKOUT [FILE ...]     JAX's tests
     python -m compat.jax_tests --docstrings [NAME ...] examples in docstrings of public names
     python -m compat.jax_tests --report                what is kept, without a run
 
-CHECKOUT is a copy of JAX's repository, or a folder of its test files; FILE a name without .py. The
+CHECKOUT is a copy of JAX's repository, or a folder of its test files; FILE a name without .py.
+Tests that do not pass on the installed JAX do not count: the checkout may be of another state. The
 run fails where a test fails that compat/jax_tests.toml does not list, and where one passes that it
 lists. The outcome is kept in .compat/jax_tests and written into
 the matrix, but for compiled runs.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import importlib.metadata
 import os
 import re
 import sys
@@ -57,19 +59,33 @@ def environment_of(path: Path, options: argparse.Namespace) -> dict[str, str]:
 
 
 def run_file(path: Path, options: argparse.Namespace) -> None:
-    """Runs a file in a process of its own."""
-    results = options.results / f"{path.stem}.jsonl"
-    if not options.keep:
+    """Runs a file in a process of its own, and on JAX what has not been run on it."""
+    if options.on_jax is not None:
+        results = options.on_jax / f"{path.stem}.jsonl"
+        is_old = results.exists() and results.stat().st_mtime < path.stat().st_mtime
+        _run(path, results, [], options, keep=not is_old)
+    _run(path, options.results / f"{path.stem}.jsonl", ["-p", "compat.jax_tests.plugin"], options,
+         keep=options.keep)
+
+
+def _run(path: Path, results: Path, plugins: Sequence[str], options: argparse.Namespace,
+         keep: bool) -> None:
+    if not keep:
         results.unlink(missing_ok=True)
         results.with_suffix(".log").unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-p", "compat.jax_tests.plugin",
+    command = [sys.executable, "-m", "pytest", *plugins, "-p", "compat.jax_tests.missing",
                "-p", "compat.recorder", "-p", "no:cacheprovider", "--noconftest",
                "--rootdir", str(path.parent), "-c", os.devnull, "-q", "--tb=no", "-rN", str(path),
                *options.pytest]
     if not processes.run(command, path.parent, environment_of(path, options), results,
-                              options.file_seconds):
+                         options.file_seconds):
         print(f"{path.stem}: stopped after {options.file_seconds:g} s; "
               "--keep goes on with what is left", flush=True)
+
+
+def folder_on_jax(folder: Path) -> Path:
+    """Where the installed JAX's results are kept, below a folder of results."""
+    return folder / f"jax-{importlib.metadata.version('jax')}"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -80,6 +96,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--report", action="store_true", help="judge what is kept, run nothing")
     made.add_argument("--results", type=Path, metavar="FOLDER",
                       help="where results are kept; .compat/jax_tests/interpreted or compiled")
+    made.add_argument("--all", action="store_true",
+                      help="count also tests that do not pass on JAX; do not run them on it")
     made.add_argument("--known", type=Path, default=records.KNOWN, help="the known failures")
     made.add_argument("--keep", action="store_true", help="run only what has no result yet")
     made.add_argument("--cases", type=int, default=10, help="generated cases of each test")
@@ -99,7 +117,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_compiled = options.compile == "always"
     if options.results is None:
         options.results = RESULTS / ("compiled" if is_compiled else "interpreted")
-    options.results.mkdir(parents=True, exist_ok=True)
+        options.on_jax = folder_on_jax(RESULTS)
+    else:
+        options.on_jax = folder_on_jax(options.results)
+    if options.all:
+        options.on_jax = None
+    for folder in filter(None, (options.results, options.on_jax)):
+        folder.mkdir(parents=True, exist_ok=True)
     files: list[str] = []
     try:
         known = records.read_known(options.known)
@@ -116,6 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser().error(str(error))
     kept = records.read_results(options.results)
+    if options.on_jax is not None:
+        kept = records.counting(kept, records.read_results(options.on_jax))
     ran = [result for result in kept if options.report or result.file in files]
     is_whole = not options.pytest and not (options.docstrings and options.names)
     verdict = records.judge(ran, known, {r.file for r in ran} if is_whole else ())

@@ -60,6 +60,10 @@ SpecEntry = AxisName | list[AxisName]
 
 def _canonical_entry(entry: SpecEntry) -> Any:
     if isinstance(entry, (list, tuple)):
+        for axis in entry:
+            if isinstance(axis, (list, tuple)):
+                raise ValueError("A tuple inside PartitionSpec cannot contain a nested tuple. Got "
+                                 f"partition: {entry} and the nested tuple: {axis}")
         if not entry:
             return None
         return entry[0] if len(entry) == 1 else tuple(entry)
@@ -108,8 +112,12 @@ def checked_kind(kind: UnreducedKind | None, unreduced: frozenset[AxisName]
     return kind
 
 
+# Equal specs are one object, so that comparing and hashing them takes no time.
+_SPECS: weakref.WeakValueDictionary[Any, PartitionSpec] = weakref.WeakValueDictionary()
+
+
 class PartitionSpec:
-    """Over which mesh axes each dimension of an array is split.
+    """Over which mesh axes each dimension of an array is split; equal specs are the same object.
 
     Args:
       *partitions: for each dimension the name of an axis, several in a tuple (major first), None
@@ -131,25 +139,34 @@ class PartitionSpec:
     __slots__ = ("__weakref__", "_partitions", "_reduced", "_unreduced", "_unreduced_kind")
     UNCONSTRAINED = UNCONSTRAINED
 
-    def __init__(self, *partitions: SpecEntry,
-                 unreduced: set[AxisName] | frozenset[AxisName] = frozenset(),
-                 reduced: set[AxisName] | frozenset[AxisName] = frozenset(),
-                 unreduced_kind: UnreducedKind | None = None):
-        self._partitions = tuple(map(_canonical_entry, partitions))
-        self._unreduced = _checked_axes("unreduced", unreduced)
-        self._reduced = _checked_axes("reduced", reduced)
-        used = frozenset(spec_axes(self))
-        for name in ("unreduced", "reduced"):
-            axes = getattr(self, name)
-            if axes & used:
-                raise ValueError(
-                    f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got "
-                    f"partitions: {self._partitions} and {name} axes: {axes}")
-        if self._unreduced & self._reduced:
-            raise ValueError(
-                "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
-                f"unreduced: {self._unreduced} and reduced: {self._reduced}")
-        self._unreduced_kind = checked_kind(unreduced_kind, self._unreduced)
+    _partitions: tuple[Any, ...]
+    _unreduced: frozenset[Any]
+    _reduced: frozenset[Any]
+    _unreduced_kind: UnreducedKind | None
+
+    def __new__(cls, *partitions: SpecEntry,
+                unreduced: set[AxisName] | frozenset[AxisName] = frozenset(),
+                reduced: set[AxisName] | frozenset[AxisName] = frozenset(),
+                unreduced_kind: UnreducedKind | None = None) -> PartitionSpec:
+        entries = tuple(map(_canonical_entry, partitions))
+        unreduced = _checked_axes("unreduced", unreduced)
+        reduced = _checked_axes("reduced", reduced)
+        key = entries, unreduced, reduced, checked_kind(unreduced_kind, unreduced)
+        found = _SPECS.get(key)
+        if found is not None:
+            return found
+        _check_spec_parts(entries, unreduced, reduced)
+        made = object.__new__(cls)
+        for name, value in zip(("_partitions", "_unreduced", "_reduced", "_unreduced_kind"), key,
+                               strict=True):
+            object.__setattr__(made, name, value)
+        return _SPECS.setdefault(key, made)
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        raise TypeError("Subclassing `jax.P` is prohibited.")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"cannot assign to field {name!r}")
 
     @property
     def partitions(self) -> tuple[Any, ...]:
@@ -241,14 +258,6 @@ class PartitionSpec:
                 raise TypeError(f"other {other} cannot be of instance `tuple` when self {self} has "
                                 f"{name} in `{method}` of PartitionSpec.")
 
-    def __eq__(self, other: object) -> bool:
-        return (isinstance(other, PartitionSpec) and self._partitions == other._partitions
-                and self._unreduced == other._unreduced and self._reduced == other._reduced
-                and self._unreduced_kind is other._unreduced_kind)
-
-    def __hash__(self) -> int:
-        return hash((self._partitions, self._unreduced, self._reduced, self._unreduced_kind))
-
     def __reduce__(self) -> Any:
         return _restore_spec, (self._partitions, self._unreduced, self._reduced,
                                self._unreduced_kind)
@@ -267,6 +276,20 @@ class PartitionSpec:
 
 # The name that errors and prints show, as JAX's.
 PartitionSpec.__module__, PartitionSpec.__name__, PartitionSpec.__qualname__ = "maxjax", "P", "P"
+
+
+def _check_spec_parts(partitions: tuple[Any, ...], unreduced: frozenset[Any],
+                      reduced: frozenset[Any]) -> None:
+    if unreduced & reduced:
+        raise ValueError(
+            "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
+            f"unreduced: {unreduced} and reduced: {reduced}")
+    used = frozenset(spec_axes(partitions))
+    for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
+        if axes & used:
+            raise ValueError(
+                f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got "
+                f"partitions: {partitions} and {name} axes: {axes}")
 
 
 def _restore_spec(partitions: tuple[SpecEntry, ...], unreduced: frozenset[AxisName],

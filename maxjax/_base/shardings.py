@@ -252,7 +252,11 @@ class NamedSharding(Sharding):
                 raise TypeError("NamedSharding takes a mesh and a PartitionSpec, got None as spec")
             raise AttributeError(
                 f"{type(spec).__name__!r} object has no attribute 'partitions'")
-        _check_memory(memory_kind)
+        if isinstance(mesh, Mesh):
+            _check_memory(memory_kind)
+        elif memory_kind is not None and memory_kind not in MEMORY_KINDS:
+            raise ValueError(f"Got invalid memory kind: {memory_kind}. Valid memory kinds are: "
+                             f"{', '.join(MEMORY_KINDS)}")
         _check_spec(mesh, spec)
         self.mesh = mesh
         self.spec = spec
@@ -331,6 +335,15 @@ class NamedSharding(Sharding):
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
+
+    def is_equivalent_to(self, other: object, ndim: int) -> bool:
+        if isinstance(other, NamedSharding) and type(self.mesh) is not type(other.mesh):
+            return False
+        if isinstance(self.mesh, Mesh):
+            return super().is_equivalent_to(other, ndim)
+        # Of abstract meshes there are no devices to compare.
+        return (isinstance(other, NamedSharding) and self.memory_kind == other.memory_kind
+                and self._tiling(ndim) == other._tiling(ndim))
 
     def update(self, **kwargs: Unpack[_Changes]) -> NamedSharding:
         """The same sharding but for what is given: mesh, spec or memory_kind."""

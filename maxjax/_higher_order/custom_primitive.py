@@ -112,6 +112,19 @@ class CustomPrimitive(Primitive):
         forget_specs()
         return rule
 
+    def def_effectful_abstract_eval(self, rule: Function) -> Function:
+        """As ``def_abstract_eval``, of a rule that gives the type and a set of effects, which has
+        to be empty."""
+        def typed(*avals: ShapedArray, **params: object) -> Any:
+            result, effects = rule(*avals, **params)
+            if effects:
+                raise NotImplementedError(
+                    f"primitive {self.name}: effects of users' primitives, got {effects}")
+            return result
+
+        self.def_abstract_eval(typed)      # type: ignore[arg-type]
+        return rule
+
     def def_composition(self, function: Callable[..., PyTree]) -> None:
         """``function(*arrays, **params)``: the same in other maxjax operations, which is
         compiled, and also runs where there is no NumPy rule."""

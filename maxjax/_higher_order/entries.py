@@ -132,6 +132,10 @@ class EntryCache:
         self.by_types: dict[Any, Entry] = {}
         _caches.add(self)
 
+    def __reduce__(self) -> Any:
+        # Of a pickled function the process that reads it makes traces of its own.
+        return EntryCache, (self._function, None if self._variants is None else {})
+
     def __len__(self) -> int:
         return len(self.by_signature)
 

@@ -16,7 +16,7 @@ from maxjax._higher_order.hi_types import hi_type_of
 from maxjax._higher_order.outputs import HasNoValue
 from maxjax._ir.refs import AbstractRef, Ref
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array, invalid_type
+from maxjax._ir.trace import Array, Tracer, invalid_type
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.typing import DTypeLike
 from maxjax._primitives.sharding import type_on
@@ -108,9 +108,19 @@ class ShapeDtypeStruct(HasNoValue):
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The shape and dtype of an array or scalar, with its weakness."""
+        """The type of an array or scalar: shape, dtype, weakness, and how it lies where it was put
+        there on purpose or its type says it."""
+        if isinstance(x, ShapeDtypeStruct):
+            return x
         aval = typeof(x)
-        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        place = None
+        if isinstance(x, Array) and not isinstance(x, Tracer):
+            place = x.format if x.committed else None
+            if dtypes.is_opaque(aval.dtype) and place is not None:
+                place = place.sharding      # keys have no layout
+        elif isinstance(aval, ShapedArray) and aval.mesh_spec is not None:
+            place = aval.sharding
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=place)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """A copy with changes; unknown names are ignored, as in JAX."""

@@ -71,6 +71,12 @@ def _question(array: object) -> object:
 _unread = _Unread()
 
 
+def _xla_name(dtype: np.dtype) -> str:
+    """What XLA calls a dtype that NumPy does not have: "BF16", "F8E5M2", "S4"."""
+    name = dtype.name.replace("float", "f").replace("uint", "u").replace("int", "s")
+    return name.replace("_", "").upper()
+
+
 @pytree.leaf_type
 class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
@@ -266,7 +272,10 @@ class ArrayImpl(Array):
         except BaseException as error:
             _unread.keep("__buffer__", self, error)
             raise
-        return value.data       # not of all dtypes: of others NumPy asks `__array__`
+        if value.dtype.isbuiltin != 1:      # NumPy goes on to ask `__array__`
+            raise BufferError(f"INVALID_ARGUMENT: Buffers of type {_xla_name(value.dtype)} are not "
+                              "supported by the Python buffer protocol.")
+        return value.data
 
     def __bool__(self) -> bool:
         if dtypes.is_key(self.aval.dtype):

@@ -154,7 +154,7 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
 
 
 def make_array_from_process_local_data(sharding: PyTree, local_data: PyTree,
-                                       global_shape: Sequence[int] | None = None) -> Any:
+                                       global_shape: PyTree = None) -> Any:
     """Arrays of this process's part of the data; where there is one process, that is all of it.
 
     Args:
@@ -162,13 +162,14 @@ def make_array_from_process_local_data(sharding: PyTree, local_data: PyTree,
         prefix pytree of them.
       local_data: a pytree of NumPy arrays: what the devices of this process hold together, or in
         dimensions of the size of the whole array, all of it.
-      global_shape: the shape of the whole arrays, with None for sizes that follow from the others;
-        None: all do.
+      global_shape: the shape of the whole arrays, with None for sizes that follow from the others,
+        or a prefix pytree of shapes; None: all do.
 
     Raises:
       ValueError: the data are of another shape than the devices hold, or these hold no block.
     """
-    def put_whole(data: npt.ArrayLike, sharding: Any) -> ArrayImpl:
+    def put_whole(data: npt.ArrayLike, sharding: Any,
+                  global_shape: Sequence[int | None] | None) -> ArrayImpl:
         value = np.asarray(data)
         if isinstance(sharding, Sharding) and not sharding.is_fully_addressable:
             return _of_process(value, sharding, global_shape)
@@ -181,7 +182,16 @@ def make_array_from_process_local_data(sharding: PyTree, local_data: PyTree,
 
     leaves, tree = pytree.flatten(local_data)
     placements = for_leaves(sharding, local_data, len(leaves), "sharding")
-    return pytree.unflatten(tree, list(map(put_whole, leaves, placements)))
+    try:
+        shapes = pytree.broadcast_prefix(global_shape, local_data, _is_shape)
+    except ValueError:
+        raise pytree.structure_error(global_shape, local_data, "broadcast_prefix prefix_tree",
+                                     _is_shape) from None
+    return pytree.unflatten(tree, list(map(put_whole, leaves, placements, shapes)))
+
+
+def _is_shape(value: object) -> bool:
+    return value is None or isinstance(value, tuple)
 
 
 def _of_process(value: np.ndarray, sharding: Sharding,

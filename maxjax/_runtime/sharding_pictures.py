@@ -50,12 +50,11 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
         parts.setdefault((row, column), []).append(device.id)
     rows, columns = (sorted({part[n] for part in parts}) for n in (0, 1))
     border = 0 if colors else 2
-    height, width = 1, min_width
-    if len(shape) == 2:
-        lines = int(10 * scale)
-        height = lines // len(rows)
-        across = int(lines * 2.5 * shape[1] / shape[0])
-        width = max(min(across // len(columns), max_width), min_width)
+    lines = int(10 * scale)
+    # An array of one dimension is a row, as wide as its column would be.
+    height = lines // len(rows) if len(shape) == 2 else 1
+    across = int(lines * 2.5 * (shape[1] if len(shape) == 2 else 1) / shape[0])
+    width = max(min(across // len(columns), max_width), min_width)
     blank = max(height - border, 0)
     table = rich_table.Table(show_header=False, show_lines=not colors, padding=0, pad_edge=False,
                              highlight=not colors,

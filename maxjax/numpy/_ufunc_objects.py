@@ -102,7 +102,7 @@ class ufunc:
         self.__name__ = name or func.__name__
         self.__doc__ = func.__doc__
         self._call = call or logic.vectorize(func)
-        self._func = func
+        self._scalars = func
         self._counts = operator.index(nin), operator.index(nout), operator.index(nargs or nin)
         self._identity = identity
         self._reduce = reduce
@@ -125,8 +125,12 @@ class ufunc:
     def identity(self) -> Any:
         return self._identity
 
+    @property
+    def _func(self) -> Callable[..., Any]:
+        return self._scalars
+
     def _key(self) -> tuple[Any, ...]:
-        return self._func, self.__name__, self._identity, self._counts
+        return self._scalars, self.__name__, self._identity, self._counts
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ufunc) and self._key() == other._key()

@@ -149,6 +149,16 @@ def methods(j):
     return lambda x, y: sum(pair_p.bind(x, y))
 
 
+def test_rules_of_types_and_effects():
+    outcomes = []
+    for j in (jax, maxjax):
+        p = modules(j).core.Primitive("with_effects")
+        rule = lambda x: (x, set())
+        assert p.def_effectful_abstract_eval(rule) is rule
+        outcomes.append(str(j.make_jaxpr(p.bind)(1.0)))
+    assert outcomes[0] == outcomes[1]
+
+
 def bilinear(j):
     m = modules(j)
     p = m.core.Primitive("times")

@@ -383,6 +383,17 @@ def test_pickles_share_no_buffers(make):
     same(function)
 
 
+def doubled(x):
+    return 2 * x
+
+
+def test_pickles_of_jitted_functions_that_have_been_called():
+    f = maxjax.jit(doubled)
+    f(3.0)
+    g = pickle.loads(pickle.dumps(f))
+    assert g(3.0) == 6.0 and g._cache_size() == 1
+
+
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
 def test_random_keys_are_saved_copied_and_filled(impl):
     def function(j):

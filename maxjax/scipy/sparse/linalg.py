@@ -15,6 +15,7 @@ from maxjax import lax, tree_util
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
+from maxjax._primitives.convert import convert_element_type
 from maxjax.flatten_util import ravel_pytree
 
 explain_missing_names(__name__)
@@ -80,7 +81,13 @@ def _implicit(A: Any, b: Any, run: Callable[[Any, Any], Any], symmetric: bool) -
     """The solution, with the derivatives of ``A @ x = b``."""
     # The wrapped solver gets its operator as an argument: the transposed one, in the backward pass.
     real = all(not dtypes.is_complex(leaf.dtype) for leaf in tree_util.tree_leaves(b))
-    return lax.custom_linear_solve(A, b, solve=run, transpose_solve=run,
+
+    def solve(A: Any, b: Any) -> Any:
+        # Of weakly typed right sides the solution is weakly typed, but for JAX's `cg`.
+        return _map(lambda x, like: convert_element_type(
+            x, x.dtype, like.weak_type and not symmetric), run(A, b), b)
+
+    return lax.custom_linear_solve(A, b, solve=solve, transpose_solve=solve,
                                    symmetric=symmetric and real)
 
 
@@ -219,7 +226,7 @@ def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.
         def sweep(state: Any) -> Any:
             x, r, norm, k = state
             basis = jnp.zeros((size + 1, flat.shape[0]), flat.dtype).at[0].set(
-                r / jnp.where(norm > 0, norm, 1))
+                r / jnp.where(norm > 0, norm, 1).astype(flat.dtype))
             H = jnp.zeros((size + 1, size), flat.dtype)
 
             def extend(i: Any, pair: Any) -> Any:
@@ -230,7 +237,7 @@ def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.
                 length = jnp.linalg.norm(v)
                 # A remainder below rounding is zero: the space is invariant.
                 closed = length <= jnp.finfo(flat.dtype).eps * before
-                v = jnp.where(closed, 0, v / jnp.where(closed, 1, length))
+                v = jnp.where(closed, 0, v / jnp.where(closed, 1, length).astype(flat.dtype))
                 parts = parts.at[i + 1].add(jnp.where(closed, 0, length).astype(parts.dtype))
                 return basis.at[i + 1].set(v), H.at[:, i].set(parts)
 

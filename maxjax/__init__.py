@@ -360,10 +360,7 @@ if not TYPE_CHECKING:
 # A program may meet references before it makes one: they are indexed from the start.
 _import_module("maxjax.numpy._refs")
 
-_explain_missing_names(lax.__name__, {"pvary": (
-    "jax.lax.pvary was deprecated in JAX v0.8.2 and removed in JAX v0.10.0; use "
-    "`jax.lax.pcast(..., to='varying')")})
-for _module in (numpy, tree, tree_util, typing):
+for _module in (lax, numpy, tree, tree_util, typing):
     if "__getattr__" not in vars(_module):
         _explain_missing_names(_module.__name__)
 

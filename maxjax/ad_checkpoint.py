@@ -13,6 +13,4 @@ from maxjax._higher_order.saved_residuals import print_saved_residuals as print_
 from maxjax._higher_order.saved_residuals import saved_residuals as saved_residuals
 from maxjax._primitives.identities import name_p as name_p
 
-explain_missing_names(__name__, {
-    name: f"jax.ad_checkpoint.{name} was deprecated in JAX v0.8.2 and removed in JAX v0.10.0; use "
-          f"jax.{name} instead." for name in ("checkpoint", "remat")})
+explain_missing_names(__name__)

@@ -13,10 +13,9 @@ from maxjax._higher_order.custom_trace import CustomTrace as Trace  # noqa: F401
 from maxjax._ir.dimensions import larger as _larger
 from maxjax._ir.dimensions import smaller as _smaller
 from maxjax._ir.evaluate import eval_jaxpr as _eval_jaxpr
-from maxjax._ir.jaxpr import Jaxpr as Jaxpr
-from maxjax._ir.jaxpr import JaxprEqn as JaxprEqn
-from maxjax._ir.jaxpr import Literal as Literal
-from maxjax._ir.jaxpr import Var as Var
+from maxjax._ir.jaxpr import Jaxpr as _Jaxpr
+from maxjax._ir.jaxpr import Literal as _Literal
+from maxjax._ir.jaxpr import Var as _Var
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import CompileTimeTrace, context, current_trace
 from maxjax._ir.trace import Tracer as Tracer
@@ -24,13 +23,21 @@ from maxjax._ir.types import ShapedArray as ShapedArray
 from maxjax._transforms.autodiff import operands_of
 
 AbstractValue = ShapedArray
-Atom = Var | Literal
+Atom = _Var | _Literal
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
+def eval_jaxpr(jaxpr: _Jaxpr, consts: Sequence[Any], *args: Any,
                propagate_source_info: bool = True) -> list[Any]:
-    """The results of a jaxpr for these constants and arguments, operation by operation."""
-    return _eval_jaxpr(jaxpr, operands_of(consts), *operands_of(args))
+    """The results of a jaxpr for these constants and arguments, operation by operation.
+
+    Constants may also be the first inputs of a jaxpr, as ``trace_to_jaxpr_dynamic`` has it.
+    """
+    values = operands_of([*consts, *args])
+    if len(values) != len(jaxpr.constvars) + len(jaxpr.invars):
+        raise ValueError(f"the jaxpr has {len(jaxpr.constvars) + len(jaxpr.invars)} constants and "
+                         f"inputs, not {len(values)}")
+    count = len(jaxpr.constvars)
+    return _eval_jaxpr(jaxpr, values[:count], *values[count:])
 
 
 @contextlib.contextmanager
@@ -61,7 +68,5 @@ _pytype_aval_mappings: dict[type, Any] = {
     _np.ndarray: lambda value: ShapedArray(value.shape, value.dtype)}
 eval_context = ensure_compile_time_eval
 
-
-explain_missing_names(__name__, deprecated={
-    "pytype_aval_mappings": (
-        _pytype_aval_mappings, "jax.core.pytype_aval_mappings is deprecated.")})
+explain_missing_names(__name__, deprecated={"pytype_aval_mappings": (
+    _pytype_aval_mappings, "jax.core.pytype_aval_mappings is deprecated.")})

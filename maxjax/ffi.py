@@ -162,7 +162,7 @@ def ffi_call(target_name: str, result_shape_dtypes: Any, *, has_side_effect: boo
         @call.defjvp
         def refuse(primals: Any, tangents: Any) -> Any:
             raise ValueError(f"The FFI call to `{target_name}` cannot be differentiated. You can "
-                             "use `jax.custom_jvp` or `jax.custom_jvp` to add support.")
+                             "use `jax.custom_jvp` or `jax.custom_vjp` to add support.")
 
         values = operands_of(args)
         results = call(*values)

@@ -10,6 +10,7 @@ from maxjax._ir.refs import Ref as Ref
 from maxjax._ir.refs import make_ref, read
 from maxjax._ir.staging import StagingTrace, enclosing_traces, is_staging
 from maxjax._ir.trace import Array, context
+from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax.numpy import zeros
 from maxjax.numpy._refs import addupdate as addupdate
@@ -59,6 +60,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None,
     if getattr(tracing, "sees_values", False):
         raise ValueError("Eager shard_map cannot return a `jax.Ref`. Please wrap your shard_map in "
                          "`jax.jit`.")
+    if not is_staging():      # outside jit JAX makes an array, which has a dtype of its own
+        value = convert_element_type(value, value.aval.dtype)
     return make_ref(value, memory_space, kind)
 
 

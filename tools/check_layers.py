@@ -51,7 +51,6 @@ LATE_IMPORTS: Mapping[str, str] = {
         "`import max` takes 0.4 s: it waits until something first compiles"),
     "maxjax/_base/absl_flags.py": "absl is for who has flags of it: no dependency",
     "maxjax/_base/lazy.py": "SciPy is brought in by the first operation that needs it",
-    "maxjax/_base/missing.py": "what has moved to another module is looked for when it is asked",
     "maxjax/__main__.py": "the script's own modules are imported when it runs",
 }
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import warnings
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 # Where names come from that a module imports for its own use.
 _HELPERS = ("typing", "collections", "collections.abc", "maxjax._base.missing",
@@ -38,20 +37,13 @@ def _is_public(name: str, value: Any) -> bool:
         getattr(value, "__name__", name) != name)
 
 
-class Moved(NamedTuple):
-    """A name of a module that is imported when somebody asks for it."""
-
-    module: str
-    name: str
-
-
 def explain_missing_names(module: str, reasons: Mapping[str, str] = MappingProxyType({}),
                           deprecated: Mapping[str, tuple[Any, str]] = MappingProxyType({})) -> None:
     """Has a module raise ``attribute_error`` for names that it lacks, for some with a reason, and
     ``dir`` of it list its ``public_names``.
 
     ``deprecated`` names values that the module gives with a DeprecationWarning of this text, the
-    first time; a ``Moved`` stands for what another module has.
+    first time.
 
     The module's source holds no ``__getattr__`` then, behind which a type checker would take every
     misspelt name for one of the module's.
@@ -59,8 +51,6 @@ def explain_missing_names(module: str, reasons: Mapping[str, str] = MappingProxy
     def __getattr__(name: str) -> Any:
         if name in deprecated:
             value, message = deprecated[name]
-            if isinstance(value, Moved):
-                value = getattr(importlib.import_module(value.module), value.name)
             warnings.warn(message, DeprecationWarning, stacklevel=2)
             vars(sys.modules[module])[name] = value
             return value

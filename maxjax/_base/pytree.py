@@ -600,7 +600,7 @@ def _difference_here(prefix: PyTree, full: PyTree, name: str, path: KeyPath,
                 f"length {len(full)}.")
     if len(mine.children) != len(other.children):
         keys, other_keys = (
-            [str(getattr(key, "key", key)) for key in node.keys] for node in (mine, other))
+            [str(key) for key in node.keys] for node in (mine, other))
         return (f"pytree structure error: different numbers of pytree children at key path\n"
                 f"    {place}\n"
                 f"At that key path, the prefix pytree {name} has a subtree of type\n"

@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from maxjax._base import threads
+from maxjax._base import source, threads
 from maxjax._base.errors import DuplicateSpecError, IndivisibleError
 from maxjax._base.meshes import (
     UNCONSTRAINED,
@@ -414,7 +414,12 @@ def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:
         raise ValueError(
             f"One of {what} is incompatible with its sharding annotation {sharding!r}: {error}"
         ) from None
-    sharding.shard_shape(shape)
+    try:
+        sharding.shard_shape(shape)
+    except IndivisibleError as error:
+        line = source.current_line()
+        place = "" if line is None else f". This error occurs at source:  {line.with_column()}"
+        raise IndivisibleError(f"One of {what} was given the sharding {error}{place}") from None
 
 
 def trimmed(entries: Sequence[SpecEntry]) -> PartitionSpec:

@@ -220,8 +220,8 @@ class GlooCommunicator(Communicator):
         Raises:
           Unanswered: one does not answer, or is not who it should be.
         """
-        given = np.frombuffer(os.urandom(self.size * _PROOF_BYTES), np.uint8)
-        given = given.reshape(self.size, _PROOF_BYTES)
+        given = np.frombuffer(os.urandom(self.size * _PROOF_BYTES), np.uint8).reshape(
+            self.size, _PROOF_BYTES)
         asked = self.all_to_all(given, 0)
         proofs = np.stack([self._signed(place, self.rank, other, asked[other])
                            for other in range(self.size)])

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.types import ShapedArray
 
-_POINTER = 8      # of each result, where there are several
+# Of each result, where there are several: in memory, and in XLA's count of what is accessed.
+_POINTER = 8
+_COUNTED_POINTER = 4
 
 
 class Cost(NamedTuple):
@@ -222,7 +224,7 @@ def _bytes_of_fused(jaxpr: ClosedJaxpr | Jaxpr) -> float:
 # --- programs -------------------------------------------------------------------------------------
 
 def _with_pointers(cost: Cost, results: Sequence[Any]) -> Cost:
-    return cost.plus(Cost(bytes=_POINTER * len(results) if len(results) > 1 else 0))
+    return cost.plus(Cost(bytes=_COUNTED_POINTER * len(results) if len(results) > 1 else 0))
 
 
 def lowered_cost(closed: ClosedJaxpr) -> dict[str, float]:

@@ -58,7 +58,7 @@ class Entry:
             shown = ", ".join(aval.str_short() for aval in unusable)
             source.warn(
                 f"Some donated buffers were not usable: {shown}.\nSee an explanation at "
-                "https://docs.jax.dev/en/latest/faq.html#buffer-donation.")
+                "https://docs.jax.dev/en/latest/201/jit.html#jax-201-buffer-donation.")
 
 
 def float0_as_numpy(results: Sequence[Any]) -> list[Any]:

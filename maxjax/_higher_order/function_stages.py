@@ -26,8 +26,9 @@ _STATIC = frozenset((
     "upper_triangular", "wrap_negative_indices"))
 # Those that are static in some functions alone.
 _STATIC_IN = {
-    "cov": "ddof", "diagonal": "offset", "polyder": "m", "polyint": "m", "rot90": "k",
-    "tril": "k", "triu": "k", "cond": "p", "bessel_jn": "v", "qdwh": "max_iterations eps",
+    "cov": "ddof", "diagonal": "offset", "lexsort": "batch_size", "polyder": "m",
+    "polyint": "m", "rot90": "k", "tril": "k", "triu": "k", "cond": "p", "bessel_jn": "v",
+    "qdwh": "max_iterations eps", "top_k": "k sorted",
 }
 
 

@@ -120,6 +120,7 @@ class Shardings:
         self.in_layouts: PyTree = None
         self.out_layouts: PyTree = None
 
+    @property
     def moves_arguments(self) -> bool:
         """Whether arguments are put where the function runs, wherever they are."""
         return self._device is not None

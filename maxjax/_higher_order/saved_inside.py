@@ -89,8 +89,7 @@ def _of_scan(eqn: JaxprEqn, policy: Policy) -> Divided:
         [eqn.replace(params={**params, "jaxpr": first},
                      outvars=[*eqn.outvars, *(stacks[var] for var in more)])],
         [eqn.replace(
-            params={**params, "jaxpr": again,
-                    "linear": (*params["linear"], *(False,) * len(saved))},
+            params={**params, "jaxpr": again},
             invars=[*eqn.invars, *saved],
             outvars=[DropVar(var.aval) if var in saved else var for var in eqn.outvars])],
         saved)

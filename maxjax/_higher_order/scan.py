@@ -34,7 +34,7 @@ from maxjax._higher_order.control import (
 )
 from maxjax._higher_order.hi_types import hi_classes, hooks, lifted_values
 from maxjax._higher_order.structured import bind_known, structured
-from maxjax._ir.contract import CLOSED_JAXPR, COUNT, FLAG, FLAGS, GREATEST, integer, takes
+from maxjax._ir.contract import CLOSED_JAXPR, COUNT, FLAG, FLAGS, GREATEST, integer, optional, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
@@ -59,12 +59,16 @@ T = TypeVar("T")
 
 def bind(consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value], jaxpr: ClosedJaxpr, *,
          length: int, reverse: bool = False, unroll: int = 1,
-         split_transpose: bool = False) -> list[Any]:
-    operands = (*consts, *init, *xs)
+         computed: tuple[bool, ...] | None = None) -> list[Any]:
+    """Applies the primitive.
+
+    Args:
+      computed: of the stacked outputs of the user's function, which the loop computes; the others
+        are its inputs. It is only printed.
+    """
     return scan_p.bind(
-        *operands, _split_transpose=split_transpose, jaxpr=jaxpr, length=length,
-        linear=(False,) * len(operands), num_carry=len(init), num_consts=len(consts),
-        reverse=reverse, unroll=unroll)
+        *consts, *init, *xs, computed=computed, jaxpr=jaxpr, length=length, num_carry=len(init),
+        num_consts=len(consts), reverse=reverse, unroll=unroll)
 
 
 def _parts(values: Sequence[T], num_consts: int, num_carry: int) -> tuple[
@@ -128,8 +132,7 @@ def _evaluate(*values: HostValue, jaxpr: ClosedJaxpr, length: int, num_carry: in
 
 
 def _settings(params: Params) -> dict[str, Any]:
-    return {"length": params["length"], "reverse": params["reverse"], "unroll": params["unroll"],
-            "split_transpose": params["_split_transpose"]}
+    return {"length": params["length"], "reverse": params["reverse"], "unroll": params["unroll"]}
 
 
 def _linearize(trace: LinearTrace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
@@ -153,7 +156,7 @@ def _linearize(trace: LinearTrace, primals: Sequence[Array], tangents: Sequence[
     made = len(split.forward.out_avals) - num_carry - num_ys
     results = bind_known(
         scan_p, primals, {**params, "jaxpr": split.forward, "num_carry": num_carry,
-                          "num_consts": num_consts, "linear": (False,) * len(primals)},
+                          "num_consts": num_consts},
         (*division.known(out_nz), *(True,) * made))
     outs, inside = results[:num_carry + num_ys], results[num_carry + num_ys:]
     if not any(out_nz):
@@ -322,24 +325,40 @@ def _transpose(cotangents: Sequence[Array | None], *operands: Array | Linear, ja
     return [*to_consts, *to_init, *to_xs]
 
 
+def _shown(params: Params) -> dict[str, Any]:
+    """The groups of the operands and of the results in the form of JAX's parameters, in which each
+    leaf is a None."""
+    jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+    ys = len(jaxpr.out_avals) - num_carry
+    computed = params["computed"]
+    if computed is None or sum(computed) != ys:      # of the loop that this one was made from
+        computed = (True,) * ys
+    results = str(((None,) * num_carry, computed)).replace(
+        "True", "RightsOnly(Right(None))").replace("False", "RightsOnly(Left(None))")
+    return {
+        "ft_in": tuple((None,) * len(part) for part in _parts(
+            jaxpr.in_avals, num_consts, num_carry)),
+        "ft_out": results,
+        **{name: params[name] for name in ("jaxpr", "length", "reverse", "unroll")}}
+
+
 scan_p = structured(
     "scan",
     ControlFlow(
         groups=(Group(Role.CONSTANT, "num_consts"), Group(Role.CARRY, "num_carry"),
                 Group(Role.SCANNED)),
         bodies=(BodyRule("jaxpr", "body", takes=(0, 1, 2)),),
-        length="length", reverse="reverse", marks="linear"),
+        length="length", reverse="reverse"),
     contract=takes(
         (0, None), fitting.groups("num_consts", "num_carry"), reverse=FLAG, length=COUNT,
-        jaxpr=CLOSED_JAXPR, num_consts=COUNT, num_carry=COUNT, linear=FLAGS,
-        unroll=integer(1, GREATEST), _split_transpose=FLAG),
+        jaxpr=CLOSED_JAXPR, num_consts=COUNT, num_carry=COUNT,
+        unroll=integer(1, GREATEST), computed=optional(FLAGS)),
     evaluate=_evaluate,
     specialize=_specialize,
     linearize=_linearize,
     partly=by_linearization,
     transpose=_transpose,
-    shown=lambda params: {name: value for name, value in params.items()
-                          if name not in ("linear", "_split_transpose")},
+    shown=_shown,
 )
 
 
@@ -378,12 +397,12 @@ def scan(f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = N
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
-    return scan_for(f, init, xs, length, reverse, unroll, _split_transpose)
+    return scan_for(f, init, xs, length, reverse, unroll)
 
 
 def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree, xs: PyTree,
              length: int | None, reverse: bool = False, unroll: int | bool = 1,
-             split_transpose: bool = False, *, owner: Callable[..., PyTree] | None = None,
+             *, owner: Callable[..., PyTree] | None = None,
              key: Hashable = None, name: str = "") -> tuple[Any, Any]:
     """``scan`` of a function that wraps a user's.
 
@@ -448,7 +467,7 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
         closed = _with_refs_carried(closed, len(body.consts))
     results = loop(closed, [*refs.values_for(only_read), *body.consts],
                    [*refs.values_for(written), *carry], xs_values, length=length,
-                   reverse=bool(reverse), unroll=unroll, split_transpose=bool(split_transpose))
+                   reverse=bool(reverse), unroll=unroll)
     refs.write_all(written, results[:len(written)], in_loop=True)
     results = results[len(written):]
     out_tree = hooks.stacked(body.tree, length) if hi_classes else body.tree
@@ -548,7 +567,8 @@ def loop(closed: ClosedJaxpr, consts: Sequence[Value], init: Sequence[Value], xs
     body, fixed, copies = plan
     results = iter(bind(
         [*chosen(init, fixed), *consts],
-        [x for x, flag in zip(init, fixed, strict=True) if not flag], xs, body, **settings))
+        [x for x, flag in zip(init, fixed, strict=True) if not flag], xs, body,
+        computed=tuple(source is None for source in copies), **settings))
     carry = [x if flag else next(results) for x, flag in zip(init, fixed, strict=True)]
     return [*carry, *(next(results) if source is None else xs[source] for source in copies)]
 

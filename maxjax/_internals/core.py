@@ -1,5 +1,6 @@
 """Types of values, and the state of tracing."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from maxjax import core as _public
@@ -44,6 +45,21 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
     if _dtypes.is_key(aval.dtype):
         return ShapedArray((*aval.shape, *aval.dtype.key_shape), _dtypes.uint32)
     return ShapedArray(aval.shape, _dtypes.physical(aval.dtype), aval.weak_type)
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Whether a size is a number, and not a symbol."""
+    return isinstance(d, int)
+
+
+def is_constant_shape(s: Sequence[Any]) -> bool:
+    """Whether all sizes are numbers."""
+    return all(map(is_constant_dim, s))
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether a value is known, and not traced."""
+    return not isinstance(x, Tracer)
 
 
 def __getattr__(name: str) -> Any:

@@ -190,7 +190,7 @@ CLOSED_JAXPRS = Kind("a tuple of one or more jaxprs", lambda value, avals: (
 GROUPS = integer(1, GREATEST)
 
 FLAG = Kind("True or False", lambda value, avals: type(value) is bool)
-FLAGS = each("operand", lambda item: type(item) is bool, "True or False")
+FLAGS = each("any", lambda item: type(item) is bool, "True or False")
 COUNT = Kind("a size", lambda value, avals: is_size(value))
 SHAPE = each("any", is_size, "sizes")
 SIZES = each("dimension", is_size, "sizes")

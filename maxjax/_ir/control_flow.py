@@ -167,8 +167,6 @@ class Structure:
         for group, count in zip(description.groups, counts, strict=True):
             if isinstance(group.count, str):
                 new[group.count] = count
-        if description.marks is not None:
-            new[description.marks] = (False,) * sum(counts)
         return new
 
     def out_avals(self) -> tuple[ShapedArray, ...]:
@@ -190,14 +188,12 @@ class ControlFlow:
       bodies: the parameters that hold jaxprs, in the order in which those run.
       length, reverse: the parameters that hold how many iterations there are, and whether they
         begin at the end. None: the number is not known; they do not.
-      marks: a parameter that holds False for each operand, because JAX shows marks there.
     """
 
     groups: tuple[Group, ...]
     bodies: tuple[BodyRule, ...]
     length: str | None = None
     reverse: str | None = None
-    marks: str | None = None
 
     def __post_init__(self) -> None:
         roles = [group.role for group in self.groups if group.role is not Role.CONSTANT]

@@ -131,6 +131,11 @@ class Scope:
             total += coefficient * least
         return total
 
+    def bounds_of(self, dimension: Dimension) -> tuple[float, float]:
+        """The least and the greatest value, as integers where they are finite."""
+        low, high = self.lower(dimension), -self.lower(-dimension)
+        return (low if math.isinf(low) else int(low)), (high if math.isinf(high) else int(high))
+
     def operands(self, atom: str) -> tuple[Dimension, Dimension] | None:
         """What an atom is made of; None for a symbol."""
         extreme = self.extremes.get(atom)

@@ -195,10 +195,10 @@ class ClosedJaxpr(Jaxpr):
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Value] = (), refs: tuple[RefUse, ...] = (),
                  facts: frozenset[str] = frozenset()):
-        self.jaxpr = jaxpr = jaxpr.jaxpr
+        self.jaxpr = jaxpr = jaxpr.jaxpr      # type: ignore[misc]
         self.constvars, self.invars, self.outvars = jaxpr.constvars, jaxpr.invars, jaxpr.outvars
         self.eqns, self.debug_info = jaxpr.eqns, jaxpr.debug_info
-        self.consts = [*consts]
+        self.consts = [*consts]       # type: ignore[misc]
         # What holds of it and cannot be seen in it: what rebuilds a jaxpr hands these on.
         self.facts = facts
         # The array references whose values the last inputs are; the new values of those that are

@@ -151,11 +151,6 @@ class SymbolicScope(Scope):
         self.bounds[name] = low, high
 
     # --- what holds for all sizes ---
-    def bounds_of(self, dimension: Dimension) -> tuple[float, float]:
-        """The least and the greatest value, as integers where they are finite."""
-        low, high = self.lower(dimension), -self.lower(-dimension)
-        return (low if math.isinf(low) else int(low)), (high if math.isinf(high) else int(high))
-
     def lower(self, dimension: Dimension) -> float:
         return self._lower(dimension, _DEPTH)
 

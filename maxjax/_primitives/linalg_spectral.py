@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,9 @@ def _eig_evaluate(a: np.ndarray, *, compute_left_eigenvectors: bool,
     if compute_left_eigenvectors or not _is_double(a):
         return each(lambda x: _eig_one(
             x, left=compute_left_eigenvectors, right=compute_right_eigenvectors), avals, a)
-    function = np.linalg.eig if compute_right_eigenvectors else lambda x: (np.linalg.eigvals(x),)
+    function: Callable[..., Any] = np.linalg.eig
+    if not compute_right_eigenvectors:
+        function = lambda x: (np.linalg.eigvals(x),)
     return together(function, avals, a)
 
 

@@ -331,7 +331,7 @@ class _Split:
     """A body split for linearization.
 
     Attributes:
-      forward: inputs -> (residuals made, outputs); scalars among those have a dimension.
+      forward: inputs -> (outputs, residuals made); scalars among these have a dimension.
       linear: (residuals, tangents) -> tangents of the outputs.
       sources: for each residual of ``linear`` the number of the input that it equals, or None.
       specs: of the residuals that are made.
@@ -361,15 +361,15 @@ def _split(jaxpr: ClosedJaxpr, division: Division, nonzero: tuple[bool, ...],
     scalar = [bool(len(spec)) and not atom.aval.shape
               for atom, spec in zip(made, split.specs, strict=True)]
     short = ClosedJaxpr(
-        forward.jaxpr.replace(outvars=[*made, *forward.jaxpr.outvars[:count]]), forward.consts)
+        forward.jaxpr.replace(outvars=[*forward.jaxpr.outvars[:count], *made]), forward.consts)
     if not any(scalar):
         split.forward, split.linear = short, linear
         return split
 
     def with_dimension(*args: Value) -> list[Any]:
         outs = eval_jaxpr(short.jaxpr, short.consts, *args)
-        return [*(expand_axis(x, 0) if flag else x
-                  for x, flag in zip(outs[:len(made)], scalar, strict=True)), *outs[len(made):]]
+        return [*outs[:count], *(expand_axis(x, 0) if flag else x for x, flag in zip(
+            outs[count:], scalar, strict=True))]
 
     flags = iter(scalar)
     lifted = [source is None and next(flags) for source in split.sources]
@@ -408,8 +408,8 @@ def _linearize(trace: LinearTrace, primals: Sequence[Value], tangents: Sequence[
     axes = tuple(name for name in params["mesh"].axis_names if name in manual - mapped)
     with _inside(params):
         split = _split(jaxpr, trace.division, nonzero, axes, params["check_vma"])
-    count = len(split.specs)
-    known = (*(True,) * count, *trace.division.known(split.out_nonzero))
+    count = len(out_specs)
+    known = (*trace.division.known(split.out_nonzero), *(True,) * len(split.specs))
     forward = split.forward
     operands: Sequence[int] = range(len(primals))
     if not all(known):
@@ -417,12 +417,12 @@ def _linearize(trace: LinearTrace, primals: Sequence[Value], tangents: Sequence[
     results = merged(known, shard_map_p.bind(
         *(primals[number] for number in operands), jaxpr=forward,
         in_specs=tuple(in_specs[number] for number in operands),
-        out_specs=tuple(chosen((*split.specs, *out_specs), known)), **params)
+        out_specs=tuple(chosen((*out_specs, *split.specs), known)), **params)
         if forward.eqns or forward.outvars else ())
-    outs = results[count:]
+    outs = results[:count]
     if not any(split.out_nonzero):
         return outs, [None] * len(outs)
-    made = iter(zip(results[:count], split.specs, strict=True))
+    made = iter(zip(results[count:], split.specs, strict=True))
     residuals = [next(made) if source is None else (primals[source], in_specs[source])
                  for source in split.sources]
     out_tangents = shard_map_p.bind(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -39,11 +39,10 @@ from maxjax._transforms.linear_functions import (
     Linearized,
     like_result,
     operands_of,
-    refuse_direction,
     tangent_of,
 )
 from maxjax._transforms.linearize import linearize_flat
-from maxjax._transforms.refs import Lent
+from maxjax._transforms.refs import Lent, lending
 
 # ``(function, arguments)`` -> the same of what derivatives are by, for arguments of types above
 # arrays; set by the module that defines them.
@@ -82,13 +81,10 @@ class FlatFunction:
     """A function of pytrees as one of flat lists; remembers the tree of its results.
 
     With ``has_aux`` the arrays among the auxiliary data follow the results, as further results.
-    References among the arguments, by their number, are no inputs: the function uses them itself.
     """
 
-    def __init__(self, function: Callable[..., PyTree], in_tree: PyTreeSpec, has_aux: bool = False,
-                 held: Mapping[int, Ref] = MappingProxyType({})):
+    def __init__(self, function: Callable[..., PyTree], in_tree: PyTreeSpec, has_aux: bool = False):
         self.function = function
-        self.held = held
         self.in_tree = in_tree
         self.has_aux = has_aux
         self.out_tree: Any = None
@@ -96,13 +92,7 @@ class FlatFunction:
         self.aux_tree: Any = None
 
     def __call__(self, *leaves: Value) -> list[Any]:
-        if self.held:
-            given = iter(leaves)
-            all_leaves: Sequence[Any] = [self.held[n] if n in self.held else next(given)
-                                         for n in range(self.in_tree.num_leaves)]
-        else:
-            all_leaves = leaves
-        result = self.function(*pytree.unflatten(self.in_tree, all_leaves))
+        result = self.function(*pytree.unflatten(self.in_tree, leaves))
         if self.has_aux:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
                 kind = tracer_class(result) if isinstance(result, Tracer) else type(result)
@@ -182,17 +172,8 @@ def _jvp_of_refs(fun: Callable[..., PyTree], tree: PyTreeSpec, leaves: list[obje
     for leaf, tangent in zip(leaves, tangents, strict=True):
         if (leaf.__class__ is Ref) != (tangent.__class__ is Ref):
             raise TypeError("the tangent of an array reference is an array reference")
-    location = function_location(fun)
-    names = [f"args[{n}]" for n in range(len(leaves))]
-    lent, lent_tangents = (Lent(x, names, location, "jvp") for x in (leaves, tangents))
-
-    def with_values(*values: Value) -> Any:
-        result = fun(*pytree.unflatten(tree, lent.given(values)))
-        if not has_aux:
-            return result, lent.finals()
-        result, aux = result
-        return (result, lent.finals()), aux
-
+    lent, with_values = lending(fun, tree, leaves, has_aux, "jvp")
+    lent_tangents = Lent(tangents, lent.names, lent.location, lent.kind)
     values, directions = lent.values(leaves), lent_tangents.values(tangents)
     with lent.borrowed(), lent_tangents.borrowed():
         (result, finals), (tangent, final_tangents), *aux = jvp(
@@ -265,10 +246,26 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
     if by_carriers is not None:
         fun, primals = by_carriers(fun, tuple(primals))
     leaves, tree = pytree.flatten(tuple(primals))
-    held = {n: leaf for n, leaf in enumerate(leaves) if leaf.__class__ is Ref}
+    if not any(leaf.__class__ is Ref for leaf in leaves):
+        return _of_values(kind, fun, tree, leaves, leaves, has_aux)
+    lent, with_values = lending(fun, tree, leaves, has_aux, "vjp" if kind is VJP else "linearize")
+    given = lent.values(leaves)
+    with lent.borrowed():
+        outs, function, aux = _of_values(
+            kind, with_values, pytree.structure(tuple(leaves)), given, leaves, has_aux)
+    count = len(outs) - len(lent.written)
+    lent.write(outs[count:])
+    function.take_references(tree, lent.refs, lent.written)
+    return outs[:count], function, aux
+
+
+def _of_values(kind: type[LinearFunction], fun: Callable[..., PyTree], tree: PyTreeSpec,
+               given: Sequence[object], leaves: Sequence[object], has_aux: bool
+               ) -> tuple[list[Any], Any, Any]:
+    """The same for the leaves ``given``; ``leaves`` are what the user passed."""
     typed = dtypes.typed_number if kind is VJP else _same
-    values = arguments_of([typed(leaf) for leaf in leaves if leaf.__class__ is not Ref])
-    flat = FlatFunction(fun, tree, has_aux, held)
+    values = arguments_of([typed(leaf) for leaf in given])
+    flat = FlatFunction(fun, tree, has_aux)
     active = [dtypes.has_tangents(value.aval.dtype) for value in values]
     with transformed(JVP):
         outs, linear, nonzero = linearize_flat(flat, values, active)
@@ -283,8 +280,7 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
         linear, saved = _arguments_first(linear, leaves, values)
     function = kind(
         linear, tuple(nonzero), flat.in_tree, tuple([value.aval for value in values]),
-        flat.out_tree, tuple([aval_of(out) for out in outs]), function_location(fun),
-        tuple([ref.aval for ref in held.values()]), saved)
+        flat.out_tree, tuple([aval_of(out) for out in outs]), function_location(fun), saved)
     return outs, function, aux
 
 
@@ -296,12 +292,11 @@ def _arguments_first(linear: ClosedJaxpr, leaves: Sequence[object], values: Sequ
                      ) -> tuple[ClosedJaxpr, tuple[int, ...]]:
     """The same with residuals that are leaves of the arguments first, and the leaves' numbers.
 
-    ``values`` are the leaves that are no references. Numbers among the leaves do not count, which
-    are no arrays that anybody could want back, nor does an array that is two leaves.
+    ``values`` are the leaves as operands. References and numbers among the leaves do not count,
+    which are no arrays that anybody could want back, nor does an array that is two leaves.
     """
     numbers: dict[int, int | None] = {}
-    plain = [n for n, leaf in enumerate(leaves) if leaf.__class__ is not Ref]
-    for n, value in zip(plain, values, strict=True):
+    for n, value in enumerate(values):
         if isinstance(leaves[n], (Array, np.ndarray)):
             numbers[id(value)] = None if id(value) in numbers else n
     found = [numbers.get(id(residual)) for residual in linear.consts]
@@ -471,14 +466,14 @@ def check_callable(fun: object) -> None:
         raise TypeError(f"Expected a callable value, got {fun}")
 
 
-def refuse_ref(leaf: object) -> None:
-    """Raises ValueError for a reference: its cotangent would have to be a reference too."""
-    if leaf.__class__ is Ref:
-        refuse_direction(leaf.aval)
-
-
 def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: object) -> None:
-    refuse_ref(leaf)
+    if leaf.__class__ is Ref:
+        raise TypeError(
+            f"{name} cannot differentiate with respect to a Ref-typed argument, because the "
+            "gradient for a ref must itself be accumulated into a ref. Instead, use `jax.vjp` and "
+            "bind a gradient ref using the returned VJP function's `with_refs` method. (Ref "
+            f"arguments not selected by {name}'s argnums are fine: they are treated as plumbing, "
+            "and are not differentiated.)")
     try:
         dtype = operands_of([leaf])[0].aval.dtype
     except TypeError:
@@ -509,10 +504,14 @@ def check_scalar(outs: Sequence[Value], tree: PyTreeSpec) -> None:
         raise TypeError(f"{message}was {pytree.unflatten(tree, all_as_given(outs))}.")
     shape = aval_of(outs[0]).shape
     if shape:
+        extract = ""
+        if math.prod(shape) == 1:
+            extract = ("extract the scalar with output.reshape(())"
+                       f"{' or output[0]' if len(shape) == 1 else ''}, ")
         raise TypeError(
-            f"{message}had shape: {shape}. To get the gradient, reduce the output to a scalar with "
-            "output.sum(), or use jax.jacobian to differentiate a function with a non-scalar "
-            "output.")
+            f"{message}had shape: {shape}. To get the gradient, {extract}reduce the output to a "
+            "scalar with output.sum(), or use jax.jacobian to differentiate a function with a "
+            "non-scalar output.")
 
 
 def check_output(name: str, holomorphic: bool, out: Value) -> None:

@@ -7,8 +7,8 @@ functions under ``jit`` and ``vmap``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,20 +35,20 @@ def operands_of(leaves: Sequence[object]) -> list[Any]:
     return [leaf if isinstance(leaf, Array) else runtime.argument(leaf) for leaf in leaves]
 
 
-def _delivered(target: object, cotangent: Array) -> Any:
-    """What ``with_refs`` gives for a cotangent; adds it to the target if that is a reference."""
+def _delivered(target: object, cotangent: Array, replaces: bool) -> Any:
+    """What ``with_refs`` gives for a cotangent; adds it to the target if that is a reference.
+
+    Args:
+      replaces: the target's value has gone into the cotangent already.
+    """
     if isinstance(target, DontWant):
         return DidntWant()
     if not isinstance(target, Ref):
         return cotangent
-    if cotangent.shape != target.shape:
-        raise ValueError(
-            f"Invalid shape for `addupdate`. Ref shape: {target.shape}. Expected shape: "
-            f"{target.shape}. Value shape: {cotangent.shape}. Transforms: (). ")
-    if cotangent.dtype != target.dtype:
-        raise ValueError(f"Invalid dtype for `addupdate`. Ref dtype: {target.dtype.name}. Value "
-                         f"shape: {cotangent.dtype.name}. ")
-    write(target, add_tangents(read(target), cotangent), ADD)
+    if replaces:
+        write(target, cotangent)
+    else:
+        write(target, add_tangents(read(target), cotangent), ADD)
     return GradRef()
 
 
@@ -62,12 +62,6 @@ def like_argument(gradient: Value, aval: ShapedArray) -> Any:
 def like_result(tangent: Value, aval: ShapedArray) -> Any:
     """The tangent of a result that is not weakly typed is not, whatever went in."""
     return tangent if aval.weak_type else like_argument(tangent, aval)
-
-
-def refuse_direction(kind: AbstractRef) -> NoReturn:
-    """Raises ValueError for a reference among the arguments, which would need one as cotangent."""
-    raise ValueError(
-        f"Expected cotangent type {kind} but got {kind.inner_aval.str_short()}")
 
 
 class _OfValues:
@@ -104,14 +98,16 @@ class LinearFunction:
       nonzero: which outputs depend on the inputs.
       in_tree, in_avals, out_tree, out_avals: of the function that was linearized.
       location: of the function, for messages.
-      held: the types of the references among its arguments, for which there are no directions.
+      held: the types of the references among the leaves of its arguments, by their number. The
+        function is linear in their values: ``in_avals`` has the types of these.
+      finals: which of them the function writes; their values afterwards are the last outputs.
       saved: the leaves of its arguments that the first residuals are, by their number.
     """
 
     def __init__(self, linear: ClosedJaxpr, nonzero: tuple[bool, ...], in_tree: PyTreeSpec,
                  in_avals: tuple[ShapedArray, ...], out_tree: PyTreeSpec,
-                 out_avals: tuple[ShapedArray, ...], location: str,
-                 held: tuple[AbstractRef, ...] = (), saved: tuple[int, ...] = ()):
+                 out_avals: tuple[ShapedArray, ...], location: str, saved: tuple[int, ...] = (),
+                 held: tuple[tuple[int, AbstractRef], ...] = (), finals: tuple[int, ...] = ()):
         self.linear = linear
         self.nonzero = nonzero
         self.in_tree = in_tree
@@ -119,8 +115,9 @@ class LinearFunction:
         self.out_tree = out_tree
         self.out_avals = out_avals
         self.location = location
-        self.held = held
         self.saved = saved
+        self.held = held
+        self.finals = finals
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location})"
@@ -140,12 +137,22 @@ class LinearFunction:
     def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
         return self.residuals, (
             self.linear.jaxpr, self.nonzero, self.in_tree, self.in_avals, self.out_tree,
-            self.out_avals, self.location, self.held, self.saved)
+            self.out_avals, self.location, self.saved, self.held, self.finals)
 
     @classmethod
     def _unflatten(cls, structure: tuple[Any, ...], residuals: Sequence[Value]) -> LinearFunction:
         jaxpr, *fields = structure
         return cls(ClosedJaxpr(jaxpr, residuals), *fields)
+
+    def take_references(self, tree: PyTreeSpec, held: Mapping[int, Ref], finals: Sequence[int]
+                        ) -> None:
+        """Makes arguments of this structure out of flat ones, references in place of some values,
+        and a result out of a pair of one and the references' final values."""
+        self.in_tree = tree
+        self.held = tuple([(number, ref.aval) for number, ref in held.items()])
+        self.finals = tuple(finals)
+        self.out_tree = self.out_tree.children()[0]
+        self.out_avals = self.out_avals[:len(self.out_avals) - len(finals)]
 
     def check(self, aval: ShapedArray, leaf: object) -> Any:
         """A tangent of a value of that type, or a cotangent, as an operand; None for float0.
@@ -183,7 +190,7 @@ class GradRef:
     >>> total = jax.new_ref(1.)
     >>> _, f_vjp = jax.vjp(lambda x: 3 * x, 2.)
     >>> f_vjp.with_refs(total)(1.), total
-    ((GradRef(),), Ref(4., dtype=float32, weak_type=True))
+    ((GradRef(),), Ref(4., dtype=float32))
     """
 
 
@@ -319,21 +326,62 @@ class VJP(LinearFunction):
             and returned otherwise.
 
         Raises:
-          ValueError: the structure differs; at a call: the shape or dtype of a reference does.
+          ValueError: the structure differs, or the shape or dtype of a reference; a leaf asks for
+            the cotangent of a reference as a value.
         """
         targets, tree = pytree.flatten(maybe_ct_refs)
         if tree != self.in_tree:
-            raise ValueError(f"expected references as {PyTreeDef(self.in_tree)}, got "
-                             f"{PyTreeDef(tree)}")
+            raise ValueError(
+                "unexpected tree structure in the arguments to a VJP function's `with_refs` "
+                "method.\n\nThe arguments to `with_refs` must match the pytree structure of the "
+                f"primal\narguments of the differentiated function {self.location},\nwith one "
+                "entry for each array argument. Each entry must be a `Ref` (to\naccumulate this "
+                "argument's gradient into the ref in-place), a\n`jax.ad.GradValue()` (to have this "
+                "argument's gradient returned as a value,\nthe default behavior), or a "
+                "`jax.ad.DontWant()` (to skip computing this\nargument's gradient). Note that "
+                "`None` is an empty pytree, so it can't be\nused as a placeholder entry.\n\n"
+                "But the tree structures differ:\n" + "\n".join(
+                    f"  * args{pytree.path_string(path)} was {one} in the primal arguments, but "
+                    f"{other} in the `with_refs` arguments, so {why}."
+                    for path, one, other, why in pytree.structure_differences(
+                        pytree.numbered(self.in_tree), maybe_ct_refs, "pytree leaf")))
+        held = dict(self.held)
+        for number, (target, aval) in enumerate(zip(targets, self.in_avals, strict=True)):
+            if isinstance(target, Ref):
+                self._check_target(number, target, aval.cotangent())
+            elif number in held and not isinstance(target, DontWant):
+                raise ValueError(
+                    f"the gradient for {self._name_of(number)}, which is Ref-typed, can't be "
+                    "returned as a value. In the arguments to the VJP function's `with_refs` "
+                    "method, pass a `Ref` for it, to accumulate the gradient into the ref "
+                    "in-place, or pass `jax.ad.DontWant()` to skip computing this argument's "
+                    "gradient.")
 
         def vjp_with_refs(cotangent: PyTree) -> Any:
-            for kind in self.held:
-                refuse_direction(kind)
-            cotangents = self.transpose(self._checked(cotangent), [
+            given = self._checked(cotangent)
+            # The gradient of what a reference holds afterwards becomes that of what it held before.
+            after = [read(targets[n]) if isinstance(targets[n], Ref) else None for n in self.finals]
+            cotangents = self.transpose([*given, *after], [
                 not isinstance(target, DontWant) for target in targets])
-            return pytree.unflatten(tree, list(map(_delivered, targets, cotangents)))
+            return pytree.unflatten(tree, [
+                _delivered(target, ct, number in self.finals)
+                for number, (target, ct) in enumerate(zip(targets, cotangents, strict=True))])
 
         return vjp_with_refs
+
+    def _name_of(self, number: int) -> str:
+        """What messages call an argument's leaf."""
+        path = pytree.flatten_with_path(pytree.numbered(self.in_tree))[0][number]
+        return (f"the argument at position args{pytree.path_string(path)} of the differentiated "
+                f"function {self.location}")
+
+    def _check_target(self, number: int, target: Ref, expected: ShapedArray) -> None:
+        if (target.shape, target.dtype) != (expected.shape, expected.dtype):
+            raise ValueError(
+                "unexpected JAX type (e.g. shape/dtype) for gradient ref passed to the VJP "
+                f"function's `with_refs` method for {self._name_of(number)}: the given ref has "
+                f"type {target.aval}, but accumulating this argument's gradient requires a ref of "
+                f"type {AbstractRef(expected)}")
 
     @boundary
     def __call__(self, out_ct: PyTree, *extra: PyTree) -> Any:
@@ -344,9 +392,15 @@ class VJP(LinearFunction):
                 f"{1 + len(extra)} arguments, but functions returned by `jax.vjp` must be called "
                 "with a single argument corresponding to the single value returned by the function "
                 "being differentiated (even if that returned value is a tuple or other container).")
+        if self.held:
+            raise ValueError(
+                f"{self._name_of(self.held[0][0])} is Ref-typed, so its gradient must be "
+                "accumulated into a ref, but no gradient ref was provided. Bind one using the VJP "
+                "function's `with_refs` method before applying it, as in "
+                "`f_vjp.with_refs(grad_ref)(ct)`; the gradient will be accumulated into `grad_ref` "
+                "in-place via addition. Or, to skip computing this argument's gradient, pass "
+                "`jax.ad.DontWant()` in place of a gradient ref.")
         given = self._checked(out_ct)
-        for kind in self.held:
-            refuse_direction(kind)
         return pytree.unflatten(self.in_tree, all_as_given(self.transpose(given)))
 
     def _checked(self, out_ct: PyTree) -> list[Array | None]:
@@ -394,20 +448,39 @@ class Linearized(LinearFunction):
 
     @boundary
     def __call__(self, *tangents: PyTree) -> Any:
-        for kind in self.held:
-            refuse_direction(kind)
         leaves, tree = pytree.flatten(tangents)
         if tree != self.in_tree:
             raise TypeError(f"expected {PyTreeDef(self.in_tree)}, got {PyTreeDef(tree)}")
+        directions = dict(self._directions(leaves))
+        leaves = [read(directions[number]) if number in directions else leaf
+                  for number, leaf in enumerate(leaves)]
         given = [value for aval, leaf in zip(self.in_avals, leaves, strict=True)
                  if (value := self.check(aval, leaf)) is not None]
         with kept_source_lines():
             if all(eqn.source is not None for eqn in self.linear.eqns):
                 scopes.source_line = None       # the equations', in the scopes that are open
             results = iter(eval_jaxpr(self.linear.jaxpr, self.linear.consts, *given))
+        found = [next(results) if depends else None for depends in self.nonzero]
+        count = len(self.out_avals)
+        for number, tangent in zip(self.finals, found[count:], strict=True):
+            write(directions[number], instantiate(tangent, self.in_avals[number]))
         return tangent_of(self.out_tree, [
-            as_given(like_result(instantiate(next(results) if depends else None, aval), aval))
-            for depends, aval in zip(self.nonzero, self.out_avals, strict=True)])
+            as_given(like_result(instantiate(tangent, aval), aval))
+            for tangent, aval in zip(found[:count], self.out_avals, strict=True)])
+
+    def _directions(self, leaves: Sequence[object]) -> Iterator[tuple[int, Ref]]:
+        """The references that the tangents of references are, by their number."""
+        for number, kind in self.held:
+            leaf = leaves[number]
+            if isinstance(leaf, Ref) and (leaf.shape, leaf.dtype) == (
+                    kind.inner_aval.shape, kind.inner_aval.tangent().dtype):
+                yield number, leaf
+                continue
+            got = leaf.aval if isinstance(leaf, Ref) else operands_of([leaf])[0].aval
+            raise ValueError(
+                "linearized function called on tangent values inconsistent with the original "
+                f"primal values:\nGot tangent aval {got} for primal aval {kind} but expected "
+                f"{kind}.")
 
     def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:
         return ("linearized function called on tangent values inconsistent with the original "

@@ -7,9 +7,12 @@ transformed values; their final values are written to the caller's references af
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from maxjax._base import pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.source import function_location
 from maxjax._ir.refs import AbstractRef, Ref, Storage, argument_ref, check_distinct, read, write
 from maxjax._ir.trace import context
 from maxjax._ir.typing import Value
@@ -72,3 +75,21 @@ class Lent:
         """Gives the caller's references the new values of those that were written."""
         for n, value in zip(self.written, values, strict=True):
             write(self.refs[n], value)
+
+
+def lending(function: Callable[..., PyTree], tree: PyTreeSpec, leaves: Sequence[object],
+            has_aux: bool, kind: str) -> tuple[Lent, Callable[..., Any]]:
+    """The references among the leaves of a function's arguments, and the function of all leaves,
+    with values in place of references, that gives the result and the references' final values."""
+    lent = Lent(leaves, [f"args[{n}]" for n in range(len(leaves))], function_location(function),
+                kind)
+
+    def with_values(*values: Value) -> Any:
+        result = function(*pytree.unflatten(tree, lent.given(values)))
+        if not has_aux:
+            return result, lent.finals()
+        result, aux = result
+        return (result, lent.finals()), aux
+
+    with_values.__wrapped__ = function      # type: ignore[attr-defined]  # for messages
+    return lent, with_values

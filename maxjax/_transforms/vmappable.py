@@ -120,7 +120,8 @@ def concerns(values: PyTree, axes: PyTree) -> bool:
     """Whether objects of these classes are among values, or what only they have among axes."""
     return bool(registered) and (
         any(map(is_mapped, pytree.leaves(values, is_mapped)))
-        or any(type(axis) is not int for axis in pytree.leaves(axes)))
+        or any(type(axis) is not int and not isinstance(axis, MappingSpec)
+               for axis in pytree.leaves(axes)))
 
 
 class InResult(Exception):

@@ -194,7 +194,8 @@ def _scatter_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[
 
 @_rule(check_p)
 def _check_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
-    found = Error.of(eqn.params["structure"], operands)
+    # Its message was made where it was traced; it runs after all checks so far.
+    found = Error.of(eqn.params["structure"], operands).renumbered()
     for kind, place in found._places.items():
         if kind.category in enabled:
             error = error.adding(kind, place, {})
@@ -314,8 +315,7 @@ def _scan_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any
     closed = _behind(closed, count, len(consts))
     return _split(after, scan_module.bind(
         consts, [*error.leaves(), *init], xs, closed, length=params["length"],
-        reverse=params["reverse"], unroll=params["unroll"],
-        split_transpose=params["_split_transpose"]))
+        reverse=params["reverse"], unroll=params["unroll"]))
 
 
 def _behind(closed: ClosedJaxpr, count: int, consts: int,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
-from maxjax._base import pytree
+from maxjax._base import pytree, threads
 from maxjax._higher_order.calls import only_shown
 from maxjax._ir.effects import Effect
 from maxjax._ir.primitive import Primitive
@@ -146,6 +145,16 @@ class Error:
                     jnp.ones(aval.shape, aval.dtype) for aval in kind.types])
         return Error(places, self._causes)
 
+    def renumbered(self) -> Error:
+        """The same checks with later codes than all others: they run here."""
+        if not self._causes:
+            return self
+        first, last = min(self._causes), max(self._causes)
+        later = _codes.reserve(last - first + 1) - first
+        return Error({kind: place._replace(code=place.code + np.int32(later))
+                      for kind, place in self._places.items()},
+                     {code + later: cause for code, cause in self._causes.items()})
+
     def with_causes(self, structure: Structure) -> Error:
         return Error(self._places, {**self._causes, **dict(structure[1])})
 
@@ -153,13 +162,30 @@ class Error:
 pytree.register(Error, lambda error: (tuple(error.leaves()), error.structure()), Error.of)
 
 init_error = Error({}, {})
-_next_code = itertools.count(1).__next__
+
+
+class _Codes:
+    """Numbers checks in the order in which they are traced, which is the program's."""
+
+    def __init__(self) -> None:
+        self._next = 1
+        self._lock = threads.lock()
+
+    def reserve(self, count: int = 1) -> int:
+        """The first of this many numbers in a row."""
+        with self._lock:
+            first = self._next
+            self._next += count
+        return first
+
+
+_codes = _Codes()
 
 
 def failing(error: Error, failed: Any, category: ErrorCategory, values: Sequence[Any],
              build: Callable[[Sequence[Any]], JaxException]) -> Error:
     """``error`` with a check added that fails where ``failed`` is true."""
-    code = _next_code()
+    code = _codes.reserve()
     # The same type in all loops and branches: never weak.
     values = [lax.convert_element_type(x, x.dtype) for x in map(jnp.asarray, values)]
     kind = Kind(category, tuple(aval_of(x) for x in values))

@@ -23,8 +23,8 @@ def _check(compute_type: str) -> None:
 
 
 def compute_on(f: Callable[..., PyTree] | None = None, *, compute_type: str,
-                out_memory_spaces: PyTree,
-                compiler_options: dict[str, Any] | None = None) -> Any:
+               out_memory_spaces: PyTree,
+               compiler_options: dict[str, Any] | None = None) -> Any:
     """``f``, whose results lie in the memory that is named; it runs on the host, as all does.
 
     Args:

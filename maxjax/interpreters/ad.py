@@ -184,6 +184,4 @@ def zeros_like_aval(aval: ShapedArray) -> Any:
     return instantiate(None, aval)
 
 
-explain_missing_names(__name__, {"reducing_transposes": (
-    "jax.interpreters.ad.reducing_transposes was deprecated in v0.9.0. and removed in v0.10.0. It "
-    "has been unused since JAX v0.4.38.")})
+explain_missing_names(__name__)

@@ -64,7 +64,8 @@ def trace_to_jaxpr_dynamic(fun: WrappedFun, in_avals: Sequence[ShapedArray], *,
       auto_dce: remove equations that no result needs.
 
     Returns:
-      The jaxpr, the types of its results, and the values of its constants.
+      The jaxpr, whose first inputs are its constants, the types of its results, and the values of
+      the constants.
 
     >>> fun = jax.extend.linear_util.wrap_init(lambda x: [jnp.sin(x)])
     >>> jax.interpreters.partial_eval.trace_to_jaxpr_dynamic(fun, [jax.typeof(1.0)])[0]
@@ -81,6 +82,7 @@ def trace_to_jaxpr_dynamic(fun: WrappedFun, in_avals: Sequence[ShapedArray], *,
     if auto_dce:
         jaxpr, used, _ = dce_jaxpr_consts(jaxpr, [True] * len(outputs), True)
         consts = chosen(consts, used)
+    jaxpr = jaxpr.replace(constvars=[], invars=jaxpr.all_invars)
     return jaxpr, jaxpr.out_avals, consts
 
 

@@ -6,8 +6,6 @@ from maxjax._base import meshes
 from maxjax._base.meshes import Mesh
 from maxjax._base.missing import explain_missing_names
 
-__all__ = ["thread_resources"]
-
 
 class ResourceEnv:
     """The current thread's resource environment.
@@ -28,12 +26,8 @@ class ThreadResources:
     env = ResourceEnv()
 
 
-thread_resources = ThreadResources()
-
-_PMAP = ". Please use `jax.shard_map` instead of `jax.pmap`."
-explain_missing_names(__name__, {
-    name: f"jax.interpreters.pxla.{name} was removed in JAX v0.10.0{then}"
-    for names, then in (
-        ("MapTracer PmapExecutable parallel_callable shard_args", "."),
-        ("Chunked NoSharding Replicated ShardedAxis ShardingSpec Unstacked spec_to_indices", _PMAP))
-    for name in names.split()})
+explain_missing_names(__name__, deprecated={"thread_resources": (
+    ThreadResources(),
+    "jax.interpreters.pxla.thread_resources is deprecated as of JAX v0.8.2. Please switch to using "
+    "`with jax.set_mesh(mesh)` instead of `with mesh:` and then use "
+    "`jax.sharding.get_abstract_mesh()` to get the current mesh.")})

@@ -220,6 +220,8 @@ def _extreme(primitive: Any, x: Any, axis_name: Any, axis_index_groups: Any) -> 
         if len(named(axes)) < len(axes):
             value = strongly_typed(value)
         _check_bound(axes, "psum")
+        if _are_manual(axes):
+            _state(value, axes, primitive.name)
         value = vary(value, axes)
         return primitive.bind(value, axes=axes, axis_index_groups=groups)
 

@@ -128,7 +128,7 @@ def _lapack_operands(primitive: Primitive, *values: Any,
 
 
 def _square(x: Array, message: str) -> Array:
-    if x.shape[-1] != x.shape[-2]:
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"{message}ot shape {x.shape}")
     return x
 
@@ -165,8 +165,10 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
+    x = _square(operand(x, "cholesky"),
+                "The input to linalg.cholesky must have shape [..., n, n], g")
     x, = _lapack_operands(cholesky_p, symmetrize(x) if symmetrize_input else x)
-    return cholesky_p.bind(_square(x, "The input to cholesky must be a square matrix. G"))
+    return cholesky_p.bind(x)
 
 
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
@@ -372,8 +374,8 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
     >>> values
     Array([1., 3.], dtype=float32)
     """
+    x = _square(operand(x, "eigh"), "The input to linalg.eigh must have shape [..., n, n], g")
     x, = _lapack_operands(eigh_p, symmetrize(x) if symmetrize_input else x)
-    _square(x, "Argument to symmetric eigendecomposition must have shape [..., n, n], g")
     if subset_by_index not in (None, (0, x.shape[-1])):
         raise NotImplementedError("eigh: subset_by_index is not supported on CPUs")
     if implementation not in (None, EighImplementation.QR):

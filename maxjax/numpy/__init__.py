@@ -37,10 +37,7 @@ from maxjax.numpy._ufunc_objects import *  # noqa: F403
 from maxjax.numpy._ufuncs import *  # noqa: F403
 from maxjax.numpy._where import *  # noqa: F403
 
-_explain_missing_names(__name__, {
-    "fix": (
-        "jax.numpy.fix was deprecated in JAX v0.9.0, and will be removed in JAX v0.10.0. Use "
-        "jax.numpy.trunc instead.")})
+_explain_missing_names(__name__)
 
 _add_stages(globals(), """
     abs absolute acos acosh allclose angle append arccos arccosh arcsin arcsinh arctan arctan2
@@ -56,6 +53,6 @@ _add_stages(globals(), """
     partition percentile poly polyadd polyder polyfit polyint polysub polyval positive
     put_along_axis quantile rad2deg ravel real reciprocal remainder resize right_shift rint
     rollaxis rot90 round searchsorted sign signbit sin sinc sinh sort sort_complex spacing sqrt
-    square swapaxes take_along_axis tan tanh trace trapezoid tril triu true_divide trunc
+    square swapaxes take_along_axis tan tanh top_k trace trapezoid tril triu true_divide trunc
     unpackbits unstack unwrap vander vdot vecmat
 """)

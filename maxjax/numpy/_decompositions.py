@@ -99,7 +99,8 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
-    factor = lax_linalg.cholesky(_inexact("cholesky", a), symmetrize_input=symmetrize_input)
+    a = _square("cholesky", a, "linalg.cholesky", ".")
+    factor = lax_linalg.cholesky(a, symmetrize_input=symmetrize_input)
     return _adjoint(factor) if upper else factor
 
 
@@ -167,7 +168,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     >>> values
     Array([1., 3.], dtype=float32)
     """
-    a = _inexact("eigh", a)
+    a = _square("eigh", a, "linalg.eigh", ".")
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
     vectors, values = lax_linalg.eigh(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)

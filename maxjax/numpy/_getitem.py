@@ -106,7 +106,8 @@ def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value
         index = tuple([int(part) if isinstance(part, np.integer) else
                        asarray(part) if isinstance(part, np.ndarray) else part      # as if traced
                        for part in as_tuple(index)])
-    if has_slices(index):
+    if has_slices(index) and mode not in (FILL_OR_DROP, GatherScatterMode.ONE_HOT) and not any(
+            isinstance(part, list) or getattr(part, "ndim", 0) for part in as_tuple(index)):
         index = tuple([
             slice(part.start, part.start + part.size, part.stride)      # as NumPy cuts it
             if part.__class__ is Slice and isinstance(part.start, int) else part

@@ -141,7 +141,8 @@ def _empty_unique(x: Array, size: Any, fill_value: Any, return_index: bool, retu
                   return_counts: bool, axis: int | None, shape: tuple[int, ...]) -> Any:
     """For an array without elements: all empty slices are equal."""
     integer = dtypes.canonical(dtypes.int64)
-    count, groups = x.shape[0], int(0 in x.shape[1:])
+    count = x.shape[0]
+    groups = int(0 in x.shape[1:] and count > 0)
     if not count and size and fill_value is None:
         raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value "
                          "must be specified")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from maxjax import lax
 from maxjax._base import dtypes, meshes
 from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.constraints import with_out_sharding
@@ -360,7 +359,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
     """
     if out_sharding is not None:
         counts, edges = histogram(a, bins, range, weights, density)
-        return with_out_sharding(lax.asarray, out_sharding, counts), edges
+        return with_out_sharding(as_array, out_sharding, counts), edges
     if weights is None:
         check_arraylike("histogram", a)
         x = as_array(promote_inexact("histogram", a)[0])

@@ -16,9 +16,8 @@ from maxjax._ir.types import ShapedArray
 # JAX's parameters that maxjax lacks.
 ABSENT = {
     "jit": {"in_shardings", "out_shardings", "in_layouts", "out_layouts", "ctx_mesh",
-            "compiler_options_kvs"},
+            "compiler_options_kvs", "inline"},
     "reduce_sum": {"out_sharding"}, "reshape": {"sharding"}, "iota": {"sharding"},
-    "scan": {"linear", "_split_transpose", "ct_linear"},
     "dot_general": {"out_sharding"}, "custom_jvp_call": {"num_consts"},
 }
 
@@ -42,10 +41,8 @@ class Carrier:
         return self.variables.setdefault(atom, Var(self.aval(atom.aval)))
 
     def value(self, value):
-        if isinstance(value, jax_core.ClosedJaxpr):
-            return ClosedJaxpr(self.jaxpr(value.jaxpr))
         if isinstance(value, jax_core.Jaxpr):
-            return self.jaxpr(value)
+            return ClosedJaxpr(self.jaxpr(value))
         if isinstance(value, tuple):
             return tuple(map(self.value, value))
         return value
@@ -63,6 +60,11 @@ class Carrier:
             params = {key: self.value(value) for key, value in eqn.params.items()
                       if key not in absent and key not in ("accuracy", "out_dtype", "effects")
                       and not (key == "sharding" and value is None)}
+            if name == "scan":
+                consts, carry, _ = params.pop("ft_in").unpack()
+                kept = params.pop("ft_out").unpack()[1]
+                params.update(num_consts=len(consts), num_carry=len(carry),
+                              computed=tuple(leaf.val.val.is_right for leaf in kept.elts))
             if name == "custom_jvp_call":
                 params["jvp"] = Named(eqn.params["jvp_jaxpr_fun"].f.__name__)
                 params["name"] = eqn.params.get("name") or "f"

@@ -17,7 +17,7 @@ from maxjax._ir.jaxpr import derived
 from tests.support.against_jax import agree, assert_same_error, errors_of
 
 X = np.arange(3, dtype=np.float32)
-FAQ = "https://docs.jax.dev/en/latest/faq.html#buffer-donation"
+FAQ = "https://docs.jax.dev/en/latest/201/jit.html#jax-201-buffer-donation"
 
 
 def counted():

@@ -361,6 +361,48 @@ PROGRAMS = {
             values = jax.lax.scan(part, (), xs.reshape(3, 2, 4))[1]
             return jax.freeze(total), values
         out = batch(jnp.ones((2, 4, 4)) / 8, jnp.arange(24.).reshape(6, 4) / 24)""",
+    **{f"vjp of a reference: {name}": f"""
+        def f(x, r):
+            {body}
+        r, g = jax.new_ref(jnp.arange(3.)), jax.new_ref(jnp.array([1., 2., 3.]))
+        value, f_vjp = jax.vjp(f, jnp.float32(1.5), r)
+        by_x, mark = f_vjp.with_refs(jax.ad.GradValue(), g)(jnp.float32(2))
+        out = value, by_x, str(mark), r, g, f_vjp.with_refs(jax.ad.DontWant(), g)(1.)[1] and g"""
+       for name, body in {
+           "read": "return x * r[1]", "unused": "return x", "only written": "r[0] = x; return x",
+           "a constant written": "r[...] = jnp.ones(3); return x",
+           "read and written": "y = x * r[2]; r[1] = y * y; return y + r[1]",
+           "added to": "r.addupdate(x, 1); return jnp.sin(x * r[1])",
+           "in a scan": "return jax.lax.scan(lambda c, i: (jax.ref.set(r, i, r[i] * c), "
+                        "(c + r[i], None))[1], x, jnp.arange(3))[0]"}.items()},
+    "vjp of a reference: not wanted": """
+        r = jax.new_ref(2.)
+        f_vjp = jax.vjp(lambda x, d: x * d['r'][...], jnp.float32(3), {'r': r})[1]
+        out = f_vjp.with_refs(jax.ad.GradValue(), {'r': jax.ad.DontWant()})(1.)[0]""",
+    "vjp of a reference: in jit": """
+        @jax.jit
+        def run(x, r, g):
+            def f(x, r):
+                y = x * r[...]
+                r[...] = y * y
+                return y
+            value, f_vjp = jax.vjp(f, x, r)
+            return value, f_vjp.with_refs(jax.ad.GradValue(), g)(1.)[0]
+        r, g = jax.new_ref(2.), jax.new_ref(5.)
+        out = run(3., r, g), r, g""",
+    "vjp of a reference: under grad": """
+        def outer(x):
+            r, g = jax.new_ref(x), jax.new_ref(0.)
+            f_vjp = jax.vjp(lambda x, r: x * r[...] ** 2, 3., r)[1]
+            return f_vjp.with_refs(jax.ad.GradValue(), g)(1.)[0] + g[...]
+        out = jax.grad(outer)(2.)""",
+    "linearize of a reference": """
+        def f(x, r):
+            r[...] = jnp.sin(r[...] * x)
+            return x * r[...]
+        r, t = jax.new_ref(2.), jax.new_ref(3.)
+        value, f_jvp = jax.linearize(f, 0.5, r)
+        out = value, f_jvp(1., t), r, t""",
     "custom_vjp: stashed gradients": STASH + """
         def f(x, r): return jnp.sin(stash(r, x))
         first = jax.grad(f)(1., r), f(1., r), jax.jit(f)(1., r), r[...]
@@ -509,7 +551,7 @@ ERRORS = {
             r = jax.new_ref(x)
             value = jax.freeze(r)
             r[...] = x
-            return value
+            return value, r[...]
         jax.jit(f)(jnp.ones(2))""",
     "read when freed": """
         def f(x):
@@ -575,6 +617,14 @@ ERRORS = {
         mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
         jax.shard_map(lambda x: jax.freeze(jax.new_ref(x)), mesh=mesh, in_specs=jax.P("x"),
                       out_specs=jax.P("x"))(jnp.ones(2))""",
+    "with_refs: structure": """
+        f_vjp = jax.vjp(lambda a, b: a['x'] * b, {'x': 1.}, 2.)[1]
+        f_vjp.with_refs(jax.new_ref(1.), jax.new_ref(1.))""",
+    "with_refs: value of a reference": """
+        r = jax.new_ref(2.)
+        jax.vjp(lambda d: d['r'][...], {'r': r})[1].with_refs({'r': jax.ad.GradValue()})""",
+    "linearize: no reference": "jax.linearize(lambda r: r[...] * 2., jax.new_ref(1.))[1](1.)",
+    "jacrev by a reference": "jax.jacrev(lambda r: r[...] ** 2)(jax.new_ref(3.))",
     "vjp: called": """
         r = jax.new_ref(2.)
         jax.vjp(lambda x, r: x * r[...], 3., r)[1](1.)""",
@@ -650,6 +700,12 @@ def test_a_forward_rule_gives_back_no_reference_of_its_own():
     ("r = jax.new_ref(0)\n"
      "jax.lax.while_loop(lambda i: (r.addupdate(1), i < 3)[1], lambda i: i + 1, 0)",
      "while_cond"),
+    # JAX leaves out what is written to a frozen reference and not read.
+    ("def f(x): r = jax.new_ref(x); jax.freeze(r); r[...] = x\njax.jit(f)(1.)",
+     "must be called on"),
+    # JAX gives the value, and forgets what goes by the other way in the derivative.
+    ("r = jax.new_ref(1.); jax.vjp(lambda a: a[...] + r[...], r)", "both closed over and passed"),
+    ("r = jax.new_ref(1.); jax.vjp(lambda a, b: a[...] + b[...], r, r)", "appeared at both"),
     ("r = jax.new_ref(1.); jax.jit(lambda: jax.freeze(r))()", "comes from outside"),
     ("r = jax.new_ref(1.); jax.jit(lambda x: x + r[...], dynamic_dims={0: {0: 'n'}})(jnp.ones(3))",
      "traced for jit"),

@@ -23,8 +23,9 @@ class _EvalJaxpr(_CustomPrimitive):
     __slots__ = ()
     multiple_results = True
 
-    def bind(self, *args: _Any, call_jaxpr: _Jaxpr, **params: _Any) -> list[_Any]:
-        """The jaxpr's results."""
+    def bind(self, *args: _Any, **params: _Any) -> list[_Any]:
+        """The results of the jaxpr ``call_jaxpr``."""
+        call_jaxpr: _Jaxpr = params["call_jaxpr"]
         return _eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
 
 

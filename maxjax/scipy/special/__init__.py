@@ -1,5 +1,7 @@
 """jax.scipy.special: special functions."""
 
+from typing import TYPE_CHECKING
+
 from maxjax._base.missing import explain_missing_names as _explain_missing_names
 from maxjax._higher_order.function_stages import add_stages as _add_stages
 from maxjax.scipy.special._beta import beta as beta
@@ -59,8 +61,11 @@ from maxjax.scipy.special._normal import ndtri as ndtri
 from maxjax.scipy.special._normal import owens_t as owens_t
 from maxjax.scipy.special._normal import wofz as wofz
 
-_explain_missing_names(__name__, {
-    "sph_harm": "jax.scipy.special.sph_harm was deprecated in v0.7.0 and removed in v0.10.0. Use "
-                "jax.scipy.special.sph_harm_y instead."})
+_explain_missing_names(__name__, deprecated={
+    _name: (globals()[_name],
+            f"jax.scipy.special.{_name} is deprecated; no replacement is planned.")
+    for _name in ("lpmn", "lpmn_values")})
+if not TYPE_CHECKING:
+    del lpmn, lpmn_values
 
 _add_stages(globals(), "bessel_jn gammasgn")

@@ -132,7 +132,7 @@ def polygamma(n: Any, x: Any) -> Array:
     return lax.polygamma(*_spread("polygamma", n, x))
 
 
-def _spread(name: str, *args: Any) -> list[Any]:
+def _spread(name: str, *args: Any) -> tuple[Array, ...]:
     """Operands of one shape, as jax.lax requires."""
     return jnp.broadcast_arrays(*operands(name, *args))
 

@@ -1,8 +1,8 @@
 # Each target makes the environment it needs: a fresh machine needs Python and make.
 # Tests need what real JAX needs, 3.12; maxjax itself 3.11. The first that is new enough is taken of
-# this one, those on the PATH, and those of pyenv.
+# this one, those on the PATH, and those of pyenv; test-lowest and test-wheel take the oldest.
 PYTHON ?=
-venv = python=$$(sh tools/find_python.sh $(1) "$(PYTHON)") && "$$python" -m venv
+venv = python=$$(sh tools/find_python.sh $(1) "$(PYTHON)" $(2)) && "$$python" -m venv
 DEMO_VENV ?= .venv-demo
 TEST_VENV ?= .venv-test
 # Two cores, and a third process for where the others wait. The tests that have MAX compile are one
@@ -74,9 +74,10 @@ bench: $(TEST_VENV)/.ready
 wheel: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python tools/build_wheel.py --output $(WHEEL_DIR)
 
-# In a fresh environment, where nothing can be compiled.
+# In a fresh environment of the oldest Python that maxjax takes, where nothing can be compiled.
 test-wheel: wheel
-	$(TEST_VENV)/bin/python tools/try_wheel.py $(WHEEL_DIR)/maxjax-*-manylinux_*.whl
+	python=$$(sh tools/find_python.sh 11 "$(PYTHON)" oldest) && \
+	  "$$python" tools/try_wheel.py $(WHEEL_DIR)/maxjax-*-manylinux_*.whl
 
 # The source distribution, and the wheel that builds the pack on first use, made of it.
 sdist: $(TEST_VENV)/.ready
@@ -106,7 +107,7 @@ $(TEST_VENV)/.ready: pyproject.toml
 	touch $@
 
 $(LOWEST_VENV)/.ready: pyproject.toml constraints-lowest.txt
-	$(call venv,12) $(LOWEST_VENV)
+	$(call venv,12,oldest) $(LOWEST_VENV)
 	$(LOWEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --constraint constraints-lowest.txt --editable '.[test]'
 	touch $@

@@ -157,7 +157,6 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_log_checkpoint_residuals": False,
         # Text is never in colour: what False asks for.
         "jax_pprint_use_color": _Accepted(True, suffices=(False,)),
-        "jax_raise_on_ppermute_sort_diff": True,
         "jax_send_traceback_to_runtime": RuntimeTracebackMode.OFF,
         "jax_tracer_error_num_traceback_frames": _Flag(5, INTEGER)},
 }

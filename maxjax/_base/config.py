@@ -388,6 +388,9 @@ no_tracing = config.define(
     "jax_no_tracing", False, "Raise where a function under jit would be traced.")
 random_seed_offset = config.define(
     "jax_random_seed_offset", 0, "Added to the seeds of jax.random.key and PRNGKey.")
+raise_on_ppermute_sort_diff = config.define(
+    "jax_raise_on_ppermute_sort_diff", True,
+    "Whether ppermute over axes in another order than the mesh's is an error.")
 check_static_indices = config.define(
     "jax_check_static_indices", False,
     "Raise where a static index that is promised to be in bounds is not.")

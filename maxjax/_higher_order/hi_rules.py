@@ -121,6 +121,21 @@ def _linearized_from_jvp(self: Any, residuals: _LinearMap, *tangents: PyTree) ->
 
 
 class _LinearizeFromJVP(NamedTuple):
+    """The rules ``lin`` and ``linearized`` of a class with ``jvp``.
+
+    >>> class Sine(jax.experimental.hijax.HiPrim):
+    ...     def __init__(self, x):
+    ...         self.in_avals, self.out_aval, self.params = (x,), x, {}
+    ...         super().__init__()
+    ...     def expand(self, x):
+    ...         return jnp.sin(x)
+    ...     def jvp(self, primals, tangents):
+    ...         return self(*primals), jnp.cos(primals[0]) * tangents[0]
+    ...     lin, linearized = jax.experimental.hijax.linearize_from_jvp
+    >>> jax.linearize(lambda x: Sine(jax.typeof(x))(x), 0.)[1](3.)
+    Array(3., dtype=float32, weak_type=True)
+    """
+
     lin: Callable[..., Any]
     linearized: Callable[..., Any]
 
@@ -129,6 +144,21 @@ class _LinearizeFromJVP(NamedTuple):
 
 
 class _VJPFromJVP(NamedTuple):
+    """The rules of reverse mode of a class with ``jvp``, whose tangent is transposed.
+
+    >>> class Sine(jax.experimental.hijax.HiPrim):
+    ...     def __init__(self, x):
+    ...         self.in_avals, self.out_aval, self.params = (x,), x, {}
+    ...         super().__init__()
+    ...     def expand(self, x):
+    ...         return jnp.sin(x)
+    ...     def jvp(self, primals, tangents):
+    ...         return self(*primals), jnp.cos(primals[0]) * tangents[0]
+    ...     vjp_fwd, vjp_bwd_retval = jax.experimental.hijax.vjp_from_jvp
+    >>> jax.grad(lambda x: Sine(jax.typeof(x))(x))(0.)
+    Array(1., dtype=float32, weak_type=True)
+    """
+
     vjp_fwd: Callable[..., Any]
     vjp_bwd_retval: Callable[..., Any]
 
@@ -137,6 +167,23 @@ class _VJPFromJVP(NamedTuple):
 
 
 class _VJPFromLin(NamedTuple):
+    """The rules of reverse mode of a class with ``lin``: ``linearized`` is transposed.
+
+    >>> class Sine(jax.experimental.hijax.HiPrim):
+    ...     def __init__(self, x):
+    ...         self.in_avals, self.out_aval, self.params = (x,), x, {}
+    ...         super().__init__()
+    ...     def expand(self, x):
+    ...         return jnp.sin(x)
+    ...     def lin(self, nonzeros, x):
+    ...         return self(x), jnp.cos(x)
+    ...     def linearized(self, cosine, tangent):
+    ...         return cosine * tangent
+    ...     vjp_fwd, vjp_bwd_retval = jax.experimental.hijax.vjp_from_lin
+    >>> jax.grad(lambda x: Sine(jax.typeof(x))(x))(0.)
+    Array(1., dtype=float32, weak_type=True)
+    """
+
     vjp_fwd: Callable[..., Any]
     vjp_bwd_retval: Callable[..., Any]
 

@@ -51,7 +51,7 @@ from maxjax._primitives.varying import all_gather_invariant_p, psum_invariant_p
 from maxjax._sharding.device_collectives import DEVICES, collective_p, coordinate_p
 from maxjax._sharding.exchange import Exchange, Groups, Kind
 from maxjax._sharding.joined import with_joined_reductions
-from maxjax._sharding.shard_body import IDENTITIES, runnable
+from maxjax._sharding.shard_body import IDENTITIES, check_order, runnable
 from maxjax._sharding.specs import Dims
 from maxjax._sharding.tokens import with_tokens
 from maxjax._transforms.batching import batch_flat, to_axis
@@ -229,9 +229,9 @@ class Crossing:
 
     def _ppermute(self, x: Value, *, axis_name: Sequence[AxisName],
                   perm: Sequence[tuple[int, int]]) -> Any:
-        # As in JAX, shards are counted in the order of the mesh's axes, however these are named.
-        axis_name = tuple(name for name, _ in self.sizes
-                          if name in axis_name or str(name).partition(":(")[0] in axis_name)
+        axis_name = tuple([name for given in axis_name for name, _ in self.sizes
+                           if given in (name, str(name).partition(":(")[0])])
+        check_order(axis_name, self.sizes)
         count = len(self.groups(axis_name)[0])
         for ends in zip(*perm, strict=True):
             if len(set(ends)) < len(ends):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import config, dtypes
 from maxjax._base.meshes import AxisName
 from maxjax._higher_order.buffer_callback import buffer_callback_p
 from maxjax._higher_order.callback import ON_EACH_SHARD, io_callback_p, pure_callback_p
@@ -280,9 +280,24 @@ def _all_to_all(x: Value, *, split_axis: int, concat_axis: int, axis_name: Seque
     return _flattened(move_axis(parts, 0, concat_axis), concat_axis)
 
 
+def check_order(names: Sequence[AxisName], sizes: Sequence[tuple[AxisName, int]]) -> None:
+    """Checks that ppermute's axes are in the order of the mesh's, unless the option is off: then
+    shards are counted in the order of the names.
+
+    Raises:
+      RuntimeError: they are not.
+    """
+    several = [name for name, size in sizes if name in names and size > 1]
+    if config.raise_on_ppermute_sort_diff.value and several != [
+            name for name in names if name in several]:
+        raise RuntimeError(
+            "Make sure that the axis_name passed to jax.lax.ppermute is in the same order as the "
+            f"axis_names declared on the mesh: got {tuple(names)}. If you want to allow different "
+            'order, set jax.config.update("jax_raise_on_ppermute_sort_diff", False).')
+
+
 def _ppermute(x: Value, *, axis_name: Sequence[AxisName], perm: Sequence[tuple[int, int]]) -> Any:
-    # As in JAX, shards are counted in the order of the mesh's axes, however these are named.
-    axis_name = tuple(name for name, _ in context.axis_env if name in axis_name)
+    check_order(axis_name, context.axis_env)
     count = math.prod(axis_size(name) for name in axis_name)
     for ends in zip(*perm, strict=True):
         if len(set(ends)) < len(ends):

@@ -169,7 +169,7 @@ class RefAccum(GradAccum):
     >>> total = jax.experimental.hijax.RefAccum(jax.typeof(1.))
     >>> total.accum(2.)
     >>> total.ref
-    Ref(2., dtype=float32, weak_type=True)
+    Ref(2., dtype=float32)
     """
 
     def __init__(self, aval: Any, ref: Ref | None = None):

@@ -387,7 +387,7 @@ def _sinc(x: Array) -> Array:
     rest = where(isinf(x), 0, x - nearest)
     square_of_rest = rest * rest
     correction = square_of_rest * polynomial_p.bind(
-        square_of_rest, *[cast(c, x.dtype) for c in rules.sinc_series(x.dtype)], unroll=None)
+        square_of_rest, *_series(rules.sinc_series, x), unroll=None)
     is_odd = 2 * round_p.bind(0.5 * nearest, rounding_method=1) != nearest
     value = (rest + rest * correction) / where(
         is_odd, -x, where(nearest == 0, 1, x))
@@ -395,12 +395,16 @@ def _sinc(x: Array) -> Array:
     return where(nearest == 0, 1 + correction, value)
 
 
+def _series(coefficients: Callable[[np.dtype], list[float]], x: Array) -> list[Any]:
+    return [constant(c, x.dtype, x.aval.weak_type) for c in coefficients(x.dtype)]
+
+
 def _complex_sinc(x: Array) -> Array:
     far = isinf(real(x)) & isfinite(imag(x))
     angle = where(far, 1, np.pi * x)
     near = abs(angle) < 1
-    series = polynomial_p.bind(square(where(near, angle, 0)), *[
-        cast(c, x.dtype) for c in rules.complex_sinc_series(x.dtype)], unroll=None)
+    series = polynomial_p.bind(square(where(near, angle, 0)), *_series(
+        rules.complex_sinc_series, x), unroll=None)
     angle = where(near, 1, angle)
     return where(far, 0, where(near, series, sin(angle) / angle))
 

@@ -454,8 +454,6 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 def _uniform_positive(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """In [tiny, 1)."""
     tiny = np.array(dtypes.finfo(dtype).tiny, dtype)[()]
-    if dtype == dtypes.float16:     # XLA adds tiny to another constant, -1, and loses it
-        return lax.max(tiny, _uniform(key, shape, dtype, 0.0, 1.0))
     return _uniform(key, shape, dtype, minval=tiny, maxval=1.0)
 
 

@@ -11,6 +11,7 @@ import importlib
 import inspect
 import os
 import types
+import typing
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MAXJAX_COMPILE", "never")
@@ -58,7 +59,8 @@ def _module(package, name):
 def _is_ours(value):
     """NumPy's own classes are public names here too, with NumPy's documentation."""
     module = getattr(value, "__module__", None) or type(value).__module__
-    return not module.startswith(("numpy", "ml_dtypes", "builtins", "typing", "collections"))
+    return not module.startswith(("numpy", "ml_dtypes", "builtins", "typing", "collections")) and (
+        not isinstance(value, typing.NewType))
 
 
 def _callables():

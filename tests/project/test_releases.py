@@ -24,6 +24,7 @@ def test_the_version_is_the_same_everywhere():
     minor, of_jax = PROJECT["version"].rpartition(".")[0], maxjax.version.JAX_VERSION
     assert f"| {minor} | {of_jax} |" in (ROOT / "docs" / "releases.md").read_text()
     assert followed in (ROOT / "CHANGELOG.md").read_text()
+    assert {f"jax=={of_jax}", f"jaxlib=={of_jax}"} <= {*PROJECT["optional-dependencies"]["test"]}
 
 
 def test_workflows_call_what_there_is():

@@ -10,6 +10,7 @@ import numpy as _np
 
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_trace import CustomTrace as Trace  # noqa: F401
+from maxjax._higher_order.hi_types import HiValue as _HiValue
 from maxjax._ir.dimensions import larger as _larger
 from maxjax._ir.dimensions import smaller as _smaller
 from maxjax._ir.evaluate import eval_jaxpr as _eval_jaxpr
@@ -18,9 +19,32 @@ from maxjax._ir.jaxpr import Literal as _Literal
 from maxjax._ir.jaxpr import Var as _Var
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import CompileTimeTrace, context, current_trace
-from maxjax._ir.trace import Tracer as Tracer
+from maxjax._ir.trace import Tracer as _Tracer
 from maxjax._ir.types import ShapedArray as ShapedArray
 from maxjax._transforms.autodiff import operands_of
+
+
+class _AnyTracer(type):
+    """Traced values of types above arrays are instances too, and all traced arrays."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (_Tracer, _HiValue)) if cls is Tracer else (
+            type.__instancecheck__(cls, instance))
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, (_Tracer, _HiValue)) if cls is Tracer else (
+            type.__subclasscheck__(cls, subclass))
+
+
+class Tracer(_Tracer, metaclass=_AnyTracer):
+    """Stands for a value while a function is being transformed.
+
+    >>> seen = []
+    >>> _ = jax.jit(lambda x: seen.append(isinstance(x, jax.core.Tracer)) or x)(1.)
+    >>> seen, isinstance(jnp.ones(2), jax.core.Tracer)
+    ([True], False)
+    """
+
 
 AbstractValue = ShapedArray
 Atom = _Var | _Literal

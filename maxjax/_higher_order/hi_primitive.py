@@ -25,7 +25,7 @@ from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, Tracer, all_as_given, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
@@ -144,6 +144,14 @@ class HiPrim:
             return True, True, self
         return False, False, None
 
+    def staging(self, trace: Trace, source_info: object, *args: PyTree) -> Any:
+        """Records an application in a program, and gives its result.
+
+        ``trace`` is what records it. ``source_info`` is None: where a program's operations come
+        from, maxjax keeps by itself.
+        """
+        return self._applied(args)
+
     def check(self, *arg_tys: Any) -> None:
         """Raises where the types of arguments are not right."""
 
@@ -169,6 +177,11 @@ class HiPrim:
 
     # --- application ---
     def __call__(self, *args: PyTree) -> Any:
+        if isinstance(context.trace, StagingTrace) and self._has("staging"):
+            return self.staging(context.trace, None, *args)
+        return self._applied(args)
+
+    def _applied(self, args: tuple[PyTree, ...]) -> Any:
         if self._is_high and not (context.trace is installed.runtime and not any(
                 x.__class__ is HiValue
                 for x in pytree.leaves(args, lambda x: x.__class__ is HiValue))):

@@ -43,7 +43,8 @@ def leaves_of(tree: PyTreeSpec, value: PyTree, what: str) -> list[Any]:
     return leaves
 
 
-def _instantiated(leaf: Any) -> Any:
+def instantiated(leaf: Any) -> Any:
+    """A tangent as an array: zeros for a ``Zero``."""
     return instantiate(None, leaf.aval) if is_zero(leaf) else leaf
 
 
@@ -60,11 +61,11 @@ def _transposed(prim: Any, flags: Sequence[bool], cotangent: PyTree,
     """The cotangents of the arguments, from a function of their tangents."""
     def linear(*moving: Any) -> list[Any]:
         tangent = tangent_of(_filled(prim, flags, moving))
-        return [_instantiated(x) for x in leaves_of(prim._out_spec, tangent, "the tangent")]
+        return [instantiated(x) for x in leaves_of(prim._out_spec, tangent, "the tangent")]
 
     dummies = [aval.to_tangent_aval() for aval, flag in zip(
         prim.in_avals_flat, flags, strict=True) if flag]
-    given = [_instantiated(x) for x in leaves_of(prim._out_spec, cotangent, "the cotangent")]
+    given = [instantiated(x) for x in leaves_of(prim._out_spec, cotangent, "the cotangent")]
     return _filled(prim, flags, linear_transpose(linear, *dummies)(given))
 
 

@@ -8,7 +8,7 @@ the function gets a value made of tracers.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from maxjax._base import pytree
@@ -50,15 +50,32 @@ class HiValue:
         self.carrier = carrier
 
     def __getattr__(self, name: str) -> Any:
-        """What the type declares for its values."""
-        declared = getattr(self.aval, name, None)      # which may have a ``__getattr__``, as Flax's
-        function = getattr(declared, "of_values", None)
-        if function is None:
-            raise AttributeError(f"DynamicJaxprTracer has no attribute {name}", name=name, obj=self)
-        return function(self)
+        """What the type declares for its values, or has itself."""
+        try:
+            found = getattr(self.aval, name)      # which may have a ``__getattr__``, as Flax's
+        except AttributeError as error:
+            raise AttributeError(
+                f"DynamicJaxprTracer has no attribute {name}", name=name, obj=self) from error
+        function = getattr(type(found), "of_values", None)
+        return found if function is None else function(found, self)
 
     def __repr__(self) -> str:
         return f"JitTracer({self.aval})"
+
+    def __len__(self) -> int:
+        return self._declared("_len", "has no length")(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._declared("_iter", "is not iterable")(self))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._declared("_setitem", "is not indexable")(self, key, value)
+
+    def _declared(self, name: str, otherwise: str) -> Any:
+        function = getattr(self.aval, name, None)
+        if function is None:
+            raise TypeError(f"Value of type {type(self)} {otherwise}.")
+        return function
 
     def _flatten(self) -> tuple[list[Any], tuple[Any, bool]]:
         carrier = [] if self.carrier is None else [self.carrier]
@@ -73,6 +90,21 @@ class HiValue:
         if all(isinstance(leaf, Array) and not isinstance(leaf, Tracer) for leaf in leaves):
             return aval.raise_val(*arrays)
         return HiValue(aval, arrays, carrier)
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    """An operator, which the type defines under a name with one underscore."""
+    def apply(self: HiValue, *args: Any) -> Any:
+        return getattr(self.aval, f"_{name}")(self, *args)
+
+    return apply
+
+
+for _name in ("getitem", "neg", "pos", "abs", "invert", "round", "divmod", "rdivmod", *(
+        f"{_side}{_name}" for _side in ("", "r") for _name in (
+            "add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor",
+            "lshift", "rshift"))):
+    setattr(HiValue, f"__{_name}__", _operator(_name))
 
 
 class _Hooks:

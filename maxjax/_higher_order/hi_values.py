@@ -2,7 +2,9 @@
 
 There a value is the arrays that its type lowers it to, and a carrier: zeros of its tangent type,
 which are added to nothing. Derivatives by the value are derivatives by the carrier; the arrays have
-none. So transformations, loops and branches see a pytree of arrays, and no more.
+none. Where tangents are of a type above arrays themselves, with a tangent in it for each array in a
+value, there is no carrier, and derivatives are by the arrays. So transformations, loops and
+branches see a pytree of arrays, and no more.
 
 Where all arrays are there, the value is the object of the user's class again.
 """
@@ -10,17 +12,23 @@ Where all arrays are there, the value is the object of the user's class again.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.custom_primitive import Zero
-from maxjax._higher_order.hi_accums import NullAccum
+from maxjax._higher_order.hi_accums import GradAccum, NullAccum
 from maxjax._higher_order.hi_primitive import HiPrim
-from maxjax._higher_order.hi_rules import transposes_lin
-from maxjax._higher_order.hi_types import HiValue, hi_type_of, hooks, refuse_hitypes
+from maxjax._higher_order.hi_rules import instantiated, is_zero, transposes_lin
+from maxjax._higher_order.hi_types import (
+    HiValue,
+    hi_type_of,
+    hooks,
+    lifted_values,
+    refuse_hitypes,
+)
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.creation import full
 from maxjax._transforms import autodiff
@@ -46,8 +54,28 @@ def tangent_type(aval: Any) -> ShapedArray | None:
     return None
 
 
+def high_tangent_type(aval: Any) -> Any:
+    """The type above arrays of tangents that hold a tangent for each array; None for others."""
+    if isinstance(aval, ShapedArray):
+        return None
+    try:
+        found = aval.to_tangent_aval()
+    except NotImplementedError:     # it has none
+        return None
+    if isinstance(found, ShapedArray) or found != aval.to_ct_aval():
+        return None
+    of_arrays = [(low.shape, low.dtype) for low in map(ShapedArray.tangent, aval.lo_ty())]
+    return found if [(low.shape, low.dtype) for low in found.lo_ty()] == of_arrays else None
+
+
+def _of_arrays(aval: Any, arrays: Sequence[Any]) -> Any:
+    """A value of arrays, without a carrier: the object of the user's class where it can be."""
+    return HiValue._unflatten((aval, False), arrays)
+
+
 def refuse_tangents(aval: Any) -> NoReturn:
-    refuse_hitypes(f"a derivative by or of a value of type {aval}, whose tangents are no arrays")
+    refuse_hitypes(f"a derivative by or of a value of type {aval}, whose tangents are neither an "
+                   "array nor have one for each array in the value")
 
 
 def _carrier(tangent: ShapedArray) -> Any:
@@ -74,7 +102,10 @@ def lift(tree: PyTree) -> Any:
 
 def by_carriers(function: Callable[..., PyTree], args: Any
                 ) -> tuple[Callable[..., PyTree], Any]:
-    """A function of the carriers of the values among its arguments, and these carriers."""
+    """A function of the carriers of the values among its arguments, and these carriers.
+
+    For values without carriers they are values of their tangents' type, of the same arrays.
+    """
     leaves, tree = pytree.flatten(args, is_value)
     if not any(map(is_value, leaves)):
         return function, args
@@ -82,19 +113,22 @@ def by_carriers(function: Callable[..., PyTree], args: Any
         if is_value(x):
             hi_type_of(x).to_tangent_aval()     # may say that it is missing
     given = [lifted(x) if is_value(x) else x for x in leaves]
-    for x in given:
-        if x.__class__ is HiValue and x.carrier is None:
+    high = [high_tangent_type(x.aval) if x.__class__ is HiValue else None for x in given]
+    for x, tangent in zip(given, high, strict=True):
+        if x.__class__ is HiValue and x.carrier is None and tangent is None:
             refuse_tangents(x.aval)
 
     @functools.wraps(function)
     def of_carriers(*carriers: PyTree) -> Any:
-        chosen = pytree.flatten(carriers)[0]
+        chosen = pytree.flatten(carriers, is_value)[0]
         return function(*pytree.unflatten(tree, [
-            HiValue(x.aval, x.arrays, new) if x.__class__ is HiValue else new
-            for x, new in zip(given, chosen, strict=True)]))
+            new if x.__class__ is not HiValue else HiValue(x.aval, x.arrays, new)
+            if tangent is None else _of_arrays(x.aval, lifted(new).arrays)
+            for x, new, tangent in zip(given, chosen, high, strict=True)]))
 
     return of_carriers, pytree.unflatten(tree, [
-        x.carrier if x.__class__ is HiValue else x for x in given])
+        x if x.__class__ is not HiValue else x.carrier if tangent is None
+        else HiValue(tangent, x.arrays, None) for x, tangent in zip(given, high, strict=True)])
 
 
 def _has_values(tree: PyTree) -> bool:
@@ -107,11 +141,18 @@ def _taken(structure: PyTreeSpec, cotangent: PyTree) -> Any:
     if not _has_values(results):
         return cotangent
     leaves, tree = pytree.flatten(results, is_value)
-    return pytree.unflatten(tree, [
-        x if result.__class__ is not HiValue else HiValue(
+
+    def taken(x: Any, result: Any) -> Any:
+        if result.__class__ is not HiValue:
+            return x
+        if high_tangent_type(result.aval) is not None:
+            return HiValue(result.aval, lifted(x).arrays, None)
+        return HiValue(
             result.aval, [instantiate(None, low.cotangent()) for low in result.aval.lo_ty()],
             None if result.carrier is None else x)
-        for x, result in zip(PyTreeDef(tree).flatten_up_to(cotangent), leaves, strict=True)])
+
+    return pytree.unflatten(tree, list(map(
+        taken, PyTreeDef(tree).flatten_up_to(cotangent), leaves)))
 
 
 def _found(structure: PyTreeSpec, leaves: Sequence[Any]) -> Any:
@@ -123,6 +164,8 @@ def _found(structure: PyTreeSpec, leaves: Sequence[Any]) -> Any:
     def tangent(result: Any) -> Any:
         if result.__class__ is not HiValue:
             return leaves[result]
+        if (high := high_tangent_type(result.aval)) is not None:
+            return _of_arrays(high, [leaves[number] for number in result.arrays])
         if result.carrier is None:
             result.aval.to_tangent_aval()       # may say that it is missing
             refuse_tangents(result.aval)
@@ -169,7 +212,7 @@ def _check_tangents(whole: Any, one: Any, length: int) -> None:
 
 
 autodiff.by_carriers = by_carriers
-of_values.taken, of_values.found = _taken, _found
+of_values.taken, of_values.found, of_values.lift = _taken, _found, lifted_values
 hooks.lift = lift
 hooks.elements = _elements
 hooks.stacked = _stacked
@@ -203,9 +246,13 @@ def _unpacked(aval: Any, x: Any) -> Any:
 
 
 def _direction(aval: Any, x: Any) -> Any:
-    """Of what belongs to arrays and carrier, what belongs to the carrier."""
+    """The tangent or cotangent of a value, from those of arrays and carrier."""
     if isinstance(aval, ShapedArray):
         return x
+    if (high := high_tangent_type(aval)) is not None:
+        if all(map(is_zero, x[0])):
+            return Zero(high)
+        return _of_arrays(high, list(map(instantiated, x[0])))
     return Zero(ShapedArray((), dtypes.float0)) if isinstance(x[1], tuple) else x[1]
 
 
@@ -213,6 +260,8 @@ def _packed_direction(aval: Any, x: Any) -> Any:
     if isinstance(aval, ShapedArray):
         return x
     zeros = tuple([Zero(low.tangent()) for low in aval.lo_ty()])
+    if high_tangent_type(aval) is not None:
+        return zeros if is_zero(x) else tuple(lifted(x).arrays), ()
     return zeros, () if tangent_type(aval) is None else x
 
 
@@ -251,6 +300,53 @@ def axes_of_value(whole: Any, one: Any, spec: Any) -> list[ValueAxis]:
             for aval in (*one.lo_ty(), *(() if tangent is None else (tangent,)))]
 
 
+def _flags_of_arrays(aval: Any, flags: Iterator[bool]) -> Any:
+    """Which of the arrays and the carrier of a result are differentiated, from the next flag."""
+    if isinstance(aval, ShapedArray):
+        return next(flags)
+    if high_tangent_type(aval) is not None:
+        return (next(flags),) * len(aval.lo_ty()), ()
+    return (False,) * len(aval.lo_ty()), () if tangent_type(aval) is None else next(flags)
+
+
+class _AccumOfArrays(GradAccum):
+    """The cotangent of a value that derivatives have by its arrays, in those of the arrays."""
+
+    def __init__(self, aval: Any, accums: Sequence[GradAccum]):
+        self.aval = aval
+        self.accums = accums
+
+    def accum(self, x: Any) -> None:
+        if x is not None and not is_zero(x):
+            for accum, array in zip(self.accums, lifted(x).arrays, strict=True):
+                accum.accum(array)
+
+    def freeze(self) -> Any:
+        return _of_arrays(self.aval, [instantiated(x.freeze()) for x in self.accums])
+
+
+def _accum(aval: Any, x: Any) -> Any:
+    """The accumulator for an argument, from those for arrays and carrier."""
+    if isinstance(aval, ShapedArray):
+        return x
+    arrays, carrier = x
+    if (high := high_tangent_type(aval)) is not None:
+        if all(isinstance(accum, NullAccum) for accum in arrays):
+            return NullAccum(high)
+        return _AccumOfArrays(high, arrays)
+    return NullAccum(ShapedArray((), dtypes.float0)) if isinstance(carrier, tuple) else carrier
+
+
+def _linear_argument(aval: Any, x: Any) -> Any:
+    """An argument of a primitive that is transposed, or the accumulator in its place."""
+    if isinstance(aval, ShapedArray) or not any(
+            isinstance(leaf, GradAccum) for leaf in (*x[0], x[1])):
+        return _unpacked(aval, x)
+    # Beside arrays that it is linear in, a value may have constants, zeros.
+    return _accum(aval, ([leaf if isinstance(leaf, GradAccum) else NullAccum(None)
+                          for leaf in x[0]], x[1]))
+
+
 class _OnArrays(HiPrim):
     """A primitive on values of types above arrays, as one on arrays and carriers."""
 
@@ -273,6 +369,9 @@ class _OnArrays(HiPrim):
     def _has(self, method: str) -> bool:
         return self.params["prim"]._has(method)
 
+    def _missing(self, transformation: str, methods: str) -> NoReturn:
+        self.prim._missing(transformation, methods)
+
     def _args(self, packed: Sequence[Any], of: Callable[[Any, Any], Any] = _unpacked) -> Any:
         prim = self.params["prim"]
         return pytree.unflatten(prim._in_spec, [
@@ -293,13 +392,14 @@ class _OnArrays(HiPrim):
 
     def _flags(self, nzs_in: PyTree) -> Any:
         return self._args(nzs_in, lambda aval, flag: (
-            flag if isinstance(aval, ShapedArray) else flag[1] is True))
+            flag if isinstance(aval, ShapedArray) else any(flag[0])
+            if high_tangent_type(aval) is not None else flag[1] is True))
 
     def _check_tangents(self) -> None:
         """Raises where values have tangents which are no arrays: they would count as zero."""
         for aval in (*self.prim.in_avals_flat, *self.prim.out_avals_flat):
             if not isinstance(aval, ShapedArray) and not isinstance(
-                    aval.to_tangent_aval(), ShapedArray):
+                    aval.to_tangent_aval(), ShapedArray) and high_tangent_type(aval) is None:
                 refuse_tangents(aval)
 
     def _with_result(self, out: PyTree, residuals: PyTree, *rest: Any) -> tuple[Any, ...]:
@@ -308,9 +408,7 @@ class _OnArrays(HiPrim):
             flags = iter(flags_for(
                 rest[0], pytree.numbered(self.prim._out_spec), "nzs_out",
                 f"the nzs_out returned by {type(self.prim).__name__}"))
-            nonzero = tuple([next(flags) if isinstance(aval, ShapedArray) else (
-                (False,) * len(aval.lo_ty()), () if tangent_type(aval) is None else next(flags))
-                for aval in self.prim.out_avals_flat])
+            nonzero = tuple([_flags_of_arrays(aval, flags) for aval in self.prim.out_avals_flat])
             rest = (nonzero, *map(lift, rest[1:]))
         return self._result(out), lift(residuals), *rest
 
@@ -324,9 +422,12 @@ class _OnArrays(HiPrim):
             _direction(aval, x) for aval, x in zip(
                 self.prim.out_avals_flat, outgrad, strict=True)])
         accums = given[len(given) - len(self.in_avals):]
-        return self.prim.vjp_bwd(*residuals, direction, *self._args(accums, lambda aval, x: (
-            x if isinstance(aval, ShapedArray) else
-            NullAccum(ShapedArray((), dtypes.float0)) if isinstance(x[1], tuple) else x[1])))
+        return self.prim.vjp_bwd(*residuals, direction, *self._args(accums, _accum))
+
+    def transpose(self, out_ct: PyTree, *maybe_accums: Any) -> Any:
+        direction = pytree.unflatten(self.prim._out_spec, list(map(
+            _direction, self.prim.out_avals_flat, out_ct)))
+        return self.prim.transpose(direction, *self._args(maybe_accums, _linear_argument))
 
     def jvp(self, primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...]) -> Any:
         self._check_tangents()

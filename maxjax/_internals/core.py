@@ -9,6 +9,7 @@ from maxjax._higher_order.shape_struct import typeof as typeof
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer as _DynamicJaxprTracer
 from maxjax._ir.trace import Array as _Array
+from maxjax._ir.trace import Tracer as _Tracer
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray as ShapedArray
 from maxjax._runtime.array import ArrayImpl as _ArrayImpl
@@ -21,7 +22,8 @@ from maxjax.extend.core import Primitive as Primitive
 
 # The modules that JAX has the classes of arrays in.
 ARRAY_CLASSES = {
-    _Array: "jax", _ArrayImpl: "jaxlib._jax", Tracer: "jax._src.core",
+    _Array: "jax", _ArrayImpl: "jaxlib._jax", _Tracer: "jax._src.core",
+    Tracer: "jax._src.core",
     _DynamicJaxprTracer: "jax._src.interpreters.partial_eval",
     _BatchTracer: "jax._src.interpreters.batching",
     _JVPTracer: "jax._src.interpreters.ad", _JaxprTracer: "jax._src.interpreters.ad"}

@@ -38,6 +38,7 @@ from maxjax._transforms.linear_functions import (
     LinearFunction,
     Linearized,
     like_result,
+    of_values,
     operands_of,
     tangent_of,
 )
@@ -137,8 +138,9 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
         raise TypeError(
             "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}.")
-    if by_carriers is not None:
+    if by_carriers is not None and of_values.lift is not None:
         fun, primals = by_carriers(fun, primals)
+        tangents = of_values.lift(tangents)
     given_tree = pytree.structure(primals)
     tangent_leaves, tangent_tree = pytree.flatten(tangents)
     if given_tree != tangent_tree:

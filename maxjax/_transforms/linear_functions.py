@@ -70,10 +70,12 @@ class _OfValues:
     Attributes:
       taken: ``(tree of results, cotangent)`` -> a pytree of arrays of that structure.
       found: ``(tree of results, leaves)`` -> the tangent.
+      lift: a pytree, its values as pytrees of arrays.
     """
 
     taken: Callable[[PyTreeSpec, PyTree], Any] | None = None
     found: Callable[[PyTreeSpec, list[Any]], Any] | None = None
+    lift: Callable[[PyTree], Any] | None = None
 
 
 of_values = _OfValues()
@@ -448,7 +450,8 @@ class Linearized(LinearFunction):
 
     @boundary
     def __call__(self, *tangents: PyTree) -> Any:
-        leaves, tree = pytree.flatten(tangents)
+        leaves, tree = pytree.flatten(
+            tangents if of_values.lift is None else of_values.lift(tangents))
         if tree != self.in_tree:
             raise TypeError(f"expected {PyTreeDef(self.in_tree)}, got {PyTreeDef(tree)}")
         directions = dict(self._directions(leaves))

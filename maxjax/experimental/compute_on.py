@@ -28,12 +28,13 @@ def compute_on(f: Callable[..., PyTree] | None = None, *, compute_type: str,
     """``f``, whose results lie in the memory that is named; it runs on the host, as all does.
 
     Args:
-      f: a function of positional arguments; None: a decorator is returned.
+      f: a function of arrays; None: a decorator is returned.
       compute_type: "device_host", "device", "tpu_sparsecore", or "gpu_stream:" and a number.
       out_memory_spaces: a ``jax.memory.Space`` for each result, a prefix of their pytree.
       compiler_options: without effect.
 
     Raises:
+      TypeError: the compute type is no string.
       ValueError: there is no such compute type, or ``out_memory_spaces`` is no prefix of the
         results.
 
@@ -50,8 +51,8 @@ def compute_on(f: Callable[..., PyTree] | None = None, *, compute_type: str,
     _check(compute_type)
 
     @functools.wraps(f)
-    def wrapped(*args: PyTree) -> Any:
-        out = f(*args)
+    def wrapped(*args: PyTree, **kwargs: PyTree) -> Any:
+        out = f(*args, **kwargs)
         if pytree.structure_errors(out_memory_spaces, out, "compute_on out_memory_spaces"):
             raise pytree.prefix_error(out_memory_spaces, out, "compute_on out_memory_spaces")
         spaces = pytree.broadcast_prefix(out_memory_spaces, out)

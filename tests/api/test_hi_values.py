@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import maxjax
-import maxjax.experimental.hijax
 from tests.support.against_jax import agree
 
 X = np.array([[0.5, -1.25], [3.0, 2.0]], np.float32)
@@ -143,65 +142,3 @@ def test_what_is_refused():
         maxjax.jit(lambda number: number.count)(number)
     with pytest.raises(NotImplementedError, match="must implement `batch`"):
         maxjax.vmap(f.fixed)(X)
-
-
-@pytest.mark.parametrize("derivative", [
-    lambda make, take: maxjax.grad(lambda x: take(make(x)))(1.0),
-    lambda make, take: maxjax.jvp(lambda x: take(make(x)), (1.0,), (1.0,)),
-    lambda make, take: maxjax.linearize(make, 1.0)[1](1.0),
-    lambda make, take: maxjax.grad(take)(make(np.float32(1)))])
-def test_tangents_that_are_no_arrays_are_refused(derivative):
-    """JAX has values of types above arrays for tangents too."""
-    hijax = maxjax.experimental.hijax
-
-    @dataclasses.dataclass(frozen=True)
-    class BoxType(hijax.HiType):
-        of: Any
-
-        def lo_ty(self):
-            return [self.of]
-
-        def lower_val(self, box):
-            return [box.x]
-
-        def raise_val(self, x):
-            return Box(x)
-
-        def to_tangent_aval(self):
-            return self
-
-    @dataclasses.dataclass(frozen=True)
-    class Box:
-        x: Any
-
-    hijax.register_hitype(Box, lambda box: BoxType(maxjax.typeof(box.x)))
-
-    class Same(hijax.HiPrim):
-        def __init__(self, given, result, function):
-            self.in_avals, self.out_aval = (given,), result
-            self.params = {"function": function}
-            super().__init__()
-
-        def expand(self, x):
-            return self.function(x)
-
-        def vjp_fwd(self, nonzeros, x):
-            return self(x), None
-
-        def vjp_bwd_retval(self, residuals, ct):
-            return (ct,)
-
-        def jvp(self, primals, tangents):
-            return self(*primals), Same(*primals)(*tangents)
-
-        lin, linearized = hijax.linearize_from_jvp
-
-    def make(x):
-        return Same(maxjax.typeof(x), BoxType(maxjax.typeof(x)), Box)(x)
-
-    def take(box):
-        return Same(maxjax.typeof(box), maxjax.typeof(box).of, lambda box: box.x)(box)
-
-    assert maxjax.jit(lambda x: take(make(x)))(1.0) == 1
-    with pytest.raises(NotImplementedError, match="whose tangents are no array"):
-        derivative(make, take)

@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
 import functools
 import gzip
-import json
 import os
-import platform
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,8 +20,14 @@ from typing import Any
 from maxjax._base import spans as _spans
 from maxjax._base import threads as _threads
 from maxjax._base.missing import explain_missing_names
-from maxjax._base.processes import job as _job
+from maxjax._base.profiles import ProfileData as ProfileData
+from maxjax._base.profiles import ProfileEvent as ProfileEvent
+from maxjax._base.profiles import ProfileLine as ProfileLine
+from maxjax._base.profiles import ProfilePlane as ProfilePlane
+from maxjax._base.profiles import Recording as _Recording
+from maxjax._base.profiles import write as _write_profile
 from maxjax._runtime import placement as _placement
+from maxjax.version import __version__ as _version
 
 
 @dataclasses.dataclass
@@ -48,77 +50,160 @@ class ProfileOptions:
     start_timestamp_ns: int = 0
 
 
-# Spans of one thread have to nest, or Perfetto drops them: those of several programs that are
-# compiled at a time do not, and are pairs of events of their own.
-_OVERLAPPING = {"compile"}
-
-
-class _Recording:
-    """The spans of the profile that is being recorded."""
-
-    def __init__(self, folder: Path, perfetto: bool):
-        self.folder = folder
-        self.perfetto = perfetto
-        self.start = _spans.clock()
-        self.events: list[dict[str, Any]] = []
-        self.threads: dict[int, str] = {}
-
-    def record(self, name: str, category: str, start: int, end: int,
-               arguments: dict[str, Any]) -> None:
-        thread = threading.current_thread()
-        self.threads[thread.native_id or 0] = thread.name
-        event: dict[str, Any] = {
-            "ph": "X", "name": name, "cat": category, "pid": os.getpid(), "tid": thread.native_id,
-            "ts": max(0, start - self.start) / 1e3}
-        if arguments:
-            event["args"] = {key: str(value) for key, value in arguments.items()}
-        # extend and append are atomic: programs run in several threads.
-        if category in _OVERLAPPING:
-            event |= {"ph": "b", "id": f"{thread.native_id}.{start}"}
-            last = {key: event[key] for key in ("name", "cat", "pid", "tid", "id")}
-            self.events.extend([event, last | {"ph": "e", "ts": (end - self.start) / 1e3}])
-        else:
-            event["dur"] = (end - max(start, self.start)) / 1e3
-            self.events.append(event)
-
-    def write(self) -> Path:
-        now = datetime.datetime.now().strftime("%Y_%m_%d_%H_%M_%S")
-        folder = self.folder / "plugins" / "profile" / now
-        folder.mkdir(parents=True, exist_ok=True)
-        pid = os.getpid()
-        host, process = platform.node() or "host", "/host:CPU"
-        if _job.device_counts:       # several processes of a host write to one folder
-            host, process = f"{host}-{_job.index}", f"{process} process {_job.index}"
-        names = [{"ph": "M", "pid": pid, "name": "process_name", "args": {"name": process}}]
-        names += [{"ph": "M", "pid": pid, "tid": thread, "name": "thread_name",
-                   "args": {"name": name}} for thread, name in self.threads.items()]
-        text = json.dumps({"displayTimeUnit": "ns", "traceEvents": [*names, *self.events]})
-        path = folder / f"{host}.trace.json.gz"
-        paths = [path, folder / "perfetto_trace.json.gz"] if self.perfetto else [path]
-        for target in paths:
-            target.write_bytes(gzip.compress(text.encode()))
-        return path
-
-
 _lock = _threads.lock()
 
 
 class _State:
-    """The profile that is being recorded, and the requested server."""
+    """The session that is recording, and the requested server."""
 
-    __slots__ = ("recording", "server")
+    __slots__ = ("server", "session")
 
     def __init__(self) -> None:
-        self.recording: _Recording | None = None
+        self.session: ProfileSession | None = None
         self.server: _Server | None = None
 
 
 _state = _State()
 
 
+class ProfileSession:
+    """Records a profile, from ``start`` to ``stop`` or as a context manager.
+
+    Args:
+      log_dir: where ``stop`` writes the profile, to the folder ``plugins/profile/<time>``; without
+        it the profile is in ``profile_data`` alone.
+      create_perfetto_trace: also write it under the name ``perfetto_trace.json.gz``.
+
+    Raises:
+      NotImplementedError: ``create_perfetto_link``: open the file with ui.perfetto.dev.
+
+    >>> with jax.profiler.ProfileSession() as session:
+    ...     with jax.profiler.TraceAnnotation("load", part=3):
+    ...         pass
+    >>> plane = session.profile_data.find_plane_with_name("/host:CPU")
+    >>> [(event.name, list(event.stats)) for line in plane.lines for event in line.events]
+    [('load', [('part', 3)])]
+    """
+
+    def __init__(self, log_dir: os.PathLike[str] | str | None = None,
+                 create_perfetto_link: bool = False, create_perfetto_trace: bool = False,
+                 profiler_options: ProfileOptions | None = None):
+        _check_link(create_perfetto_link)
+        self.log_dir = None if log_dir is None else str(log_dir)
+        self.create_perfetto_link = create_perfetto_link
+        self.create_perfetto_trace = create_perfetto_trace
+        self.profiler_options = profiler_options
+        self._recording: _Recording | None = None
+        self._data: ProfileData | None = None
+
+    def start(self) -> ProfileSession:
+        """Begins to record.
+
+        Raises:
+          RuntimeError: a profile is already being recorded.
+        """
+        with _lock:
+            if _state.session is not None:
+                raise RuntimeError(
+                    "Profile has already been started. Only one profile may be run at a time.")
+            self._recording, self._data = _Recording(), None
+            _state.session = self
+            _spans.set_recorder(self._recording.record)
+        return self
+
+    def stop(self) -> ProfileData | None:
+        """Ends the profile, and writes it where there is a folder for it.
+
+        Raises:
+          RuntimeError: it is not being recorded.
+        """
+        with _lock:
+            if self._recording is None:
+                raise RuntimeError("No profile started")
+            _spans.set_recorder(None)
+            self._data = self._recording.data(_version)
+            self._recording = _state.session = None
+        if self.log_dir is not None:
+            self.export_profile_data(
+                self.log_dir, create_perfetto_trace=self.create_perfetto_trace)
+        return self._data
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is being recorded."""
+        return self._recording is not None
+
+    @property
+    def profile_data(self) -> ProfileData | None:
+        """What was recorded, once it has ended."""
+        return self._data
+
+    def export_profile_data(self, log_dir: os.PathLike[str] | str,
+                            create_perfetto_link: bool = False,
+                            create_perfetto_trace: bool = False,
+                            session_id: str | None = None) -> None:
+        """Writes it: see ``jax.profiler.export_profile_data``."""
+        export_profile_data(self, log_dir, create_perfetto_link, create_perfetto_trace, session_id)
+
+    def __enter__(self) -> ProfileSession:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_running:
+            self.stop()
+
+
+def _check_link(create_perfetto_link: bool) -> None:
+    if create_perfetto_link:
+        raise NotImplementedError(
+            "create_perfetto_link serves the profile on a local port, which maxjax does not do: "
+            "use create_perfetto_trace and open the file with https://ui.perfetto.dev")
+
+
+def export_profile_data(profile_data: ProfileData | ProfileSession,
+                        log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False,
+                        create_perfetto_trace: bool = False,
+                        session_id: str | None = None) -> None:
+    """Writes a profile to a file for Perfetto.
+
+    Args:
+      profile_data: a session that has ended, or its data.
+      log_dir: the file is in its folder ``plugins/profile/<session_id>``.
+      create_perfetto_trace: also write it under the name ``perfetto_trace.json.gz``.
+      session_id: the time by default.
+
+    Raises:
+      RuntimeError: the session has not been started, or it has not ended.
+      TypeError: the first argument is neither.
+      NotImplementedError: ``create_perfetto_link``: open the file with ui.perfetto.dev.
+
+    >>> import pathlib, tempfile
+    >>> with jax.profiler.trace() as session:
+    ...     x = jnp.ones(3).sum().block_until_ready()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     jax.profiler.export_profile_data(session, folder, session_id="first")
+    ...     [path.parent.name for path in pathlib.Path(folder).rglob("*.trace.json.gz")]
+    ['first']
+    """
+    if isinstance(profile_data, ProfileSession):
+        if profile_data.is_running:
+            raise RuntimeError(
+                "Cannot export a ProfileSession while it is running. Call stop() first.")
+        if profile_data.profile_data is None:
+            raise RuntimeError("No profile data to export. Ensure the session has completed.")
+        if session_id is None and profile_data.profiler_options is not None:
+            session_id = profile_data.profiler_options.session_id
+        profile_data = profile_data.profile_data
+    elif not isinstance(profile_data, ProfileData):
+        raise TypeError(
+            f"Expected ProfileData or ProfileSession, got {type(profile_data).__name__}")
+    _check_link(create_perfetto_link)
+    _write_profile(profile_data, Path(log_dir), create_perfetto_trace, session_id)
+
+
 def start_trace(log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False,
                 create_perfetto_trace: bool = False,
-                profiler_options: ProfileOptions | None = None) -> None:
+                profiler_options: ProfileOptions | None = None) -> ProfileSession | None:
     """Begins a profile.
 
     Args:
@@ -131,24 +216,19 @@ def start_trace(log_dir: os.PathLike[str] | str, create_perfetto_link: bool = Fa
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     start_trace(folder)
+    ...     session = start_trace(folder)
     ...     x = jnp.ones(3).sum()
-    ...     jax.profiler.stop_trace()
+    ...     data = jax.profiler.stop_trace()
     """
-    if create_perfetto_link:
-        raise NotImplementedError(
-            "create_perfetto_link serves the profile on a local port, which maxjax does not do: "
-            "use create_perfetto_trace and open the file with https://ui.perfetto.dev")
-    with _lock:
-        if _state.recording is not None:
-            raise RuntimeError(
-                "Profile has already been started. Only one profile may be run at a time.")
-        _state.recording = _Recording(Path(log_dir), create_perfetto_trace)
-        _spans.set_recorder(_state.recording.record)
+    return ProfileSession(
+        log_dir, create_perfetto_link, create_perfetto_trace, profiler_options).start()
 
 
-def stop_trace() -> None:
+def stop_trace() -> ProfileData | None:
     """Ends the profile and writes it.
+
+    Returns:
+      What was recorded.
 
     Raises:
       RuntimeError: none is being recorded.
@@ -158,19 +238,17 @@ def stop_trace() -> None:
     RuntimeError: No profile started
     """
     with _lock:
-        recording = _state.recording
-        if recording is None:
-            raise RuntimeError("No profile started")
-        _spans.set_recorder(None)
-        _state.recording = None
-        recording.write()
+        session = _state.session
+    if session is None:
+        raise RuntimeError("No profile started")
+    return session.stop()
 
 
 @contextlib.contextmanager
-def trace(log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False,
+def trace(log_dir: os.PathLike[str] | str | None = None, create_perfetto_link: bool = False,
           create_perfetto_trace: bool = False,
-          profiler_options: ProfileOptions | None = None) -> Iterator[None]:
-    """Inside the context a profile is recorded: see ``start_trace``.
+          profiler_options: ProfileOptions | None = None) -> Iterator[ProfileSession]:
+    """Inside the context a profile is recorded: see ``ProfileSession``, which it gives.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -179,11 +257,9 @@ def trace(log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False,
     ...     len(list(pathlib.Path(folder).rglob("*.trace.json.gz")))
     1
     """
-    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
-    try:
-        yield
-    finally:
-        stop_trace()
+    with ProfileSession(
+            log_dir, create_perfetto_link, create_perfetto_trace, profiler_options) as session:
+        yield session
 
 
 class TraceAnnotation:

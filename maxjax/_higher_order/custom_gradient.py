@@ -11,7 +11,10 @@ from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.control import Traced, handed_on, operands_of, traced
-from maxjax._higher_order.custom_vjp import custom_vjp
+from maxjax._higher_order.custom_primitive import Zero
+from maxjax._higher_order.custom_rules import SymbolicZero, zero_tangent
+from maxjax._higher_order.custom_vjp import custom_vjp, custom_vjp_primal_tree_values
+from maxjax._higher_order.hi_accums import NullAccum, ValAccum
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import DynamicJaxprTracer, trace_to_jaxpr
@@ -33,49 +36,162 @@ class _Rule:
         self.out_tree = out_tree
         self.consts = consts
 
+    def __call__(self, cotangents: PyTree) -> Any:
+        return pytree.unflatten(self.out_tree, eval_jaxpr(
+            self.closed.jaxpr, self.consts, *pytree.leaves((cotangents,))))
+
+    def of_one(self, with_logs: bool) -> bool:
+        """Whether it gives a single cotangent, for a single argument."""
+        tree = self.out_tree.children()[0] if with_logs else self.out_tree
+        return tree.is_leaf()
+
 
 pytree.register(_Rule, lambda rule: (rule.consts, (rule.closed, rule.out_tree)),
                 lambda data, consts: _Rule(data[0], data[1], list(consts)))
 
 
-def custom_gradient(fun: Callable[..., PyTree]) -> Callable[..., Any]:
+def custom_gradient(fun: Callable[..., PyTree] | None = None, *, with_logs: bool = False,
+                    remat: bool = False, with_accums: Any = None) -> Callable[..., Any]:
     """A function that returns its own gradient function.
 
     Args:
       fun: gives a pair: a result, and a function from its cotangent to a tuple of those of the
         arguments (to one, for a single argument). That function may use what was computed.
+        Without it, this is a decorator.
+      with_logs: the gradient function gives a pair of that and a dict of what it logs, by names
+        that are unique in a backward pass, or None. ``vjp(f, x)[1].with_logs`` gives the logs with
+        the cotangents; otherwise they are dropped.
+      with_accums: the gradient function takes the cotangent and then, for each leaf of the
+        arguments, an accumulator, to which it adds (``accum``); it gives None or logs. A pytree
+        prefix of the arguments, with ``jax.experimental.hijax.ValAccum`` as leaves. Arguments that
+        are not differentiated have a ``NullAccum``.
+      remat: JAX has it with ``jax_custom_vjp3`` alone, and maxjax has it not.
+
+    Raises:
+      NotImplementedError: with ``remat``, when it is called: for what is to be saved in
+        ``jax.checkpoint`` there is its ``policy``.
 
     >>> @jax.custom_gradient
     ... def square(x):
     ...     return x ** 2, lambda cotangent: (cotangent * x,)
     >>> jax.grad(square)(3.)
     Array(3., dtype=float32, weak_type=True)
+    >>> @jax.custom_gradient(with_logs=True)
+    ... def logged(x):
+    ...     return x ** 2, lambda cotangent: (2 * cotangent * x, {"arrived": cotangent})
+    >>> jax.vjp(logged, 3.)[1].with_logs(5.)
+    ((Array(30., dtype=float32, weak_type=True),), {'arrived': 5.0})
     """
-    @custom_vjp
-    def wrapped_fun(*args: PyTree, **kwargs: PyTree) -> Any:
+    if fun is None:
+        return lambda f: custom_gradient(f, with_logs=with_logs, remat=remat,
+                                         with_accums=with_accums)
+    if with_accums is not None and remat:
+        raise NotImplementedError(
+            "custom_gradient doesn't yet support with_accums together with remat")
+
+    def wrapped(*args: PyTree, **kwargs: PyTree) -> Any:
+        if remat:
+            raise NotImplementedError(
+                "custom_vjp.defremat requires the jax_custom_vjp3 implementation, which maxjax "
+                "does not have: say what jax.checkpoint is to save by its policy")
         return fun(*args, **kwargs)[0]
+
+    wrapped.__name__ = getattr(fun, "__name__", "<unnamed>")
+    wrapped.__qualname__ = getattr(fun, "__qualname__", "<unnamed>")
+    wrapped_fun = custom_vjp(wrapped)
 
     def fwd(*args: PyTree, **kwargs: PyTree) -> Any:
         result, rule = fun(*args, **kwargs)
-        leaves, tree = pytree.flatten((result,))
-        out_tree: Any = None
-
-        def flat(*cotangents: Value) -> list[Any]:
-            nonlocal out_tree
-            found, out_tree = pytree.flatten(rule(*pytree.unflatten(tree, cotangents)))
-            return operands_of(found)
-
-        avals = [leaf_operand(leaf).aval.tangent() for leaf in leaves]
-        closed = trace_to_jaxpr(flat, avals, "custom_gradient", "custom_gradient")
-        return result, _Rule(ClosedJaxpr(closed.jaxpr), out_tree, closed.consts)
+        return result, _traced_rule(_checked_pair(rule) if with_logs else rule, result)
 
     def bwd(rule: _Rule, cotangents: PyTree) -> Any:
-        found = pytree.unflatten(rule.out_tree, eval_jaxpr(
-            rule.closed.jaxpr, rule.consts, *pytree.leaves((cotangents,))))
-        return (found,) if rule.out_tree.is_leaf() else found
+        found = rule(cotangents)
+        logs: Any = None
+        if with_logs:
+            found, logs = found
+        if rule.of_one(with_logs):
+            found = (found,)
+        return (found, logs) if with_logs else found
 
-    wrapped_fun.defvjp(fwd, bwd)
+    def accumulating_fwd(*primals: PyTree) -> Any:
+        args = custom_vjp_primal_tree_values(primals)
+        marks, tree = pytree.flatten(primals)
+        result, rule = fun(*args)
+        kinds = [kind if mark.perturbed else NullAccum for kind, mark in zip(
+            _accumulator_kinds(with_accums, args), marks, strict=True)]
+        avals = [leaf_operand(mark.value).aval.cotangent() for mark in marks]
+
+        def accumulated(cotangent: PyTree) -> Any:
+            accums = [kind(aval) for kind, aval in zip(kinds, avals, strict=True)]
+            logs = rule(cotangent, *pytree.unflatten(tree, accums))
+            if logs is not None and type(logs) is not dict:
+                raise TypeError(
+                    "custom_gradient function used with with_accums must return a VJP function "
+                    f"that returns None or a dict of logs, but got {type(logs).__name__}.")
+            values = [x.freeze() if type(x) is ValAccum else None for x in accums]
+            return pytree.unflatten(tree, [
+                None if type(value) is Zero else value for value in values]), logs
+
+        return result, _traced_rule(accumulated, result)
+
+    if with_accums is not None:
+        wrapped_fun.defvjp_with_logs(accumulating_fwd, _apply_rule, symbolic_zeros=True)
+    elif with_logs:
+        wrapped_fun.defvjp_with_logs(fwd, bwd)
+    else:
+        wrapped_fun.defvjp(fwd, bwd)
     return wrapped_fun
+
+
+def _traced_rule(rule: Callable[[PyTree], PyTree], result: PyTree) -> _Rule:
+    """A function of the cotangent of ``result`` as a jaxpr."""
+    leaves, tree = pytree.flatten((result,))
+    out_tree: Any = None
+
+    def flat(*cotangents: Value) -> list[Any]:
+        nonlocal out_tree
+        found, out_tree = pytree.flatten(rule(*pytree.unflatten(tree, cotangents)))
+        return operands_of(found)
+
+    avals = [leaf_operand(leaf).aval.tangent() for leaf in leaves]
+    closed = trace_to_jaxpr(flat, avals, "custom_gradient", "custom_gradient")
+    return _Rule(ClosedJaxpr(closed.jaxpr), out_tree, closed.consts)
+
+
+def _apply_rule(rule: _Rule, cotangents: PyTree) -> Any:
+    """Its results, where cotangents that are known to be zero may be symbols."""
+    return rule(pytree.map(
+        lambda x: zero_tangent(x.aval) if isinstance(x, SymbolicZero) else x, cotangents))
+
+
+def _checked_pair(rule: Callable[[PyTree], PyTree]) -> Callable[[PyTree], PyTree]:
+    """A gradient function whose result is checked to be a pair of cotangents and logs."""
+    def with_logs(cotangent: PyTree) -> Any:
+        pair = rule(cotangent)
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(
+                "custom_gradient function used with with_logs=True must return a VJP function "
+                "producing a pair (in_cts, logs), but the VJP function returned "
+                f"{pair}.")
+        if pair[1] is not None and type(pair[1]) is not dict:
+            raise TypeError(
+                "custom_gradient function used with with_logs=True must return a VJP function "
+                "whose second output is None or a dict of backward-pass log entries, but got "
+                f"{type(pair[1]).__name__}.")
+        return tuple(pair)
+
+    return with_logs
+
+
+def _accumulator_kinds(spec: PyTree, args: PyTree) -> list[Any]:
+    """For each leaf of the arguments, the kind of its accumulator."""
+    kinds = pytree.broadcast_prefix(spec, args)
+    for kind in kinds:
+        if kind is not ValAccum:
+            raise TypeError(
+                "custom_gradient's with_accums must be a pytree prefix of the function's arguments "
+                f"with ValAccum leaves (maxjax has no RefAccum), but got a leaf {kind}.")
+    return kinds
 
 
 # --- closure_convert ------------------------------------------------------------------------------

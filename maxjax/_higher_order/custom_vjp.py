@@ -55,6 +55,7 @@ from maxjax._ir.typing import FlatFunction, FlatVjp, Result, Value
 from maxjax._primitives.rules import Linear, call_factors, is_linear
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.autodiff import leaf_operand
+from maxjax._transforms.backward_logs import log
 from maxjax._transforms.batching import batch_jaxpr
 
 Backward = Callable[[list[Any], list[Any]], list[Any]]
@@ -362,6 +363,7 @@ class custom_vjp(Generic[Result]):
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
         self.optimize_remat = False
+        self.with_logs = False
         self._positional: Positional | None = None
 
     if not TYPE_CHECKING:      # which would hide misspelt names
@@ -388,9 +390,18 @@ class custom_vjp(Generic[Result]):
         self.bwd = bwd
         self.symbolic_zeros = symbolic_zeros
         self.optimize_remat = optimize_remat
+        self.with_logs = False
         if symbolic_zeros and optimize_remat:
             raise NotImplementedError(
                 "remat optimization for custom_vjp does not support symbolic zeros")
+
+    def defvjp_with_logs(self, fwd: Callable[..., PyTree], bwd: Callable[..., PyTree],
+                         symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+        """``defvjp`` with a backward rule that gives a pair: cotangents, and a dict of what it
+        logs, by names that are unique in a backward pass, or None; ``vjp(...)[1].with_logs`` gives
+        these."""
+        self.defvjp(fwd, bwd, symbolic_zeros, optimize_remat)
+        self.with_logs = True
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Methods bind like functions."""
@@ -451,6 +462,22 @@ def _check_no_tracers(argument: PyTree) -> None:
             "be indicated as nondiff_argnums.")
 
 
+def logged_pair(pair: object, start: str) -> tuple[Any, dict[Any, Any] | None]:
+    """What a backward rule gives with its logs.
+
+    Raises:
+      TypeError: it is no pair, or its second element is neither None nor a dict.
+    """
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TypeError(f"{start} and so must produce a pair (in_cts, logs), but got {pair}.")
+    result, logs = pair
+    if logs is not None and type(logs) is not dict:
+        raise TypeError(
+            f"{start}, and so the second element of the pair it returns must be None or a dict of "
+            f"backward-pass log entries, but got {type(logs).__name__}.")
+    return result, logs
+
+
 class _FlatCall:
     """One call: the function and its rules on flat lists."""
 
@@ -462,6 +489,7 @@ class _FlatCall:
         self.fwd, self.bwd = custom.fwd, custom.bwd
         self.symbolic_zeros = custom.symbolic_zeros
         self.optimize_remat = custom.optimize_remat
+        self.with_logs = custom.with_logs
         self.name = name
         self.count = count
         self.fixed = fixed
@@ -558,6 +586,10 @@ class _FlatCall:
         where it is zero."""
         assert self.bwd is not None
         result = self.bwd(*self.fixed.values(), residuals, cotangents)
+        if self.with_logs:
+            result, logs = logged_pair(
+                result, "Custom VJP bwd rule was registered with defvjp_with_logs")
+            log(logs or {})
         marks = pytree.numbered(self.tree)
         if isinstance(result, list) and len(result) == len(marks):
             result = tuple(result)

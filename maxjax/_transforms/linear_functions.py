@@ -6,6 +6,7 @@ functions under ``jit`` and ``vmap``.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -26,8 +27,11 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.rules import Linear
+from maxjax._transforms.backward_logs import Logs, collected
 from maxjax._transforms.jvp import instantiate
-from maxjax._transforms.transpose import backward_pass
+from maxjax._transforms.simplify import called, inline_calls
+from maxjax._transforms.transpose import backward_pass, transpose_partly
 
 
 def operands_of(leaves: Sequence[object]) -> list[Any]:
@@ -262,6 +266,9 @@ class VJP(LinearFunction):
 
     type_of_direction = staticmethod(ShapedArray.cotangent)
     drops_integers = True
+    # Whether a call also gives what is logged.
+    want_logs = False
+    _logs: Logs | None = None
     # Both lists, once somebody has asked for one of them.
     _kept: tuple[list[Any], list[Any]] | None = None
 
@@ -365,9 +372,9 @@ class VJP(LinearFunction):
             after = [read(targets[n]) if isinstance(targets[n], Ref) else None for n in self.finals]
             cotangents = self.transpose([*given, *after], [
                 not isinstance(target, DontWant) for target in targets])
-            return pytree.unflatten(tree, [
+            return self._with_logged(pytree.unflatten(tree, [
                 _delivered(target, ct, number in self.finals)
-                for number, (target, ct) in enumerate(zip(targets, cotangents, strict=True))])
+                for number, (target, ct) in enumerate(zip(targets, cotangents, strict=True))]))
 
         return vjp_with_refs
 
@@ -403,7 +410,35 @@ class VJP(LinearFunction):
                 "in-place via addition. Or, to skip computing this argument's gradient, pass "
                 "`jax.ad.DontWant()` in place of a gradient ref.")
         given = self._checked(out_ct)
-        return pytree.unflatten(self.in_tree, all_as_given(self.transpose(given)))
+        return self._with_logged(
+            pytree.unflatten(self.in_tree, all_as_given(self.transpose(given))))
+
+    @property
+    def with_logs(self) -> VJP:
+        """The same function, which gives a pair: the cotangents, and a dict of what the backward
+        rules of ``custom_gradient(with_logs=True)`` and ``custom_vjp.defvjp_with_logs`` log."""
+        result = copy.copy(self)
+        result.want_logs = True
+        return result
+
+    def _with_logged(self, cotangents: Any) -> Any:
+        """What a call gives."""
+        logs, self._logs = self._logs, None
+        if not self.want_logs:
+            return cotangents
+        assert logs is not None
+        return cotangents, logs.result()
+
+    def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
+        residuals, structure = super()._flatten()
+        return residuals, (*structure, self.want_logs)
+
+    @classmethod
+    def _unflatten(cls, structure: tuple[Any, ...], residuals: Sequence[Value]) -> LinearFunction:
+        *fields, want_logs = structure
+        result: Any = super()._unflatten(tuple(fields), residuals)
+        result.want_logs = want_logs
+        return result
 
     def _checked(self, out_ct: PyTree) -> list[Array | None]:
         """The leaves of a cotangent of the result, as operands."""
@@ -435,9 +470,18 @@ class VJP(LinearFunction):
             if dtypes.has_tangents(aval.dtype)]
         given = [cotangent for cotangent, depends in zip(cotangents, self.nonzero, strict=True)
                  if depends]
-        with transformed(TRANSPOSE):
-            results = iter(backward_pass(
-                self.linear.jaxpr, self.residuals, given, of_floats))
+        with transformed(TRANSPOSE), collected() as logs:
+            if self.want_logs:
+                # A call of a jitted function logs as its equations do.
+                inlined = inline_calls(
+                    ClosedJaxpr(self.linear.jaxpr, self.residuals),
+                    lambda eqn: called(eqn) if eqn.primitive.guarded is None else None)
+                results = iter(transpose_partly(
+                    inlined.jaxpr, inlined.consts, [*map(Linear, inlined.in_avals)], given))
+            else:
+                results = iter(backward_pass(
+                    self.linear.jaxpr, self.residuals, given, of_floats))
+        self._logs = logs
         asked = [True] * len(self.in_avals) if wanted is None else wanted
         found = [next(results) if dtypes.has_tangents(aval.dtype) else np.zeros(
             aval.shape, dtypes.float0) for aval in self.in_avals]

@@ -442,8 +442,8 @@ backend = config.define_own(
     "compiler, in minutes.", one_of(("mojo", "graph")))
 detached_builds = config.define_own(
     "detached_builds", os.environ.get("CI", "").lower() in ("", "0", "false"),
-    "What is compiled in the background goes on when the process has ended, at the lowest priority "
-    "and for a limited time. Off by default where the variable CI says that nobody comes back.")
+    "What is compiled in the background goes on when the process has ended, for a limited time. "
+    " Off by default where the variable CI says that nobody comes back.")
 check_tiers = config.define_own(
     "check_tiers", False,
     "Run both tiers on every call of a compiled program, and raise where they differ.")

@@ -443,7 +443,7 @@ backend = config.define_own(
 detached_builds = config.define_own(
     "detached_builds", os.environ.get("CI", "").lower() in ("", "0", "false"),
     "What is compiled in the background goes on when the process has ended, for a limited time. "
-    " Off by default where the variable CI says that nobody comes back.")
+    "Off by default where the variable CI says that nobody comes back.")
 check_tiers = config.define_own(
     "check_tiers", False,
     "Run both tiers on every call of a compiled program, and raise where they differ.")

@@ -52,6 +52,9 @@ class ShapeDtypeStruct(HasNoValue):
                  manual_axis_type: ManualAxisType | None = None):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        if isinstance(shape, (tuple, list)) and any(size is None for size in shape):
+            raise ValueError("`shape` passed to `ShapeDtypeStruct` cannot have None in it. Got "
+                             f"shape={tuple(shape)}")
         set_ = object.__setattr__
         if isinstance(sharding, NamedSharding):
             sharding.check_compatible_aval(tuple(shape))

@@ -39,7 +39,6 @@ from maxjax._transforms.linear_functions import (
     Linearized,
     like_result,
     operands_of,
-    refuse_direction,
     tangent_of,
 )
 from maxjax._transforms.linearize import linearize_flat
@@ -284,7 +283,7 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
     function = kind(
         linear, tuple(nonzero), flat.in_tree, tuple([value.aval for value in values]),
         flat.out_tree, tuple([aval_of(out) for out in outs]), function_location(fun),
-        tuple([ref.aval for ref in held.values()]), saved)
+        tuple([(number, ref.aval) for number, ref in held.items()]), saved)
     return outs, function, aux
 
 
@@ -471,14 +470,14 @@ def check_callable(fun: object) -> None:
         raise TypeError(f"Expected a callable value, got {fun}")
 
 
-def refuse_ref(leaf: object) -> None:
-    """Raises ValueError for a reference: its cotangent would have to be a reference too."""
-    if leaf.__class__ is Ref:
-        refuse_direction(leaf.aval)
-
-
 def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: object) -> None:
-    refuse_ref(leaf)
+    if leaf.__class__ is Ref:
+        raise TypeError(
+            f"{name} cannot differentiate with respect to a Ref-typed argument, because the "
+            "gradient for a ref must itself be accumulated into a ref. Instead, use `jax.vjp` and "
+            "bind a gradient ref using the returned VJP function's `with_refs` method. (Ref "
+            f"arguments not selected by {name}'s argnums are fine: they are treated as plumbing, "
+            "and are not differentiated.)")
     try:
         dtype = operands_of([leaf])[0].aval.dtype
     except TypeError:
@@ -510,9 +509,17 @@ def check_scalar(outs: Sequence[Value], tree: PyTreeSpec) -> None:
     shape = aval_of(outs[0]).shape
     if shape:
         raise TypeError(
-            f"{message}had shape: {shape}. To get the gradient, reduce the output to a scalar with "
-            "output.sum(), or use jax.jacobian to differentiate a function with a non-scalar "
-            "output.")
+            f"{message}had shape: {shape}. To get the gradient, {_extraction(shape)}reduce the "
+            "output to a scalar with output.sum(), or use jax.jacobian to differentiate a function "
+            "with a non-scalar output.")
+
+
+def _extraction(shape: tuple[Any, ...]) -> str:
+    """How to get at the element of a result that has one."""
+    if any(size != 1 for size in shape):
+        return ""
+    return ("extract the scalar with output.reshape(())"
+            + (" or output[0], " if len(shape) == 1 else ", "))
 
 
 def check_output(name: str, holomorphic: bool, out: Value) -> None:

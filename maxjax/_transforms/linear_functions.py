@@ -7,7 +7,7 @@ functions under ``jit`` and ``vmap``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -41,6 +41,8 @@ def _delivered(target: object, cotangent: Array) -> Any:
         return DidntWant()
     if not isinstance(target, Ref):
         return cotangent
+    if cotangent.dtype == dtypes.float0:       # of an integer: there is nothing to add
+        return GradRef()
     if cotangent.shape != target.shape:
         raise ValueError(
             f"Invalid shape for `addupdate`. Ref shape: {target.shape}. Expected shape: "
@@ -104,14 +106,15 @@ class LinearFunction:
       nonzero: which outputs depend on the inputs.
       in_tree, in_avals, out_tree, out_avals: of the function that was linearized.
       location: of the function, for messages.
-      held: the types of the references among its arguments, for which there are no directions.
+      held: the references among its arguments, for which there are no directions: their numbers
+        as leaves, and types.
       saved: the leaves of its arguments that the first residuals are, by their number.
     """
 
     def __init__(self, linear: ClosedJaxpr, nonzero: tuple[bool, ...], in_tree: PyTreeSpec,
                  in_avals: tuple[ShapedArray, ...], out_tree: PyTreeSpec,
                  out_avals: tuple[ShapedArray, ...], location: str,
-                 held: tuple[AbstractRef, ...] = (), saved: tuple[int, ...] = ()):
+                 held: tuple[tuple[int, AbstractRef], ...] = (), saved: tuple[int, ...] = ()):
         self.linear = linear
         self.nonzero = nonzero
         self.in_tree = in_tree
@@ -244,6 +247,22 @@ for _mark in (DidntWant, GradRef, *_MARKS):       # results of functions under j
     _register_mark(_mark)
 
 
+_OTHER_REFS = """\
+unexpected tree structure in the arguments to a VJP function's `with_refs` method.
+
+The arguments to `with_refs` must match the pytree structure of the primal
+arguments of the differentiated function {},
+with one entry for each array argument. Each entry must be a `Ref` (to
+accumulate this argument's gradient into the ref in-place), a
+`jax.ad.GradValue()` (to have this argument's gradient returned as a value,
+the default behavior), or a `jax.ad.DontWant()` (to skip computing this
+argument's gradient). Note that `None` is an empty pytree, so it can't be
+used as a placeholder entry.
+
+But the tree structures differ:
+"""
+
+
 class VJP(LinearFunction):
     """Maps cotangents of a function's results to cotangents of its arguments.
 
@@ -319,21 +338,59 @@ class VJP(LinearFunction):
             and returned otherwise.
 
         Raises:
-          ValueError: the structure differs; at a call: the shape or dtype of a reference does.
+          ValueError: the structure differs, or the shape or dtype of a reference does; an argument
+            is a reference, whose cotangent is to be returned.
         """
         targets, tree = pytree.flatten(maybe_ct_refs)
         if tree != self.in_tree:
-            raise ValueError(f"expected references as {PyTreeDef(self.in_tree)}, got "
-                             f"{PyTreeDef(tree)}")
+            raise ValueError(_OTHER_REFS.format(self.location) + "\n".join(
+                f"  * args{pytree.path_string(path)} was {one} in the primal arguments, but "
+                f"{other} in the `with_refs` arguments, so {why}."
+                for path, one, other, why in pytree.structure_differences(
+                    pytree.numbered(self.in_tree), maybe_ct_refs, "pytree leaf")))
+        held = dict(self.held)
+        self._check_targets(targets, held)
 
         def vjp_with_refs(cotangent: PyTree) -> Any:
-            for kind in self.held:
-                refuse_direction(kind)
-            cotangents = self.transpose(self._checked(cotangent), [
-                not isinstance(target, DontWant) for target in targets])
-            return pytree.unflatten(tree, list(map(_delivered, targets, cotangents)))
+            for number, kind in self.held:
+                if not isinstance(targets[number], DontWant):
+                    refuse_direction(kind)
+            cotangents = iter(self.transpose(self._checked(cotangent), [
+                not isinstance(target, DontWant) for number, target in enumerate(targets)
+                if number not in held]))
+            return pytree.unflatten(tree, [
+                DidntWant() if number in held else _delivered(target, next(cotangents))
+                for number, target in enumerate(targets)])
 
         return vjp_with_refs
+
+    def _check_targets(self, targets: Sequence[Any], held: Mapping[int, AbstractRef]) -> None:
+        """Raises ValueError for what cannot take the cotangent of an argument."""
+        avals = iter(self.in_avals)
+        for number, target in enumerate(targets):
+            kind = held.get(number)
+            aval = next(avals) if kind is None else kind.inner_aval
+            if kind is not None and not isinstance(target, (Ref, DontWant)):
+                raise ValueError(
+                    f"the gradient for the argument at position {self._position(number)}, which is "
+                    "Ref-typed, can't be returned as a value. In the arguments to the VJP "
+                    "function's `with_refs` method, pass a `Ref` for it, to accumulate the "
+                    "gradient into the ref in-place, or pass `jax.ad.DontWant()` to skip computing "
+                    "this argument's gradient.")
+            if isinstance(target, Ref) and (target.shape, target.dtype) != (aval.shape, aval.dtype):
+                strong = ShapedArray(aval.shape, aval.dtype)
+                raise ValueError(
+                    "unexpected JAX type (e.g. shape/dtype) for gradient ref passed to the VJP "
+                    "function's `with_refs` method for the argument at position "
+                    f"{self._position(number)}: the given ref has type {target.aval}, but "
+                    "accumulating this argument's gradient requires a ref of type "
+                    f"{AbstractRef(strong)}")
+
+    def _position(self, number: int) -> str:
+        """Which argument a leaf is, for messages."""
+        paths, numbers, _ = pytree.flatten_with_path(pytree.numbered(self.in_tree))
+        path = pytree.path_string(paths[numbers.index(number)])
+        return f"args{path} of the differentiated function {self.location}"
 
     @boundary
     def __call__(self, out_ct: PyTree, *extra: PyTree) -> Any:
@@ -345,8 +402,14 @@ class VJP(LinearFunction):
                 "with a single argument corresponding to the single value returned by the function "
                 "being differentiated (even if that returned value is a tuple or other container).")
         given = self._checked(out_ct)
-        for kind in self.held:
-            refuse_direction(kind)
+        for number, _ in self.held:
+            raise ValueError(
+                f"the argument at position {self._position(number)} is Ref-typed, so its gradient "
+                "must be accumulated into a ref, but no gradient ref was provided. Bind one using "
+                "the VJP function's `with_refs` method before applying it, as in "
+                "`f_vjp.with_refs(grad_ref)(ct)`; the gradient will be accumulated into `grad_ref` "
+                "in-place via addition. Or, to skip computing this argument's gradient, pass "
+                "`jax.ad.DontWant()` in place of a gradient ref.")
         return pytree.unflatten(self.in_tree, all_as_given(self.transpose(given)))
 
     def _checked(self, out_ct: PyTree) -> list[Array | None]:
@@ -394,7 +457,7 @@ class Linearized(LinearFunction):
 
     @boundary
     def __call__(self, *tangents: PyTree) -> Any:
-        for kind in self.held:
+        for _, kind in self.held:
             refuse_direction(kind)
         leaves, tree = pytree.flatten(tangents)
         if tree != self.in_tree:

@@ -112,9 +112,10 @@ class ShapeDtypeStruct(HasNoValue):
         if isinstance(x, ShapeDtypeStruct):
             return x
         aval = typeof(x)
-        place = None
+        place: Any = None
         if isinstance(x, Array) and not isinstance(x, Tracer):
-            place = x.format if x.committed else None
+            array: Any = x
+            place = array.format if array.committed else None
             if dtypes.is_opaque(aval.dtype) and place is not None:
                 place = place.sharding      # keys have no layout
         elif isinstance(aval, ShapedArray) and aval.mesh_spec is not None:

@@ -85,8 +85,9 @@ def check_options(options: Mapping[str, object]) -> None:
     """
     for name, value in options.items():
         if name in _FIELDS:
-            by_name: Mapping[object, CompilerEffortLevel] = CompilerEffortLevel.__members__
-            value = (by_name[value] if value in by_name else CompilerEffortLevel(value)).name
+            value = (CompilerEffortLevel[value] if isinstance(value, str)
+                     and value in CompilerEffortLevel.__members__ else
+                     CompilerEffortLevel(value)).name
         if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
             raise TypeError("compiler_options maps names to strings, bools, ints or floats; got "
                             f"{name!r}: {value!r}")

@@ -33,7 +33,6 @@ from maxjax._base.processes import job as _job
 from maxjax._base.tracebacks import shorten_uncaught as _shorten_uncaught
 from maxjax._higher_order import control as _control
 from maxjax._higher_order import entries as _entries
-from maxjax._higher_order.api import CompilerEffortLevel as CompilerEffortLevel
 from maxjax._higher_order.api import Inline as Inline
 from maxjax._higher_order.api import eval_shape as eval_shape
 from maxjax._higher_order.api import jit as jit
@@ -46,6 +45,7 @@ from maxjax._higher_order.jacobian import jacrev as jacrev
 from maxjax._higher_order.linear_transpose import linear_transpose as linear_transpose
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
 from maxjax._higher_order.shape_struct import typeof as typeof
+from maxjax._higher_order.target import CompilerEffortLevel as CompilerEffortLevel
 from maxjax._ir.trace import Array as Array
 from maxjax._ir.typing import Function as _Function
 from maxjax._runtime import cells as _cells

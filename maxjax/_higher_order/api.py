@@ -108,20 +108,6 @@ class Inline(enum.Enum):
     AUTO = "auto"
 
 
-class CompilerEffortLevel(enum.Enum):
-    """How much work XLA is to do; accepted, all programs are compiled alike.
-
-    >>> jax.CompilerEffortLevel.O1.value
-    19
-    """
-
-    UNKNOWN = 0
-    O0 = 9
-    O1 = 19
-    O2 = 29
-    O3 = 39
-
-
 class JitOptions(TypedDict, total=False):
     """The arguments of ``jit`` by name."""
 

@@ -351,7 +351,9 @@ def _shardings(mesh: Mesh, specs: Sequence[PartitionSpec | None],
                count: int) -> tuple[NamedSharding | None, ...]:
     if not specs:
         return (None,) * count
-    return tuple([None if spec is None else NamedSharding(mesh, spec) for spec in specs])
+    # Over an abstract mesh too, the memory is said.
+    return tuple([None if spec is None else NamedSharding(mesh, spec, memory_kind="device")
+                  for spec in specs])
 
 
 def _renamed(x: Array, logical: Mesh, mesh: Mesh) -> Array:

@@ -52,6 +52,9 @@ class ShapeDtypeStruct(HasNoValue):
                  manual_axis_type: ManualAxisType | None = None):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        if isinstance(shape, (tuple, list)) and any(size is None for size in shape):
+            raise ValueError("`shape` passed to `ShapeDtypeStruct` cannot have None in it. Got "
+                             f"shape={tuple(shape)}")
         set_ = object.__setattr__
         if isinstance(sharding, NamedSharding):
             sharding.check_compatible_aval(tuple(shape))
@@ -113,9 +116,10 @@ class ShapeDtypeStruct(HasNoValue):
         if isinstance(x, ShapeDtypeStruct):
             return x
         aval = typeof(x)
-        place = None
+        place: Any = None
         if isinstance(x, Array) and not isinstance(x, Tracer):
-            place = x.format if x.committed else None
+            array: Any = x
+            place = array.format if array.committed else None
             if dtypes.is_opaque(aval.dtype) and place is not None:
                 place = place.sharding      # keys have no layout
         elif isinstance(aval, ShapedArray) and aval.mesh_spec is not None:

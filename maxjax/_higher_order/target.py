@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import logging
 import re
 from collections.abc import Mapping
@@ -15,9 +16,23 @@ from maxjax._ir.trace import context
 
 logger = logging.getLogger("maxjax")
 
-# XLA options that do not begin with its name.
+# XLA options that do not begin with its name: levels of effort.
 _FIELDS = ("optimization_level", "memory_fitting_level")
 _warned: set[str] = set()
+
+
+class CompilerEffortLevel(enum.Enum):
+    """How much work XLA is to do; accepted, all programs are compiled alike.
+
+    >>> jax.CompilerEffortLevel.O1.value
+    19
+    """
+
+    UNKNOWN = 0
+    O0 = 9
+    O1 = 19
+    O2 = 29
+    O3 = 39
 
 
 class Target(NamedTuple):
@@ -66,8 +81,13 @@ def check_options(options: Mapping[str, object]) -> None:
     Raises:
       JaxRuntimeError: XLA has no option of that name, or it does not take the value.
       TypeError: a name is not a string, or a value neither a string nor a number.
+      ValueError: a level of effort is none.
     """
     for name, value in options.items():
+        if name in _FIELDS:
+            value = (CompilerEffortLevel[value] if isinstance(value, str)
+                     and value in CompilerEffortLevel.__members__ else
+                     CompilerEffortLevel(value)).name
         if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
             raise TypeError("compiler_options maps names to strings, bools, ints or floats; got "
                             f"{name!r}: {value!r}")

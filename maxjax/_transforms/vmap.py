@@ -70,7 +70,13 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             raise ValueError(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                 f"positional arguments passed to the function, but got {len(in_axes)=}, "
-                f"{len(args)=}.")
+                f"{len(args)=}." + (f" Note that the function was called with keyword arguments "
+                f"{list(kwargs)}, which the entries of a tuple in_axes never correspond to: "
+                "keyword arguments are always mapped along their leading axis (axis 0). If that is "
+                "the intended mapping, make in_axes correspond to the positional arguments only; "
+                "otherwise pass the arguments positionally, or bind unmapped keyword arguments "
+                "with functools.partial before applying vmap." if kwargs else ""))
+
         def of_values() -> Any:
             return vmappable.above_arrays.call(
                 fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, spmd_axis_name,

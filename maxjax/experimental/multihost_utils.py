@@ -162,15 +162,12 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """This process's part of arrays over a mesh.
+    """This process's part of arrays over a mesh; arrays that are all here stay as they are.
 
     >>> mesh = jax.sharding.Mesh(jax.devices()[:1], "x")
     >>> global_array_to_host_local_array(jnp.arange(3), mesh, jax.P("x"))
     Array([0, 1, 2], dtype=int32)
     """
-    if not global_mesh.is_multi_process:
-        return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
-
     def here(leaf: Any, spec: PartitionSpec) -> Any:
         if not isinstance(leaf, Array) or leaf.is_fully_addressable:
             return leaf

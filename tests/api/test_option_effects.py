@@ -553,6 +553,14 @@ def test_compiler_options(options):
     assert str(ours[1]).split("source info")[0] == str(theirs[1]).split("source info")[0]
 
 
+@pytest.mark.parametrize("level", ["O1", "foo", 2, 19, None, True, "enum"])
+def test_levels_of_effort(level):
+    def run(j):
+        chosen = j.CompilerEffortLevel.O3 if level == "enum" else level
+        return j.jit(lambda x: x + 1, compiler_options={"optimization_level": chosen})(1.)
+    assert outcome(run, maxjax) == outcome(run, jax)
+
+
 def test_the_options_of_xla():
     """Each is of the type that XLA says it is."""
     lowered = jax.jit(lambda x: x).lower(1.)

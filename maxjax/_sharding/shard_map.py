@@ -62,7 +62,7 @@ P = PartitionSpec
 
 def dims_of(spec: PartitionSpec, ndim: int) -> tuple[tuple[Any, ...], ...]:
     """For each dimension the axes that split it."""
-    entries = [entry_axes(entry) for entry in spec]
+    entries = [entry_axes(entry) for entry in spec.partitions]
     return (*entries, *[()] * (ndim - len(entries)))
 
 
@@ -118,7 +118,8 @@ def global_aval(aval: ShapedArray, spec: PartitionSpec, mesh: AnyMesh, manual: f
 
 def restrict_spec(spec: PartitionSpec, axes: frozenset[AxisName]) -> PartitionSpec:
     """A spec with these axes alone."""
-    return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes) for entry in spec])
+    return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes)
+               for entry in spec.partitions])
 
 
 @caches.memoized
@@ -186,7 +187,7 @@ def _constrained(output: Array, spec: PartitionSpec, mesh: AnyMesh, manual: froz
                  ) -> Any:
     """A result constrained to its spec; if some axes are not manual, other dimensions are open."""
     is_open = manual != frozenset(mesh.axis_names)
-    entries = (*spec, *[None] * (len(output.shape) - len(spec)))
+    entries = (*spec.partitions, *[None] * (len(output.shape) - len(spec)))
     free = frozenset(dim for dim, entry in enumerate(entries) if entry is None and is_open)
     sharding = NamedSharding(mesh, P(*[
         P.UNCONSTRAINED if dim in free else entry for dim, entry in enumerate(entries)]))
@@ -251,7 +252,7 @@ def out_shardings_of(params: Params) -> list[NamedSharding]:
     """The shardings of an application's results."""
     mesh = params["mesh"]
     if mesh.auto_axes:
-        return [NamedSharding(mesh, P(*spec)) for spec in params["out_specs"]]
+        return [NamedSharding(mesh, P(*spec.partitions)) for spec in params["out_specs"]]
     if params["newly_manual_axes"] == frozenset(mesh.axis_names):
         return [NamedSharding(mesh, spec) for spec in params["out_specs"]]
     avals = [global_aval(aval, spec, mesh, params["newly_manual_axes"]) for aval, spec in zip(
@@ -498,7 +499,7 @@ def _with_axis(spec: PartitionSpec, axis: int | None, entry: SpecEntry) -> Parti
     """The spec of a value with one more dimension."""
     if axis is None:
         return spec
-    entries = [*spec, *[None] * max(0, axis - len(spec))]
+    entries = [*spec.partitions, *[None] * max(0, axis - len(spec))]
     return spec.update(partitions=(*entries[:axis], entry, *entries[axis:]))
 
 

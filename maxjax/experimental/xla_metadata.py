@@ -145,7 +145,15 @@ def _with_metadata(f: Callable[..., Any], metadata: Mapping[str, Any] | None,
         raise NotImplementedError(
             "xla_metadata_call2: derivatives have the metadata of what they come of in maxjax: "
             "ad_metadata has to be 'same'")
-    return XlaMetadataContextManager(known)(f)
+
+    @functools.wraps(f)
+    def of_arrays(*args: PyTree, **kwargs: PyTree) -> Any:
+        # Python's own numbers are arrays to it, as they are to a jitted function.
+        leaves, tree = pytree.flatten((args, kwargs))
+        args, kwargs = pytree.unflatten(tree, [leaf_operand(leaf) for leaf in leaves])
+        return f(*args, **kwargs)
+
+    return XlaMetadataContextManager(known)(of_arrays)
 
 
 @contextlib.contextmanager

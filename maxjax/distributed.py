@@ -25,7 +25,10 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
                cluster_detection_method: str | None = None, initialization_timeout: int = 300,
                heartbeat_timeout_seconds: int = 100, shutdown_timeout_seconds: int = 300,
                coordinator_bind_address: str | None = None, slice_index: int | None = None,
-               partition_index: int | None = None) -> None:
+               partition_index: int | None = None, mtls_cert_file: str | None = None,
+               mtls_key_file: str | None = None, mtls_ca_file: str | None = None,
+               mtls_peer_uri_prefix: str | None = None,
+               verify_secure_credentials: bool | None = None) -> None:
     """Joins the other processes of the job, before anything asks for devices.
 
     Processes that ``mpiexec`` or ``srun`` started need no arguments: MPI, through mpi4py, knows its
@@ -44,7 +47,8 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
 
     Who has the job's secret takes part: MAXJAX_JOB_SECRET, or what the file that
     MAXJAX_JOB_SECRET_FILE names has, or else a secret that all processes of a user on a machine
-    have. MPI has its own means.
+    have. MPI has its own means. There are no certificates: ``mtls_cert_file``, ``mtls_key_file``,
+    ``mtls_ca_file``, ``mtls_peer_uri_prefix`` and ``verify_secure_credentials`` are refused.
 
     The other arguments have no effect: each collective notices processes that are missing, within
     ``collective_timeout`` seconds.
@@ -54,12 +58,23 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
       RuntimeError: it has been called before, or devices are known already.
       JaxRuntimeError: not all processes have come in time, or this one has another secret.
       ImportError: mpi4py or xoscar is missing.
+      NotImplementedError: certificates are given or asked for.
 
     >>> initialize("localhost:1234", num_processes=1, process_id=0)
     >>> jax.distributed.is_initialized(), jax.process_count()
     (True, 1)
     >>> jax.distributed.shutdown()
     """
+    for name, value in (
+            ("mtls_cert_file", mtls_cert_file), ("mtls_key_file", mtls_key_file),
+            ("mtls_ca_file", mtls_ca_file), ("mtls_peer_uri_prefix", mtls_peer_uri_prefix),
+            ("verify_secure_credentials", verify_secure_credentials)):
+        if value:
+            raise NotImplementedError(
+                f"jax.distributed.initialize: {name}={value!r}: maxjax has no certificates; its "
+                "processes prove to each other that they have the job's secret, which "
+                "MAXJAX_JOB_SECRET or MAXJAX_JOB_SECRET_FILE sets, and do not encrypt what they "
+                "send (docs/distributed.md)")
     address = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
     num_processes = _or_variable(num_processes, "JAX_NUM_PROCESSES")
     process_id = _or_variable(process_id, "JAX_PROCESS_ID")

@@ -107,6 +107,20 @@ def _of_address(address: int | None) -> Callable[..., Any]:
     return call
 
 
+class _AbstractToken:
+    """The type of what stands for an effect in JAX's programs."""
+
+    def __repr__(self) -> str:
+        return "AbstractToken()"
+
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        return "Tok"
+
+
+# A result of this type is refused: what has effects in maxjax gives arrays.
+abstract_token = _AbstractToken()
+
+
 # --- calls ----------------------------------------------------------------------------------------
 
 def ffi_call(target_name: str, result_shape_dtypes: Any, *, has_side_effect: bool = False,
@@ -142,6 +156,11 @@ def ffi_call(target_name: str, result_shape_dtypes: Any, *, has_side_effect: boo
         raise ValueError(f"vmap_method must be on of the allowed methods {VMAP_METHODS}, but got: "
                          f"{vmap_method}")
     has_one = not isinstance(result_shape_dtypes, (list, tuple))
+    if any(x is abstract_token for x in (
+            [result_shape_dtypes] if has_one else result_shape_dtypes)):
+        raise NotImplementedError(
+            "ffi_call: functions give arrays in maxjax, not tokens: has_side_effect=True keeps a "
+            "call that gives nothing")
     structs = [result_shape_dtypes] if has_one else list(result_shape_dtypes)
 
     def function(*args: Any, **attributes: Any) -> Any:

@@ -231,6 +231,10 @@ class PartitionSpec:
         return len(self._partitions)
 
     def __iter__(self) -> Iterator[Any]:
+        if self._reduced or self._unreduced:
+            raise ValueError(
+                "Using *pspec is dangerous when PartitionSpec has non-empty unreduced/reduced set. "
+                "Please use *spec.partitions")
         return iter(self._partitions)
 
     def __add__(self, other: PartitionSpec | tuple[SpecEntry, ...]) -> PartitionSpec:
@@ -307,7 +311,7 @@ def entry_axes(entry: SpecEntry) -> tuple[Any, ...]:
 
 def spec_axes(spec: Iterable[SpecEntry]) -> Iterator[Any]:
     """All axes that split a dimension, in order."""
-    for entry in spec:
+    for entry in spec.partitions if isinstance(spec, PartitionSpec) else spec:
         yield from entry_axes(entry)
 
 

@@ -131,7 +131,7 @@ def _put(leaf: object, sharding: NamedSharding | PartitionSpec | None, mesh: Abs
     value = installed.runtime.operand(leaf)
     spec = sharding if isinstance(sharding, PartitionSpec) else sharding.spec
     missing = len(value.shape) - len(spec)
-    full = spec.update(partitions=(*spec, *[None] * missing))
+    full = spec.update(partitions=(*spec.partitions, *[None] * missing))
     return reshard_p.bind(value, dst_sharding=NamedSharding(mesh, full))
 
 

@@ -142,8 +142,8 @@ def _applicable(sharding: NamedSharding, value: Array) -> NamedSharding:
     entries = [
         entry if entry is PartitionSpec.UNCONSTRAINED or is_dimension(size)
         or not size % math.prod([mesh.shape[axis] for axis in meshes.entry_axes(entry)]) else None
-        for entry, size in zip(spec, value.shape, strict=False)]
-    return sharding if entries == list(spec) else NamedSharding(
+        for entry, size in zip(spec.partitions, value.shape, strict=False)]
+    return sharding if entries == list(spec.partitions) else NamedSharding(
         mesh, spec.update(partitions=tuple(entries)))
 
 
@@ -192,7 +192,7 @@ def _assert_type(value: Array, sharding: NamedSharding) -> None:
     entries = value.aval.mesh_spec
     own = PartitionSpec(*[None] * len(value.shape)) if entries is None else entries[1]
     missing = len(value.shape) - len(sharding.spec)
-    asked = sharding.spec.update(partitions=(*sharding.spec, *[None] * missing))
+    asked = sharding.spec.update(partitions=(*sharding.spec.partitions, *[None] * missing))
     if own != asked:
         raise AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
@@ -346,7 +346,7 @@ def resharded(value: Value, sharding: Sharding) -> Any:
                 f"{kinds[axis]}." + occurs_at())
     meshes.use.ever_set = True
     missing = len(value.shape) - len(spec)
-    full = NamedSharding(mesh, spec.update(partitions=(*spec, *[None] * missing)))
+    full = NamedSharding(mesh, spec.update(partitions=(*spec.partitions, *[None] * missing)))
     return reshard_p.bind(value, dst_sharding=full)
 
 

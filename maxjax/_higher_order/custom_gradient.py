@@ -79,8 +79,8 @@ def custom_gradient(fun: Callable[..., PyTree] | None = None, *, with_logs: bool
     >>> @jax.custom_gradient(with_logs=True)
     ... def logged(x):
     ...     return x ** 2, lambda cotangent: (2 * cotangent * x, {"arrived": cotangent})
-    >>> jax.vjp(logged, 3.)[1].with_logs(5.)
-    ((Array(30., dtype=float32, weak_type=True),), {'arrived': 5.0})
+    >>> jax.vjp(logged, 3.)[1].with_logs(jnp.float32(5))
+    ((Array(30., dtype=float32),), {'arrived': Array(5., dtype=float32)})
     """
     if fun is None:
         return lambda f: custom_gradient(f, with_logs=with_logs, remat=remat,

@@ -81,7 +81,8 @@ def _encode(exported: Exported) -> dict[str, Any]:
 def _encode_spec(spec: PartitionSpec | None) -> Any:
     """A spec as lists of names; dimensions that are open are as whole ones."""
     return None if spec is None else [
-        [list(entry_axes(entry)) for entry in spec], sorted(spec.unreduced), sorted(spec.reduced)]
+        [list(entry_axes(entry)) for entry in spec.partitions], sorted(spec.unreduced),
+        sorted(spec.reduced)]
 
 
 def _decode_spec(data: list[Any] | None) -> PartitionSpec | None:

@@ -378,7 +378,7 @@ def _renamed(x: Array, logical: Mesh, mesh: Mesh) -> Array:
     spec = PartitionSpec(*[
         (parts[0] if len(parts) == 1 else tuple(parts)) if (parts := [
             part for name in entry_axes(entry) for part in groups[name]]) else None
-        for entry in place.spec])
+        for entry in place.spec.partitions])
     return installed.runtime.put(x, NamedSharding(mesh, spec))
 
 

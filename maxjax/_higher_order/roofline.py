@@ -176,7 +176,7 @@ def register_standard_roofline(prim: Primitive) -> None:
 _ELEMENTWISE = frozenset((
     "abs acos asin atan bessel_i0e bessel_i1e cbrt ceil conj cos cosh digamma erf erf_inv erfc exp "
     "exp2 expm1 floor imag integer_pow is_finite lgamma log log1p logistic neg not real round "
-    "rsqrt sign sin sinh sqrt square tan add add_any sub mul div rem max min eq ne ge gt le lt "
+    "rsqrt sign sin sinh sqrt square tan add sub mul div rem max min eq ne ge gt le lt "
     "and or xor").split())
 _CUMULATIVE = {"cumsum": 1, "cumprod": 1, "cummax": 1, "cummin": 1, "cumlogsumexp": 2}
 # Calls of jaxprs, which are gone into.

@@ -193,7 +193,8 @@ class ShapedArray:
         """The type with a spec along the mesh's Explicit axes, filled up to the rank."""
         missing = self.ndim - len(spec)
         return self.update(mesh_spec=(
-            mesh, spec.update(partitions=(*spec, *[None] * missing)) if missing else spec))
+            mesh, spec.update(partitions=(*spec.partitions, *[None] * missing))
+            if missing else spec))
 
     def off_mesh(self) -> ShapedArray:
         """The type without its mesh part."""
@@ -257,7 +258,7 @@ class ShapedArray:
     def _sizes_on_mesh(self) -> list[str]:
         if self.mesh_spec is None:
             return list(map(str, self.shape))
-        entries = (*self.mesh_spec[1], *[None] * self.ndim)
+        entries = (*self.mesh_spec[1].partitions, *[None] * self.ndim)
         return [f"{size}@{_axes(axes)}" if (axes := entry_axes(entry)) else str(size)
                 for size, entry in zip(self.shape, entries, strict=False)]
 

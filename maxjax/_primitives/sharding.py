@@ -63,10 +63,10 @@ def type_on(aval: ShapedArray, sharding: Sharding | Device) -> ShapedArray:
     for dim, (size, axes) in enumerate(zip(aval.shape, entries, strict=False)):
         count = math.prod(sizes[axis] for axis in axes)
         if size % count:
-            full = (*spec, *[None] * (aval.ndim - len(spec)))
+            full = (*spec.partitions, *[None] * (aval.ndim - len(spec)))
             shown = NamedSharding(mesh, PartitionSpec(*full))
             raise ValueError(
-                f"Sharding spec {tuple(sharding.spec)} implies that array axis {dim} is "
+                f"Sharding spec {tuple(sharding.spec.partitions)} implies that array axis {dim} is "
                 f"partitioned {count} times, but does not evenly divide the dimension size "
                 f"{size}. Got shape: {aval.shape} and sharding {shown!r}")
     return aval.on_mesh(mesh, spec)
@@ -93,7 +93,7 @@ def _identity(name: str, **rules: Any) -> Primitive:
 
 def with_dimension(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
     """The spec of a value with one more dimension."""
-    entries = [*spec, *[None] * (dim - len(spec))]
+    entries = [*spec.partitions, *[None] * (dim - len(spec))]
     return spec.update(partitions=(*entries[:dim], entry, *entries[dim:]))
 
 

@@ -51,7 +51,7 @@ Leaf = Value | bool | int | float | complex
 
 def engine_spec(spec: PartitionSpec, ndim: int) -> Spec:
     """A partition spec in the engine's terms; unconstrained dimensions are open."""
-    entries = (*spec, *[None] * (ndim - len(spec)))
+    entries = (*spec.partitions, *[None] * (ndim - len(spec)))
     return Spec(tuple(Dim(entry_axes(entry), entry is UNCONSTRAINED) for entry in entries))
 
 
@@ -110,8 +110,8 @@ def _gathered_where_sliced(sharding: Sharding, spec: OpSpec) -> Sharding:
     if not isinstance(sharding, NamedSharding):
         return sharding
     kept = [entry if before == after else None for entry, before, after in zip(
-        sharding.spec, spec.in_avals[0].shape, spec.out_avals[0].shape, strict=False)]
-    return sharding if kept == list(sharding.spec) else sharding.update(
+        sharding.spec.partitions, spec.in_avals[0].shape, spec.out_avals[0].shape, strict=False)]
+    return sharding if kept == list(sharding.spec.partitions) else sharding.update(
         spec=trimmed(tuple(map(entry_axes, kept))))
 
 
@@ -126,7 +126,7 @@ def _on(mesh: Mesh, operand: Leaf) -> NamedSharding | None:
         return None
     names = dict(zip(own.mesh.axis_names, mesh.axis_names, strict=True))
     return NamedSharding(mesh, PartitionSpec(*[
-        tuple(names[axis] for axis in entry_axes(entry)) for entry in own.spec]))
+        tuple(names[axis] for axis in entry_axes(entry)) for entry in own.spec.partitions]))
 
 
 def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSharding | None],
@@ -157,7 +157,7 @@ def _result_specs(made: Partitioned | None, mesh: Mesh) -> list[PartitionSpec] |
 def _splitting(spec: PartitionSpec, mesh: Mesh) -> tuple[Any, ...]:
     """The entries of a spec without axes of one device, which the engine does not name."""
     entries: list[Any] = []
-    for entry in spec:
+    for entry in spec.partitions:
         axes = entry_axes(entry)
         kept = tuple(axis for axis in axes if mesh.shape[axis] > 1)
         entries.append(entry if kept == axes else None if not kept else
@@ -246,7 +246,7 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
     written = written_results(closed, mesh)
     if written is not None:
         # Nothing is left to find, and what runs does so wherever its operands are.
-        specs = [trimmed(tuple(map(entry_axes, spec))) for spec in written]
+        specs = [trimmed(tuple(map(entry_axes, spec.partitions))) for spec in written]
         return MeshProgram(
             program, _either(wanted, _out_shardings(specs, avals, mesh, in_shardings)),
             lambda: _partitioned(program, mesh, in_shardings, asked))
@@ -529,7 +529,7 @@ def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
     used = set(meshes.spec_axes(spec))
     entries = [(() if dim >= len(own) else tuple(
         axis for axis in entry_axes(own.partitions[dim]) if axis not in used))
-        if entry is UNCONSTRAINED else entry for dim, entry in enumerate(spec)]
+        if entry is UNCONSTRAINED else entry for dim, entry in enumerate(spec.partitions)]
     return PartitionSpec(*entries, unreduced=spec.unreduced, reduced=spec.reduced)
 
 

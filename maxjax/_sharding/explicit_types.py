@@ -121,7 +121,7 @@ def _mesh(avals: Sequence[ShapedArray]) -> AbstractMesh | None:
 def _dims(aval: ShapedArray) -> Dims:
     if aval.mesh_spec is None:
         return ((),) * aval.ndim
-    return tuple(entry_axes(entry) for entry in aval.mesh_spec[1])
+    return tuple(entry_axes(entry) for entry in aval.mesh_spec[1].partitions)
 
 
 def _entries(dims: Dims) -> tuple[Any, ...]:

@@ -62,7 +62,7 @@ P = PartitionSpec
 
 def dims_of(spec: PartitionSpec, ndim: int) -> tuple[tuple[Any, ...], ...]:
     """For each dimension the axes that split it."""
-    entries = [entry_axes(entry) for entry in spec]
+    entries = [entry_axes(entry) for entry in spec.partitions]
     return (*entries, *[()] * (ndim - len(entries)))
 
 
@@ -120,7 +120,8 @@ def global_aval(aval: ShapedArray, spec: PartitionSpec, mesh: AnyMesh, manual: f
 
 def restrict_spec(spec: PartitionSpec, axes: frozenset[AxisName]) -> PartitionSpec:
     """A spec with these axes alone."""
-    return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes) for entry in spec],
+    return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes)
+               for entry in spec.partitions],
              unreduced=spec.unreduced & axes, reduced=spec.reduced & axes)
 
 
@@ -189,7 +190,7 @@ def _constrained(output: Array, spec: PartitionSpec, mesh: AnyMesh, manual: froz
                  ) -> Any:
     """A result constrained to its spec; if some axes are not manual, other dimensions are open."""
     is_open = manual != frozenset(mesh.axis_names)
-    entries = (*spec, *[None] * (len(output.shape) - len(spec)))
+    entries = (*spec.partitions, *[None] * (len(output.shape) - len(spec)))
     free = frozenset(dim for dim, entry in enumerate(entries) if entry is None and is_open)
     sharding = NamedSharding(mesh, P(*[
         P.UNCONSTRAINED if dim in free else entry for dim, entry in enumerate(entries)]))
@@ -501,7 +502,7 @@ def _with_axis(spec: PartitionSpec, axis: int | None, entry: SpecEntry) -> Parti
     """The spec of a value with one more dimension."""
     if axis is None:
         return spec
-    entries = [*spec, *[None] * max(0, axis - len(spec))]
+    entries = [*spec.partitions, *[None] * max(0, axis - len(spec))]
     return spec.update(partitions=(*entries[:axis], entry, *entries[axis:]))
 
 

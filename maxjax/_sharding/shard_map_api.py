@@ -540,7 +540,7 @@ def _typed_spec(aval: ShapedArray) -> PartitionSpec:
 
 
 def _long(spec: PartitionSpec, ndim: int) -> PartitionSpec:
-    return spec.update(partitions=(*spec, *[None] * (ndim - len(spec))))
+    return spec.update(partitions=(*spec.partitions, *[None] * (ndim - len(spec))))
 
 
 def _mesh_text(mesh: AnyMesh) -> str:

@@ -7,6 +7,7 @@ asked is checked, and has no effect.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from maxjax import numpy as jnp
@@ -53,6 +54,33 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
         results.append(value if isinstance(value, Tracer) else
                        installed.runtime.lay_out(value, wish))
     return tree_unflatten(tree, results)
+
+
+def explicit_layout(f: Callable[..., Any] | None = None, /, *, in_layouts: Any = None
+                    ) -> Callable[..., Any]:
+    """The function with layouts in the types of its values, of which maxjax's types have none.
+
+    JAX has it for layouts of kernels on TPUs and GPUs alone.
+
+    Raises:
+      TypeError: when it is called, if no ``in_layouts`` are given at all.
+      NotImplementedError: when it is called: ``jit`` takes ``in_shardings`` with a ``Format``.
+
+    >>> explicit_layout(jnp.sin)(jnp.ones(2))
+    Traceback (most recent call last):
+    TypeError: Missing required keyword argument: 'in_layouts'
+    """
+    if f is None:
+        return lambda g: explicit_layout(g, in_layouts=in_layouts)
+
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        if in_layouts is None and "in_layouts" not in kwargs:
+            raise TypeError("Missing required keyword argument: 'in_layouts'")
+        raise NotImplementedError(
+            "explicit_layout: types have no layouts in maxjax; ask for those of arguments and "
+            "results by in_shardings and out_shardings of jit, with a Format")
+
+    return refused
 
 
 explain_missing_names(__name__)

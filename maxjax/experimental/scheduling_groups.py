@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from maxjax._base.missing import explain_missing_names
-from maxjax.experimental.xla_metadata import XlaMetadataContextManager
+from maxjax.experimental.xla_metadata import xla_metadata_call as xla_metadata_call
 
 
 def scheduling_group(name: str) -> Callable[..., Any]:
@@ -17,16 +16,6 @@ def scheduling_group(name: str) -> Callable[..., Any]:
     Array(-2., dtype=float32, weak_type=True)
     """
     return xla_metadata_call(scheduling_group=name)
-
-
-def xla_metadata_call(f: Callable[..., Any] | None = None, **meta: Any) -> Callable[..., Any]:
-    """The function, whose operations have metadata for XLA: see ``set_xla_metadata``.
-
-    Without a function: a decorator.
-    """
-    if f is None:
-        return functools.partial(xla_metadata_call, **meta)
-    return XlaMetadataContextManager(meta)(f)
 
 
 explain_missing_names(__name__)

@@ -6,8 +6,9 @@ frontend attributes, from which XLA's tools take it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from maxjax._base import config, pytree
@@ -82,6 +83,102 @@ def set_xla_metadata(x: PyTree = None, **kwargs: Any) -> Any:
     leaves, tree = pytree.flatten(x)
     return pytree.unflatten(tree, [
         xla_metadata_value_p.bind(leaf_operand(leaf), xla_metadata_kvs=known) for leaf in leaves])
+
+
+def xla_metadata_call(f: Callable[..., Any] | None = None, /, **meta: Any) -> Callable[..., Any]:
+    """The function, whose operations have metadata for XLA, and those of its derivatives.
+
+    Args:
+      f: a function of arrays; without it, this is a decorator.
+      meta: strings and numbers.
+
+    Raises:
+      TypeError: a value is another thing.
+
+    >>> double = xla_metadata_call(lambda x: x * 2, tag="doubled")
+    >>> double(3.), 'tag = "doubled"' in jax.jit(double).lower(3.).as_text()
+    (Array(6., dtype=float32, weak_type=True), True)
+    """
+    return xla_metadata_call2(f, meta)
+
+
+def xla_metadata_call2(f: Callable[..., Any] | Mapping[str, Any] | None = None, /,
+                       metadata: Mapping[str, Any] | None = None, *,
+                       ad_metadata: str | Mapping[str, Any] = "same") -> Callable[..., Any]:
+    """``xla_metadata_call`` with the metadata as a dict.
+
+    Args:
+      f: a function of arrays, or the metadata; without a function, this is a decorator.
+      metadata: strings and numbers by name.
+      ad_metadata: that of derivatives; "same", as maxjax writes it down with the operations that
+        these come of.
+
+    Raises:
+      TypeError: ``f`` is no function, a value is no string or number, or ``ad_metadata`` is neither
+        "same", "drop" nor a dict.
+      NotImplementedError: ``ad_metadata`` is not "same".
+
+    >>> xla_metadata_call2({"tag": 1})(jnp.negative)(3.)
+    Array(-3., dtype=float32, weak_type=True)
+    """
+    if isinstance(f, Mapping) and metadata is None:
+        f, metadata = None, f
+    if f is None:
+        return functools.partial(_with_metadata, metadata=metadata, ad_metadata=ad_metadata)
+    if not callable(f):
+        raise TypeError(f"expected a callable to wrap, got {f!r}")
+    return _with_metadata(f, metadata, ad_metadata)
+
+
+def _with_metadata(f: Callable[..., Any], metadata: Mapping[str, Any] | None,
+                   ad_metadata: str | Mapping[str, Any]) -> _XlaMetadataWrapper:
+    known: dict[str, object] = {}
+    for key, value in (metadata or {}).items():
+        if not isinstance(value, (str, bool, int, float)):
+            raise TypeError("xla_metadata_call metadata values must be str, bool, int, or float, "
+                            f"got {type(value)} for key {key!r}")
+        known[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    if ad_metadata != "same":
+        if ad_metadata != "drop" and not isinstance(ad_metadata, Mapping):
+            raise TypeError("ad_metadata must be 'same', 'drop', or a dict of metadata, got "
+                            f"{ad_metadata!r}")
+        raise NotImplementedError(
+            "xla_metadata_call2: derivatives have the metadata of what they come of in maxjax: "
+            "ad_metadata has to be 'same'")
+
+    @functools.wraps(f)
+    def of_arrays(*args: PyTree, **kwargs: PyTree) -> Any:
+        # Python's own numbers are arrays to it, as they are to a jitted function.
+        leaves, tree = pytree.flatten((args, kwargs))
+        args, kwargs = pytree.unflatten(tree, [leaf_operand(leaf) for leaf in leaves])
+        return f(*args, **kwargs)
+
+    return XlaMetadataContextManager(known)(of_arrays)
+
+
+@contextlib.contextmanager
+def fuse_limit() -> Iterator[None]:
+    """Operations that are traced inside have the metadata ``FUSE_LIMIT``, which keeps XLA from
+    fusing them with others. maxjax's own kernels do not look at it.
+
+    >>> def f(x):
+    ...     with fuse_limit():
+    ...         return jnp.sin(x)
+    >>> "FUSE_LIMIT" in jax.jit(f).lower(0.).as_text()
+    True
+    """
+    with set_xla_metadata(FUSE_LIMIT=True):
+        yield
+
+
+def must_fuse_call(identifier: str) -> Callable[..., Any]:
+    """A decorator: the function's operations have the metadata ``MUST_FUSE``, by which XLA makes
+    one kernel of them. maxjax's own kernels do not look at it.
+
+    >>> must_fuse_call("1")(jnp.negative)(2.)
+    Array(-2., dtype=float32, weak_type=True)
+    """
+    return xla_metadata_call(MUST_FUSE=identifier)
 
 
 explain_missing_names(__name__)

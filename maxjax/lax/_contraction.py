@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from maxjax._base import config, dtypes
 from maxjax._higher_order.composed import bind_composed, ragged_dot_general_p, scaled_dot_p
@@ -99,9 +99,8 @@ class DotAlgorithmPreset(enum.Enum):
     __str__ = __repr__
 
 
-PrecisionLike = Union[  # noqa: UP007
-    None, str, Precision, tuple[str, str], tuple[Precision, Precision], DotAlgorithm,
-    DotAlgorithmPreset]
+PrecisionLike = (None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
+                 | DotAlgorithm | DotAlgorithmPreset)
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 

@@ -91,10 +91,10 @@ def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> li
     [Array([3, 2], dtype=int32), Array([1, 2], dtype=int32)]
     """
     x = as_operand(operand, "top_k")
-    k = size_index(k)
-    axis = canonical_axis(axis, x.ndim)
     if dtypes.is_complex(x.dtype):
         raise ValueError("top_k is not compatible with complex inputs.")
+    k = size_index(k)
+    axis = canonical_axis(axis, x.ndim)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     if k > x.shape[axis]:

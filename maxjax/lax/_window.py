@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -60,8 +60,7 @@ __all__ = [
     "select_and_scatter_add_p", "select_and_scatter_p",
 ]
 
-ConvGeneralDilatedDimensionNumbers = Union[  # noqa: UP007
-    tuple[str, str, str], ConvDimensionNumbers, None]
+ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
 
 
 class PaddingType(enum.Enum):

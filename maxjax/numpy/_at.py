@@ -57,7 +57,7 @@ from maxjax.numpy._index_parsing import (
     with_flags,
 )
 from maxjax.numpy._index_plan import clamp, is_outside, may_be_outside, wrapped
-from maxjax.numpy._promotion import cast, concrete, element, type_of
+from maxjax.numpy._promotion import as_array, cast, concrete, element, type_of
 from maxjax.numpy._split_dimensions import refuse_updating
 from maxjax.numpy._strategies import check_strategy
 
@@ -184,7 +184,8 @@ class _IndexUpdateRef:
                       *options: Any) -> Array:
         """``function`` of the array, and of ``values`` at the index and ones elsewhere."""
         def run(x: Array, index: Any, values: Any) -> Array:
-            ones = cast(full(x.aval.shape, 1, x.aval.dtype), x.aval.dtype, x.aval.weak_type)
+            ones = as_array(cast(
+                full(x.aval.shape, 1, x.aval.dtype), x.aval.dtype, x.aval.weak_type))
             return function(x, update(ones, index, values, "mul", *options))
 
         if out_sharding is None:

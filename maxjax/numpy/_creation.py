@@ -437,6 +437,8 @@ def _full_like(name: str, a: Any, fill_value: Any, dtype: Any, shape: Any, devic
                out_sharding: Any) -> Array:
     a = _like(a, name)
     fill_value, = resolve(name, (fill_value,))
+    if isinstance(fill_value, (list, tuple)):
+        as_array(fill_value, name, 1)       # which refuses it
     weak = dtype is None and getattr(a, "weak_type", False)
     wanted = (dtypes.argument(dtype, name) if dtype is not None else
               a.dtype if isinstance(a, Array) else dtypes.canonical(a.dtype))

@@ -12,6 +12,7 @@ from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
+from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _matrices as matrices
@@ -51,7 +52,8 @@ def polyval(p: Any, x: Any, *, unroll: int | None = None) -> Array:
     """
     p, x = (as_array(v) for v in promote_dtypes("polyval", p, x))
     shape = shapes.broadcast_shapes(p.shape[1:], x.shape)
-    x = broadcast_to(x, shape)
+    # In JAX the coefficients are traced, so that no result is weakly typed.
+    x = broadcast_to(convert_element_type(x, x.dtype, False), shape)
     coefficients = [lax.index_in_dim(p, i, keepdims=False)
                     for i in range(p.shape[0] - 1, -1, -1)]
     return lax.polynomial(x, [c if not c.ndim else broadcast_to(c, shape) for c in coefficients],

@@ -74,8 +74,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
             value, f"It arose in the jnp.arange argument '{argument}'")
         if not isinstance(value, Array) and not hasattr(value, "dtype") and not isinstance(
                 value, (bool, int, float, complex, Dimension)):
-            raise TypeError(f"arange requires ndarray or scalar arguments, got {type(value)} at "
-                            f"position {position}.")
+            raise TypeError("arange requires ndarray, scalar, or None arguments, got "
+                            f"{type(value)} at position {position}.")
         if getattr(value, "shape", ()):
             raise ValueError(f"jnp.arange: arguments must be scalars; got {argument}={value}")
         if dtypes.is_complex(type_of(value)[0]):

@@ -458,8 +458,9 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     if axis is None:
         x = layout.reshape(x, (x.size,))
         axis = 0
-    if x.ndim == 0:
+    if x.ndim == 0:      # of any axis, as JAX has it
         x = layout.reshape(x, (1,))
+        axis = 0 if isinstance(axis, (int, np.integer)) else axis
     index = canonical_axis(axis, x.ndim)
     if (not get_abstract_mesh().empty and x.aval.mesh_spec is not None
             and x.aval.mesh_spec[1].partitions[index] is not None):

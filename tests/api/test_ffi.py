@@ -115,3 +115,11 @@ def test_refusals(library):
         ffi.register_ffi_target("test_number", 3)
     with pytest.raises(NotImplementedError, match="written against XLA"):
         ffi.include_dir()
+
+
+def test_tokens_are_refused():
+    assert repr(ffi.abstract_token) == repr(jax.ffi.abstract_token)
+    for results in (ffi.abstract_token, [maxjax.ShapeDtypeStruct((4,), np.float32),
+                                         ffi.abstract_token]):
+        with pytest.raises(NotImplementedError, match="not tokens"):
+            ffi.ffi_call("test_token", results)

@@ -167,6 +167,29 @@ def test_results_add_up():
     assert total(roofline) == total(jax.experimental.roofline)
 
 
-def test_what_is_left_out():
-    with pytest.raises(NotImplementedError, match="vjp"):
-        roofline.roofline(lambda x: x, vjp=True)
+@pytest.mark.parametrize("over_mesh", [False, True])
+@pytest.mark.parametrize("function", [
+    lambda j, x: x @ x.T, lambda j, x: j.numpy.sin(x) * x, lambda j, x: (x, x.sum(0) @ x.T)[0]])
+def test_the_backward_pass(function, over_mesh):
+    def found(j):
+        options = {}
+        if over_mesh:
+            mesh = j.sharding.AbstractMesh((2,), ("x",), (j.sharding.AxisType.Auto,))
+            options = {"mesh": mesh, "in_specs": j.P("x"), "out_specs": j.P("x")}
+        return costs(j, lambda x: function(j, x),
+                     j.ShapeDtypeStruct((4, 6), j.numpy.bfloat16), vjp=True, **options)
+
+    assert found(maxjax) == found(jax)
+
+
+def test_roofline_and_grad():
+    def found(j):
+        mesh = j.sharding.AbstractMesh((2,), ("x",), (j.sharding.AxisType.Auto,))
+        count = j.experimental.roofline.roofline_and_grad(
+            lambda x, y: j.numpy.sin(x) @ x.T * y.sum(), mesh, (j.P("x"), j.P()), j.P("x"))
+        shapes, forward, backward = count(
+            j.ShapeDtypeStruct((4, 6), np.float32), j.ShapeDtypeStruct((3,), np.int32))
+        return (shapes.shape, shapes.dtype, shapes.sharding.spec == j.P("x"),
+                dataclasses.asdict(forward), dataclasses.asdict(backward))
+
+    assert found(maxjax) == found(jax)

@@ -42,8 +42,8 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkp
            "experimental.sparse.linalg", "experimental.multihost_utils",
            "experimental.layout", "experimental.compilation_cache.compilation_cache",
            "experimental.xla_metadata", "experimental.compute_on", "experimental.hijax",
-           "experimental.rnn", "experimental.buffer_callback", "experimental.roofline",
-           "experimental.pallas",
+           "experimental.rnn", "experimental.buffer_callback", "experimental.roofline.roofline",
+           "experimental.pallas", "experimental.overlap", "experimental.scheduling_groups",
            "ref", "ad",
            *(f"scipy.stats.{name}" for name in DISTRIBUTIONS))
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL

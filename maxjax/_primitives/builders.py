@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 def elementwise(name: str, *, evaluate: Callable[..., Any],
                 out_dtype: np.dtype | Callable[..., Any] | None = None,
-                jvp: Callable[..., Any] | tuple[Callable[..., Any], ...] | None = None,
+                jvp: Callable[..., Any] | tuple[Callable[..., Any] | None, ...] | None = None,
                 transpose: Callable[..., Any] | None = None,
                 abstract: Callable[..., Any] | None = None,
                 batch: Callable[..., Any] | None = None, no_derivative: str | None = None,

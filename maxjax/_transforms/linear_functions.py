@@ -49,6 +49,8 @@ def _delivered(target: object, cotangent: Array, replaces: bool) -> Any:
         return DidntWant()
     if not isinstance(target, Ref):
         return cotangent
+    if cotangent.dtype == dtypes.float0:       # of an integer: there is nothing to add
+        return GradRef()
     if replaces:
         write(target, cotangent)
     else:
@@ -357,7 +359,9 @@ class VJP(LinearFunction):
         held = dict(self.held)
         for number, (target, aval) in enumerate(zip(targets, self.in_avals, strict=True)):
             if isinstance(target, Ref):
-                self._check_target(number, target, aval.cotangent())
+                expected = aval.cotangent()
+                self._check_target(number, target,
+                                   aval if expected.dtype == dtypes.float0 else expected)
             elif number in held and not isinstance(target, DontWant):
                 raise ValueError(
                     f"the gradient for {self._name_of(number)}, which is Ref-typed, can't be "

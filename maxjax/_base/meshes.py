@@ -213,18 +213,30 @@ class PartitionSpec:
 
     def __add__(self, other: PartitionSpec | tuple[SpecEntry, ...]) -> PartitionSpec:
         if isinstance(other, PartitionSpec):
+            if self._unreduced_kind is not other._unreduced_kind:
+                raise TypeError(
+                    "PartitionSpec can't be added if the unreduced_kind differs in self and "
+                    f"other. Got self={self} and other={other}")
             return PartitionSpec(
                 *self._partitions, *other._partitions,
                 unreduced=self._unreduced | other._unreduced,
                 reduced=self._reduced | other._reduced)
         if not isinstance(other, tuple):
             raise NotImplementedError
+        self._check_plain(other, "__add__")
         return self.update(partitions=(*self._partitions, *other))
 
     def __radd__(self, other: tuple[SpecEntry, ...]) -> PartitionSpec:
         if not isinstance(other, tuple):
             raise NotImplementedError
+        self._check_plain(other, "__radd__")
         return self.update(partitions=(*other, *self._partitions))
+
+    def _check_plain(self, other: tuple[SpecEntry, ...], operation: str) -> None:
+        for name, axes in (("unreduced", self._unreduced), ("reduced", self._reduced)):
+            if axes:
+                raise TypeError(f"other {other} cannot be of instance `tuple` when self {self} has "
+                                f"{name} in `{operation}` of PartitionSpec.")
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, PartitionSpec) and self._partitions == other._partitions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base.missing import explain_missing_names
@@ -20,8 +20,9 @@ from maxjax.extend.linear_util import WrappedFun
 if TYPE_CHECKING:
     from maxjax._ir.typing import Value
 
-__all__ = ["DynamicJaxprTracer", "PartialVal", "dce_jaxpr", "dce_jaxpr_consts",
-           "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
+__all__ = ["DynamicJaxprTracer", "PartialVal", "abstract_eval_fun", "convert_constvars_jaxpr",
+           "dce_jaxpr", "dce_jaxpr_consts", "move_binders_to_back", "trace_to_jaxpr_dynamic",
+           "trace_to_jaxpr_nounits"]
 
 
 class PartialVal(tuple):
@@ -133,12 +134,14 @@ class _KnownTrace(CompileTimeTrace):
 # --- dead code ------------------------------------------------------------------------------------
 
 def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool],
-              instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[bool]]:
+              instantiate: bool | Sequence[bool] = False,
+              live_inputs: bool | Sequence[bool] = True) -> tuple[Jaxpr, list[bool]]:
     """A jaxpr without unused results and the equations that only they need.
 
     Args:
       used_outputs: which results are used.
       instantiate: which inputs to keep even if unused.
+      live_inputs: which references may be read afterwards; writes to others stay as well.
 
     Returns:
       The jaxpr, and which of the inputs remain.
@@ -181,6 +184,47 @@ def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool],
     read = read_variables(pruned.eqns, pruned.outvars)
     used = [var in read for var in jaxpr.constvars]
     return pruned.replace(constvars=chosen(jaxpr.constvars, used)), used, stays
+
+
+# --- binders --------------------------------------------------------------------------------------
+
+def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """A jaxpr whose first inputs are its constants.
+
+    >>> jaxpr = jax.make_jaxpr(lambda x: x + np.arange(2.0))(1.0).jaxpr
+    >>> len(jax.interpreters.partial_eval.convert_constvars_jaxpr(jaxpr).invars)
+    2
+    """
+    return jaxpr.replace(constvars=[], invars=jaxpr.all_invars)
+
+
+def move_binders_to_back(closed_jaxpr: ClosedJaxpr, to_move: Sequence[bool]) -> ClosedJaxpr:
+    """A jaxpr whose last inputs are those that are chosen.
+
+    >>> closed = jax.make_jaxpr(lambda x, y: x - y)(1.0, 2)
+    >>> moved = jax.interpreters.partial_eval.move_binders_to_back(closed, [True, False])
+    >>> [aval.str_short() for aval in moved.in_avals]
+    ['int32[]', 'float32[]']
+    """
+    jaxpr = closed_jaxpr.jaxpr
+    invars = [*chosen(jaxpr.invars, [not flag for flag in to_move]),
+              *chosen(jaxpr.invars, to_move)]
+    return ClosedJaxpr(jaxpr.replace(invars=invars), closed_jaxpr.consts)
+
+
+def abstract_eval_fun(fun: Callable[..., Any], *avals: ShapedArray, debug_info: Any,
+                      **params: Any) -> list[ShapedArray]:
+    """The types of the results of a function of flat arguments and results.
+
+    >>> jax.interpreters.partial_eval.abstract_eval_fun(
+    ...     lambda x: [jnp.sin(x)], jax.typeof(1.0), debug_info=None)
+    [ShapedArray(float32[], weak_type=True)]
+    """
+    trace = StagingTrace(getattr(fun, "__name__", "fun"))
+    inputs = [trace.new_input(aval) for aval in avals]
+    with current_trace(trace):
+        outputs = operands_of(fun(*inputs, **params))
+    return [aval_of(x) for x in outputs]
 
 
 def _pruned_call(eqn: JaxprEqn, used: list[bool]) -> JaxprEqn:

@@ -285,7 +285,9 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
 
 
 def _update_windows(x: Array, index: Any, values: Any, kind: str, *options: Any) -> Array:
-    """An update at ``jax.ds``: dropped unless entirely in bounds; by position with a stride."""
+    """An update at ``jax.ds``: dropped unless entirely in bounds, or moved there in the mode that
+    clips; by position with a stride."""
+    moved = options[0] in ("clip", GatherScatterMode.CLIP)
     parts, slices = split_off(x, index)
     if any(part.stride != 1 for _, _, part in slices):
         if len(slices) > 1 or not all(
@@ -308,7 +310,9 @@ def _update_windows(x: Array, index: Any, values: Any, kind: str, *options: Any)
                 f"corresponding dimensions of operand. For dimension {dim}, updates bound is "
                 f"{part.size}, operand bound is {x.shape[dim]}.")
         start = asarray(part.start)
-        inside = (start >= 0) & (start <= last) & inside
+        # A window of the whole dimension has one place, wherever it is said to start.
+        if last and not moved:
+            inside = (start >= 0) & (start <= last) & inside
         starts[dim] = arithmetic.minimum(
             arithmetic.maximum(start, scalar_like(0, start.dtype)), scalar_like(last, start.dtype))
         region = window(region, dim, Slice(starts[dim], part.size))

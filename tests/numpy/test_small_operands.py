@@ -12,6 +12,7 @@ import jax.scipy.signal
 import jax.scipy.stats
 import pytest
 
+from tests.gen import recent_calls
 from tests.gen.small_operands import calls
 from tests.numpy.test_edge_values import check, evaluated
 
@@ -19,9 +20,9 @@ from tests.numpy.test_edge_values import check, evaluated
 ACCIDENTS = (AttributeError, ZeroDivisionError)
 
 
-def check_calls(seed: int, count: int) -> None:
+def check_calls(chosen: list[str]) -> None:
     wrong = []
-    for call in calls(seed, count):
+    for call in chosen:
         try:
             evaluated(jax, call, {})
         except ACCIDENTS:
@@ -38,10 +39,14 @@ def check_calls(seed: int, count: int) -> None:
 
 
 def test_random_calls() -> None:
-    check_calls(0, 60)
+    check_calls(calls(0, 60))
+
+
+def test_random_calls_of_what_changed_in_0_12() -> None:
+    check_calls(recent_calls.calls(0, 150))
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_more_random_calls(seed: int) -> None:
-    check_calls(seed, 400)
+    check_calls(calls(seed, 400))

@@ -1,4 +1,5 @@
 # tolerance: 5e-5 (small eigenvalues beside large ones)
+# absolute: 1.5e-6 (one unit of the last digit that is printed)
 """Spectral clustering of two rings by the graph Laplacian's eigenvectors."""
 import jax
 import jax.numpy as jnp

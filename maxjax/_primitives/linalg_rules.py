@@ -94,11 +94,10 @@ def on_diagonal(x: Array) -> Any:
     return select(eq(row, column), full(x.shape, 0, x.dtype), x)
 
 
-def hermitian_of(x: Array, from_lower: bool = True) -> Any:
-    """The Hermitian matrices of which a triangle of ``x`` is the same triangle."""
-    half = lower(x, -1) if from_lower else upper(x, 1)
-    middle = on_diagonal(x)
-    return add(add(half, adjoint(half)), as_dtype(real(middle), x.dtype))
+def hermitian_of(x: Array) -> Any:
+    """The Hermitian matrices with the lower triangles of ``x``."""
+    half = lower(x, -1)
+    return add(add(half, adjoint(half)), as_dtype(real(on_diagonal(x)), x.dtype))
 
 
 def diagonal(x: Array) -> Any:

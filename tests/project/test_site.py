@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import maxjax
-from compat import differences, report
+from compat import differences, followed, report
 from tests import ROOT
 from tools import build_docs, reference
 

@@ -98,6 +98,20 @@ def test_without_a_compiler(tmp_path, monkeypatch, compiler):
         build_library("", tmp_path / "out.so")
 
 
+def test_the_command_of_a_virtual_environment_is_no_compiler(tmp_path, monkeypatch):
+    """It calls the one of the wheel, which it would look for where the wheel's is gone."""
+    site = tmp_path / "lib" / "python3" / "site-packages"
+    command = tmp_path / "bin" / "mojo"
+    for path in (site, command.parent):
+        path.mkdir(parents=True)
+    command.touch()
+    monkeypatch.delenv("MODULAR_MOJO_MAX_DRIVER_PATH", raising=False)
+    monkeypatch.setattr(toolchain, "compiler_folder", lambda: str(site))
+    with pytest.raises(ToolchainError, match="no Mojo compiler: there is none at .*modular"):
+        build_library("", tmp_path / "library.so")
+
+
+
 def test_a_folder_that_takes_nothing(tmp_path, compiler):
     (tmp_path / "file").write_text("")
     with pytest.raises(ToolchainError, match="no place to build native code") as caught:

@@ -389,9 +389,10 @@ def _compiler() -> tuple[str, dict[str, str]]:
       ToolchainError: there is none.
     """
     site = Path(compiler_folder())
-    # A wheel's folder, or conda's environment.
+    # A wheel's folder, or conda's environment: the `bin/mojo` of a virtual one calls the wheel's.
     root = next((root for root in (site / "modular", site.parent.parent.parent)
-                 if (root / "bin" / "mojo").exists()), site / "modular")
+                 if (root / "bin" / "mojo").exists() and (root / "lib" / "mojo").exists()),
+                site / "modular")
     program = os.environ.get(_DRIVER) or str(root / "bin" / "mojo")
     if not os.path.exists(program):
         raise ToolchainError("missing", f"no Mojo compiler: there is none at {program}")

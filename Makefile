@@ -94,6 +94,7 @@ lint: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python tools/check_layers.py
 	$(TEST_VENV)/bin/python tools/check_blocks.py
 	$(TEST_VENV)/bin/python tools/check_asserts.py
+	$(TEST_VENV)/bin/python -m tools.check_ratchet
 
 $(DEMO_VENV)/.ready: pyproject.toml
 	$(call venv,11) $(DEMO_VENV)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ pytest.importorskip("max.engine")
 
 import maxjax
 import maxjax.numpy as jnp
-from maxjax._max.mojo import pieces
+from maxjax._max.mojo import emit, pieces
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.fusion import Group
 from maxjax._runtime.program import Program
@@ -196,3 +198,17 @@ def test_what_is_not_worth_cutting():
     assert pieces._MOST_BOXES < 40
     plan = check(lambda x: sum(jnp.roll(x, k) for k in range(40)), f32(40000))
     assert plan.spaces == [(40000,)]
+
+
+def test_what_a_kernel_is_called_depends_on_all_that_writes_its_text(tmp_path):
+    folder = Path(emit.__file__).parent
+    written_by = emit.writing_modules(folder)
+    assert {"emit", "emit_rows", "emit_columns", "emitter", "structure", "layout"} <= set(written_by)
+    for path in folder.glob("emit*.py"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    for name in ("structure", "layout"):
+        (tmp_path / f"{name}.py").write_bytes((folder / f"{name}.py").read_bytes())
+    with (tmp_path / "emit_rows.py").open("a") as file:
+        file.write("from maxjax._max.mojo.moved import a_function\n")
+    (tmp_path / "moved.py").write_text("def a_function(): ...\n")
+    assert emit.writing_modules(tmp_path).keys() == written_by.keys() | {"moved"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,8 @@ class Form:
 
 _forms: dict[KernelStructure, Form] = {}
 
+_IMPORT = re.compile(rb"\nfrom maxjax\._max\.mojo\.(\w+) import ")
+
 
 def form_of(structure: KernelStructure) -> Form:
     """The form of a structure, the same for equal ones."""
@@ -148,7 +151,18 @@ def _forget() -> None:
 def _writers() -> str:
     """A digest of what writes texts: another text is another kernel."""
     folder, total = Path(__file__).parent, hashlib.sha256(repr(sorted(CHEAP)).encode())
-    for name in ("structure", "emitter", "emit", "emit_rows", "emit_columns", "layout",
-                 "../../_primitives/kernels"):
-        total.update((folder / f"{name}.py").read_bytes())
+    for content in (*writing_modules(folder).values(),
+                    (folder / "../../_primitives/kernels.py").read_bytes()):
+        total.update(content)
     return total.hexdigest()
+
+
+def writing_modules(folder: Path) -> dict[str, bytes]:
+    """The contents of this module and of those of its folder that it imports, directly or not."""
+    left, found = [Path(__file__).stem], dict[str, bytes]()
+    while left:
+        name = left.pop()
+        if name not in found:
+            found[name] = (folder / f"{name}.py").read_bytes()
+            left += map(bytes.decode, _IMPORT.findall(found[name]))
+    return dict(sorted(found.items()))

@@ -10,6 +10,7 @@ from tests.support import quick_jax
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MAXJAX_COMPILE", "never")
+os.environ.setdefault("MAXJAX_STRICT", "1")
 os.environ.setdefault("MAXJAX_DETACHED_BUILDS", "0")      # tests leave no process behind
 os.environ["XLA_FLAGS"] = quick_jax.flags(os.environ.get("XLA_FLAGS", ""))
 

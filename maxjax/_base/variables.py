@@ -30,6 +30,9 @@ DESCRIBED = {
     "MAXJAX_SIMULATED_ACCELERATORS": (
         "none", "for tests: so many devices of the platform `gpu` are simulated, in memory of the "
                 "host that is kept apart"),
+    "MAXJAX_STRICT": (
+        "0", "for tests: `1` raises an error of maxjax's own in planning a program, which would "
+             "run another way instead"),
 }
 # Of the project's own tests and tables.
 _OF_TESTS = ("MAXJAX_COMPAT_", "MAXJAX_TEST_")
@@ -59,6 +62,11 @@ def standard_library() -> str | None:
         raise ValueError(f"environment variable MAXJAX_STANDARD_LIBRARY is {text!r}, and needs to "
                          "be 'small' or 'max'")
     return text or None
+
+
+def strict() -> bool:
+    """``MAXJAX_STRICT``: whether an error in planning a program is raised."""
+    return os.environ.get("MAXJAX_STRICT", "").strip() not in ("", "0")
 
 
 def shown(name: str, value: str) -> str:

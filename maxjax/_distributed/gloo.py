@@ -41,8 +41,6 @@ _COPIED_BYTES = 32 << 10
 # Sums of so much in all are gathered: one wait in place of several.
 _GATHERED_BYTES, _GATHERED_BYTES_OF_TWO = 64 << 10, 256 << 10
 _INTERRUPT = int(signal.SIGINT)
-# What is kept for the next sum.
-_MOST_ROOM = 8 << 20
 # Whole seconds after a failure for another process to say what it was doing; for the next ones
 # after one that does not; how many are found missing until no more are asked.
 _FIRST_SECONDS, _LATER_SECONDS, _MOST_MISSING = 2, 1, 5

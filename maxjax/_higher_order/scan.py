@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.fixpoint import rounds
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import first_parameter, parameter_names
 from maxjax._base.tracebacks import boundary
@@ -144,7 +145,7 @@ def _linearize(trace: LinearTrace, primals: Sequence[Array], tangents: Sequence[
     num_ys = len(jaxpr.out_avals) - num_carry
     # Constants and stacked values are there for the second loop as well.
     given = (*(True,) * num_consts, *(False,) * num_carry, *(True,) * len(xs_nz))
-    while True:
+    for _ in rounds(num_carry, "linearizing a scan"):
         split = split_linearized(
             jaxpr, division, (*consts_nz, *carry_nz, *xs_nz), (*carry_nz, *(False,) * num_ys),
             given, (*(False,) * num_carry, *(True,) * num_ys), num_consts)
@@ -192,11 +193,12 @@ def _linear_carries(jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int,
                     num_carry: int) -> tuple[bool, ...]:
     """Which carries are linear in the loop: a known start does not make them known."""
     consts, carry, xs = map(tuple, _parts(linear, num_consts, num_carry))
-    while True:
+    for _ in rounds(num_carry, "the linear carries of a scan"):
         new = either(carry, dependent_outputs(jaxpr.jaxpr, (*consts, *carry, *xs))[:num_carry])
         if new == carry:
-            return carry
+            break
         carry = new
+    return carry
 
 
 @derived
@@ -230,7 +232,7 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
     """
     consts_lin, carry_lin, xs_lin = map(tuple, _parts(linear, num_consts, num_carry))
     carry_given, ys_given = has_cotangent[:num_carry], has_cotangent[num_carry:]
-    while True:
+    for _ in rounds(num_carry, "the cotangents of a scan"):
         nonzero = transpose_with_refs(jaxpr, linear, (*carry_given, *ys_given))[1]
         consts_nz, carry_nz, xs_nz = _parts(nonzero, sum(consts_lin), sum(carry_lin))
         new = either(carry_given, [bool(flag) for flag in merged(carry_lin, carry_nz)])

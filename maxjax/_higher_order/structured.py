@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from maxjax._base.fixpoint import rounds
 from maxjax._higher_order.control import chosen, either, merged, rearranged
 from maxjax._ir.control_flow import Body, ControlFlow, Operands, Role, Structure, structure_of
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, derived
@@ -56,7 +57,7 @@ def without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     flow = structure_of(eqn)
     count = len(flow.carries)
     live = tuple(used)
-    while True:
+    for _ in rounds(len(live), f"the live results of {eqn.primitive.name}"):
         needed = [flow.roles[number] is Role.INDEX for number in range(len(eqn.invars))]
         for body in flow.bodies:
             found = needed_inputs(body.jaxpr.jaxpr, (True,) if body.decides else live)
@@ -151,7 +152,7 @@ def _differentiated(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], numbers
     operands = [flag and number in taken for number, flag in enumerate(nonzero)]
     wanted = (*[operands[number] for number in flow.carries],
               *(False,) * (len(producers[0].jaxpr.out_avals) - count))
-    while True:
+    for _ in rounds(len(wanted), "the tangents of a loop or branches"):
         pairs = [jvp_jaxpr(body.jaxpr, tuple([operands[number] for number in body.takes]), wanted)
                  for body in producers]
         results = wanted
@@ -238,7 +239,7 @@ class Batched:
         inner = list(axes)
         for number in flow.scanned:
             inner[number] = None if axes[number] is None else 0
-        while True:
+        for _ in rounds(len(wanted) + 1, "the batched results of a loop or branches"):
             self.carried = wanted[:count]
             for number, flag in zip(flow.carries, self.carried, strict=True):
                 inner[number] = 0 if flag else None

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes, pytree
+from maxjax._base.fixpoint import rounds
 from maxjax._base.pytree import PyTree
 from maxjax._base.signatures import first_parameter, parameter_names
 from maxjax._base.tracebacks import boundary
@@ -130,7 +131,7 @@ def _partly(trace: LinearTrace, primitive: Primitive, args: Sequence[Any], **par
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]
     parts = _FLOW.structure(params, len(args)).parts(tuple(map(trace.records, args)))
     cond_consts, body_consts, carry = map(tuple, parts)
-    while True:
+    for _ in rounds(len(carry), "the known carries of a while loop"):
         known_body, _, new = partial_jaxpr(body, (*body_consts, *carry), carry)
         if new == carry:
             break

@@ -345,9 +345,6 @@ def _intern(shape: tuple[int, ...], dtype: DType, weak_type: bool, mesh_spec: Me
     return aval
 
 
-FLOAT0_SCALAR = ShapedArray((), dtypes.float0)
-
-
 def match_up_to_weak_type(left: ShapedArray, right: ShapedArray) -> bool:
     return left is right or (
         left.shape == right.shape and left.dtype == right.dtype

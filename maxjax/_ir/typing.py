@@ -18,8 +18,6 @@ from maxjax._ir.trace import Array
 from maxjax._ir.trace import Value as Value
 
 # --- values ---------------------------------------------------------------------------------------
-# None: known to be zero.
-Tangent = Array | None
 # A result of a NumPy rule; NumPy's functions give scalars for arrays of rank 0.
 HostValue = np.ndarray | np.generic
 # A scalar that no function is traced over.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import collection, config, spans, threads
+from maxjax._base import collection, config, spans, threads, variables
 from maxjax._base.config import status
 from maxjax._base.errors import CompileError
 from maxjax._ir.jaxpr import ClosedJaxpr, Literal, Var
@@ -93,6 +93,8 @@ class DeviceProgram:
                 try:
                     self._prepared = self.backend.prepare(self.program.opened.jaxpr)
                 except Exception as error:      # the compiler's own mistakes stop no program
+                    if variables.strict():
+                        raise
                     self._prepared = Prepared(reason=f"{type(error).__name__}: {error}")
                 if self._prepared.reason is not None:
                     self.state, self.reason = "host", self._prepared.reason

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import collection, config, dtypes, monitoring, spans, threads
+from maxjax._base import collection, config, dtypes, monitoring, spans, threads, variables
 from maxjax._base.blas import blas_threads
 from maxjax._base.errors import CompileError
 from maxjax._base.ownership import locked
@@ -293,6 +293,8 @@ class Tiering(program_module.Tiering):
             prepared = backend.prepare(program.opened.jaxpr, program.donated)
             spans.add(f"plan {program.name}", "plan", start, backend=backend.name)
         except Exception as error:      # the compiler's own mistakes stop no program
+            if variables.strict():
+                raise
             program.reason = f"{type(error).__name__}: {error}"
             logger.info("maxjax: planning a program failed: %s", program.reason)
             if self._fall_back(program):

@@ -1,4 +1,4 @@
-# tolerance: 2e-2 (bfloat16: three digits, and updates amplify them)
+# tolerance: 1e-1 (bfloat16: two to three digits, and updates amplify them)
 # absolute: 1e-3 (differences of losses)
 """LoRA over a frozen transformer in bfloat16: low-rank updates in float32, merged at the end."""
 import functools

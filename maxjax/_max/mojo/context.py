@@ -27,6 +27,7 @@ from maxjax._max.mojo.nodes import (
     Loop,
     Movement,
     Node,
+    Overlay,
     Piece,
     Reduce,
     Reshape,
@@ -74,10 +75,14 @@ class MojoContext(Lowering):
 
     Attributes:
       opaque: assembled arrays whose views are of their memory, also where they lie in one piece.
+
+    Args:
+      overlays: whether windows at known places are written by what computes them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, overlays: bool = True) -> None:
         self._known: dict[Any, Node] = {}
+        self._overlays = overlays
         self.opaque: set[Node] = set()
 
     # --- nodes ---
@@ -546,17 +551,23 @@ class MojoContext(Lowering):
                          _window_integers(x.shape, shape), [(shape, x.dtype)])[0]
 
     def write_window(self, x: Node, update: Node, starts: Sequence[Node]) -> Node | None:
-        if not _is_window(x.shape, update.shape, starts):
+        is_window = _is_window(x.shape, update.shape, starts)
+        known = [int(start.value) for start in starts if isinstance(start, Constant)]
+        if len(known) == len(starts) and (self._overlays or is_window) and update.size:
+            # What computes the window writes it to its place.
+            begins = [max(0, min(start, size - part)) for start, size, part in zip(
+                known, x.shape, update.shape, strict=True)]
+            base = base_of(x)
+            if base.size == 1 and isinstance(x, View):
+                return self.pad(update, self.reshape(base, ()), [
+                    (begin, size - part - begin, 0) for begin, size, part in zip(
+                        begins, x.shape, update.shape, strict=True)])
+            if self._overlays:
+                return self.shared(Overlay(
+                    x.shape, x.dtype, (self._piece(update), self.memory(x)),
+                    (Piece(tuple(begins), (1,) * len(begins)),)))
+        if not is_window:
             return None
-        base = base_of(x)
-        if base.size == 1 and isinstance(x, View) and all(
-                isinstance(start, Constant) for start in starts):
-            # One element around a window: what computes the window writes it there.
-            begins = [max(0, min(int(start.value), size - part)) for start, size, part in zip(
-                starts, x.shape, update.shape, strict=True) if isinstance(start, Constant)]
-            return self.pad(update, self.reshape(base, ()), [
-                (begin, size - part - begin, 0) for begin, size, part in zip(
-                    begins, x.shape, update.shape, strict=True)])
         return self.call(f"write_window_{8 * x.dtype.itemsize}",
                          [x, self._positions(starts), update],
                          _window_integers(x.shape, update.shape), [(x.shape, x.dtype)])[0]

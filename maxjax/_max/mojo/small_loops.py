@@ -340,7 +340,7 @@ class _Builder:
           begin: is told all results before anything is added.
         """
         closed = simplify_once(closed)
-        context = MojoContext()
+        context = MojoContext(overlays=False)
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
         results = lower_body(context, closed, nodes)

@@ -232,7 +232,7 @@ def _check_assemble(node: Assemble) -> None:
 def _check_overlay(node: Overlay) -> None:
     require(len(node.inputs) == 2, node, f"it has {len(node.inputs)} operands, and needs two")
     _check_pieces(node)
-    require(node.ground.shape == node.shape, node, f"the array below, {node.ground!r}, has another shape")
+    require(node.ground.shape == node.shape, node, f"its array {node.ground!r} has another shape")
     _in_memory(node, node.ground)
 
 

@@ -473,6 +473,7 @@ class Fusion:
     # --- the order ---
     def _read_before(self, node: Node, source: Node) -> None:
         """Has others read a value before a node is written, where they do not need that node."""
+        writers: list[Any]
         if isinstance(node, Result):
             writers = [node.inputs[0]]
         elif isinstance(node, Overlay):     # what computes the window may write it there

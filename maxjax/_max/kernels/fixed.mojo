@@ -1,5 +1,7 @@
 """What loops that are one function consist of: sweeps, copies and rows whose sizes are known."""
+from std.collections import Array as FixedArray
 from std.memory import unsafe_memcpy
+from std.sys.info import simd_width_of
 
 from .copies import copy_line
 from .reduction import Array
@@ -30,7 +32,19 @@ def copy_fixed[
     dtype: DType, count: Int, step: Int, result_step: Int
 ](x: Array[dtype], result: Array[dtype]):
     """Copies elements that are `step` apart to places that are `result_step` apart."""
-    copy_line[dtype](x, result, count, step, result_step)
+    comptime if result_step == 1 and (step < -1 or step > 1):
+
+        @always_inline
+        def body[w: Int](i: Int) {var x, var result}:
+            # Stored as vectors, as they are read next: a processor waits for single stores first.
+            var some = SIMD[dtype, w](0)
+            comptime for lane in range(w):
+                some[lane] = x.unsafe_load[width=1]((i + lane) * step)
+            result.unsafe_store(i, some)
+
+        sweep_fixed[simd_width_of[dtype](), count](body)
+    else:
+        copy_line[dtype](x, result, count, step, result_step)
 
 
 @always_inline
@@ -47,7 +61,7 @@ def gather_fixed[
     comptime if count == 1:
         var place = Int(places.unsafe_load[width=1](0))
         comptime if inner == 1:
-            copy_line[dtype](x.unsafe_offset(place), result, outer, size, 1)
+            copy_fixed[dtype, outer, size, 1](x.unsafe_offset(place), result)
         else:
             for stack in range(outer):
                 copy_line[dtype](
@@ -57,6 +71,21 @@ def gather_fixed[
                     1,
                     1,
                 )
+    elif inner == 1:
+        for stack in range(outer):
+            var line = x.unsafe_offset(stack * size)
+            var there = result.unsafe_offset(stack * count)
+
+            @always_inline
+            def body[w: Int](i: Int) {var line, var there, var places}:
+                var some = SIMD[dtype, w](0)
+                comptime for lane in range(w):
+                    some[lane] = line.unsafe_load[width=1](
+                        Int(places.unsafe_load[width=1](i + lane))
+                    )
+                there.unsafe_store(i, some)
+
+            sweep_fixed[simd_width_of[dtype](), count](body)
     else:
         for stack in range(outer):
             for k in range(count):
@@ -92,3 +121,89 @@ def scatter_fixed[
                     )
             else:
                 copy_line[dtype](source, target, width, 1, 1)
+
+
+@always_inline
+def clamped(starts: Array[DType.int64], dim: Int, last: Int) -> Int:
+    """Where a window begins along a dimension, as near to its start as it fits."""
+    return max(0, min(last, Int(starts.unsafe_load[width=1](dim))))
+
+
+@always_inline
+def product_fixed[
+    dtype: DType,
+    m: Int,
+    n: Int,
+    k: Int,
+    a_row: Int,
+    a_column: Int,
+    b_row: Int,
+    b_column: Int,
+](a: Array[dtype], b: Array[dtype], c: Array[dtype]):
+    """A small product of matrices; strides of the operands, and a row-major result."""
+    comptime if n == 1 and m > 1:  # the transposed one, of a row
+        product_fixed[dtype, 1, m, k, 0, b_row, a_column, a_row](b, a, c)
+    elif b_column == 1 and n > 1:
+        comptime together = 4 if m % 4 == 0 else 2 if m % 2 == 0 else 1
+        for i in range(0, m, together):
+            rows_of_product[dtype, together, n, k, a_row, a_column, b_row](
+                a.unsafe_offset(i * a_row), b, c.unsafe_offset(i * n)
+            )
+    else:
+        for i in range(m):
+            for j in range(n):
+                c.unsafe_store(
+                    i * n + j,
+                    dot_fixed[dtype, k, a_column, b_row](
+                        a.unsafe_offset(i * a_row), b.unsafe_offset(j * b_column)
+                    ),
+                )
+
+
+@always_inline
+def rows_of_product[
+    dtype: DType, m: Int, n: Int, k: Int, a_row: Int, a_column: Int, b_row: Int
+](a: Array[dtype], b: Array[dtype], c: Array[dtype]):
+    """Some rows together, which read `b` once."""
+
+    @always_inline
+    def body[w: Int](j: Int) {var a, var b, var c}:
+        comptime V = SIMD[dtype, w]
+        var sums = FixedArray[V, m](fill=V(0))
+        for p in range(k):
+            var row = b.unsafe_load[width=w](p * b_row + j)
+            comptime for i in range(m):
+                var factor = a.unsafe_load[width=1](i * a_row + p * a_column)
+                sums[i] = V(factor).fma(row, sums[i])
+        comptime for i in range(m):
+            c.unsafe_store(i * n + j, sums[i])
+
+    sweep_fixed[simd_width_of[dtype](), n](body)
+
+
+@always_inline
+def dot_fixed[
+    dtype: DType, k: Int, a_step: Int, b_step: Int
+](a: Array[dtype], b: Array[dtype]) -> Scalar[dtype]:
+    comptime W = simd_width_of[dtype]()
+    var sum = Scalar[dtype](0)
+    comptime if a_step == 1 and b_step == 1 and k >= W:
+        comptime V = SIMD[dtype, W]
+        comptime whole = k // W * W
+        comptime units = 4 if whole % (4 * W) == 0 else 2 if whole % (2 * W) == 0 else 1
+        var sums = FixedArray[V, units](fill=V(0))
+        for p in range(0, whole, units * W):
+            comptime for unit in range(units):
+                var x = a.unsafe_load[width=W](p + unit * W)
+                sums[unit] = x.fma(b.unsafe_load[width=W](p + unit * W), sums[unit])
+        comptime for unit in range(1, units):
+            sums[0] += sums[unit]
+        sum = sums[0].reduce_add()
+        for p in range(whole, k):
+            sum = a.unsafe_load[width=1](p).fma(b.unsafe_load[width=1](p), sum)
+    else:
+        for p in range(k):
+            sum = a.unsafe_load[width=1](p * a_step).fma(
+                b.unsafe_load[width=1](p * b_step), sum
+            )
+    return sum

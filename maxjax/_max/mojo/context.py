@@ -62,8 +62,8 @@ _LEAST_GATHERED = 4096
 _MOST_LINE_BYTES = 1 << 17
 _LEAST_WINDOW_BYTES = 1 << 18
 _MOST_WEIGHT_BYTES = 1 << 20
-# Elements of a window, and its lines: smaller ones are rows of a gather or a scatter, which loops
-# over few elements can do themselves.
+# Elements of a window, and its lines: smaller ones are rows of a gather or a scatter in loops over
+# few elements, which can do these themselves.
 _LEAST_WINDOW, _LEAST_LINES = 1024, 17
 # Elements next to one another that are read in a row although others come between the rows.
 _SHORT_RUN = 16
@@ -77,7 +77,8 @@ class MojoContext(Lowering):
       opaque: assembled arrays whose views are of their memory, also where they lie in one piece.
 
     Args:
-      overlays: whether windows at known places are written by what computes them.
+      overlays: whether windows at known places are written by what computes them, and all others
+        of several lines are copied as windows: not in loops over few elements.
     """
 
     def __init__(self, overlays: bool = True) -> None:
@@ -545,13 +546,13 @@ class MojoContext(Lowering):
 
     # --- indexing ---
     def read_window(self, x: Node, starts: Sequence[Node], shape: Sequence[int]) -> Node | None:
-        if not _is_window(x.shape, shape, starts):
+        if not self._is_window(x.shape, shape, starts):
             return None
         return self.call(f"read_window_{8 * x.dtype.itemsize}", [x, self._positions(starts)],
                          _window_integers(x.shape, shape), [(shape, x.dtype)])[0]
 
     def write_window(self, x: Node, update: Node, starts: Sequence[Node]) -> Node | None:
-        is_window = _is_window(x.shape, update.shape, starts)
+        is_window = self._is_window(x.shape, update.shape, starts)
         known = [int(start.value) for start in starts if isinstance(start, Constant)]
         if len(known) == len(starts) and (self._overlays or is_window) and update.size:
             # What computes the window writes it to its place.
@@ -571,6 +572,15 @@ class MojoContext(Lowering):
         return self.call(f"write_window_{8 * x.dtype.itemsize}",
                          [x, self._positions(starts), update],
                          _window_integers(x.shape, update.shape), [(x.shape, x.dtype)])[0]
+
+    def _is_window(self, whole: Sequence[int], part: Sequence[int], starts: Sequence[Node]) -> bool:
+        """Whether a part is copied as a window: as rows, it would be many short ones."""
+        axes = [axis for axis, (size, bound) in enumerate(zip(part, whole, strict=True))
+                if size != bound]
+        lines = math.prod(part[:max(axes, default=0)])
+        least, lines_least = (1, 2) if self._overlays else (_LEAST_WINDOW, _LEAST_LINES)
+        return (lines >= lines_least and math.prod(part) >= least
+                and all(start.dtype.kind == "i" or start.dtype.itemsize < 8 for start in starts))
 
     def _positions(self, starts: Sequence[Node]) -> Node:
         """A vector of int64."""
@@ -684,15 +694,6 @@ def _is_stack_of_dots(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether products of matrices are many dots of short vectors."""
     return (len(a) > 2 and a[-2] == 1 and b[-1] == 1 and a[-1] <= _MOST_TERMS
             and math.prod(a[:-2]) >= _LEAST_DOTS)
-
-
-def _is_window(whole: Sequence[int], part: Sequence[int], starts: Sequence[Node]) -> bool:
-    """Whether a part is copied as a window: as rows, it would be many short ones."""
-    axes = [axis for axis, (size, bound) in enumerate(zip(part, whole, strict=True))
-            if size != bound]
-    lines = math.prod(part[:max(axes, default=0)])
-    return (math.prod(part) >= _LEAST_WINDOW and lines >= _LEAST_LINES
-            and all(start.dtype.kind == "i" or start.dtype.itemsize < 8 for start in starts))
 
 
 def _window_integers(whole: Sequence[int], part: Sequence[int]) -> tuple[int, ...]:

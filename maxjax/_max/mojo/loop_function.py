@@ -18,14 +18,17 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.cost import suits_machine
 from maxjax._max.mojo.emit import Form
-from maxjax._max.mojo.emit_fixed import FixedEmitter
+from maxjax._max.mojo.emit_fixed import fixed_function
 from maxjax._max.mojo.emit_loop import LoopForm
 from maxjax._max.mojo.emitter import stored_name
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
+from maxjax._max.mojo.pack_integers import merged
 from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.tape import Step, Tape
 
@@ -38,6 +41,8 @@ _MOST_STEPS = 64
 _MOST_MOVED = 1 << 14
 # Elements of a row that fill a vector, or nearly: many shorter ones are the vector machine's.
 _LEAST_ROW = 8
+# Multiplications of a product that is written out.
+_MOST_MULTIPLIED = 1 << 12
 _ADDED = ("float32", "float64", "int32", "int64", "uint32", "uint64")
 
 
@@ -67,11 +72,11 @@ def emit(part: Part, function: str, integers: list[Any], note: str, was: Before)
     Args:
       was: the plan's state before the loop's tapes were written.
     """
-    form = _form(function, integers)
+    plan = part.plan
+    form = _form(plan, function, integers)
     if form is None:
         part.call(function, integers, note)
         return
-    plan = part.plan
     plan.functions.setdefault(function)
     cost = 0.0
     for kernel in [*plan.kernels]:
@@ -104,8 +109,8 @@ def _without_kernels(plan: Plan, tape: Tape) -> None:
             tape.steps[number] = step._replace(kernel=None)
 
 
-def _form(function: str, integers: Sequence[Any]) -> FunctionForm | None:
-    writer = _Writer()
+def _form(plan: Plan, function: str, integers: Sequence[Any]) -> FunctionForm | None:
+    writer = _Writer(plan)
     try:
         source = writer.written(function, integers)
     except _Unsuited:
@@ -126,7 +131,8 @@ class _At(NamedTuple):
 
 
 class _Writer:
-    def __init__(self) -> None:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self.head: list[str] = []
         self.lines: list[str] = []
         self.depth = 1
@@ -293,8 +299,12 @@ class _Writer:
         rows = math.prod(dim[0] for dim in call.point_dims) * call.rows
         if call.length < _LEAST_ROW and suits_machine(structure.kind, rows, call.length):
             self.call(at)
-        elif structure.kind == "map":
-            name = self.fixed(code.form, call)
+            return
+        name = self.fixed(code.form, call, {
+            number: text for number, x in enumerate(structure.operands)
+            if not x.is_output and not x.is_iota and not x.varies
+            and (text := self.known(call.places[number], x.dtype)) is not None})
+        if name is not None:
             self.line(f"{name}({', '.join(self.operands(code.form, call, integers, at))})")
         else:
             self.line(f"{self.part(code.form)}(slots, {at.args}, 0, {call.items})")
@@ -305,13 +315,25 @@ class _Writer:
             integers, at, number, stored_name(x.dtype).removeprefix("DType."))
             for number, x in enumerate(form.structure.operands)]
 
-    def fixed(self, form: Form, call: KernelIntegers) -> str:
-        """The function of an elementwise group for its sizes."""
-        key = form, call.length, str((call.strides, call.point_dims))
+    def known(self, place: tuple[int, int], dtype: np.dtype) -> str | None:
+        """The text of an integer or a truth value that is stored with the program."""
+        data = self.plan.constant_at(place) if dtype.kind in "iub" else None
+        if data is None or len(data) < dtype.itemsize:
+            return None
+        value = np.frombuffer(data, dtype, 1)[0].item()
+        return str(value) if abs(value) < 1 << 62 else None
+
+    def fixed(self, form: Form, call: KernelIntegers, known: Mapping[int, str]) -> str | None:
+        """The function of a group for its sizes, if it has one."""
+        key = form, call.length, str((call.strides, call.point_dims, call.row_dims, known))
         name = self.functions.get(key)
         if name is None:
-            name = self.functions[key] = f"KERNEL_{len(self.functions)}"
-            self.texts += [*FixedEmitter(form.structure, call, name).function(), "", ""]
+            name = f"KERNEL_{len(self.functions)}"
+            lines = fixed_function(form.structure, call, name, known)
+            if lines is None:
+                return None
+            self.functions[key] = name
+            self.texts += [*lines, "", ""]
         return name
 
     def part(self, form: Form) -> str:
@@ -342,11 +364,52 @@ class _Writer:
             return True
         if kind in ("scatter_rows_set", "scatter_rows_add"):
             return self.scatter(kind.endswith("add"), last, integers, at)
+        if kind in ("read_window", "write_window"):
+            return self.window(kind == "write_window", f"uint{last}", integers, at)
+        if kind == "matmul" and last in ("float32", "float64"):
+            return self.product(last, integers, at)
         return False
+
+    def product(self, kind: str, integers: Sequence[Any], at: _At) -> bool:
+        batch, m, n, k, _, a_row, a_column, _, b_row, b_column = integers[6:16]
+        if batch != 1 or m * n * k > _MOST_MULTIPLIED:
+            return False
+        a, b, c = (self.place(integers, at, number, kind) for number in range(3))
+        self.line(f"product_fixed[DType.{kind}, {m}, {n}, {k}, {a_row}, {a_column}, {b_row}, "
+                  f"{b_column}]({a}, {b}, {c})")
+        return True
+
+    def window(self, writes: bool, kind: str, integers: Sequence[Any], at: _At) -> bool:
+        """A part of an array that begins at computed places."""
+        own = integers[8 if writes else 6:]
+        rank = own[0]
+        part, strides, lines, whole = (own[1 + k * rank:1 + (k + 1) * rank] for k in range(4))
+        if math.prod(part) > _MOST_MOVED or writes and _is_copied(integers, 3, whole):
+            return False
+        starts = self.place(integers, at, 1, "int64")
+        begin = " + ".join(f"clamped({starts}, {dim}, {size - own_size}) * {stride}"
+                           for dim, (size, own_size, stride) in enumerate(
+                               zip(whole, part, strides, strict=True)) if size != own_size)
+        name = self.new("begin")
+        self.line(f"var {name} = {begin or '0'}")
+        if not writes:
+            self.copied_lines(
+                kind, [*zip(part, strides, lines, strict=True)],
+                f"{self.place(integers, at, 0, kind)}.unsafe_offset({name})",
+                self.place(integers, at, 2, kind))
+            return True
+        result = self.place(integers, at, 3, kind)
+        nbytes = math.prod(whole) * int(kind.removeprefix("uint")) // 8
+        self.line(f"copy_unless_there({self.place(integers, at, 0)}, "
+                  f"{self.place(integers, at, 3)}, {nbytes})")
+        self.copied_lines(kind, [*zip(part, lines, strides, strict=True)],
+                          self.place(integers, at, 2, kind), f"{result}.unsafe_offset({name})")
+        return True
 
     def scatter(self, adds: bool, kind: str, integers: Sequence[Any], at: _At) -> bool:
         rows, width, count = integers[8:11]
-        if count * width > _MOST_MOVED or kind not in _ADDED:
+        if count * width > _MOST_MOVED or kind not in _ADDED or _is_copied(
+                integers, 3, (rows, width)):
             return False
         x, places, updates, result = (self.place(integers, at, number, k) for number, k in
                                       enumerate((kind, "int32", kind, kind)))
@@ -366,20 +429,16 @@ class _Writer:
 
     def lines_of(self, kind: str, dims: Sequence[tuple[int, int, int]], integers: Sequence[Any],
                  at: _At) -> bool:
-        """Copies lines of elements; dimensions are sizes, and strides of source and target."""
-        merged: list[tuple[int, int, int]] = []
-        for size, stride, target in dims:
-            if size == 1:
-                continue
-            if merged and merged[-1][1:] == (size * stride, size * target):
-                merged[-1] = merged[-1][0] * size, stride, target
-            else:
-                merged.append((size, stride, target))
-        if math.prod(size for size, _, _ in merged) > _MOST_MOVED:
+        if math.prod(size for size, _, _ in dims) > _MOST_MOVED:
             return False
-        *outer, inner = merged or [(1, 1, 1)]
+        self.copied_lines(kind, dims, *(self.place(integers, at, k, kind) for k in (0, 1)))
+        return True
+
+    def copied_lines(self, kind: str, dims: Sequence[tuple[int, int, int]], source: str,
+                     result: str) -> None:
+        """Copies lines of elements; dimensions are sizes, and strides of source and result."""
+        *outer, inner = merged(dims) or [(1, 1, 1)]
         depth = self.depth
-        source, result = (self.place(integers, at, k, kind) for k in (0, 1))
         names = [self.new("i") for _ in outer]
         for name, (count, _, _) in zip(names, outer, strict=True):
             self.line(f"for {name} in range({count}):")
@@ -389,4 +448,8 @@ class _Writer:
         self.line(f"copy_fixed[DType.{kind}, {inner[0]}, {inner[1]}, {inner[2]}]"
                   f"({source}.unsafe_offset({offsets[0]}), {result}.unsafe_offset({offsets[1]}))")
         self.depth = depth
-        return True
+
+
+def _is_copied(integers: Sequence[Any], result: int, shape: Sequence[int]) -> bool:
+    """Whether the first operand, a large array, is elsewhere than a result: the pack copies it."""
+    return integers[:2] != integers[2 * result:2 * result + 2] and math.prod(shape) > _MOST_MOVED

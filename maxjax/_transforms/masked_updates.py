@@ -11,7 +11,9 @@ examples that are done:
 
     out = scatter(old, select(goes_on, indices, -1), updates)       # -1 is dropped
 
-and for a slice at one place in all examples, an update with what they have there.
+and for a slice at one place in all examples, an update with what they have there. A choice by one
+number is the same, of a step that may be undone: ``jnp.where(i < limit, x.at[i].set(y), x)``, as
+where a bounded loop stands for an unbounded one.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_in_dim_p
-from maxjax._primitives.comparison import select, select_n_p
+from maxjax._primitives.comparison import not_p, select, select_n_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
@@ -47,10 +49,11 @@ _SCATTERS = (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min
 
 class _Masked(NamedTuple):
     """An update whose result is chosen for some examples: the equation, and the variable that
-    says for which, of the first dimensions."""
+    says for which, of the first dimensions, or for which not."""
 
     update: JaxprEqn
     mask: Atom
+    is_negated: bool
 
 
 def mask_updates(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -71,7 +74,8 @@ def mask_updates(closed: ClosedJaxpr) -> ClosedJaxpr:
         given = [values[atom] for atom in masked.update.invars]
         write = _slice_of_some if masked.update.primitive is dynamic_update_slice_p \
             else _scatter_of_some
-        return [write(masked.update, values[masked.mask], *given)]
+        mask = values[masked.mask]
+        return [write(masked.update, not_p.bind(mask) if masked.is_negated else mask, *given)]
 
     def flat(*values: Any) -> list[Any]:
         return eval_jaxpr(closed.jaxpr, closed.consts, *values, rule=rule)
@@ -90,11 +94,14 @@ def _masked(closed: ClosedJaxpr) -> dict[Var, _Masked]:
         elif eqn.primitive is broadcast_in_dim_p:
             masks[eqn.outvars[0]] = eqn
         elif eqn.primitive is select_n_p and len(eqn.invars) == 3:
-            which, on_false, on_true = eqn.invars
-            update, mask = updates.get(on_true), masks.get(which)
-            if update is not None and mask is not None and update.invars[0] is on_false \
-                    and eqn.outvars[0].aval is on_false.aval and _is_of_examples(mask, update):
-                found[eqn.outvars[0]] = _Masked(update, mask.invars[0])
+            which, *cases = eqn.invars
+            for is_negated, (old, new) in ((False, cases), (True, cases[::-1])):
+                update = updates.get(new)
+                if update is not None and update.invars[0] is old \
+                        and eqn.outvars[0].aval is old.aval:
+                    mask = _mask_of(which, masks.get(which), update)
+                    if mask is not None:
+                        found[eqn.outvars[0]] = _Masked(update, mask, is_negated)
     if not found:
         return found
     uses = Counter(atom for eqn in jaxpr.eqns for atom in eqn.invars)
@@ -103,15 +110,25 @@ def _masked(closed: ClosedJaxpr) -> dict[Var, _Masked]:
             if uses[masked.update.outvars[0]] == 1}
 
 
-def _is_of_examples(mask: JaxprEqn, update: JaxprEqn) -> bool:
-    """Whether a mask says for the first dimensions of an array which are updated, and the update
-    has a part for each."""
-    rank = mask.invars[0].aval.ndim
-    shape = update.invars[0].aval.shape
-    if (not isinstance(mask.invars[0], Var) or not rank or not shape
-            or not update.invars[0].aval.plain
-            or tuple(mask.params["broadcast_dimensions"]) != tuple(range(rank))
-            or mask.invars[0].aval.shape != shape[:rank] or 0 in shape):
+def _mask_of(which: Atom, broadcast: JaxprEqn | None, update: JaxprEqn) -> Atom | None:
+    """What says for the first dimensions of an array, or none, whether they are updated.
+
+    Args:
+      broadcast: what the operand of the choice is made by.
+    """
+    mask = which if broadcast is None else broadcast.invars[0]
+    dims = range(mask.aval.ndim)
+    if not isinstance(mask, Var) or mask.aval.dtype != bool or (
+            bool(dims) if broadcast is None
+            else tuple(broadcast.params["broadcast_dimensions"]) != tuple(dims)):
+        return None
+    return mask if _has_parts(update, mask.aval.shape) else None
+
+
+def _has_parts(update: JaxprEqn, mask: Sequence[int]) -> bool:
+    """Whether an update has a part for each of an array's first dimensions, of a mask's shape."""
+    rank, shape = len(mask), update.invars[0].aval.shape
+    if not shape or not update.invars[0].aval.plain or tuple(mask) != shape[:rank] or 0 in shape:
         return False
     if update.primitive is dynamic_update_slice_p:
         return update.invars[1].aval.shape[:rank] == shape[:rank]

@@ -1,9 +1,10 @@
 """Runs programs in memory next to inaccessible pages: out-of-bounds accesses crash.
 
-``python -m tests.mojo.guarded end|begin random|cases|vector|crash COUNT``: arguments, results,
-constants and temporaries end, or begin, at such a page (``crash`` reads beyond one; ``vector`` runs
-the random programs on the vector machine). Unwritten memory contains 0xff: NaN, -1. Prints each
-program's name before it runs, and ``done`` at the end.
+``python -m tests.mojo.guarded end|begin random|cases|vector|loops|crash COUNT``: arguments,
+results, constants and temporaries end, or begin, at such a page (``crash`` reads beyond one;
+``vector`` runs the random programs on the vector machine, ``loops`` are those of
+``gen/loop_programs.py``). Unwritten memory contains 0xff: NaN, -1. Prints each program's name
+before it runs, and ``done`` at the end.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._max.mojo import executable
-from tests.gen import mojo_random
+from maxjax._max.mojo import executable, small_loops
+from tests.gen import loop_programs, mojo_random
 from tests.support import mojo_programs
 
 PAGE = mmap.PAGESIZE
@@ -53,8 +54,12 @@ def main(side: str, what: str, count: str) -> None:
 
     executable._empty = empty       # type: ignore[assignment]
 
-    items = (mojo_random.default(int(count)) if what in ("random", "vector")
-             else mojo_programs.default(int(count) or None))
+    if what == "loops":
+        small_loops.MOST_ELEMENTS = 0
+        items = loop_programs.default(int(count))
+    else:
+        items = (mojo_random.default(int(count)) if what in ("random", "vector")
+                 else mojo_programs.default(int(count) or None))
     if what == "vector":
         mojo_programs.executable = mojo_programs.without_kernels
         items = [item for item in items if mojo_programs.has_code(item)]

@@ -36,6 +36,7 @@ from maxjax._max.mojo.nodes import (
     Iota,
     Loop,
     Node,
+    Overlay,
     Piece,
     Reduce,
     Reshape,
@@ -141,6 +142,7 @@ GOOD: list[Node] = [
     view(((3, -1, 0), (0, 1, 1))), Reshape((2, 6), FLOAT, (X,)),
     Alias((4, 3, 2), np.dtype("int16"), (X,)), pad(1, step=2, inputs=(ZERO,)),
     Assemble((8,), FLOAT, (LINE, LINE), (Piece((0,), (1,)), Piece((4,), (1,)))),
+    Overlay((8,), FLOAT, (LINE, argument(8)), (Piece((3,), (1,)),)),
     Result((4, 4), FLOAT, (call(X, TRANSPOSED, strided=True),), 0), Result((4,), FLOAT, (LOOP,), 1),
     Result((), FLOAT, (while_loop(lambda x: x < 3),), 0),
 ]
@@ -207,6 +209,12 @@ BAD_NODES: dict[str, tuple[Node, str]] = {
     "not filled": (pad(0), "its pieces fill 4 of 8 elements"),
     "overlap": (Assemble((8,), FLOAT, (LINE, LINE), (Piece((0,), (1,)), Piece((3,), (1,)))),
                 "a piece that begins at [3] does not follow"),
+    "laid on another shape": (
+        Overlay((8,), FLOAT, (LINE, argument(9)), (Piece((3,), (1,)),)), "has another shape"),
+    "laid beyond the end": (
+        Overlay((8,), FLOAT, (LINE, argument(8)), (Piece((5,), (1,)),)), "goes from [5] to [8]"),
+    "laid on columns": (
+        Overlay((3, 4), FLOAT, (LINE, TRANSPOSED), (Piece((0, 0), (1, 1)),)), "another rank"),
     "piece in no memory": (Assemble((8,), INT, (IOTA, IOTA), (Piece((0,), (1,)),
                                                              Piece((4,), (1,)))),
                            "<iota int32[4]> is in no memory"),

@@ -463,7 +463,7 @@ def test_the_machine_itself_computes_what_is_cheap():
     (lambda x: rows_loop(lambda i, a, b: (a.at[i].set(b[i] + 2), a), x, x + 1), TABLE),
     (lambda x: rows_loop(lambda i, s, c: (s.at[i].add(c), c + s[s.at[i].add(1.0)[i].astype(int)]),
                          x, 1.0), TABLE),
-    (lambda x: rows_loop(lambda i, s: (jnp.where(i > 3, s.at[i].set(1.0), s),), x), TABLE),
+    (lambda x: rows_loop(lambda i, s: (jnp.where(i > 3, s.at[i].set(1.0), s + 1),), x), TABLE),
     (lambda x: rows_loop(lambda i, a, b: lax.cond(
         i > 3, lambda a, b: (b.at[i].set(1.0), a), lambda a, b: (a, b), a, b), x, x + 1), TABLE),
     (lambda x: rows_loop(lambda i, s: (s.at[i].max(0.5),), x), TABLE),

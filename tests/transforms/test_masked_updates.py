@@ -70,6 +70,22 @@ def test_updates_of_some_examples(name):
     assert choices(simplified, X.shape) == (name == "uint32 index")
 
 
+@pytest.mark.parametrize("name", UPDATES)
+@pytest.mark.parametrize("undone", [False, True], ids=["chosen", "undone"])
+def test_an_update_that_one_number_chooses(name, undone):
+    def function(limit, x):
+        def body(c):
+            i, x = c
+            new = UPDATES[name](i, x)
+            return i + 1, jnp.where(i < limit, x, new) if undone else jnp.where(i < limit, new, x)
+        return lax.while_loop(lambda c: c[0] < 9, body, (0, x))[1]
+
+    for limit in (0, 4, 20):
+        simplified = simplify(maxjax.make_jaxpr(function)(np.int32(limit), X[0]))
+        same(simplified, function, (np.int32(limit), X[0]))
+        assert choices(simplified, X[0].shape) == (name == "uint32 index")
+
+
 def test_a_slice_at_one_place_in_all_examples():
     """The examples share the counter, and what they write depends on the example."""
     def one(limit, x):

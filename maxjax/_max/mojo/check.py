@@ -21,6 +21,7 @@ from maxjax._max.mojo.nodes import (
     Apply,
     Assemble,
     Call,
+    Composed,
     Computed,
     Constant,
     Empty,
@@ -29,6 +30,7 @@ from maxjax._max.mojo.nodes import (
     Iota,
     Loop,
     Node,
+    Overlay,
     Reduce,
     Reshape,
     Result,
@@ -193,7 +195,8 @@ def _check_alias(node: Alias) -> None:
     require(holds, node, f"it has not the bytes of {operand!r}")
 
 
-def _check_assemble(node: Assemble) -> None:
+def _check_pieces(node: Composed) -> list[list[int]]:
+    """Returns where each ends."""
     rank, pieces = len(node.shape), node.pieces
     require(bool(pieces) and len(node.inputs) in (len(pieces), len(pieces) + 1), node,
             f"it has {len(node.inputs)} operands for {len(pieces)} pieces")
@@ -211,14 +214,26 @@ def _check_assemble(node: Assemble) -> None:
                 and all(place < size for place, size in zip(last, node.shape, strict=True)), node,
                 f"its piece {source!r} goes from {list(piece.starts)} to {last}")
         ends.append([place + 1 for place in last])
+    return ends
+
+
+def _check_assemble(node: Assemble) -> None:
+    ends = _check_pieces(node)
     if node.filler is not None:
         require(node.filler.size == 1, node, f"its filler {node.filler!r} is not one element")
         return
     filled = sum(source.size for source in node.sources)
     require(filled == node.size, node, f"its pieces fill {filled} of {node.size} elements")
-    for before, piece in zip(ends, pieces[1:], strict=False):
+    for before, piece in zip(ends, node.pieces[1:], strict=False):
         require(any(end == start for end, start in zip(before, piece.starts, strict=True)), node,
                 f"a piece that begins at {list(piece.starts)} does not follow that before it")
+
+
+def _check_overlay(node: Overlay) -> None:
+    require(len(node.inputs) == 2, node, f"it has {len(node.inputs)} operands, and needs two")
+    _check_pieces(node)
+    require(node.ground.shape == node.shape, node, f"its array {node.ground!r} has another shape")
+    _in_memory(node, node.ground)
 
 
 def _check_call(node: Call) -> None:
@@ -303,8 +318,8 @@ def _check_result(node: Result) -> None:
 _RULES: dict[type[Node], Callable[[Any], None]] = {
     Input: _check_input, Constant: _check_constant, Empty: _check_empty, Apply: _check_apply,
     Reduce: _check_reduce, View: _check_view, Reshape: _check_reshape, Iota: _check_iota,
-    Alias: _check_alias, Assemble: _check_assemble, Call: _check_call, Loop: _check_loop,
-    Result: _check_result,
+    Alias: _check_alias, Assemble: _check_assemble, Overlay: _check_overlay, Call: _check_call,
+    Loop: _check_loop, Result: _check_result,
 }
 
 

@@ -27,16 +27,19 @@ from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayou
 from maxjax._max.mojo.nodes import (
     ON_HOST,
     Call,
+    Composed,
     Constant,
     Empty,
     Input,
     Iota,
     Loop,
     Node,
+    Overlay,
     Result,
     base_of,
     is_update,
 )
+from maxjax._max.mojo.overlays import may_overwrite
 from maxjax._max.mojo.plan import Part, Plan
 from maxjax._max.mojo.reuse import reads
 from maxjax._max.mojo.scalar_code import MACHINE, LoopCode
@@ -210,9 +213,15 @@ def _check_places(part: Part, lives: dict[Node, tuple[int, int]]) -> None:
     for held in tenants.values():
         held.sort(key=lambda life: life[:2])
         for (_, last, before), (first, _, node) in zip(held, held[1:], strict=False):
-            require(last < first or (last == first and _overwrites(
-                part, part.units[first][0], node, before)), node,
+            require(last < first or _is_laid_over(part, node, before, first) or (
+                last == first and _overwrites(part, part.units[first][0], node, before)), node,
                 f"it lies where {before!r} still lives")
+
+
+def _is_laid_over(part: Part, node: Node, before: Node, first: int) -> bool:
+    """Whether a value is another, of which only what writes a window is read where it writes."""
+    return isinstance(node, Overlay) and base_of(node.ground) is before \
+        and part.units[first] == (node, "fill") and may_overwrite(part, node, before, first)
 
 
 def _overwrites(part: Part, unit: Any, node: Node, before: Node) -> bool:
@@ -226,6 +235,8 @@ def _overwrites(part: Part, unit: Any, node: Node, before: Node) -> bool:
         return kernel.kind == "map" and len(accesses) == 1
     if isinstance(unit, Call):
         return is_update(unit) and base_of(unit.inputs[0]) is before
+    if isinstance(unit, Composed):
+        return False
     assert isinstance(unit, Loop) and isinstance(node, Result)
     if unit.flow.is_loop:
         return base_of(unit.inputs[unit.flow.carries[node.number]]) is before

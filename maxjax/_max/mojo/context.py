@@ -27,6 +27,7 @@ from maxjax._max.mojo.nodes import (
     Loop,
     Movement,
     Node,
+    Overlay,
     Piece,
     Reduce,
     Reshape,
@@ -61,8 +62,8 @@ _LEAST_GATHERED = 4096
 _MOST_LINE_BYTES = 1 << 17
 _LEAST_WINDOW_BYTES = 1 << 18
 _MOST_WEIGHT_BYTES = 1 << 20
-# Elements of a window, and its lines: smaller ones are rows of a gather or a scatter, which loops
-# over few elements can do themselves.
+# Elements of a window, and its lines: smaller ones are rows of a gather or a scatter in loops over
+# few elements, which can do these themselves.
 _LEAST_WINDOW, _LEAST_LINES = 1024, 17
 # Elements next to one another that are read in a row although others come between the rows.
 _SHORT_RUN = 16
@@ -74,10 +75,15 @@ class MojoContext(Lowering):
 
     Attributes:
       opaque: assembled arrays whose views are of their memory, also where they lie in one piece.
+
+    Args:
+      overlays: whether windows at known places are written by what computes them, and all others
+        of several lines are copied as windows: not in loops over few elements.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, overlays: bool = True) -> None:
         self._known: dict[Any, Node] = {}
+        self._overlays = overlays
         self.opaque: set[Node] = set()
 
     # --- nodes ---
@@ -540,26 +546,41 @@ class MojoContext(Lowering):
 
     # --- indexing ---
     def read_window(self, x: Node, starts: Sequence[Node], shape: Sequence[int]) -> Node | None:
-        if not _is_window(x.shape, shape, starts):
+        if not self._is_window(x.shape, shape, starts):
             return None
         return self.call(f"read_window_{8 * x.dtype.itemsize}", [x, self._positions(starts)],
                          _window_integers(x.shape, shape), [(shape, x.dtype)])[0]
 
     def write_window(self, x: Node, update: Node, starts: Sequence[Node]) -> Node | None:
-        if not _is_window(x.shape, update.shape, starts):
+        is_window = self._is_window(x.shape, update.shape, starts)
+        known = [int(start.value) for start in starts if isinstance(start, Constant)]
+        if len(known) == len(starts) and (self._overlays or is_window) and update.size:
+            # What computes the window writes it to its place.
+            begins = [max(0, min(start, size - part)) for start, size, part in zip(
+                known, x.shape, update.shape, strict=True)]
+            base = base_of(x)
+            if base.size == 1 and isinstance(x, View):
+                return self.pad(update, self.reshape(base, ()), [
+                    (begin, size - part - begin, 0) for begin, size, part in zip(
+                        begins, x.shape, update.shape, strict=True)])
+            if self._overlays:
+                return self.shared(Overlay(
+                    x.shape, x.dtype, (self._piece(update), self.memory(x)),
+                    (Piece(tuple(begins), (1,) * len(begins)),)))
+        if not is_window:
             return None
-        base = base_of(x)
-        if base.size == 1 and isinstance(x, View) and all(
-                isinstance(start, Constant) for start in starts):
-            # One element around a window: what computes the window writes it there.
-            begins = [max(0, min(int(start.value), size - part)) for start, size, part in zip(
-                starts, x.shape, update.shape, strict=True) if isinstance(start, Constant)]
-            return self.pad(update, self.reshape(base, ()), [
-                (begin, size - part - begin, 0) for begin, size, part in zip(
-                    begins, x.shape, update.shape, strict=True)])
         return self.call(f"write_window_{8 * x.dtype.itemsize}",
                          [x, self._positions(starts), update],
                          _window_integers(x.shape, update.shape), [(x.shape, x.dtype)])[0]
+
+    def _is_window(self, whole: Sequence[int], part: Sequence[int], starts: Sequence[Node]) -> bool:
+        """Whether a part is copied as a window: as rows, it would be many short ones."""
+        axes = [axis for axis, (size, bound) in enumerate(zip(part, whole, strict=True))
+                if size != bound]
+        lines = math.prod(part[:max(axes, default=0)])
+        least, lines_least = (1, 2) if self._overlays else (_LEAST_WINDOW, _LEAST_LINES)
+        return (lines >= lines_least and math.prod(part) >= least
+                and all(start.dtype.kind == "i" or start.dtype.itemsize < 8 for start in starts))
 
     def _positions(self, starts: Sequence[Node]) -> Node:
         """A vector of int64."""
@@ -673,15 +694,6 @@ def _is_stack_of_dots(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether products of matrices are many dots of short vectors."""
     return (len(a) > 2 and a[-2] == 1 and b[-1] == 1 and a[-1] <= _MOST_TERMS
             and math.prod(a[:-2]) >= _LEAST_DOTS)
-
-
-def _is_window(whole: Sequence[int], part: Sequence[int], starts: Sequence[Node]) -> bool:
-    """Whether a part is copied as a window: as rows, it would be many short ones."""
-    axes = [axis for axis, (size, bound) in enumerate(zip(part, whole, strict=True))
-            if size != bound]
-    lines = math.prod(part[:max(axes, default=0)])
-    return (math.prod(part) >= _LEAST_WINDOW and lines >= _LEAST_LINES
-            and all(start.dtype.kind == "i" or start.dtype.itemsize < 8 for start in starts))
 
 
 def _window_integers(whole: Sequence[int], part: Sequence[int]) -> tuple[int, ...]:

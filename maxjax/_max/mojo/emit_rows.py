@@ -33,11 +33,7 @@ class RowsEmitter(Emitter):
             self.line(1, f"var m{value.number} = List[Scalar[{kind}]](length=n, fill=0)")
             self.line(1, f"var s{value.number} = m{value.number}.unsafe_ptr()"
                          ".as_unsafe_any_origin()")
-        self.line(1, f"var walk = Walk[{self._count}](points, begin)")
-        if self.rows:
-            self._declare_rows()
-        self.line(0, "")
-        self.line(1, "for _ in range(begin, end):")
+        self._begin_points()
         done: set[Value] = set()
         pointers: set[int] = set()
         for phase, (reductions, written, needed) in enumerate(passes):
@@ -51,10 +47,21 @@ class RowsEmitter(Emitter):
         for value, number in outputs:
             if not self._is_full(number):
                 self._store(2, value, number, "1", self._pointer_point)
-        self.line(2, "walk.advance(points)")
+        self._end_point()
         for value in kept:
             self.line(1, f"keep(m{value.number})")
         self._finish()
+
+    def _begin_points(self) -> None:
+        """The loop over this thread's points."""
+        self.line(1, f"var walk = Walk[{self._count}](points, begin)")
+        if self.rows:
+            self._declare_rows()
+        self.line(0, "")
+        self.line(1, "for _ in range(begin, end):")
+
+    def _end_point(self) -> None:
+        self.line(2, "walk.advance(points)")
 
     def _passes(self, outputs: list[tuple[Value, int]]) -> list[tuple[
             list[Value], list[tuple[Value, int]], list[Value]]]:
@@ -111,8 +118,7 @@ class RowsEmitter(Emitter):
                        *(f"mut {x}" for x in accumulators)])
         self._sweep(depth + 1, swept, reductions, written)
         self.line(depth, f"{'sweep_units' if reductions else 'sweep'}[W]({name}, 0, n)")
-        if self.rows:
-            self.line(depth, "row.advance(row_args)")
+        self._end_row(depth)
         for value in reductions:
             self.line(2, f"var v{value.number} = {self._result(value, f'a{value.number}')}")
         self.line(0, "")
@@ -134,6 +140,10 @@ class RowsEmitter(Emitter):
         self._walks = True
         self.line(2, "for _ in range(rows):")
         return 3
+
+    def _end_row(self, depth: int) -> None:
+        if self.rows:
+            self.line(depth, "row.advance(row_args)")
 
     def _sweep(self, depth: int, swept: list[Value], reductions: list[Value],
                written: list[tuple[Value, int]]) -> None:

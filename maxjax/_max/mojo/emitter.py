@@ -45,6 +45,7 @@ from kernels.arithmetic import *
 from kernels.calling import *
 from kernels.comparison import *
 from kernels.conversion import *
+from kernels.fixed import *
 from kernels.halves import rounded_to
 from kernels.launching import launch
 from kernels.loops import *

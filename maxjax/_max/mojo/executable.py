@@ -118,8 +118,8 @@ class Executable:
                     integers.append(int(x))
             function = step.function if step.kernel is None else step.kernel
             if step.kernel is not None and step.kernel not in addresses:
-                function = scalar_code.MACHINE if isinstance(
-                    step.integers[-1], LoopCode) else MACHINE
+                function = step.function or (scalar_code.MACHINE if isinstance(
+                    step.integers[-1], LoopCode) else MACHINE)
                 missing.append((len(flat), step.kernel))
             host = step.integers[-1] if step.integers else None
             if not isinstance(host, HostStep):

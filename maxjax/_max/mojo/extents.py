@@ -17,11 +17,12 @@ from maxjax._ir.control_flow import Role
 from maxjax._max.mojo.fusion import Group
 from maxjax._max.mojo.nodes import (
     Access,
-    Assemble,
     Call,
+    Composed,
     Iota,
     Loop,
     Node,
+    Overlay,
     base_of,
     strided,
 )
@@ -40,9 +41,12 @@ def check_extents(part: Part) -> None:
         if isinstance(unit, Group):
             for operand in part.kernels[unit].operands:
                 _check_access(unit, operand.node, operand.access, unit.space)
-        elif isinstance(unit, Assemble):
+        elif isinstance(unit, Composed):
             for source, piece in zip(unit.sources, unit.pieces, strict=True):
                 _check_piece(unit, source, piece)
+            if isinstance(unit, Overlay):
+                _require(unit.ground.size == unit.size, unit, f"it is put on {unit.ground!r}")
+                _check_strided(unit, unit.ground)
         elif isinstance(unit, Loop):
             _check_loop(unit)
         elif isinstance(unit, Call):
@@ -71,7 +75,7 @@ def _check_access(what: object, node: Node, access: Access, space: Sequence[int]
             f"{what!r}: it accesses {node!r} from element {first} to {last}, of {node.size}")
 
 
-def _check_piece(node: Assemble, source: Node, piece: Any) -> None:
+def _check_piece(node: Composed, source: Node, piece: Any) -> None:
     for whole, size, start, step in zip(node.shape, source.shape, piece.starts, piece.steps,
                                         strict=True):
         end = start + (size - 1) * step

@@ -24,12 +24,13 @@ from maxjax._max.mojo.groupings import LARGE, Grouping, GroupRecord, groupings, 
 from maxjax._max.mojo.nodes import (
     Alias,
     Apply,
-    Assemble,
+    Composed,
     Computed,
     IndexMap,
     Iota,
     Movement,
     Node,
+    Overlay,
     Reduce,
     Reshape,
     Result,
@@ -158,6 +159,9 @@ class Fusion:
         for node in reversed(self.order):
             self._visit(node)
         self._merge_siblings()
+        for node in self.order:
+            if isinstance(node, Overlay):
+                self._read_before(node, base_of(node.ground))
         for node, source in overwrites.items():
             self._read_before(node, source)
         self.units = self._schedule()
@@ -265,7 +269,7 @@ class Fusion:
         elif isinstance(node, Unit):
             for operand in node.inputs:
                 self.demanded.add(base_of(operand))
-            if isinstance(node, Assemble):
+            if isinstance(node, Composed):
                 self._made(node, self._units_using(node))
             else:
                 self.graph.add(node)
@@ -468,12 +472,19 @@ class Fusion:
 
     # --- the order ---
     def _read_before(self, node: Node, source: Node) -> None:
-        """Has others read an input before a node is written, where they do not need that node."""
-        writer = node.inputs[0] if isinstance(node, Result) else self.home.get(node)
-        if writer is not None and source in self.users:
-            for reader in self._units_using(source):
-                if reader is not writer:
-                    self.graph.joins(reader, [writer])
+        """Has others read a value before a node is written, where they do not need that node."""
+        writers: list[Any]
+        if isinstance(node, Result):
+            writers = [node.inputs[0]]
+        elif isinstance(node, Overlay):     # what computes the window may write it there
+            writers = [node, self.home.get(base_of(node.sources[0]))]
+        else:
+            writers = [self.home.get(node)]
+        for writer in writers if source in self.users else ():
+            if writer is not None:
+                for reader in self._units_using(source):
+                    if reader not in writers:
+                        self.graph.joins(reader, [writer])
 
     def _schedule(self) -> list[Any]:
         first: dict[Any, int] = {}

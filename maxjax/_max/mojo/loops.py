@@ -16,6 +16,8 @@ from maxjax._base import dtypes
 from maxjax._ir.control_flow import Body, Role, Structure
 from maxjax._ir.types import ShapedArray
 from maxjax._max.mojo.emit_loop import called, loop_form, numbers_of
+from maxjax._max.mojo.loop_function import before
+from maxjax._max.mojo.loop_function import emit as emit_function
 from maxjax._max.mojo.nodes import Loop
 from maxjax._max.mojo.reuse import draft_branches
 from maxjax._max.mojo.scalar_code import MACHINE
@@ -53,6 +55,7 @@ class _LoopCalls:
             node.number: part.place(node) for node in part.results_of(unit)}
         # The slots' values before the loop: slot, base slot, byte offset, stride.
         self.settings: list[int] = []
+        self.before = before(part.plan)
 
     def temporary(self, nbytes: int) -> Place:
         """Memory for as long as the loop runs."""
@@ -161,9 +164,9 @@ class _LoopCalls:
             outputs[position] = slot, 0
         tape = self.body(draft, body, inside, outputs)
         self.set_slots()
-        self.part.call("tape_scan", [
+        emit_function(self.part, "tape_scan", [
             length, int(flow.reverse), -1, len(moves) // 4, *moves, len(exchanges) // 2,
-            *exchanges, tape], f"{length} times")
+            *exchanges, tape], f"{length} times", self.before)
 
     def carry(self, number: int, position: int, buffers: tuple[Place, Place],
               inside: dict[int, Place], outputs: dict[int, Place]) -> list[int]:
@@ -193,8 +196,8 @@ class _LoopCalls:
         cond_tape = self.body(self.part.draft(condition.jaxpr), condition, inside, {0: predicate})
         body_tape = self.body(draft, body, inside, outputs)
         self.set_slots()
-        self.part.call("tape_while", [
-            cond_tape, body_tape, *predicate, len(exchanges) // 2, *exchanges])
+        emit_function(self.part, "tape_while", [
+            cond_tape, body_tape, *predicate, len(exchanges) // 2, *exchanges], "", self.before)
         for position, place in self.results.items():
             if position not in draft.in_place:
                 self.copy(inside[flow.carries[position]], place, nbytes_of(avals[position]))

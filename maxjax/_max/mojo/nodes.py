@@ -195,14 +195,11 @@ class Unit(Node):
 
 
 @node_class
-class Assemble(Unit):
-    """Pieces put into windows of a new array of their dtype.
-
-    Without a filler the windows, which do not overlap, cover the array.
+class Composed(Unit):
+    """An array of whose windows pieces are written, each by what computes it if that can be.
 
     Attributes:
-      pieces: the window of each of the first operands; the operand after them, if any, is the
-        filler, one element.
+      pieces: the window of each of the first operands.
     """
 
     pieces: tuple[Piece, ...]
@@ -218,7 +215,28 @@ class Assemble(Unit):
 
     @property
     def filler(self) -> Node | None:
+        """What is written before the pieces, if anything."""
         return self.inputs[-1] if len(self.inputs) > len(self.pieces) else None
+
+
+@node_class
+class Assemble(Composed):
+    """Pieces put into windows of a new array of their dtype.
+
+    Without a filler the windows, which do not overlap, cover the array. The filler, the operand
+    after the pieces, is one element.
+    """
+
+
+@node_class
+class Overlay(Composed):
+    """An array of which one window is overwritten, in the memory of the array if that is not read
+    any more. The operands are the piece and the array, of the node's shape and row-major."""
+
+    @property
+    def ground(self) -> Node:
+        """The array."""
+        return self.inputs[-1]
 
 
 @node_class

@@ -41,8 +41,8 @@ from maxjax._max.mojo.nodes import (
     Access,
     Alias,
     Apply,
-    Assemble,
     Call,
+    Composed,
     Computed,
     Constant,
     Empty,
@@ -50,6 +50,7 @@ from maxjax._max.mojo.nodes import (
     Iota,
     Loop,
     Node,
+    Overlay,
     Piece,
     Result,
     Unit,
@@ -61,6 +62,7 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
+from maxjax._max.mojo.overlays import computed_there
 from maxjax._max.mojo.pack_integers import matmul_integers
 from maxjax._max.mojo.pieces import compute_by_pieces
 from maxjax._max.mojo.reuse import Reuse, first_update, heirs
@@ -257,7 +259,7 @@ def _writable(node: Node, context: MojoContext, written: dict[Node, int]) -> Nod
     access = strided(node)
     whole = node is base or (node.size == base.size and access.offset == 0
                              and is_row_major(access.strides, node.shape))
-    if whole and isinstance(base, (Computed, Result, Assemble)) and base not in written:
+    if whole and isinstance(base, (Computed, Result, Composed)) and base not in written:
         return node
     copied = context.copy(node)
     if copied in written:
@@ -274,7 +276,7 @@ class Part:
       tape: its calls.
       arena, arena_slot: the memory of its temporaries.
       places: the beginning of each buffer written here.
-      windows: nodes written straight to their window of an assembled array.
+      windows: nodes written straight to their window of a composed array.
       units: executed one after the other: a group, a call or a loop; for an assembled array "fill"
         (its filler), a piece's number, or "done".
       first, last: the units that write a buffer first and read it last.
@@ -293,7 +295,8 @@ class Part:
         self.places: dict[Node, Place] = {}
         self.fusion = Fusion(wanted, {
             first_update(output): source for output, source in carried.items()})
-        self.windows = self._windows()
+        self.windows: dict[Node, tuple[Composed, Access]] = {}
+        self._find_windows()
         self.units = self._steps()
         self.first: dict[Node, int] = {}
         self.last: dict[Node, int] = {}
@@ -328,13 +331,14 @@ class Part:
         self.plan.finished(self)
 
     # --- which unit is done when ---
-    def _windows(self) -> dict[Node, tuple[Assemble, Access]]:
-        """Elementwise results that are written straight to their window of an assembled array."""
-        windows: dict[Node, tuple[Assemble, Access]] = {}
+    def _find_windows(self) -> None:
+        """Elementwise results that are written straight to their window of a composed array."""
+        positions: dict[Any, int] = {}
         for node in self.fusion.order:
-            if not isinstance(node, Assemble):
+            if not isinstance(node, Composed):
                 continue
-            if node.filler is not None and not isinstance(
+            positions = positions or {unit: n for n, unit in enumerate(self.fusion.units)}
+            if not isinstance(node, Overlay) and node.filler is not None and not isinstance(
                     base_of(node.filler), (Constant, Input)):
                 continue        # a computed filler may come after the pieces put on it
             for source, piece in zip(node.sources, node.pieces, strict=True):
@@ -345,9 +349,11 @@ class Part:
                         and all(self._is_only_read_by(x, user) for x, user in (
                             (source, node), (base, node if base is source else source)))):
                     window = _window(node, piece)
-                    windows[base] = (node, Access(window.offset, tuple(
-                        0 if dim < 0 else window.strides[dim] for dim in dims)))
-        return windows
+                    window = Access(window.offset, tuple(
+                        0 if dim < 0 else window.strides[dim] for dim in dims))
+                    if not isinstance(node, Overlay) or computed_there(
+                            self, node, base, window, positions):
+                        self.windows[base] = (node, window)
 
     def _is_only_read_by(self, node: Node, reader: Node) -> bool:
         """Whether nothing else reads a node in memory, and the reader but once."""
@@ -358,7 +364,7 @@ class Part:
             for user in others)
 
     def _steps(self) -> list[tuple[Any, Any]]:
-        """The units, an assembled array's filler before the pieces that are written to it."""
+        """The units, a composed array's filler before the pieces that are written to it."""
         steps: list[tuple[Any, Any]] = []
         filled: set[Node] = set()
         for unit in self.fusion.units:
@@ -370,7 +376,7 @@ class Part:
                         filled.add(target[0])
                         steps.append((target[0], "fill"))
                 steps.append((unit, None))
-            elif isinstance(unit, Assemble):
+            elif isinstance(unit, Composed):
                 if unit.filler is not None and unit not in filled:
                     steps.append((unit, "fill"))
                 steps += [(unit, number) for number, source in enumerate(unit.sources)
@@ -395,7 +401,7 @@ class Part:
         if isinstance(unit, Group):
             return [x.node for x in self.kernels[unit].operands
                     if not x.is_output and not isinstance(x.node, Iota)]
-        if isinstance(unit, Assemble):
+        if isinstance(unit, Composed):
             if detail == "fill":
                 return [base_of(unit.inputs[-1])]
             return [base_of(unit.inputs[detail])] if detail != "done" else []
@@ -405,7 +411,7 @@ class Part:
         """The buffers that a unit writes, whole or in part."""
         if isinstance(unit, Group):
             return list(unit.homes)
-        if isinstance(unit, Assemble):
+        if isinstance(unit, Composed):
             return [unit]
         return self.fusion.users[unit]
 
@@ -504,13 +510,13 @@ class Part:
         self.call(machine, integers, note)
 
     def _emit(self, number: int, unit: Any, detail: Any) -> None:
-        if isinstance(unit, Unit) and not isinstance(unit, Loop):
+        if isinstance(unit, Unit) and not isinstance(unit, (Loop, Overlay)):
             self.plan.other_cost += self.plan.times * pack_nanoseconds(
                 unit, self.results_of(unit))
         if isinstance(unit, Group):
             self._emit_group(unit)
-        elif isinstance(unit, Assemble):
-            self._emit_assemble(unit, detail)
+        elif isinstance(unit, Composed):
+            self._emit_composed(unit, detail)
         elif isinstance(unit, Loop):
             times = self.plan.times
             if unit.flow.is_loop:
@@ -558,9 +564,14 @@ class Part:
             *source, *target, len(shape), *shape, *strides, *target_strides, self.plan.cores],
             Copied(dtype, shape, strides, target_strides))
 
-    def _emit_assemble(self, node: Assemble, detail: Any) -> None:
+    def _emit_composed(self, node: Composed, detail: Any) -> None:
         slot, offset = self.place(node)
-        if detail == "fill":
+        if detail == "fill" and isinstance(node, Overlay):
+            source = self.operand_place(node.ground)
+            if source != (slot, offset):
+                self._copy(source, row_major(node.shape), (slot, offset), row_major(node.shape),
+                           node.shape, node.dtype)
+        elif detail == "fill":
             self.call(f"fill_{8 * node.dtype.itemsize}", [
                 *self.operand_place(node.inputs[-1]), slot, offset,
                 len(node.shape), *node.shape, *row_major(node.shape), self.plan.cores],

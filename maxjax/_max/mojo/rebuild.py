@@ -8,8 +8,8 @@ from maxjax._max.mojo.context import MojoContext
 from maxjax._max.mojo.nodes import (
     Alias,
     Apply,
-    Assemble,
     Call,
+    Composed,
     Loop,
     Node,
     Reduce,
@@ -38,8 +38,8 @@ def rebuilt(context: MojoContext, node: Node, operands: Sequence[Node]) -> Node:
                   for new, old in zip(operands, node.inputs, strict=True)])
     if isinstance(node, Alias):
         return context.shared(Alias(node.shape, node.dtype, kept))
-    if isinstance(node, Assemble):
-        return context.shared(Assemble(node.shape, node.dtype, kept, node.pieces))
+    if isinstance(node, Composed):
+        return context.shared(type(node)(node.shape, node.dtype, kept, node.pieces))
     if isinstance(node, Call):
         return context.shared(Call(node.shape, node.dtype, kept, node.function, node.integers,
                                    node.strided, node.result_bytes, node.host))

@@ -27,11 +27,13 @@ from maxjax._max.mojo.nodes import (
     Iota,
     Loop,
     Node,
+    Overlay,
     Result,
     base_of,
     is_update,
     strided,
 )
+from maxjax._max.mojo.overlays import may_overwrite
 from maxjax._primitives.dynamic_slice import dynamic_update_slice_p
 from maxjax._primitives.indexing import (
     scatter_add_p,
@@ -64,6 +66,7 @@ class Reuse:
         self.part = part
         self.of: dict[Node, Node] = {}
         self.inputs: dict[Node, Node] = {}
+        self._overlaid: set[Node] = set()       # which are read after that as well
         self._sources = set(part.carried.values())
         for number, (unit, detail) in enumerate(part.units):
             taken: set[Node] = set()
@@ -159,12 +162,21 @@ class Reuse:
                 return False
         elif operand not in part.first or operand in part.outputs:
             return False
-        return (part.owner(operand) is operand and part.last[operand] == number
-                and operand.nbytes == node.nbytes and reads(part, unit).count(operand) == 1)
+        if part.owner(operand) is not operand or operand.nbytes != node.nbytes \
+                or operand in self._overlaid:
+            return False
+        if isinstance(node, Overlay):
+            if not may_overwrite(part, node, operand, number):
+                return False
+            self._overlaid.add(operand)
+            return True
+        return part.last[operand] == number and reads(part, unit).count(operand) == 1
 
 
 def updated_operand(node: Node) -> Node | None:
-    """The operand that a scatter or a loop turns into a result, element by element."""
+    """The operand that a scatter, an overlay or a loop turns into a result, element by element."""
+    if isinstance(node, Overlay):
+        return whole(node.ground)
     if not isinstance(node, Result):
         return None
     unit = node.inputs[0]
@@ -183,7 +195,7 @@ def first_update(output: Node) -> Node:
     while True:
         operand = updated_operand(output)
         base = output if operand is None else base_of(operand)
-        if base is output or not isinstance(base, (Computed, Result)):
+        if base is output or not isinstance(base, (Computed, Result, Overlay)):
             return output
         output = base
 

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
 _MOST_BYTES = 48 << 10          # of registers
 _MOST_INSTRUCTIONS = 4096
 _MOST_SINGLES = 4               # elements that are rather computed one by one
+_MOST_LOOKED_UP = 8             # of a table, at a time
 _MOST_LINES = 16                # of elements that are moved by one instruction each
 
 
@@ -340,7 +341,7 @@ class _Builder:
           begin: is told all results before anything is added.
         """
         closed = simplify_once(closed)
-        context = MojoContext()
+        context = MojoContext(overlays=False)
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
         results = lower_body(context, closed, nodes)
@@ -582,7 +583,9 @@ class _Builder:
         outer, size, inner, count = node.integers[:4]
         target = self.new(outer * count * inner, x.dtype,
                           x.is_constant and x.cell.invariant and indices.invariant)
-        if outer * count > (_MOST_LINES if inner == 1 else 1):
+        # Many elements of a table are read as vectors where the loop is a function.
+        if outer * count > (1 if inner > 1 else _MOST_LINES if register is not None
+                            else _MOST_LOOKED_UP):
             raise Unsuited
         nbytes = inner * x.dtype.itemsize
         # What is read of a register is read after that is written.

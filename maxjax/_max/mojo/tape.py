@@ -16,7 +16,8 @@ CALL_PYTHON = "tape_call_python"
 
 
 class Step(NamedTuple):
-    """A call: of a pack's function by its name, or of a generated kernel."""
+    """A call: of a pack's function by its name, or of a generated kernel; until that is compiled,
+    of the function if there is one, and of a machine otherwise."""
 
     function: str
     kernel: Form | None

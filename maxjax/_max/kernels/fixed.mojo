@@ -1,0 +1,209 @@
+"""What loops that are one function consist of: sweeps, copies and rows whose sizes are known."""
+from std.collections import Array as FixedArray
+from std.memory import unsafe_memcpy
+from std.sys.info import simd_width_of
+
+from .copies import copy_line
+from .reduction import Array
+
+
+@always_inline
+def sweep_fixed[width: Int, n: Int, Body: def[w: Int](Int) -> None](body: Body):
+    """Calls `body` for vectors of `width` elements, then of half of it, and so on."""
+    comptime full = n // width * width
+    for i in range(0, full, width):
+        body[width](i)
+    comptime if full < n:
+        sweep_rest[width // 2, full, n](body)
+
+
+@always_inline
+def sweep_rest[width: Int, begin: Int, end: Int, Body: def[w: Int](Int) -> None](body: Body):
+    comptime if begin + width <= end:
+        body[width](begin)
+        comptime if begin + width < end:
+            sweep_rest[width // 2, begin + width, end](body)
+    else:
+        sweep_rest[width // 2, begin, end](body)
+
+
+@always_inline
+def copy_fixed[
+    dtype: DType, count: Int, step: Int, result_step: Int
+](x: Array[dtype], result: Array[dtype]):
+    """Copies elements that are `step` apart to places that are `result_step` apart."""
+    comptime if result_step == 1 and (step < -1 or step > 1):
+
+        @always_inline
+        def body[w: Int](i: Int) {var x, var result}:
+            # Stored as vectors, as they are read next: a processor waits for single stores first.
+            var some = SIMD[dtype, w](0)
+            comptime for lane in range(w):
+                some[lane] = x.unsafe_load[width=1]((i + lane) * step)
+            result.unsafe_store(i, some)
+
+        sweep_fixed[simd_width_of[dtype](), count](body)
+    else:
+        copy_line[dtype](x, result, count, step, result_step)
+
+
+@always_inline
+def copy_unless_there(x: Array[DType.uint8], result: Array[DType.uint8], count: Int):
+    if x != result:
+        unsafe_memcpy(dest=result, src=x, count=count)
+
+
+@always_inline
+def gather_fixed[
+    dtype: DType, index: DType, outer: Int, size: Int, inner: Int, count: Int
+](x: Array[dtype], places: Array[index], result: Array[dtype]):
+    """Rows of `inner` elements at places that are within bounds, of each of `outer` stacks."""
+    comptime if count == 1:
+        var place = Int(places.unsafe_load[width=1](0))
+        comptime if inner == 1:
+            copy_fixed[dtype, outer, size, 1](x.unsafe_offset(place), result)
+        else:
+            for stack in range(outer):
+                copy_line[dtype](
+                    x.unsafe_offset((stack * size + place) * inner),
+                    result.unsafe_offset(stack * inner),
+                    inner,
+                    1,
+                    1,
+                )
+    elif inner == 1:
+        for stack in range(outer):
+            var line = x.unsafe_offset(stack * size)
+            var there = result.unsafe_offset(stack * count)
+
+            @always_inline
+            def body[w: Int](i: Int) {var line, var there, var places}:
+                var some = SIMD[dtype, w](0)
+                comptime for lane in range(w):
+                    some[lane] = line.unsafe_load[width=1](
+                        Int(places.unsafe_load[width=1](i + lane))
+                    )
+                there.unsafe_store(i, some)
+
+            sweep_fixed[simd_width_of[dtype](), count](body)
+    else:
+        for stack in range(outer):
+            for k in range(count):
+                copy_line[dtype](
+                    x.unsafe_offset((stack * size + Int(places.unsafe_load[width=1](k))) * inner),
+                    result.unsafe_offset((stack * count + k) * inner),
+                    inner,
+                    1,
+                    1,
+                )
+
+
+@always_inline
+def scatter_fixed[
+    dtype: DType, rows: Int, width: Int, count: Int, adds: Bool
+](
+    x: Array[dtype], places: Array[DType.int32], updates: Array[dtype], result: Array[dtype]
+):
+    """`x`, which may be in place of the result, with rows replaced or added to, in order; a place
+    outside drops its update."""
+    if x != result:
+        unsafe_memcpy(dest=result, src=x, count=rows * width)
+    for k in range(count):
+        var place = Int(places.unsafe_load[width=1](k))
+        if 0 <= place and place < rows:
+            var target = result.unsafe_offset(place * width)
+            var source = updates.unsafe_offset(k * width)
+            comptime if adds:
+                for i in range(width):
+                    target.unsafe_store(
+                        i,
+                        target.unsafe_load[width=1](i) + source.unsafe_load[width=1](i),
+                    )
+            else:
+                copy_line[dtype](source, target, width, 1, 1)
+
+
+@always_inline
+def clamped(starts: Array[DType.int64], dim: Int, last: Int) -> Int:
+    """Where a window begins along a dimension, as near to its start as it fits."""
+    return max(0, min(last, Int(starts.unsafe_load[width=1](dim))))
+
+
+@always_inline
+def product_fixed[
+    dtype: DType,
+    m: Int,
+    n: Int,
+    k: Int,
+    a_row: Int,
+    a_column: Int,
+    b_row: Int,
+    b_column: Int,
+](a: Array[dtype], b: Array[dtype], c: Array[dtype]):
+    """A small product of matrices; strides of the operands, and a row-major result."""
+    comptime if n == 1 and m > 1:  # the transposed one, of a row
+        product_fixed[dtype, 1, m, k, 0, b_row, a_column, a_row](b, a, c)
+    elif b_column == 1 and n > 1:
+        comptime together = 4 if m % 4 == 0 else 2 if m % 2 == 0 else 1
+        for i in range(0, m, together):
+            rows_of_product[dtype, together, n, k, a_row, a_column, b_row](
+                a.unsafe_offset(i * a_row), b, c.unsafe_offset(i * n)
+            )
+    else:
+        for i in range(m):
+            for j in range(n):
+                c.unsafe_store(
+                    i * n + j,
+                    dot_fixed[dtype, k, a_column, b_row](
+                        a.unsafe_offset(i * a_row), b.unsafe_offset(j * b_column)
+                    ),
+                )
+
+
+@always_inline
+def rows_of_product[
+    dtype: DType, m: Int, n: Int, k: Int, a_row: Int, a_column: Int, b_row: Int
+](a: Array[dtype], b: Array[dtype], c: Array[dtype]):
+    """Some rows together, which read `b` once."""
+
+    @always_inline
+    def body[w: Int](j: Int) {var a, var b, var c}:
+        comptime V = SIMD[dtype, w]
+        var sums = FixedArray[V, m](fill=V(0))
+        for p in range(k):
+            var row = b.unsafe_load[width=w](p * b_row + j)
+            comptime for i in range(m):
+                var factor = a.unsafe_load[width=1](i * a_row + p * a_column)
+                sums[i] = V(factor).fma(row, sums[i])
+        comptime for i in range(m):
+            c.unsafe_store(i * n + j, sums[i])
+
+    sweep_fixed[simd_width_of[dtype](), n](body)
+
+
+@always_inline
+def dot_fixed[
+    dtype: DType, k: Int, a_step: Int, b_step: Int
+](a: Array[dtype], b: Array[dtype]) -> Scalar[dtype]:
+    comptime W = simd_width_of[dtype]()
+    var sum = Scalar[dtype](0)
+    comptime if a_step == 1 and b_step == 1 and k >= W:
+        comptime V = SIMD[dtype, W]
+        comptime whole = k // W * W
+        comptime units = 4 if whole % (4 * W) == 0 else 2 if whole % (2 * W) == 0 else 1
+        var sums = FixedArray[V, units](fill=V(0))
+        for p in range(0, whole, units * W):
+            comptime for unit in range(units):
+                var x = a.unsafe_load[width=W](p + unit * W)
+                sums[unit] = x.fma(b.unsafe_load[width=W](p + unit * W), sums[unit])
+        comptime for unit in range(1, units):
+            sums[0] += sums[unit]
+        sum = sums[0].reduce_add()
+        for p in range(whole, k):
+            sum = a.unsafe_load[width=1](p).fma(b.unsafe_load[width=1](p), sum)
+    else:
+        for p in range(k):
+            sum = a.unsafe_load[width=1](p * a_step).fma(
+                b.unsafe_load[width=1](p * b_step), sum
+            )
+    return sum

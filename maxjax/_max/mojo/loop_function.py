@@ -1,0 +1,455 @@
+"""A loop on the tape as one function, with what its body calls written into it.
+
+The body of a loop over small arrays is some calls of a few hundred nanoseconds, each of which would
+read its sizes, strides and places anew. So the tapes of a loop become one text: a loop with a
+function for each group (``emit_fixed.py``), whose sizes are numbers, and with copies, fills, and
+rows that are read and written as loops of known lengths. What has no text here, as a product of
+matrices, is called where the tape has it. The function stands for the call of the driver that runs
+the tape: it is given the same integers, finds nested tapes through them, and leaves the same in the
+slots. Until it is compiled the driver runs the tape, with the vector machine for the groups.
+
+This is for loops whose groups have too little work for a second thread (``cost.py``).
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from maxjax._max.host_step import HostStep
+from maxjax._max.mojo.bytecode import MACHINE, GroupCode
+from maxjax._max.mojo.cost import suits_machine
+from maxjax._max.mojo.emit import Form
+from maxjax._max.mojo.emit_fixed import fixed_function
+from maxjax._max.mojo.emit_loop import LoopForm
+from maxjax._max.mojo.emitter import stored_name
+from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
+from maxjax._max.mojo.pack_integers import merged
+from maxjax._max.mojo.scalar_code import LoopCode
+from maxjax._max.mojo.tape import Step, Tape
+
+if TYPE_CHECKING:
+    from maxjax._max.mojo.plan import Part, Plan
+
+_MOST_LINES = 1500
+_MOST_STEPS = 64
+# Elements that are moved by a loop in the text; more, by the pack, with its threads.
+_MOST_MOVED = 1 << 14
+# Elements of a row that fill a vector, or nearly: many shorter ones are the vector machine's.
+_LEAST_ROW = 8
+# Multiplications of a product that is written out.
+_MOST_MULTIPLIED = 1 << 12
+_ADDED = ("float32", "float64", "int32", "int64", "uint32", "uint64")
+
+
+class FunctionForm(LoopForm):
+    """The kernel that a loop on the tape is."""
+
+    __slots__ = ()
+
+
+_forms: weakref.WeakValueDictionary[str, FunctionForm] = weakref.WeakValueDictionary()
+
+
+class Before(NamedTuple):
+    """What a plan had before a loop's body was written: kernels, and their costs."""
+
+    kernels: Mapping[Form, None]
+    costs: Mapping[Form, float]
+
+
+def before(plan: Plan) -> Before:
+    return Before(dict(plan.kernels), dict(plan.costs))
+
+
+def emit(part: Part, function: str, integers: list[Any], note: str, was: Before) -> None:
+    """Adds the call of the driver that runs a loop, as a kernel if it can be one.
+
+    Args:
+      was: the plan's state before the loop's tapes were written.
+    """
+    plan = part.plan
+    form = _form(plan, function, integers)
+    if form is None:
+        part.call(function, integers, note)
+        return
+    plan.functions.setdefault(function)
+    cost = 0.0
+    for kernel in [*plan.kernels]:
+        if isinstance(kernel, LoopForm) and not isinstance(kernel, FunctionForm):
+            continue
+        old = was.costs.get(kernel, 0.0)
+        cost += plan.costs[kernel] - old
+        plan.costs[kernel] = old
+        if kernel not in was.kernels:
+            del plan.kernels[kernel], plan.costs[kernel]
+    for x in integers:
+        if isinstance(x, Tape):
+            _without_kernels(plan, x)
+    plan.kernels[form] = None
+    plan.costs[form] = plan.costs.get(form, 0.0) + cost
+    part.tape.steps.append(Step(function, form, integers, note))
+
+
+def _without_kernels(plan: Plan, tape: Tape) -> None:
+    """Leaves the groups of a tape to the vector machine, and its loops to the driver."""
+    for number, step in enumerate(tape.steps):
+        for x in step.integers:
+            if isinstance(x, Tape):
+                _without_kernels(plan, x)
+            elif isinstance(x, GroupCode) and step.kernel is not None:
+                assert x.code is not None
+                plan.functions.update(x.code.functions)
+                tape.steps[number] = step._replace(function=MACHINE, kernel=None)
+        if isinstance(step.kernel, FunctionForm):
+            tape.steps[number] = step._replace(kernel=None)
+
+
+def _form(plan: Plan, function: str, integers: Sequence[Any]) -> FunctionForm | None:
+    writer = _Writer(plan)
+    try:
+        source = writer.written(function, integers)
+    except _Unsuited:
+        return None
+    form = _forms.get(source)
+    return _forms.setdefault(source, FunctionForm(source)) if form is None else form
+
+
+class _Unsuited(Exception):
+    """A loop that is rather no function."""
+
+
+class _At(NamedTuple):
+    """Where the integers of a call are: the text of the address, and of the call itself."""
+
+    args: str
+    call: str
+
+
+class _Writer:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.head: list[str] = []
+        self.lines: list[str] = []
+        self.depth = 1
+        self.functions: dict[Any, str] = {}
+        self.texts: list[str] = []
+        self.slots: dict[int, str] = {}
+        self.count = 0          # of variables
+        self.steps = 0
+        self.own = 0            # of the calls, those with a text
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+        if len(self.lines) > _MOST_LINES:
+            raise _Unsuited
+
+    def new(self, prefix: str) -> str:
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def written(self, function: str, integers: Sequence[Any]) -> str:
+        self.control(function, integers, _At("args", ""))
+        if not self.own:
+            raise _Unsuited
+        return "\n".join([
+            *self.texts, '@export("KERNEL")', 'def KERNEL(slots: Slots, args: Args) abi("C"):',
+            f'    """A loop on the tape: {self.own} of {self.steps} calls written here."""',
+            '    comptime Function = def (Slots, Args) abi("C") thin -> None',
+            *self.head, *self.lines, ""])
+
+    # --- slots and places ---
+    def slot(self, number: int, at: _At, position: int) -> str:
+        """The variable of what a slot holds; its number is read where it was met first."""
+        name = self.slots.get(number)
+        if name is None:
+            name = self.slots[number] = self.new("s")
+            self.head += [f"    var n{name} = integer({at.args}, {position})",
+                          f"    var {name} = slots.unsafe_offset(n{name})[]"]
+        return name
+
+    def assign(self, name: str, value: str) -> None:
+        self.line(f"{name} = {value}")
+        self.line(f"slots.unsafe_offset(n{name})[] = {name}")
+
+    def place(self, integers: Sequence[Any], at: _At, operand: int, kind: str = "") -> str:
+        """Where an operand is, by the place's number among the integers."""
+        slot, offset = integers[2 * operand:2 * operand + 2]
+        text = f"{self.slot(slot, at, 2 * operand)}.unsafe_offset({offset})"
+        return f"{text}.unsafe_bitcast[Scalar[DType.{kind}]]()" if kind else text
+
+    # --- tapes ---
+    def tape(self, tape: Tape, at: _At, position: int) -> None:
+        """The calls of a tape, whose address is among the integers."""
+        name = self.new("tape")
+        self.head.append(f"    var {name} = {at.args}.unsafe_offset({position})"
+                         ".unsafe_bitcast[Args]()[]")
+        word = 0
+        if not tape.steps:
+            self.line("pass")
+        for step in tape.steps:
+            self.steps += 1
+            if self.steps > _MOST_STEPS:
+                raise _Unsuited
+            self.step(step, _At(f"{name}.unsafe_offset({word + 2})",
+                                f"{name}.unsafe_offset({word})"))
+            word += 2 + sum(2 if isinstance(x, Tape) else 1 for x in step.integers)
+
+    def step(self, step: Step, at: _At) -> None:
+        integers, name = step.integers, step.function
+        last = integers[-1] if integers else None
+        if isinstance(last, HostStep):
+            raise _Unsuited
+        if isinstance(last, GroupCode):
+            self.group(last, integers, at)
+        elif isinstance(last, LoopCode):
+            self.call(at)
+        elif name in ("tape_scan", "tape_while", "tape_switch"):
+            self.control(name, integers, at)
+        elif name == "tape_copy_bytes":
+            self.line(f"copy_unless_there({self.place(integers, at, 0)}, "
+                      f"{self.place(integers, at, 1)}, {integers[4]})")
+        elif self.movement(name, integers, at):
+            self.own += 1
+        else:
+            self.call(at)
+
+    def call(self, at: _At) -> None:
+        """A call of what the tape has there."""
+        self.line(f"{at.call}.unsafe_bitcast[Function]()[](slots, {at.args})")
+
+    # --- the driver's calls ---
+    def control(self, function: str, integers: Sequence[Any], at: _At) -> None:
+        {"tape_scan": self.scan, "tape_while": self.while_loop,
+         "tape_switch": self.switch}[function](integers, at)
+
+    def exchange(self, integers: Sequence[Any], first: int, count: int, at: _At) -> None:
+        for k in range(first, first + 2 * count, 2):
+            a, b = (self.slot(integers[x], at, x + self._shift(integers, x)) for x in (k, k + 1))
+            held = self.new("held")
+            self.line(f"var {held} = {a}")
+            self.assign(a, b)
+            self.assign(b, held)
+
+    @staticmethod
+    def _shift(integers: Sequence[Any], position: int) -> int:
+        """By how much an integer comes later where tapes are two."""
+        return sum(isinstance(x, Tape) for x in integers[:position])
+
+    def scan(self, integers: Sequence[Any], at: _At) -> None:
+        length, reverse, _, moves = integers[:4]
+        behind = 4 + 4 * moves
+        tape = integers[-1]
+        number = self.new("i")
+        if length == 1 and not tape.steps:
+            self.line(f"var {number} = 0")
+        else:
+            self.line(f"for step_{number} in range(integer({at.args}, 0)):")
+            self.depth += 1
+            back = f"integer({at.args}, 0) - 1 - step_{number}"
+            self.line(f"var {number} = {back if reverse else f'step_{number}'}")
+        depth = self.depth
+        for k in range(4, behind, 4):
+            slot, base, offset, stride = integers[k:k + 4]
+            target = self.slot(slot, at, k)
+            source = self.slot(base, at, k + 1)
+            self.assign(target, f"{source}.unsafe_offset({offset} + {number} * {stride})")
+        self.tape(tape, at, len(integers) - 1)
+        self.exchange(integers, behind + 1, integers[behind], at)
+        self.depth = depth if length == 1 and not tape.steps else depth - 1
+
+    def while_loop(self, integers: Sequence[Any], at: _At) -> None:
+        condition, body = integers[:2]
+        self.line("while True:")
+        self.depth += 1
+        self.tape(condition, at, 0)
+        slot, offset = integers[2:4]
+        self.line(f"if {self.slot(slot, at, 4)}.unsafe_offset({offset})[] == 0:")
+        self.line("    break")
+        self.tape(body, at, 2)
+        self.exchange(integers, 5, integers[4], at)
+        self.depth -= 1
+
+    def switch(self, integers: Sequence[Any], at: _At) -> None:
+        index = self.new("index")
+        self.line(f"var {index} = Int({self.place(integers, at, 0, 'int32')}"
+                  ".unsafe_load[width=1](0))")
+        tapes = integers[3:]
+        for number, tape in enumerate(tapes):
+            word = "if" if number == 0 else "elif"
+            self.line("else:" if number == len(tapes) - 1 > 0 else "if True:"
+                      if len(tapes) == 1 else f"{word} {index} <= {number}:")
+            self.depth += 1
+            self.tape(tape, at, 3 + 2 * number)
+            self.depth -= 1
+
+    # --- groups ---
+    def group(self, code: GroupCode, integers: Sequence[Any], at: _At) -> None:
+        structure = code.form.structure
+        if code.code is None or any(x.source is not None for x in structure.values):
+            raise _Unsuited
+        call = KernelLayout(len(structure.operands)).read(integers[:-1])
+        if call.threads > 1:
+            raise _Unsuited
+        self.own += 1
+        rows = math.prod(dim[0] for dim in call.point_dims) * call.rows
+        if call.length < _LEAST_ROW and suits_machine(structure.kind, rows, call.length):
+            self.call(at)
+            return
+        name = self.fixed(code.form, call, {
+            number: text for number, x in enumerate(structure.operands)
+            if not x.is_output and not x.is_iota and not x.varies
+            and (text := self.known(call.places[number], x.dtype)) is not None})
+        if name is not None:
+            self.line(f"{name}({', '.join(self.operands(code.form, call, integers, at))})")
+        else:
+            self.line(f"{self.part(code.form)}(slots, {at.args}, 0, {call.items})")
+
+    def operands(self, form: Form, call: KernelIntegers, integers: Sequence[Any], at: _At
+                 ) -> list[str]:
+        return [str(call.places[number][1]) if x.is_iota else self.place(
+            integers, at, number, stored_name(x.dtype).removeprefix("DType."))
+            for number, x in enumerate(form.structure.operands)]
+
+    def known(self, place: tuple[int, int], dtype: np.dtype) -> str | None:
+        """The text of an integer or a truth value that is stored with the program."""
+        data = self.plan.constant_at(place) if dtype.kind in "iub" else None
+        if data is None or len(data) < dtype.itemsize:
+            return None
+        value = np.frombuffer(data, dtype, 1)[0].item()
+        return str(value) if abs(value) < 1 << 62 else None
+
+    def fixed(self, form: Form, call: KernelIntegers, known: Mapping[int, str]) -> str | None:
+        """The function of a group for its sizes, if it has one."""
+        key = form, call.length, str((call.strides, call.point_dims, call.row_dims, known))
+        name = self.functions.get(key)
+        if name is None:
+            name = f"KERNEL_{len(self.functions)}"
+            lines = fixed_function(form.structure, call, name, known)
+            if lines is None:
+                return None
+            self.functions[key] = name
+            self.texts += [*lines, "", ""]
+        return name
+
+    def part(self, form: Form) -> str:
+        """The function of a group with reductions, whose sizes are integers of its call."""
+        name = self.functions.get(form)
+        if name is None:
+            name = self.functions[form] = f"KERNEL_{len(self.functions)}_part"
+            text, _, _ = form.source.partition('@export("KERNEL")')
+            self.texts += [text.replace("KERNEL_part", name).rstrip("\n"), "", ""]
+        return name
+
+    # --- what moves elements ---
+    def movement(self, function: str, integers: Sequence[Any], at: _At) -> bool:
+        """Whether a call of the pack is written here."""
+        kind, _, last = function.rpartition("_")
+        if kind == "copy":
+            return self.copy(f"uint{last}", integers, at)
+        if kind == "fill":
+            return self.fill(f"uint{last}", integers, at)
+        if kind == "gather_rows":
+            outer, size, inner, count, index = integers[6:11]
+            if outer * inner * count > _MOST_MOVED:
+                return False
+            self.line(f"gather_fixed[DType.uint{last}, DType.int{8 * index}, {outer}, {size}, "
+                      f"{inner}, {count}]({self.place(integers, at, 0, f'uint{last}')}, "
+                      f"{self.place(integers, at, 1, f'int{8 * index}')}, "
+                      f"{self.place(integers, at, 2, f'uint{last}')})")
+            return True
+        if kind in ("scatter_rows_set", "scatter_rows_add"):
+            return self.scatter(kind.endswith("add"), last, integers, at)
+        if kind in ("read_window", "write_window"):
+            return self.window(kind == "write_window", f"uint{last}", integers, at)
+        if kind == "matmul" and last in ("float32", "float64"):
+            return self.product(last, integers, at)
+        return False
+
+    def product(self, kind: str, integers: Sequence[Any], at: _At) -> bool:
+        batch, m, n, k, _, a_row, a_column, _, b_row, b_column = integers[6:16]
+        if batch != 1 or m * n * k > _MOST_MULTIPLIED:
+            return False
+        a, b, c = (self.place(integers, at, number, kind) for number in range(3))
+        self.line(f"product_fixed[DType.{kind}, {m}, {n}, {k}, {a_row}, {a_column}, {b_row}, "
+                  f"{b_column}]({a}, {b}, {c})")
+        return True
+
+    def window(self, writes: bool, kind: str, integers: Sequence[Any], at: _At) -> bool:
+        """A part of an array that begins at computed places."""
+        own = integers[8 if writes else 6:]
+        rank = own[0]
+        part, strides, lines, whole = (own[1 + k * rank:1 + (k + 1) * rank] for k in range(4))
+        if math.prod(part) > _MOST_MOVED or writes and _is_copied(integers, 3, whole):
+            return False
+        starts = self.place(integers, at, 1, "int64")
+        begin = " + ".join(f"clamped({starts}, {dim}, {size - own_size}) * {stride}"
+                           for dim, (size, own_size, stride) in enumerate(
+                               zip(whole, part, strides, strict=True)) if size != own_size)
+        name = self.new("begin")
+        self.line(f"var {name} = {begin or '0'}")
+        if not writes:
+            self.copied_lines(
+                kind, [*zip(part, strides, lines, strict=True)],
+                f"{self.place(integers, at, 0, kind)}.unsafe_offset({name})",
+                self.place(integers, at, 2, kind))
+            return True
+        result = self.place(integers, at, 3, kind)
+        nbytes = math.prod(whole) * int(kind.removeprefix("uint")) // 8
+        self.line(f"copy_unless_there({self.place(integers, at, 0)}, "
+                  f"{self.place(integers, at, 3)}, {nbytes})")
+        self.copied_lines(kind, [*zip(part, lines, strides, strict=True)],
+                          self.place(integers, at, 2, kind), f"{result}.unsafe_offset({name})")
+        return True
+
+    def scatter(self, adds: bool, kind: str, integers: Sequence[Any], at: _At) -> bool:
+        rows, width, count = integers[8:11]
+        if count * width > _MOST_MOVED or kind not in _ADDED or _is_copied(
+                integers, 3, (rows, width)):
+            return False
+        x, places, updates, result = (self.place(integers, at, number, k) for number, k in
+                                      enumerate((kind, "int32", kind, kind)))
+        self.line(f"scatter_fixed[DType.{kind}, {rows}, {width}, {count}, {adds}]"
+                  f"({x}, {places}, {updates}, {result})")
+        return True
+
+    def copy(self, kind: str, integers: Sequence[Any], at: _At) -> bool:
+        rank = integers[4]
+        sizes, strides, targets = (integers[5 + k * rank:5 + (k + 1) * rank] for k in range(3))
+        return self.lines_of(kind, [*zip(sizes, strides, targets, strict=True)], integers, at)
+
+    def fill(self, kind: str, integers: Sequence[Any], at: _At) -> bool:
+        rank = integers[4]
+        sizes, targets = (integers[5 + k * rank:5 + (k + 1) * rank] for k in range(2))
+        return self.lines_of(kind, [*zip(sizes, [0] * rank, targets, strict=True)], integers, at)
+
+    def lines_of(self, kind: str, dims: Sequence[tuple[int, int, int]], integers: Sequence[Any],
+                 at: _At) -> bool:
+        if math.prod(size for size, _, _ in dims) > _MOST_MOVED:
+            return False
+        self.copied_lines(kind, dims, *(self.place(integers, at, k, kind) for k in (0, 1)))
+        return True
+
+    def copied_lines(self, kind: str, dims: Sequence[tuple[int, int, int]], source: str,
+                     result: str) -> None:
+        """Copies lines of elements; dimensions are sizes, and strides of source and result."""
+        *outer, inner = merged(dims) or [(1, 1, 1)]
+        depth = self.depth
+        names = [self.new("i") for _ in outer]
+        for name, (count, _, _) in zip(names, outer, strict=True):
+            self.line(f"for {name} in range({count}):")
+            self.depth += 1
+        offsets = [" + ".join(f"{name} * {dim[k]}" for name, dim in zip(names, outer, strict=True))
+                   or "0" for k in (1, 2)]
+        self.line(f"copy_fixed[DType.{kind}, {inner[0]}, {inner[1]}, {inner[2]}]"
+                  f"({source}.unsafe_offset({offsets[0]}), {result}.unsafe_offset({offsets[1]}))")
+        self.depth = depth
+
+
+def _is_copied(integers: Sequence[Any], result: int, shape: Sequence[int]) -> bool:
+    """Whether the first operand, a large array, is elsewhere than a result: the pack copies it."""
+    return integers[:2] != integers[2 * result:2 * result + 2] and math.prod(shape) > _MOST_MOVED

@@ -1,0 +1,216 @@
+"""Loops over small and middle arrays: windows written in place, and loops that are one function."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from tests.gen import loop_programs
+from tests.mojo.test_cases import check_guarded
+from tests.support import mojo_programs
+
+pytest.importorskip("max.engine")
+
+import maxjax
+import maxjax.numpy as jnp
+from maxjax import lax
+from maxjax._base.config import enable_x64
+from maxjax._max.mojo import executable, small_loops
+from maxjax._max.mojo.check_plan import CheckedPlan
+from maxjax._max.mojo.loop_function import FunctionForm
+from maxjax._max.mojo.tape import Tape
+from maxjax._runtime.program import Program
+
+pytestmark = pytest.mark.xdist_group("mojo")
+
+COUNT, MANY = 40, 400
+
+
+@pytest.fixture(autouse=True)
+def no_small_loops(monkeypatch):
+    """Arrays are small here, and their loops tapes nevertheless."""
+    monkeypatch.setattr(small_loops, "MOST_ELEMENTS", 0)
+
+
+@pytest.fixture
+def poisoned(monkeypatch):
+    """Unwritten memory contains NaN and -1."""
+    def empty(shape, dtype):
+        found = np.empty(shape, dtype)
+        found.reshape(-1).view(np.uint8)[...] = 0xff
+        return found
+    monkeypatch.setattr(executable, "_empty", empty)
+
+
+def check_all(items) -> None:
+    failures = []
+    for item in items:
+        try:
+            mojo_programs.check(item)
+        except Exception as error:
+            failures.append(f"{item.name}: {type(error).__name__}: {error}")
+    assert not failures, f"{len(failures)} of {len(items)} differ:\n" + "\n".join(failures)
+
+
+# --- random loops ---------------------------------------------------------------------------------
+
+def test_random_loops_on_their_tapes(poisoned, monkeypatch):
+    monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
+    check_all(loop_programs.default(COUNT))
+
+
+@pytest.mark.extended
+def test_random_loops_as_functions(poisoned):
+    items = loop_programs.default(COUNT)
+    assert sum(any(isinstance(kernel, FunctionForm) for kernel in item.kernels)
+               for item in items) > COUNT // 2
+    mojo_programs.build(items)
+    check_all(items)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("side", ["end", "begin"])
+def test_random_loops_within_bounds(side):
+    mojo_programs.build(loop_programs.default(COUNT))
+    check_guarded(side, "loops", COUNT)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("batch", range(4))
+def test_many_random_loops(batch, poisoned):
+    items = [loop_programs.item(seed) for seed in range(1000 + batch * MANY // 4,
+                                                        1000 + (batch + 1) * MANY // 4)]
+    mojo_programs.build(items)
+    check_all(items)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_loops_give_what_jax_gives(seed):
+    """One of each dtype, on tier 0, which all others are held against."""
+    drawn = loop_programs.Drawn(seed)
+    with jax.enable_x64(True), enable_x64(True):
+        theirs = jax.tree.leaves(jax.jit(drawn.function(jax))(*drawn.args, drawn.rows))
+        program = Program(maxjax.make_jaxpr(drawn.function(maxjax))(*drawn.args, drawn.rows))
+        ours = program.tier0(*program.consts, *drawn.args, drawn.rows)
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(a, np.asarray(b), strict=True)
+
+
+# --- what becomes a function ----------------------------------------------------------------------
+
+A, B = (np.random.default_rng(seed).integers(-4, 5, (40, 30)).astype(np.float32)
+        for seed in range(2))
+
+
+def planned(function, *args, cores=1):
+    program = Program(maxjax.make_jaxpr(function)(*args))
+    plan = CheckedPlan(program.opened.jaxpr, cores)
+    return program, plan
+
+
+def within(tape: Tape) -> list[str]:
+    """The calls of the tapes in a tape."""
+    found = []
+    for step in tape.steps:
+        for x in step.integers:
+            if isinstance(x, Tape):
+                found += [step.function for step in x.steps] + within(x)
+    return found
+
+
+def two_in_turns(a, b):
+    def step(_, ab):
+        a, b = ab
+        b = b.at[1:-1].set(a[:-2] + a[2:])
+        return a.at[1:-1].set(b[:-2] - b[2:]), b
+    return lax.fori_loop(0, 3, step, (a, b))
+
+
+def read_where_written(a, b):
+    return lax.fori_loop(0, 3, lambda i, a: a.at[1:].add(b[:-1]).at[0].set(1), a)
+
+
+def border(a, b):
+    return lax.fori_loop(0, 3, lambda i, a: (a + b).at[:, 0].set(2).at[:, -1].set(b[:, 1]), a)
+
+
+@pytest.mark.parametrize("function", [two_in_turns, read_where_written])
+def test_windows_are_written_where_they_are_computed(function):
+    """A kernel for each of the body's windows, and no copy of an array or of a window."""
+    program, plan = planned(function, A, B)
+    called = within(plan.tape)
+    assert called.count("vector_machine") in (1, 2)
+    assert "write_window" not in plan.source and "scatter" not in plan.source
+    assert [name for name in called if name != "vector_machine"] in ([], ["copy_32"]), called
+    run = mojo_programs.without_kernels(plan, program.opened.jaxpr)
+    for ours, theirs in zip(run([A, B]), program.tier0(A, B), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def stencil_in_place(a, b):
+    return lax.fori_loop(0, 3, lambda i, a: a.at[1:-1].set(a[:-2] + a[2:]), a)
+
+
+def shifted(a, b):
+    return lax.fori_loop(0, 3, lambda i, a: a.at[1:].set(a[:-1]), a)
+
+
+def read_later(a, b):
+    return lax.fori_loop(0, 3, lambda i, ab: (ab[0].at[1:].set(ab[1][1:]), ab[0] + 1), (a, b))
+
+
+def computed_below(a, b):
+    return lax.fori_loop(0, 3, lambda i, a: (a + b).at[1:-1].set((a + b)[2:] - b[2:]), a)
+
+
+FUNCTIONS = [two_in_turns, read_where_written, border, stencil_in_place, shifted, read_later,
+             computed_below]
+
+
+@pytest.mark.extended
+def test_functions_stand_for_tapes(poisoned):
+    """Also for those of running calls: they are exchanged when they are compiled."""
+    for function in FUNCTIONS:
+        program, plan = planned(function, A, B)
+        assert any(isinstance(kernel, FunctionForm) for kernel in plan.kernels)
+        mojo_programs.store().build([*plan.kernels])
+        values = [*program.consts, A, B]
+        expected = program.tier0(*values)
+        for run in (mojo_programs.without_kernels(plan, program.opened.jaxpr),
+                    mojo_programs.executable(plan, program.opened.jaxpr)):
+            for _ in range(2):
+                for ours, theirs in zip(run(values), expected, strict=True):
+                    np.testing.assert_array_equal(ours, theirs)
+            if not run.is_complete:
+                run.exchange(mojo_programs.store().find(plan.kernels))
+                assert run.is_complete
+                for ours, theirs in zip(run(values), expected, strict=True):
+                    np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("function, args, cores", [
+    # Work for two threads; more calls than a function has; a step of the host.
+    (lambda x: lax.fori_loop(0, 3, lambda i, x: jnp.tanh(x) + 1, x),
+     [np.ones(1 << 20, np.float32)], 2),
+    (lambda x: lax.fori_loop(0, 3, lambda i, x: sum(
+        (jnp.sort(x * k) for k in range(70)), x), x), [A], 1),
+    (lambda x: lax.fori_loop(0, 3, lambda i, x: maxjax.pure_callback(
+        lambda x: x, maxjax.ShapeDtypeStruct(x.shape, x.dtype), x) + 1, x), [A], 1),
+])
+def test_other_loops_stay_tapes(function, args, cores):
+    _, plan = planned(function, *args, cores=cores)
+    assert not any(isinstance(kernel, FunctionForm) for kernel in plan.kernels), plan.source
+    assert "tape_scan" in plan.source
+
+
+def test_loops_that_differ_in_their_length_and_place_share_a_function():
+    def loop(length):
+        return lambda a, b: (a * 2, lax.fori_loop(0, length, lambda i, a: a + b, a + b))
+
+    forms = []
+    for function, args in ((loop(3), (A, B)), (loop(7), (A, B)),
+                           (lambda a, b, c: loop(4)(b, c), (A, A, B))):
+        _, plan = planned(function, *args)
+        forms.append([kernel for kernel in plan.kernels if isinstance(kernel, FunctionForm)])
+    assert len(forms[0]) == 1 and forms[0] == forms[1] == forms[2]

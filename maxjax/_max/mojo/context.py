@@ -419,7 +419,8 @@ class MojoContext(Lowering):
                  results: Sequence[tuple[Sequence[int], Any]]) -> list[Node]:
         """A function of stacks of matrices (``pack/linalg.mojo``)."""
         return self.call(f"{kind}_{8 * operands[0].dtype.itemsize}", operands,
-                         (*map(int, integers), THREADS), results)
+                         (*map(int, integers), THREADS),
+                         [(shape, memory_dtype(dtype)) for shape, dtype in results])
 
     def _canonical(self, x: Node, axis: int) -> tuple[int, int, int]:
         return math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1:])

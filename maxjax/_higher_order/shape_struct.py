@@ -189,10 +189,15 @@ _numbers: dict[type, _Number] = {kind: _number(kind) for kind in dtypes.PYTHON_S
 _MOST_CLASSES = 1024        # of numbers, such as enumerations, that are remembered
 
 
-def _type_of_number(x: Any, number: _Number) -> ShapedArray | None:
+def _type_of_number(x: Any, number: _Number) -> ShapedArray:
+    """Raises OverflowError for an integer that is too large."""
+    narrow, wide, bound = number
+    aval = narrow
     if config.enable_x64.value:
-        return number.wide if number.bound is None or -1 << 63 <= x < 1 << 63 else None
-    return number.narrow if number.bound is None or -number.bound <= x < number.bound else None
+        aval, bound = wide, None if bound is None else 1 << 63
+    if bound is not None and not -bound <= x < bound:
+        raise OverflowError(f"Python int {x} too large to convert to {aval.dtype.name}")
+    return aval
 
 
 def _number_class(x: object) -> _Number | None:
@@ -217,9 +222,7 @@ def typeof(x: object) -> Any:
     # Of a number only the type is needed; as an array it would be a transfer to the device.
     number = _numbers.get(x.__class__)
     if number is not None and not hi_classes:
-        aval = _type_of_number(x, number)
-        if aval is not None:
-            return aval
+        return _type_of_number(x, number)
     if isinstance(x, (Array, Ref)):
         return x.aval
     if isinstance(x, ShapeDtypeStruct):
@@ -233,9 +236,8 @@ def typeof(x: object) -> Any:
     if above_arrays is not None:
         return above_arrays
     number = _number_class(x)
-    aval = None if number is None else _type_of_number(x, number)
-    if aval is not None:
-        return aval
+    if number is not None:
+        return _type_of_number(x, number)
     try:
         return installed.runtime.argument(x).aval
     except TypeError:

@@ -144,6 +144,50 @@ def test_whole_numbers_in_loops(function, dtype):
     check(function, Z.astype(dtype))
 
 
+# Steps of random programs: of a matrix (6, 6), a vector (6), and a real number.
+STEPS = (
+    lambda z, v, r: (z @ z / (1 + jnp.abs(z).max()), v, r),
+    lambda z, v, r: (z, z @ v / (1 + jnp.abs(v).max()), r + jnp.abs(v).sum()),
+    lambda z, v, r: (jnp.linalg.solve(z + 9 * jnp.eye(6, dtype=z.dtype), z), v, r),
+    lambda z, v, r: (z, jnp.linalg.solve(z + 9 * jnp.eye(6, dtype=z.dtype), v[:, None])[:, 0], r),
+    lambda z, v, r: (z.at[1].set(v).at[:, 2].multiply(0.5j), v[::-1], jnp.real(z).mean()),
+    lambda z, v, r: (jnp.where(jnp.abs(z) > r, z.conj().T, z - 1j), v, jnp.sin(r)),
+    lambda z, v, r: (z, jnp.exp(1j * v.real) * jnp.sqrt(v), jnp.angle(v[2])),
+    lambda z, v, r: (z / (2 + jnp.cos(z.imag)), v / (v.conj() + 3), jnp.tanh(r)),
+    lambda z, v, r: (jnp.roll(z, 2, 1) * r, jnp.concatenate([v[3:], v[:3]]), r),
+    lambda z, v, r: (jnp.linalg.qr(z + jnp.eye(6, dtype=z.dtype))[0], jnp.cumsum(v) / 3, r),
+    lambda z, v, r: (lax.cond(r > 0, lambda: z * v, lambda: z.T + v), v + r, -r),
+    lambda z, v, r: lax.fori_loop(0, 3, lambda i, c: (
+        c[0].at[i].add(c[1] * 0.1), c[1].at[i].set(c[0][i, i]), c[2] * 0.9), (z, v, r)),
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs(seed, dtype):
+    """Steps in any order, some of them in a loop that stacks what it passes."""
+    random = np.random.default_rng(seed)
+    chosen = [STEPS[n] for n in random.integers(0, len(STEPS), 6)]
+
+    def steps(carry):
+        for step in chosen[2:]:
+            z, v, r = step(*carry)
+            # Magnitudes near one: what is chaotic would amplify rounding.
+            carry = (z / (1 + jnp.abs(z)), v / (1 + jnp.abs(v)),
+                     jnp.asarray(r / (1 + jnp.abs(r)), carry[2].dtype))
+        return carry
+
+    def program(z, v, r):
+        carry = chosen[1](*chosen[0](z, v, r))
+        carry = (carry[0], carry[1], jnp.asarray(carry[2], r.dtype))
+        last, passed = lax.scan(lambda c, _: ((new := steps(c)), new[1]), carry, None, length=3)
+        return *last, passed
+
+    z = Z[:, :6].astype(dtype)
+    item = planned(program, z, z[0] + 1, z.real[1, 1])
+    item.tolerance = "loose"
+    mojo_programs.check(item)
+
+
 @pytest.mark.parametrize("name", ("multiply", "divide", "subtract", "not_equal"))
 def test_two_odd_numbers(name, dtype):
     odd = ODD.astype(dtype)

@@ -82,8 +82,9 @@ FEWEST = 1024
 SAMPLERS = ("gamma_cubes", "poisson_counts")
 
 # The functions of stacks of matrices, which exist by the size of an element.
-MATRICES = ("getrf", "potrf", "geqrf", "orgqr", "ormqr", "trsm", "getrs", "syevd", "gesdd",
-            "gesdd_values")
+SPECTRA = ("syevd", "gesdd", "gesdd_values", "geev", "geev_values", "geev_both", "gees",
+           "gees_values", "gehrd", "sytrd")
+MATRICES = ("getrf", "potrf", "geqrf", "orgqr", "ormqr", "trsm", "gesv", "gtsv", *SPECTRA)
 
 _ALL = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
         "float16 bfloat16 float32 float64")

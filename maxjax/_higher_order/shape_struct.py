@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxjax._base import dtypes, meshes
+from maxjax._base import config, dtypes, meshes
 from maxjax._base.dtypes import KeyDType
 from maxjax._base.layouts import Format
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding
-from maxjax._higher_order.hi_types import hi_type_of
+from maxjax._higher_order.hi_types import hi_classes, hi_type_of
 from maxjax._higher_order.outputs import HasNoValue
 from maxjax._ir.refs import AbstractRef, Ref
 from maxjax._ir.runtime import installed
@@ -170,12 +170,59 @@ def _restore_struct(shape: Sequence[int], dtype: DTypeLike | KeyDType,
                             manual_axis_type=manual)
 
 
+class _Number(NamedTuple):
+    """A class of Python numbers: its types without and with 64 bits, and what is beyond the first.
+    """
+
+    narrow: ShapedArray
+    wide: ShapedArray
+    bound: int | None
+
+
+def _number(kind: type) -> _Number:
+    narrow, wide, weak = dtypes.PYTHON_SCALARS[kind]
+    return _Number(ShapedArray((), narrow, weak), ShapedArray((), wide, weak),
+                   1 << 31 if issubclass(kind, int) and kind is not bool else None)
+
+
+_numbers: dict[type, _Number] = {kind: _number(kind) for kind in dtypes.PYTHON_SCALARS}
+_MOST_CLASSES = 1024        # of numbers, such as enumerations, that are remembered
+
+
+def _type_of_number(x: Any, number: _Number) -> ShapedArray:
+    """Raises OverflowError for an integer that is too large."""
+    narrow, wide, bound = number
+    aval = narrow
+    if config.enable_x64.value:
+        aval, bound = wide, None if bound is None else 1 << 63
+    if bound is not None and not -bound <= x < bound:
+        raise OverflowError(f"Python int {x} too large to convert to {aval.dtype.name}")
+    return aval
+
+
+def _number_class(x: object) -> _Number | None:
+    """What is known of a number of a subclass: an enumeration's, say."""
+    if isinstance(x, np.generic):
+        return None
+    base = next((base for base in dtypes.PYTHON_SCALARS if isinstance(x, base)), None)
+    if base is None:
+        return None
+    if len(_numbers) < _MOST_CLASSES:
+        _numbers[x.__class__] = _numbers[base]
+    return _numbers[base]
+
+
 def typeof(x: object) -> Any:
     """The type of an array or scalar, or of a value of a type above arrays.
 
     Raises:
       TypeError: ``x`` is none of them.
+      OverflowError: it is an integer of Python's that is too large.
     """
+    # Of a number only the type is needed; as an array it would be a transfer to the device.
+    number = _numbers.get(x.__class__)
+    if number is not None and not hi_classes:
+        return _type_of_number(x, number)
     if isinstance(x, (Array, Ref)):
         return x.aval
     if isinstance(x, ShapeDtypeStruct):
@@ -185,12 +232,12 @@ def typeof(x: object) -> Any:
         if x.manual_axis_type is not None:
             aval = aval.update(vma=x.manual_axis_type.varying)
         return AbstractRef(aval) if x.is_ref else aval
-    # Of a number only the type is needed; as an array it would be a transfer to the device.
-    if x.__class__ in dtypes.PYTHON_SCALARS:
-        return ShapedArray((), *dtypes.python_scalar(x.__class__))
     above_arrays = hi_type_of(x)
     if above_arrays is not None:
         return above_arrays
+    number = _number_class(x)
+    if number is not None:
+        return _type_of_number(x, number)
     try:
         return installed.runtime.argument(x).aval
     except TypeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -250,6 +251,10 @@ class Compiled(Stage):
                          lowered._types)
         self._asked = outs
         self._out_shardings = found
+        # The last call's arguments, if none had to be moved: as leaves, and where they were no
+        # pytrees.
+        self._last: object = None
+        self._last_flat: object = None
 
     def _result_shardings(self) -> Sequence[Any]:
         return self._out_shardings
@@ -310,6 +315,11 @@ class Compiled(Stage):
         if config.disable_jit.value:
             raise ValueError("Disable jit is not supported in the AOT path since the function is "
                              f"not available for (jit({self._jitted.function_name}))")
+        if meshes.around() is self._meshes:
+            if self._last_flat is not None and not kwargs and self._last_flat == (
+                    installed.runtime.placed_types(args), config.trace_state()):
+                return self._results(args)
+            return self._run(args, kwargs)
         with meshes.within(self._meshes):
             return self._run(args, kwargs)
 
@@ -322,6 +332,9 @@ class Compiled(Stage):
         if self._entry.closed.refs or any(isinstance(aval, AbstractRef) for aval in self._types):
             return self._call_with_refs(leaves)
         runtime = installed.runtime
+        found = runtime.placed_types(leaves), config.trace_state()
+        if found[0] is not None and found == self._last:
+            return self._results(leaves)
         avals = runtime.signature(leaves)
         if avals is None:
             for leaf in leaves:
@@ -332,12 +345,23 @@ class Compiled(Stage):
                         f"{tracer_class(leaf)}.")
             avals = tuple(runtime.argument(leaf).aval for leaf in leaves)
         self._check_types(avals)
-        results = runtime.call(self._entry.closed, self._placed(leaves), self._entry.donated,
-                            out_shardings=self._asked)
+        placed = self._placed(leaves)
+        if found[0] is not None and all(map(operator.is_, placed, leaves)):
+            self._last = found
+            is_flat = not kwargs and len(args) == len(leaves) and all(
+                map(operator.is_, args, leaves))
+            self._last_flat = found if is_flat else None
+        return self._results(placed)
+
+    def _results(self, operands: Sequence[Any]) -> Any:
+        """Of arguments that are where they are to be."""
+        entry = self._entry
+        results: Sequence[Any] = installed.runtime.call(
+            entry.closed, operands, entry.donated, out_shardings=self._asked)
         if self._jitted._shardings is not None and (
                 self._jitted._shardings.out_layouts is not None):
-            results = self._jitted._shardings.laid_out(self._entry, results)
-        return pytree.unflatten(self._entry.out_tree, results)
+            results = self._jitted._shardings.laid_out(entry, results)
+        return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
 
     def _call_with_refs(self, leaves: Sequence[Any]) -> Any:
         """Calls with the values of references as further arguments, and writes the new ones."""

@@ -111,6 +111,11 @@ class Runtime(Trace, ABC):
         """What determines the types of values that are all concrete arrays or numbers; or None."""
 
     @abstractmethod
+    def placed_types(self, values: Sequence[object]) -> tuple[object, ...] | None:
+        """The same with where arrays have been put: what decides whether, and how, a call that went
+        through may be repeated."""
+
+    @abstractmethod
     def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or not an array."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from maxjax._ir.typing import Value
 from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import mul, neg, sub
 from maxjax._primitives.builders import add_tangents
-from maxjax._primitives.lapack import Call, address, one_bits, stack_size
+from maxjax._primitives.lapack import Call, address, bits, one_bits, stack_size
 from maxjax._primitives.linalg_rules import (
     check,
     conj,
@@ -197,8 +198,9 @@ def _solve_jvp(primals: Sequence[Array], tangents: Sequence[Array | None]) -> An
 
 
 def _solve_call(a: ShapedArray, b: ShapedArray) -> Call:
-    return Call("getrs", (stack_size(a), *b.shape[-2:], address("getrf", a.dtype),
-                          address("getrs", a.dtype), not dtypes.is_complex(a.dtype)), [b])
+    return Call("gesv", (stack_size(a), *b.shape[-2:], address("getrf", a.dtype),
+                         address("trsm", a.dtype), one_bits(a.dtype),
+                         not dtypes.is_complex(a.dtype)), [b])
 
 
 solve_p = linalg_primitive(
@@ -223,11 +225,15 @@ def solve(a: Value, b: Value) -> Any:
 
 def _tridiagonal_one(dl: np.ndarray, d: np.ndarray, du: np.ndarray,
                      b: np.ndarray) -> tuple[np.ndarray]:
-    if len(d) < 3:      # fewer than LAPACK's wrapper takes
-        return np.linalg.solve(np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1), b),
+    n = len(d)
+    du = np.append(du[:-1], 0).astype(d.dtype)
+    if n < 3:       # fewer than LAPACK's wrapper takes: equations that say nothing of these
+        dl, d, du = (np.pad(x, (0, 3 - n), constant_values=value)
+                     for x, value in ((dl, 0), (d, 1), (du, 0)))
+        b = np.pad(b, ((0, 3 - n), (0, 0)))
     *_, x, info = lapack("gtsv", d.dtype)(dl[1:], d, du[:-1], b)
     check(info)
-    return x,
+    return x[:n],
 
 
 def _tridiagonal_perturbed(dl: np.ndarray, d: np.ndarray, du: np.ndarray,
@@ -274,6 +280,14 @@ def _tridiagonal_evaluate(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.n
                 [ShapedArray(b.shape, b.dtype)], dl, d, du, b, ranks=(1, 1, 1, 2))[0]
 
 
+def _tridiagonal_call(dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray, *,
+                      perturb_singular: bool) -> Call | None:
+    if perturb_singular:
+        return None
+    return Call("gtsv", (stack_size(b), *b.shape[-2:], address("gtsv", b.dtype),
+                         bits(math.nan, b.dtype)), [b])
+
+
 def _shifted(x: Array, by: int) -> Any:
     """The rows of ``x`` moved down by one (up: -1), zeros in the free row."""
     axis = len(x.shape) - 2
@@ -317,7 +331,7 @@ tridiagonal_solve_p = linalg_primitive(
     rank=1,
     linearity=Linearity(slice(3, 4), each=True, unreduced=reduced_first),
     abstract=lambda dl, d, du, b, **params: ShapedArray(b.shape, b.dtype, weak(dl, d, du, b)),
-    evaluate=_tridiagonal_evaluate,
+    evaluate=_tridiagonal_evaluate, calls=_tridiagonal_call,
     jvp=_tridiagonal_jvp,
     transpose=_tridiagonal_transpose,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ def _eigh_abstract(a: ShapedArray, **params: object) -> tuple[ShapedArray, Shape
 
 
 # SciPy's LAPACK, which JAX calls too, decides the signs of vectors. NumPy computes single precision
-# in double, with other roundings; in double precision the signs are the same.
+# in double, with other roundings; in double precision the signs of Hermitian ones are the same.
 
 
 def _is_double(x: np.ndarray) -> bool:
@@ -160,13 +160,26 @@ def _eig_evaluate(a: np.ndarray, *, compute_left_eigenvectors: bool,
     avals = _eig_abstract(ShapedArray(a.shape, a.dtype),
                           compute_left_eigenvectors=compute_left_eigenvectors,
                           compute_right_eigenvectors=compute_right_eigenvectors)
-    if compute_left_eigenvectors or not _is_double(a):
-        return each(lambda x: _eig_one(
-            x, left=compute_left_eigenvectors, right=compute_right_eigenvectors), avals, a)
-    function: Callable[..., Any] = np.linalg.eig
-    if not compute_right_eigenvectors:
-        function = lambda x: (np.linalg.eigvals(x),)
-    return together(function, avals, a)
+    # Not NumPy's: the signs of its vectors are not always those of SciPy's LAPACK, which JAX calls.
+    return each(lambda x: _eig_one(
+        x, left=compute_left_eigenvectors, right=compute_right_eigenvectors), avals, a)
+
+
+@functools.cache
+def _eig_workspace(n: int, left: bool, right: bool, dtype: np.dtype) -> int:
+    size, info = lapack("geev_lwork", dtype)(n, compute_vl=left, compute_vr=right)
+    check(info)
+    return int(size.real)
+
+
+def _eig_call(a: ShapedArray, *, compute_left_eigenvectors: bool,
+              compute_right_eigenvectors: bool, **params: object) -> Call:
+    left, right = compute_left_eigenvectors, compute_right_eigenvectors
+    kind = "geev_both" if left and right else "geev" if left or right else "geev_values"
+    return Call(kind, (stack_size(a), a.shape[-1], address("geev", a.dtype), left, right,
+                       _eig_workspace(a.shape[-1], left, right, a.dtype), bits(math.nan, a.dtype),
+                       dtypes.real_dtype(a.dtype).itemsize),
+                _eig_abstract(a, compute_left_eigenvectors=left, compute_right_eigenvectors=right))
 
 
 def _normalized_tangent(vectors: Array, change: Array) -> Any:
@@ -231,7 +244,7 @@ eig_p = linalg_primitive(
     contract=takes(
         1, fitting.square, compute_left_eigenvectors=FLAG, compute_right_eigenvectors=FLAG,
         enable_eigvec_derivs=FLAG, implementation=OPTION),
-    abstract=_eig_abstract, evaluate=_eig_evaluate, jvp=_eig_jvp,
+    abstract=_eig_abstract, evaluate=_eig_evaluate, jvp=_eig_jvp, calls=_eig_call,
     multiple_results=True)
 
 # --- schur, hessenberg, tridiagonal ---------------------------------------------------------------
@@ -255,11 +268,27 @@ def _schur_evaluate(a: np.ndarray, *, compute_schur_vectors: bool, **params: obj
                                            compute_schur_vectors=compute_schur_vectors), a)
 
 
+@functools.cache
+def _schur_workspace(n: int, vectors: bool, dtype: np.dtype) -> int:
+    *_, work, info = lapack("gees", dtype)(
+        lambda *values: None, np.zeros((n, n), dtype), compute_v=int(vectors), sort_t=0, lwork=-1)
+    check(info)
+    return int(work[0].real)
+
+
+def _schur_call(a: ShapedArray, *, compute_schur_vectors: bool, **params: object) -> Call:
+    return Call("gees" if compute_schur_vectors else "gees_values",
+                (stack_size(a), a.shape[-1], address("gees", a.dtype),
+                 _schur_workspace(a.shape[-1], compute_schur_vectors, a.dtype),
+                 bits(math.nan, a.dtype), dtypes.real_dtype(a.dtype).itemsize),
+                _schur_abstract(a, compute_schur_vectors=compute_schur_vectors))
+
+
 schur_p = linalg_primitive(
     "schur",
     contract=takes(
         1, fitting.square, compute_schur_vectors=FLAG, sort_eig_vals=FLAG, select_callable=NONE),
-    abstract=_schur_abstract, evaluate=_schur_evaluate, multiple_results=True,
+    abstract=_schur_abstract, evaluate=_schur_evaluate, calls=_schur_call, multiple_results=True,
     no_derivative="the Schur decomposition has no derivative in JAX either")
 
 
@@ -267,10 +296,24 @@ def _hessenberg_abstract(a: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
     return a, like(a, (*a.shape[:-2], a.shape[-1] - 1))
 
 
+@functools.cache
+def _hessenberg_workspace(n: int, dtype: np.dtype) -> int:
+    size, _ = lapack("gehrd_lwork", dtype)(n)
+    return max(int(size.real), n)
+
+
+def _hessenberg_call(a: ShapedArray) -> Call | None:
+    n = a.shape[-1]
+    if n < 2:       # there is no reflection
+        return None
+    return Call("gehrd", (stack_size(a), n, address("gehrd", a.dtype),
+                          _hessenberg_workspace(n, a.dtype), bits(math.nan, a.dtype)),
+                _hessenberg_abstract(a))
+
+
 def _hessenberg_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
-    n = len(a)
-    size, _ = lapack("gehrd_lwork", a.dtype)(n)
-    packed, taus, info = lapack("gehrd", a.dtype)(a, lwork=max(int(size.real), n))
+    packed, taus, info = lapack("gehrd", a.dtype)(
+        a, lwork=_hessenberg_workspace(len(a), a.dtype))
     check(info)
     return packed, taus
 
@@ -278,7 +321,7 @@ def _hessenberg_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
 hessenberg_p = linalg_primitive(
     "hessenberg",
     contract=takes(1, fitting.square),
-    abstract=_hessenberg_abstract, multiple_results=True,
+    abstract=_hessenberg_abstract, calls=_hessenberg_call, multiple_results=True,
     evaluate=lambda a: each(
         _hessenberg_one, _hessenberg_abstract(ShapedArray(a.shape, a.dtype)), a),
     no_derivative="the Hessenberg reduction has no derivative in JAX either")
@@ -291,12 +334,26 @@ def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> tuple[ShapedArray, 
             like(a, (*batch, n - 1)))
 
 
+@functools.cache
+def _tridiagonal_workspace(n: int, lower: bool, dtype: np.dtype) -> int:
+    size, _ = lapack("sytrd_lwork hetrd_lwork", dtype)(n, lower=int(lower))
+    return max(int(size.real), 1)
+
+
+def _tridiagonal_call(a: ShapedArray, *, lower: bool) -> Call | None:
+    n = a.shape[-1]
+    if n < 2:       # there is nothing beside the diagonal
+        return None
+    return Call("sytrd", (stack_size(a), n, address("sytrd hetrd", a.dtype), lower,
+                          _tridiagonal_workspace(n, lower, a.dtype), bits(math.nan, a.dtype),
+                          dtypes.real_dtype(a.dtype).itemsize),
+                _tridiagonal_abstract(a, lower=lower))
+
+
 def _tridiagonal_evaluate(a: np.ndarray, *, lower: bool) -> list[np.ndarray]:
     def reduce(x: np.ndarray) -> tuple[np.ndarray, ...]:
-        n = len(x)
-        size, _ = lapack("sytrd_lwork hetrd_lwork", x.dtype)(n, lower=int(lower))
         *results, info = lapack("sytrd hetrd", x.dtype)(
-            x, lower=int(lower), lwork=max(int(size.real), 1))
+            x, lower=int(lower), lwork=_tridiagonal_workspace(len(x), lower, x.dtype))
         check(info)
         return tuple(results)
 
@@ -307,7 +364,7 @@ tridiagonal_p = linalg_primitive(
     "tridiagonal",
     contract=takes(1, fitting.square, lower=FLAG),
     abstract=_tridiagonal_abstract, evaluate=_tridiagonal_evaluate,
-    multiple_results=True,
+    calls=_tridiagonal_call, multiple_results=True,
     no_derivative="the reduction to tridiagonal form has no derivative in JAX either")
 
 # --- singular values ------------------------------------------------------------------------------
@@ -338,14 +395,14 @@ def _svd_evaluate(a: np.ndarray, *, full_matrices: bool, compute_uv: bool, subse
     avals = _svd_abstract(ShapedArray(a.shape, a.dtype), full_matrices=full_matrices,
                           compute_uv=compute_uv)
     by_qr = algorithm is not None and algorithm.name == "QR"
-    if a.size and (by_qr or (compute_uv and not _is_double(a))):
+    if a.size and (by_qr or compute_uv):
         routine = "gesvd" if by_qr else "gesdd"
         return each(lambda x: _svd_one(routine, x, full_matrices, compute_uv), avals, a)
 
     def decompose(x: np.ndarray) -> tuple[np.ndarray, ...]:
         if not compute_uv:
             return np.linalg.svd(x, compute_uv=False),
-        left, values, right = np.linalg.svd(x, full_matrices)
+        left, values, right = np.linalg.svd(x, full_matrices)       # of no elements
         return values, left, right
 
     return together(decompose, avals, a)

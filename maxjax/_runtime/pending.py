@@ -312,6 +312,25 @@ class LazyTrace(Runtime):
                 return None
         return tuple(found)
 
+    def placed_types(self, values: Sequence[Any]) -> tuple[object, ...] | None:
+        """The same, with where arrays have been put."""
+        found: list[object] = []
+        for value in values:
+            kind = value.__class__
+            if kind is ArrayImpl:
+                found.append(value.aval)
+                placement, committed = value._placement, value._committed
+                if placement is not None or committed:
+                    found.append(placement)
+                    found.append(committed)
+            elif kind is np.ndarray:
+                found.append((value.dtype, value.shape))
+            elif kind in dtypes.PYTHON_SCALARS or issubclass(kind, np.generic):
+                found.append(kind)
+            else:
+                return None
+        return tuple(found)
+
     def call(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
              donated: Sequence[int] = (), name: str = "",
              out_shardings: Sequence[Sharding | None] | None = None) -> list[ArrayImpl]:

@@ -5,12 +5,13 @@
                               c':f32[8] = sub d e       and c'' likewise
 
 Loops and branches carry pairs. An equation without a rule here gets whole numbers, and what it
-gives is taken apart: where most are of that kind, a program is left alone. Double precision is left
-alone, too.
+gives is taken apart: where most are of that kind, a program is left alone. Equations of linear
+algebra are not counted: LAPACK takes whole numbers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -22,41 +23,20 @@ from maxjax._ir.evaluate import apply_equation, eval_jaxpr, literal_operand
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import (
-    abs_,
-    abs_p,
     add,
     add_p,
     complex_p,
-    conj_p,
-    div,
-    div_p,
     imag_p,
-    integer_pow_p,
-    mul,
-    mul_p,
     neg,
     neg_p,
     real_p,
-    sign_p,
-    square_p,
     sub,
     sub_p,
 )
-from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_in_dim_p, reduce_sum_p
+from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
 from maxjax._primitives.builders import add_any_p
-from maxjax._primitives.comparison import (
-    and_p,
-    eq_p,
-    ge_p,
-    lt_p,
-    ne_p,
-    not_p,
-    or_p,
-    select,
-    select_n_p,
-)
+from maxjax._primitives.comparison import eq_p, ne_p, select_n_p
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convert import convert_element_type_p
 from maxjax._primitives.cumulative import cumsum_p
@@ -69,51 +49,36 @@ from maxjax._primitives.indexing import (
     scatter_p,
     scatter_sub_p,
 )
-from maxjax._primitives.joining import concatenate_p, split_p
-from maxjax._primitives.layout import copy_p, reshape_p, rev_p, squeeze_p, transpose_p
-from maxjax._primitives.slicing import pad_p, slice_p
+from maxjax._primitives.joining import concatenate, concatenate_p, split_p
+from maxjax._primitives.layout import (
+    copy_p,
+    reshape,
+    reshape_p,
+    rev_p,
+    squeeze_p,
+    transpose,
+    transpose_p,
+)
+from maxjax._primitives.linalg_factors import qr_by_reflections, qr_p
+from maxjax._primitives.linalg_solve import triangular_solve_p
+from maxjax._primitives.reduction import reduce_prod_p
+from maxjax._primitives.slicing import pad_p, slice_in_dim, slice_p
 from maxjax._primitives.stacking import stack_p, tile_p, unstack_p
-from maxjax._primitives.transcendental import (
-    atan2_p,
-    cos_p,
-    cosh_p,
-    exp_p,
-    log_p,
-    sin_p,
-    sinh_p,
-    sqrt_p,
+from maxjax._transforms import complex_functions
+from maxjax._transforms.complex_functions import (
+    Complex,
+    Parts,
+    both,
+    either,
+    number_like,
+    of_shape,
+    product_of,
 )
 from maxjax._transforms.simplify import simplify
 
-_WHOLE, _PART = np.dtype(np.complex64), np.dtype(np.float32)
-_WIDE = np.dtype(np.float64)
+_WHOLE = frozenset(dtypes.COMPLEX)
 # Equations with rules, for each without one, from which on a program is taken apart.
 _LEAST_RULED = 2
-
-Parts = tuple[Any, Any]
-
-
-class Complex:
-    """A value of a program: whole, as parts, or both once both have been asked for."""
-
-    __slots__ = ("_parts", "_whole", "aval")
-
-    def __init__(self, aval: ShapedArray, parts: Parts | None = None, whole: Any = None):
-        self.aval = aval
-        self._parts = parts
-        self._whole = whole
-
-    @property
-    def parts(self) -> Parts:
-        if self._parts is None:
-            self._parts = real_p.bind(self._whole), imag_p.bind(self._whole)
-        return self._parts
-
-    @property
-    def whole(self) -> Any:
-        if self._whole is None:
-            self._whole = complex_p.bind(*self.parts)
-        return self._whole
 
 
 def split_complex(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -122,14 +87,15 @@ def split_complex(closed: ClosedJaxpr) -> ClosedJaxpr:
         return closed
     ruled = other = 0
     for eqn in _equations(closed):
-        if _is_complex(eqn) and eqn.primitive.control_flow is None:
+        if _is_complex(eqn) and not (
+                eqn.primitive.control_flow is not None or eqn.primitive.takes_complex):
             ruled, other = (ruled + 1, other) if eqn.primitive in RULES else (ruled, other + 1)
     if ruled < _LEAST_RULED * other or not ruled:
         return closed
 
     def flat(*args: Any) -> list[Any]:
         return [x.whole if isinstance(x, Complex) else x for x in _run(closed, [
-            Complex(aval, whole=x) if aval.dtype == _WHOLE else x
+            Complex(aval, whole=x) if aval.dtype in _WHOLE else x
             for x, aval in zip(args, closed.in_avals, strict=True)])]
 
     split = trace_to_jaxpr(flat, closed.in_avals, closed.jaxpr.debug_info)
@@ -146,10 +112,10 @@ def _has_complex(closed: ClosedJaxpr) -> bool:
 def _is_complex(eqn: JaxprEqn) -> bool:
     """Whether complex values are among the operands and results, or in the jaxprs inside."""
     for atom in eqn.invars:
-        if atom.aval.dtype is _WHOLE:
+        if atom.aval.dtype in _WHOLE:
             return True
     for var in eqn.outvars:
-        if var.aval.dtype is _WHOLE:
+        if var.aval.dtype in _WHOLE:
             return True
     return eqn.primitive.control_flow is not None and any(map(_has_complex, bodies_of(eqn)))
 
@@ -162,15 +128,15 @@ def _equations(closed: ClosedJaxpr) -> Iterator[JaxprEqn]:
 
 
 def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    consts = [Complex(var.aval, whole=value) if var.aval.dtype == _WHOLE else value
+    consts = [Complex(var.aval, whole=value) if var.aval.dtype in _WHOLE else value
               for var, value in zip(closed.jaxpr.constvars, closed.consts, strict=True)]
     return eval_jaxpr(closed.jaxpr, consts, *args, rule=_results, literal=_literal)
 
 
 def _literal(literal: Literal) -> Any:
-    if literal.aval.dtype != _WHOLE:
+    if literal.aval.dtype not in _WHOLE:
         return literal_operand(literal)
-    value = np.complex64(literal.val)
+    value = literal.aval.dtype.type(literal.val)
     return Complex(literal.aval, (value.real, value.imag))
 
 
@@ -182,18 +148,12 @@ def _results(eqn: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
     rule = RULES.get(eqn.primitive)
     if rule is None:
         results = apply_equation(eqn, [x.whole if isinstance(x, Complex) else x for x in operands])
-        return [Complex(var.aval, whole=x) if var.aval.dtype == _WHOLE else x
+        return [Complex(var.aval, whole=x) if var.aval.dtype in _WHOLE else x
                 for x, var in zip(results, eqn.outvars, strict=True)]
     made = rule(eqn, *operands)
     results = made if eqn.primitive.multiple_results else [made]
-    return [Complex(var.aval, tuple(_of_shape(part, var.aval.shape) for part in x))
-            if var.aval.dtype == _WHOLE else x for x, var in zip(results, eqn.outvars, strict=True)]
-
-
-def _of_shape(x: Any, shape: tuple[int, ...]) -> Any:
-    """A part that has no dimensions, or sizes of 1, in the shape of the whole."""
-    own = np.shape(x)
-    return x if own == shape else broadcast_in_dim(x, shape, tuple(range(len(own))))
+    return [Complex(var.aval, tuple(of_shape(part, var.aval.shape) for part in x))
+            if var.aval.dtype in _WHOLE else x for x, var in zip(results, eqn.outvars, strict=True)]
 
 
 # --- loops and branches ---------------------------------------------------------------------------
@@ -204,7 +164,7 @@ def _controlled(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
               for group in flow.parts(operands)]
     params = flow.regrouped(eqn.params, counts, [_body(body.jaxpr) for body in flow.bodies])
     results = iter(apply_equation(eqn.replace(params=params), _flat(operands)))
-    return [Complex(var.aval, (next(results), next(results))) if var.aval.dtype == _WHOLE
+    return [Complex(var.aval, (next(results), next(results))) if var.aval.dtype in _WHOLE
             else next(results) for var in eqn.outvars]
 
 
@@ -212,7 +172,7 @@ def _flat(values: Sequence[Any]) -> list[Any]:
     """Values with parts in the place of complex ones."""
     flat: list[Any] = []
     for x in values:
-        flat += [_of_shape(part, x.aval.shape) for part in x.parts] if isinstance(x, Complex) \
+        flat += [of_shape(part, x.aval.shape) for part in x.parts] if isinstance(x, Complex) \
             else [x]
     return flat
 
@@ -226,11 +186,12 @@ def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
     def flat(*args: Any) -> list[Any]:
         given = iter(args)
         return _flat(_run(closed, [
-            Complex(aval, (next(given), next(given))) if aval.dtype == _WHOLE else next(given)
+            Complex(aval, (next(given), next(given))) if aval.dtype in _WHOLE else next(given)
             for aval in closed.in_avals]))
 
     avals = [inner for aval in closed.in_avals for inner in (
-        [aval.update(dtype=_PART, weak_type=False)] * 2 if aval.dtype == _WHOLE else [aval])]
+        [aval.update(dtype=dtypes.real_dtype(aval.dtype), weak_type=False)] * 2
+        if aval.dtype in _WHOLE else [aval])]
     known = closed.cache[_body] = trace_to_jaxpr(flat, avals, closed.jaxpr.debug_info)
     return known
 
@@ -242,193 +203,18 @@ def _each(eqn: JaxprEqn, *operands: Any) -> Any:
     results = []
     for k in range(2):
         given = [x.parts[k] if isinstance(x, Complex) else x for x in operands]
-        results.append(apply_equation(eqn.replace(params=_params_of_part(eqn.params, k)), given))
+        params = _params_of_part(eqn.params, eqn.outvars[0].aval.dtype, k)
+        results.append(apply_equation(eqn.replace(params=params), given))
     pairs = [*zip(*results, strict=True)]
     return pairs if eqn.primitive.multiple_results else pairs[0]
 
 
-def _params_of_part(params: dict[str, Any], k: int) -> dict[str, Any]:
+def _params_of_part(params: dict[str, Any], dtype: np.dtype, k: int) -> dict[str, Any]:
     if "fill_value" not in params or params["mode"] is not GatherScatterMode.FILL_OR_DROP:
         return params
     fill = params["fill_value"]
-    value = default_fill(_WHOLE) if fill is None else fill.value
+    value = default_fill(dtype) if fill is None else fill.value
     return {**params, "fill_value": FillValue.of((value.real, value.imag)[k])}
-
-
-def _product(x: Parts, y: Parts) -> Parts:
-    (a, b), (c, d) = x, y
-    return sub(mul(a, c), mul(b, d)), add(mul(a, d), mul(b, c))
-
-
-def _chosen(which: Any, on_false: Any, on_true: Any) -> Any:
-    shape = np.shape(which)
-    return select(which, _of_shape(on_false, shape), _of_shape(on_true, shape))
-
-
-def _both(x: Any, y: Any) -> Any:
-    return and_p.bind(x, y)
-
-
-def _either(x: Any, y: Any) -> Any:
-    return or_p.bind(x, y)
-
-
-def _is(x: Any, value: float) -> Any:
-    return eq_p.bind(x, _PART.type(value))
-
-
-def _is_infinite(x: Any) -> Any:
-    return _is(abs_(x), np.inf)
-
-
-def _is_finite(x: Any) -> Any:
-    return lt_p.bind(abs_(x), _PART.type(np.inf))
-
-
-def _is_nan(x: Any) -> Any:
-    return ne_p.bind(x, x)
-
-
-def _with_sign(size: Any, x: Any) -> Any:
-    """A number of a size, which is not negative, with the sign of another, also of a zero."""
-    # A quotient of infinity has the zero's sign.
-    negative = lt_p.bind(_chosen(_is(x, 0), x, div(_PART.type(1), x)), _PART.type(0))
-    return _chosen(negative, size, neg(size))
-
-
-def _quotient(x: Parts, y: Parts) -> Parts:
-    """As NumPy divides, and by annex G of the C standard where that is not finite."""
-    shape = np.broadcast_shapes(*(np.shape(part) for part in (*x, *y)))
-    (a, b), (c, d) = ([_of_shape(part, shape) for part in number] for number in (x, y))
-    one, zero, infinity = map(_PART.type, (1, 0, np.inf))
-    wide = ge_p.bind(abs_(c), abs_(d))
-    major, minor = _chosen(wide, d, c), _chosen(wide, c, d)
-    by_zero = _both(_is(c, 0), _is(d, 0))
-    ratio = div(minor, _chosen(by_zero, major, one))
-    scale = div(one, add(major, mul(minor, ratio)))
-    real = mul(_chosen(wide, add(mul(a, ratio), b), add(a, mul(b, ratio))), scale)
-    imaginary = mul(_chosen(wide, sub(mul(b, ratio), a), sub(b, mul(a, ratio))), scale)
-    lost = _both(_is_nan(real), _is_nan(imaginary))
-    finite = _both(_is_finite(c), _is_finite(d)), _both(_is_finite(a), _is_finite(b))
-    upper = _both(lost, _both(_either(_is_infinite(a), _is_infinite(b)), finite[0]))
-    lower = _both(lost, _both(_either(_is_infinite(c), _is_infinite(d)), finite[1]))
-
-    def boxed(part: Any) -> Any:
-        return _with_sign(_chosen(_is_infinite(part), zero, one), part)
-
-    def put(where: Any, values: Parts) -> None:
-        nonlocal real, imaginary
-        real, imaginary = _chosen(where, real, values[0]), _chosen(where, imaginary, values[1])
-
-    def product(factor: Any, a: Any, b: Any, c: Any, d: Any) -> Parts:
-        return (mul(factor, add(mul(a, c), mul(b, d))), mul(factor, sub(mul(b, c), mul(a, d))))
-
-    put(upper, product(infinity, boxed(a), boxed(b), c, d))
-    put(lower, product(zero, a, b, boxed(c), boxed(d)))
-    signed = _with_sign(infinity, c)
-    unknown = _both(_is_nan(a), _is_nan(b))
-    put(_both(by_zero, not_p.bind(unknown)), (mul(signed, a), mul(signed, b)))
-    return real, imaginary
-
-
-def _power(eqn: JaxprEqn, x: Complex) -> Parts:
-    """By repeated squaring."""
-    exponent, base, result = abs(eqn.params["y"]), x.parts, None
-    while exponent:
-        if exponent & 1:
-            result = base if result is None else _product(result, base)
-        exponent >>= 1
-        if exponent:
-            base = _product(base, base)
-    one = _PART.type(1), _PART.type(0)
-    if result is None:
-        return one
-    return _quotient(one, result) if eqn.params["y"] < 0 else result
-
-
-def _square(eqn: JaxprEqn, x: Complex) -> Parts:
-    a, b = x.parts
-    return mul(sub(a, b), add(a, b)), mul(_PART.type(2), mul(a, b))
-
-
-def _wide(x: Any) -> Any:
-    return convert_element_type_p.bind(x, new_dtype=_WIDE, weak_type=False)
-
-
-def _narrow(x: Any) -> Any:
-    return convert_element_type_p.bind(x, new_dtype=_PART, weak_type=False)
-
-
-def _squared_size(a: Any, b: Any) -> Any:
-    """Of parts in double precision, in which squares of single precision are exact."""
-    return add(mul(a, a), mul(b, b))
-
-
-def _size(x: Complex) -> Any:
-    size = _narrow(sqrt_p.bind(_squared_size(*map(_wide, x.parts))))
-    # One infinite part makes it infinite, also beside a NaN.
-    return _chosen(_either(*map(_is_infinite, x.parts)), size, _PART.type(np.inf))
-
-
-def _sign(eqn: JaxprEqn, x: Complex) -> Parts:
-    size = _size(x)
-    size = _chosen(_is(size, 0), size, _PART.type(1))
-    a, b = x.parts
-    return div(a, size), div(b, size)
-
-
-def _exp(eqn: JaxprEqn, x: Complex) -> Parts:
-    a, b = x.parts
-    # The whole may overflow where the product does not.
-    root = exp_p.bind(mul(a, _PART.type(0.5)))
-    return (mul(mul(root, cos_p.bind(b)), root),
-            _chosen(_is(b, 0), mul(mul(root, sin_p.bind(b)), root), b))
-
-
-def _log(eqn: JaxprEqn, x: Complex) -> Parts:
-    a, b = map(_wide, x.parts)
-    return (_narrow(mul(_WIDE.type(0.5), log_p.bind(_squared_size(a, b)))),
-            _narrow(atan2_p.bind(b, a)))
-
-
-def _root(eqn: JaxprEqn, x: Complex) -> Parts:
-    half, zero, one = map(_WIDE.type, (0.5, 0, 1))
-    a, b = map(_wide, x.parts)
-    b = _chosen(eq_p.bind(b, zero), b, zero)        # the cut belongs to what is above it
-    major = sqrt_p.bind(mul(half, add(sqrt_p.bind(_squared_size(a, b)), abs_(a))))
-    minor = div(mul(half, b), _chosen(eq_p.bind(major, zero), major, one))
-    left = lt_p.bind(a, zero)
-    real = _narrow(_chosen(left, major, abs_(minor)))
-    imaginary = _narrow(_chosen(left, minor, _chosen(lt_p.bind(b, zero), major, neg(major))))
-    a, b = x.parts
-    far, unknown = _is_infinite(b), _either(_is_nan(a), _is_nan(b))
-    nan = _PART.type(np.nan)
-    return (_chosen(unknown, _chosen(far, real, abs_(b)), nan),
-            _chosen(unknown, _chosen(far, imaginary, b), nan))
-
-
-def _sinh(eqn: JaxprEqn, x: Complex) -> Parts:
-    a, b = x.parts
-    return (mul(sinh_p.bind(a), cos_p.bind(b)),
-            _chosen(_is(b, 0), mul(cosh_p.bind(a), sin_p.bind(b)), b))
-
-
-def _cosh(eqn: JaxprEqn, x: Complex) -> Parts:
-    a, b = x.parts
-    return (mul(cosh_p.bind(a), cos_p.bind(b)),
-            _chosen(_is(b, 0), mul(sinh_p.bind(a), sin_p.bind(b)), b))
-
-
-def _sin(eqn: JaxprEqn, x: Complex) -> Parts:
-    a, b = x.parts
-    return (_chosen(_is(a, 0), mul(sin_p.bind(a), cosh_p.bind(b)), a),
-            mul(cos_p.bind(a), sinh_p.bind(b)))
-
-
-def _cos(eqn: JaxprEqn, x: Complex) -> Parts:
-    a, b = x.parts
-    return (mul(cos_p.bind(a), cosh_p.bind(b)),
-            _chosen(_is(a, 0), neg(mul(sin_p.bind(a), sinh_p.bind(b))), a))
 
 
 def _dot(eqn: JaxprEqn, x: Any, y: Any) -> Any:
@@ -441,7 +227,11 @@ def _dot(eqn: JaxprEqn, x: Any, y: Any) -> Any:
 
 
 def _dot_of_parts(eqn: JaxprEqn, x: Any, y: Any) -> Parts:
-    params = {**eqn.params, "preferred_element_type": _PART}
+    wanted = eqn.outvars[0].aval.dtype
+    if wanted not in _WHOLE:
+        wanted = max((operand.aval.dtype for operand in (x, y) if isinstance(operand, Complex)),
+                     key=lambda dtype: dtype.itemsize)
+    params = {**eqn.params, "preferred_element_type": dtypes.real_dtype(wanted)}
 
     def dot(a: Any, b: Any) -> Any:
         return dot_general_p.bind(a, b, **params)
@@ -458,21 +248,54 @@ def _dot_of_parts(eqn: JaxprEqn, x: Any, y: Any) -> Parts:
 
 def _convert(eqn: JaxprEqn, x: Any) -> Any:
     dtype = eqn.params["new_dtype"]
-    if not isinstance(x, Complex):
-        return _narrow(x), _PART.type(0)
-    a, b = x.parts
-    if dtype == _WHOLE:
-        return a, b
-    if dtypes.is_complex(dtype):
-        return apply_equation(eqn, [x.whole])[0]
-    return convert_element_type_p.bind(a, **eqn.params)
+    if dtype not in _WHOLE:
+        return convert_element_type_p.bind(x.parts[0], **eqn.params)
+    part = dtypes.real_dtype(dtype)
+    real, imaginary = x.parts if isinstance(x, Complex) else (x, part.type(0))
+    return tuple(number if number.dtype == part else convert_element_type_p.bind(
+        number, new_dtype=part, weak_type=False) for number in (real, imaginary))
 
 
-def _conj(eqn: JaxprEqn, x: Any) -> Parts:
-    if not isinstance(x, Complex):
-        return x, _PART.type(0)
-    a, b = x.parts
-    return a, neg(b)
+def _reduced_product(eqn: JaxprEqn, x: Complex) -> Parts:
+    """Half of the elements by the other half, again and again."""
+    (axes, shape) = eqn.params["axes"], x.aval.shape
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    size = math.prod(shape[axis] for axis in axes)
+    parts = x.parts
+    one = number_like(1, parts[0]), number_like(0, parts[0])
+    lines = [transpose(of_shape(part, shape), (*axes, *kept)) for part in parts]
+    lines = [reshape(line, (size, *(shape[axis] for axis in kept))) for line in lines]
+    while size > 1:
+        half = size // 2
+        first, second = ([slice_in_dim(line, start, start + half, 0) for line in lines]
+                         for start in (0, half))
+        product = product_of((first[0], first[1]), (second[0], second[1]))
+        rest = [slice_in_dim(line, 2 * half, size, 0) for line in lines]
+        lines = [concatenate([part, more], 0) if size % 2 else part
+                 for part, more in zip(product, rest, strict=True)]
+        size -= half
+    if not size:
+        return one
+    return (reshape(lines[0], eqn.outvars[0].aval.shape),
+            reshape(lines[1], eqn.outvars[0].aval.shape))
+
+
+def _triangular(eqn: JaxprEqn, a: Complex, b: Complex) -> Parts:
+    params = eqn.params
+    matrix = a.whole
+    if params["conjugate_a"] and not params["transpose_a"]:     # BLAS has no name for it
+        matrix = complex_p.bind(a.parts[0], neg(a.parts[1]))
+        params = {**params, "conjugate_a": False}
+    out = triangular_solve_p.bind(matrix, b.whole, **params)
+    return real_p.bind(out), imag_p.bind(out)
+
+
+def _qr(eqn: JaxprEqn, x: Complex) -> Any:
+    if eqn.params["pivoting"]:
+        q, r, order = apply_equation(eqn, [x.whole])
+        return [*((real_p.bind(out), imag_p.bind(out)) for out in (q, r)), order]
+    parts = trace_to_jaxpr(lambda a: qr_by_reflections(a, **eqn.params), [x.aval])
+    return [out.parts for out in _run(parts, [x])]
 
 
 def _compared(combined: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -488,25 +311,15 @@ RULES: dict[Primitive, Callable[..., Any]] = {
         dynamic_update_slice_p, gather_p, name_p, neg_p, optimization_barrier_p, pad_p,
         reduce_sum_p, reshape_p, rev_p, scatter_add_p, scatter_p, scatter_sub_p, select_n_p,
         slice_p, split_p, squeeze_p, stack_p, sub_p, tile_p, transpose_p, unstack_p), _each),
-    abs_p: lambda eqn, x: _size(x),
+    **complex_functions.RULES,
     complex_p: lambda eqn, x, y: (x, y),
-    conj_p: _conj,
     convert_element_type_p: _convert,
-    cos_p: _cos,
-    cosh_p: _cosh,
-    div_p: lambda eqn, x, y: _quotient(x.parts, y.parts),
     dot_general_p: _dot,
-    eq_p: _compared(_both),
-    exp_p: _exp,
+    eq_p: _compared(both),
     imag_p: lambda eqn, x: x.parts[1],
-    integer_pow_p: _power,
-    log_p: _log,
-    mul_p: lambda eqn, x, y: _product(x.parts, y.parts),
-    ne_p: _compared(_either),
+    ne_p: _compared(either),
+    qr_p: _qr,
+    reduce_prod_p: _reduced_product,
     real_p: lambda eqn, x: x.parts[0],
-    sign_p: _sign,
-    sin_p: _sin,
-    sinh_p: _sinh,
-    sqrt_p: _root,
-    square_p: _square,
+    triangular_solve_p: _triangular,
 }

@@ -1,4 +1,4 @@
-"""Updates of those examples of a batch that go on, without a copy of all.
+"""Updates that a mask may undo, of a whole array or of some examples of a batch, without a copy.
 
 A loop over a batch runs until no example wants to go on; those that are done keep what they have.
 So an update of one element of each example's array becomes
@@ -11,15 +11,15 @@ examples that are done:
 
     out = scatter(old, select(goes_on, indices, -1), updates)       # -1 is dropped
 
-and for a slice at one place in all examples, an update with what they have there. A choice by one
-number is the same, of a step that may be undone: ``jnp.where(i < limit, x.at[i].set(y), x)``, as
-where a bounded loop stands for an unbounded one.
+and for a slice at one place in all examples, an update with what they have there. So is an update
+that one condition undoes, which bounded loops of libraries make of each of their steps, and one of
+several places, one after the other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.evaluate import apply_equation, eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_in_dim_p
@@ -36,24 +37,26 @@ from maxjax._primitives.creation import full
 from maxjax._primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
 from maxjax._primitives.gather_plan import GatherScatterMode, window_sizes
 from maxjax._primitives.indexing import (
+    gather_p,
     scatter_add_p,
     scatter_max_p,
     scatter_min_p,
     scatter_mul_p,
     scatter_p,
     scatter_sub_p,
+    scatter_to_gather,
 )
 
 _SCATTERS = (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)
 
 
 class _Masked(NamedTuple):
-    """An update whose result is chosen for some examples: the equation, and the variable that
-    says for which, of the first dimensions, or for which not."""
+    """Updates whose result is chosen for some examples: the equations, one after the other, the
+    variable that says for which, of the first dimensions, and whether it says for which not."""
 
-    update: JaxprEqn
-    mask: Atom
-    is_negated: bool
+    updates: tuple[JaxprEqn, ...]
+    mask: Var
+    negated: bool
 
 
 def mask_updates(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -61,7 +64,7 @@ def mask_updates(closed: ClosedJaxpr) -> ClosedJaxpr:
     found = _masked(closed)
     if not found or closed.effects:
         return closed
-    updates = {id(masked.update) for masked in found.values()}
+    updates = {id(update) for masked in found.values() for update in masked.updates}
     values: dict[Atom, Any] = {}
 
     def rule(eqn: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
@@ -71,11 +74,14 @@ def mask_updates(closed: ClosedJaxpr) -> ClosedJaxpr:
         masked = found.get(eqn.outvars[0]) if eqn.outvars else None
         if masked is None:
             return apply_equation(eqn, operands)
-        given = [values[atom] for atom in masked.update.invars]
-        write = _slice_of_some if masked.update.primitive is dynamic_update_slice_p \
-            else _scatter_of_some
         mask = values[masked.mask]
-        return [write(masked.update, not_p.bind(mask) if masked.is_negated else mask, *given)]
+        if masked.negated:
+            mask = not_p.bind(mask)
+        array = values[masked.updates[0].invars[0]]
+        for update in masked.updates:
+            write: Any = _way(masked.mask, update)
+            array = write(update, mask, array, *[values[atom] for atom in update.invars[1:]])
+        return [array]
 
     def flat(*values: Any) -> list[Any]:
         return eval_jaxpr(closed.jaxpr, closed.consts, *values, rule=rule)
@@ -87,55 +93,69 @@ def _masked(closed: ClosedJaxpr) -> dict[Var, _Masked]:
     jaxpr = closed.jaxpr
     updates: dict[Atom, JaxprEqn] = {}
     masks: dict[Atom, JaxprEqn] = {}
-    found: dict[Var, _Masked] = {}
+    choices: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
         if eqn.primitive in _SCATTERS or eqn.primitive is dynamic_update_slice_p:
             updates[eqn.outvars[0]] = eqn
         elif eqn.primitive is broadcast_in_dim_p:
             masks[eqn.outvars[0]] = eqn
-        elif eqn.primitive is select_n_p and len(eqn.invars) == 3:
-            which, *cases = eqn.invars
-            for is_negated, (old, new) in ((False, cases), (True, cases[::-1])):
-                update = updates.get(new)
-                if update is not None and update.invars[0] is old \
-                        and eqn.outvars[0].aval is old.aval:
-                    mask = _mask_of(which, masks.get(which), update)
-                    if mask is not None:
-                        found[eqn.outvars[0]] = _Masked(update, mask, is_negated)
-    if not found:
-        return found
+        elif eqn.primitive is select_n_p and len(eqn.invars) == 3 and updates:
+            choices.append(eqn)
+    if not choices:
+        return {}
     uses = Counter(atom for eqn in jaxpr.eqns for atom in eqn.invars)
     uses.update(jaxpr.outvars)
-    return {var: masked for var, masked in found.items()
-            if uses[masked.update.outvars[0]] == 1}
+
+    def between(old: Atom, new: Atom) -> tuple[JaxprEqn, ...]:
+        """The updates that lead from an array to another, which nothing else reads; or none."""
+        chain: list[JaxprEqn] = []
+        while new is not old:
+            update = updates.get(new)
+            if update is None or uses[new] != 1:
+                return ()
+            chain.append(update)
+            new = update.invars[0]
+        return tuple(reversed(chain))
+
+    found: dict[Var, _Masked] = {}
+    for eqn in choices:
+        which, *cases = eqn.invars
+        mask = which if not which.aval.ndim else masks[which].invars[0] if which in masks else None
+        dims = () if which not in masks or which is mask else tuple(
+            masks[which].params["broadcast_dimensions"])
+        if mask is None or not isinstance(mask, Var) or mask.aval.dtype != dtypes.bool_:
+            continue
+        for negated, (old, new) in ((False, cases), (True, cases[::-1])):
+            chain = between(old, new)
+            if chain and eqn.outvars[0].aval is old.aval and dims == tuple(
+                    range(mask.aval.ndim)) and all(_way(mask, update) for update in chain):
+                found[eqn.outvars[0]] = _Masked(chain, mask, negated)
+                break
+    return found
 
 
-def _mask_of(which: Atom, broadcast: JaxprEqn | None, update: JaxprEqn) -> Atom | None:
-    """What says for the first dimensions of an array, or none, whether they are updated.
-
-    Args:
-      broadcast: what the operand of the choice is made by.
-    """
-    mask = which if broadcast is None else broadcast.invars[0]
-    dims = range(mask.aval.ndim)
-    if not isinstance(mask, Var) or mask.aval.dtype != bool or (
-            bool(dims) if broadcast is None
-            else tuple(broadcast.params["broadcast_dimensions"]) != tuple(dims)):
+def _way(mask: Var, update: JaxprEqn) -> Callable[..., Any] | None:
+    """How an array is updated where a mask of its first dimensions (none: of all of it) says so;
+    None: not without the choice, which is needed where an example has no part of the update."""
+    rank = mask.aval.ndim
+    array = update.invars[0].aval
+    shape = array.shape
+    if not shape or not array.plain or mask.aval.shape != shape[:rank] or 0 in shape:
         return None
-    return mask if _has_parts(update, mask.aval.shape) else None
-
-
-def _has_parts(update: JaxprEqn, mask: Sequence[int]) -> bool:
-    """Whether an update has a part for each of an array's first dimensions, of a mask's shape."""
-    rank, shape = len(mask), update.invars[0].aval.shape
-    if not shape or not update.invars[0].aval.plain or tuple(mask) != shape[:rank] or 0 in shape:
-        return False
     if update.primitive is dynamic_update_slice_p:
-        return update.invars[1].aval.shape[:rank] == shape[:rank]
+        return _slice_of_some if update.invars[1].aval.shape[:rank] == shape[:rank] else None
     numbers = update.params["dimension_numbers"]
-    return (tuple(numbers.operand_batching_dims[:rank]) == tuple(range(rank))
-            and bool(update.invars[1].aval.shape[-1])
-            and dtypes.is_signed(update.invars[1].aval.dtype))
+    _, indices, updates = (atom.aval for atom in update.invars)
+    if not indices.shape[-1] or 0 in updates.shape:
+        return None
+    if numbers.operand_batching_dims[:rank] == tuple(range(rank)) and dtypes.is_signed(
+            indices.dtype):
+        return _scatter_of_some
+    sizes = window_sizes(shape, updates.shape, numbers)
+    whole = (sizes[:rank] == shape[:rank] and not dtypes.is_complex(array.dtype)
+             and not {*numbers.inserted_window_dims, *numbers.operand_batching_dims}.intersection(
+                 range(rank)))
+    return _windows_of_some if whole else None
 
 
 def _slice_of_some(eqn: JaxprEqn, mask: Any, x: Any, update: Any, *starts: Any) -> Any:
@@ -162,3 +182,26 @@ def _scatter_of_some(eqn: JaxprEqn, mask: Any, x: Any, indices: Any, updates: An
     indices = select(which, full(indices.shape, -1, indices.dtype), indices)
     return eqn.primitive.bind(x, indices, updates, **{
         **params, "mode": GatherScatterMode.FILL_OR_DROP, "indices_are_sorted": False})
+
+
+def _windows_of_some(eqn: JaxprEqn, mask: Any, x: Any, indices: Any, updates: Any) -> Any:
+    """A scatter of windows that lie at the same places in all examples: the others' parts of them
+    change nothing."""
+    params = eqn.params
+    numbers = params["dimension_numbers"]
+    unchanging = _UNCHANGING.get(eqn.primitive)
+    if unchanging is None:
+        # What is out of bounds is not written, whatever is read in its place.
+        old = gather_p.bind(
+            x, indices, dimension_numbers=scatter_to_gather(numbers),
+            slice_sizes=window_sizes(x.shape, updates.shape, numbers),
+            mode=GatherScatterMode.CLIP, fill_value=None, unique_indices=False,
+            indices_are_sorted=False)
+    else:
+        old = full(updates.shape, unchanging, updates.dtype)
+    which = broadcast_in_dim(mask, updates.shape, numbers.update_window_dims[:mask.ndim])
+    return eqn.primitive.bind(x, indices, select(which, old, updates), **params)
+
+
+# What changes no number: x + -0.0 is x, also where x is -0.0.
+_UNCHANGING: dict[Primitive, float] = {scatter_add_p: -0.0, scatter_sub_p: 0.0, scatter_mul_p: 1.0}

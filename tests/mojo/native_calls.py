@@ -19,7 +19,8 @@ FILES = {"sort": "ordering", "argsort": "ordering", "argmax": "ordering", "argmi
          "scatter": "indexing", "matmul": "matmul", "copy": "movement",
          "threefry2x32": "random", "cumsum": "cumulative", "cumprod": "cumulative",
          "cummax": "cumulative", "cummin": "cumulative", "cumlogsumexp": "cumulative",
-         **dict.fromkeys(native.MATRICES, "linalg"), "crew": "tape", "searchsorted": "searching"}
+         **dict.fromkeys(native.MATRICES, "linalg"), **dict.fromkeys(native.SPECTRA, "spectra"),
+         "crew": "tape", "searchsorted": "searching"}
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-12}

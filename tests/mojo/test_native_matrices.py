@@ -102,7 +102,7 @@ def test_systems(calls, name, size):
             ShapedArray(x.shape, x.dtype) for x in (a, b)), {}).run(a, b)
     assert not np.isfinite(ours[1]).any() and np.isfinite(ours[2:]).all()
     bits = np.dtype(name).itemsize * 8
-    assert set(calls) == {f"trsm_{bits}", f"getrs_{bits}"}
+    assert set(calls) == {f"trsm_{bits}", f"gesv_{bits}"}
 
 
 @pytest.mark.parametrize("name", LINALG_DTYPES)
@@ -125,6 +125,45 @@ def test_spectra(calls, name, size):
     assert np.isnan(values[2]).all() and np.isfinite(values[3]).all()
     bits = np.dtype(name).itemsize * 8
     assert set(calls) == {f"{kind}_{bits}" for kind in ("syevd", "gesdd", "gesdd_values")}
+
+
+@pytest.mark.parametrize("name", LINALG_DTYPES)
+@pytest.mark.parametrize("size", (2, 5, 30))
+def test_general_matrices(calls, name, size):
+    """Eigenvalues and reductions; a matrix that is not finite has none, and spoils no other."""
+    x = matrices(name, 400 // size, size, size)
+    x[1] = np.diag(np.arange(size))                # real eigenvalues among pairs
+    x[2, 0, 0], x[3, -1, 0] = np.nan, np.inf
+    for left, right in itertools.product((False, True), repeat=2):
+        both(linalg_spectral.eig_p, [x], close_matrices, compute_left_eigenvectors=left,
+             compute_right_eigenvectors=right, enable_eigvec_derivs=False, implementation=None)
+    finite = np.delete(x, (2, 3), 0)
+    for layout in arrangements(finite):
+        both(linalg_spectral.hessenberg_p, [layout], close_matrices)
+        for vectors in (False, True):
+            both(linalg_spectral.schur_p, [layout], close_matrices, compute_schur_vectors=vectors,
+                 sort_eig_vals=False, select_callable=None)
+        for lower in (False, True):
+            both(linalg_spectral.tridiagonal_p, [layout], close_matrices, lower=lower)
+    bits = np.dtype(name).itemsize * 8
+    assert set(calls) == {f"{kind}_{bits}" for kind in (
+        "geev", "geev_values", "geev_both", "gees", "gees_values", "gehrd", "sytrd")}
+
+
+@pytest.mark.parametrize("name", LINALG_DTYPES)
+@pytest.mark.parametrize("size", (1, 2, 3, 12))
+def test_tridiagonal_systems(calls, name, size):
+    count = 2000 // size
+    bands = [matrices(name, count, size) for _ in range(3)]
+    bands[1] += 3
+    bands[0][:, 0] = bands[2][:, -1] = np.nan       # which are none of the matrix
+    bands[1][3], bands[2][3], bands[0][3] = 0, 0, 0    # singular
+    bands[1][4, 0] = np.nan
+    for columns in (1, 3):
+        out = both(linalg_solve.tridiagonal_solve_p, [*bands, matrices(name, count, size, columns)],
+                   close_matrices, perturb_singular=False)
+        assert np.isnan(out[3]).all() and np.isfinite(out[5:]).all()
+    assert set(calls) == {f"gtsv_{np.dtype(name).itemsize * 8}"}
 
 
 def compare_values(ours: Any, theirs: Any) -> None:

@@ -69,6 +69,10 @@ def counts() -> dict[str, dict[str, Any]]:
         jitted, name = jax.jit(mapped), kind.name
         count(f"jit {name}", lambda f=plain, x=x, w=w: f(x, w))
         count(f"jit with shardings {name}", lambda f=placed, x=x, w=w: f(x, w))
+        ahead = placed.lower(x, w).compile()
+        count(f"compiled with shardings {name}", lambda f=ahead, x=x, w=w: f(x, w))
+        tree = jax.jit(lambda t: layer(t["x"], t["w"])).lower({"x": x, "w": w}).compile()
+        count(f"compiled, of a tree {name}", lambda f=tree, x=x, w=w: f({"x": x, "w": w}))
         count(f"jit(shard_map) {name}", lambda f=jitted, x=x: f(x))
         count(f"shard_map {name}", lambda f=mapped, x=x: f(x))
     return found

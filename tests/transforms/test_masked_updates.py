@@ -106,6 +106,42 @@ def test_batches_of_batches():
     same(simplify(maxjax.make_jaxpr(function)(*args)), function, args)
 
 
+@pytest.mark.parametrize("chosen", (
+    lambda m, new, x: jnp.where(m, new, x), lambda m, new, x: jnp.where(m, x, new),
+    lambda m, new, x: lax.select_n(m, x, new)), ids=("where", "where not", "scalar"))
+@pytest.mark.parametrize("name", UPDATES)
+def test_updates_that_one_condition_undoes(name, chosen):
+    """In loops of one array, and of some examples of a batch."""
+    def function(n, x):
+        return lax.fori_loop(0, 7, lambda i, x: chosen(i < n, UPDATES[name](i, x), x), x)
+
+    for batched, args in ((function, (N[0], X[0])), (maxjax.vmap(function), (N, X))):
+        simplified = simplify(maxjax.make_jaxpr(batched)(*args))
+        same(simplified, batched, args)
+        assert choices(simplified, args[1].shape) == 0
+
+
+def test_updates_of_several_places():
+    """One after the other; where one of them is read in between, the choice stays."""
+    def several(i, x):
+        new = x.at[i].set(1.).at[i - 2].add(x[i]).at[i // 2].multiply(2.)
+        return jnp.where(i < 5, new, x)
+
+    def read(i, x):
+        new = x.at[i].set(1.)
+        return jnp.where(i < 5, new.at[0].set(new.sum()), x)
+
+    for step, count in ((several, 0), (read, 1)):
+        function = until(step)
+        simplified = simplify(maxjax.make_jaxpr(function)(N, X))
+        same(simplified, function, (N, X))
+        def one(x, step=step):
+            return lax.fori_loop(0, 9, step, x)
+        simplified = simplify(maxjax.make_jaxpr(one)(X[0]))
+        same(simplified, one, (X[0],))
+        assert choices(simplified, X[0].shape) == count
+
+
 def test_choices_that_stay():
     """Between other arrays, by elements, or where the update is read as well."""
     def others(i, x):

@@ -228,6 +228,11 @@ def _decomposed(n: Sequence[int], size: int) -> tuple[Sequence[int], Sequence[in
         stack * columns * (columns if full else k) * size]
 
 
+def _eigenvalues(n: Sequence[int], size: int) -> tuple[Sequence[int], Sequence[int]]:
+    line = n[0] * n[1] * 2 * n[-2]
+    return [n[0] * n[1] ** 2], [line, *[n[1] * line] * (n[3] + n[4])]
+
+
 EXTENTS: dict[str, Extents] = {
     "argsort_few_": lambda n, size: ([n[0] * n[1]], [4 * n[0] * n[2]]),
     "argsort_": lambda n, size: ([n[0] * n[1]], [4 * n[0] * n[1]]),
@@ -246,7 +251,17 @@ EXTENTS: dict[str, Extents] = {
     "potrf_": lambda n, size: ([n[0] * n[1] ** 2], [n[0] * n[1] ** 2 * size]),
     "getrf_": _factors, "geqrf_": _reflections, "orgqr_": _products, "ormqr_": _by_reflections,
     "trsm_": lambda n, size: ([n[0] * n[1] ** 2, n[0] * n[1] * n[2]], [n[0] * n[1] * n[2] * size]),
-    "getrs_": lambda n, size: ([n[0] * n[1] ** 2, n[0] * n[1] * n[2]], [n[0] * n[1] * n[2] * size]),
+    "gesv_": lambda n, size: ([n[0] * n[1] ** 2, n[0] * n[1] * n[2]], [n[0] * n[1] * n[2] * size]),
+    "gtsv_": lambda n, size: (
+        [n[0] * n[1]] * 3 + [n[0] * n[1] * n[2]], [n[0] * n[1] * n[2] * size]),
+    "geev_values_": _eigenvalues, "geev_both_": _eigenvalues, "geev_": _eigenvalues,
+    "gees_": lambda n, size: ([n[0] * n[1] ** 2], [n[0] * n[1] ** 2 * size] * 2),
+    "gees_values_": lambda n, size: ([n[0] * n[1] ** 2], [n[0] * n[1] ** 2 * size]),
+    "gehrd_": lambda n, size: (
+        [n[0] * n[1] ** 2], [n[0] * n[1] ** 2 * size, n[0] * (n[1] - 1) * size]),
+    "sytrd_": lambda n, size: (
+        [n[0] * n[1] ** 2], [n[0] * n[1] ** 2 * size, n[0] * n[1] * n[-2],
+                             n[0] * (n[1] - 1) * n[-2], n[0] * (n[1] - 1) * size]),
     "syevd_": lambda n, size: (
         [n[0] * n[1] ** 2], [n[0] * n[1] ** 2 * size, n[0] * n[1] * n[-2]]),
     "gesdd_values_": _values, "gesdd_": _decomposed,

@@ -1,6 +1,6 @@
-"""Stacks of matrices through LAPACK, whose routines are called by address.
+"""Factors of stacks of matrices and systems of equations, through LAPACK.
 
-The routines are those of SciPy, which know columns: each matrix is transposed on its way in and out.
+The routines are those of SciPy.
 Elements are moved by their size in bits: 32 (float32), 64 (float64, complex64), 128 (complex128).
 Of a matrix for which a routine fails all results are NaN: `nan` is its bits, those of float32 twice.
 
@@ -11,219 +11,39 @@ Of a matrix for which a routine fails all results are NaN: `nan` is its bits, th
 `ormqr_<bits>`: x, taus, c, out | count, m, n, rows and columns of x, number of taus, k, ormqr, lwork,
     left, form, threads
 `trsm_<bits>`: a, b, out | count, n, columns, trsm, left, lower, form, unit, one, is real, threads
-`getrs_<bits>`: a, b, out | count, n, columns, getrf, getrs, is real, threads
-`syevd_<bits>`: x, vectors, values | count, n, syevd, lower, lwork, lrwork, liwork, nan, real size,
-    threads
-`gesdd_<bits>`: x, values, left, right | count, m, n, gesdd, full, lwork, lrwork, nan, real size,
-    threads
-`gesdd_values_<bits>`: x, values | as gesdd
+`gesv_<bits>`: a, b, out | count, n, columns, getrf, trsm, one, is real, threads
+`gtsv_<bits>`: below, diagonal, above, b, out | count, n, columns, gtsv, nan, threads
 """
 from std.memory import unsafe_memcpy
 from std.sys.info import simd_width_of, size_of
 
-from kernels.arrangement import transpose_matrix
-from kernels.calling import Args, Slots, address, integer
-from kernels.crew import Tasks, spread
-from kernels.reduction import chunk_begin, task_count
-
-comptime Bytes = Pointer[UInt8, MutUntrackedOrigin]
-comptime Integers = Pointer[Int32, MutUntrackedOrigin]
-
-# FORTRAN takes all arguments by their addresses.
-comptime Call5 = def (Bytes, Bytes, Bytes, Bytes, Bytes) abi("C") thin -> None
-comptime Call6 = def (Bytes, Bytes, Bytes, Bytes, Bytes, Bytes) abi("C") thin -> None
-comptime Call8 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes
-) abi("C") thin -> None
-comptime Call9 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes
-) abi("C") thin -> None
-comptime Call11 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes
-) abi("C") thin -> None
-comptime Call13 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes
-) abi("C") thin -> None
-comptime Call14 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes
-) abi("C") thin -> None
-comptime Call15 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes,
-    Bytes
-) abi("C") thin -> None
-
-# A routine uses threads of its own for larger matrices: then ours would only be in its way.
-comptime ALONE = 64 * 64
-comptime LINE = 64
-
-
-@always_inline
-def routine[Call: TrivialRegisterPassable](place: Int) -> Call:
-    var held = place
-    return Pointer(to=held).unsafe_bitcast[Call]()[]
-
-
-comptime LOWER = 76  # "L"
-comptime UPPER = 85
-comptime LEFT = 76
-comptime RIGHT = 82
-comptime NO = 78
-comptime TRANSPOSED = 84
-comptime CONJUGATED = 67
-comptime UNIT = 85
-comptime VECTORS = 86
-comptime SOME = 83
-comptime ALL = 65
-
-
-struct Work:
-    """The memory of one task until `free`: int32 arguments of routines, then arrays, each from a
-    cache line on. A character is the first byte of an argument.
-    """
-
-    var memory: List[UInt8]
-    var begin: Bytes
-    var end: Int
-
-    def __init__(out self, size: Int):
-        """For arrays of altogether so many bytes, eight at most."""
-        self.memory = List[UInt8](unsafe_uninit_length=size + 12 * LINE)
-        var begin = self.memory.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin]()
-        self.begin = begin.unsafe_offset(LINE - Int(begin) % LINE)
-        self.end = 2 * LINE
-
-    @always_inline
-    def at(self, i: Int) -> Bytes:
-        """Argument `i`."""
-        return self.begin.unsafe_offset(4 * i)
-
-    @always_inline
-    def set(self, i: Int, value: Int):
-        self.at(i).unsafe_bitcast[Int32]()[] = Int32(value)
-
-    @always_inline
-    def get(self, i: Int) -> Int:
-        return Int(self.at(i).unsafe_bitcast[Int32]()[])
-
-    def array(mut self, size: Int) -> Bytes:
-        var place = self.begin.unsafe_offset(self.end)
-        self.end += (size + LINE - 1) // LINE * LINE
-        return place
-
-    @no_inline
-    def free(deinit self):
-        pass
-
-
-@always_inline
-def to_columns[T: DType, words: Int](x: Bytes, columns: Bytes, m: Int, n: Int):
-    """Stores (m, n) column by column."""
-    transposed[T, words](x, columns, m, n)
-
-
-@always_inline
-def to_rows[T: DType, words: Int](columns: Bytes, x: Bytes, m: Int, n: Int):
-    """Stores (m, n) row by row again."""
-    transposed[T, words](columns, x, n, m)
-
-
-def transposed[T: DType, words: Int](x: Bytes, result: Bytes, rows: Int, columns: Int):
-    var source = x.unsafe_bitcast[Scalar[T]]().as_unsafe_any_origin()
-    var target = result.unsafe_bitcast[Scalar[T]]().as_unsafe_any_origin()
-    comptime if words == 1:
-        if rows >= 8 and columns >= 8:
-            transpose_matrix[T](source, target, rows, columns, columns, rows)
-            return
-    for row in range(rows):
-        for column in range(columns):
-            target.unsafe_store(
-                words * (column * rows + row),
-                source.unsafe_load[width=words](words * (row * columns + column)),
-            )
-
-
-def fill(place: Bytes, size: Int, value: Int):
-    """Repeats the eight bytes of a value; `size` is a multiple of four."""
-    var words = place.unsafe_bitcast[Int32]()
-    for i in range(size // 4):
-        words.unsafe_store(i, Int32((value >> 32) if i % 2 else (value & 0xFFFFFFFF)))
-
-
-@fieldwise_init
-struct Operands(TrivialRegisterPassable):
-    """The operands and integers of one call, `number` operands before the integers."""
-
-    var slots: Bytes  # as a struct can have it
-    var args: Pointer[Int64, MutUntrackedOrigin]
-    var number: Int
-
-    @always_inline
-    def operand(self, k: Int, bytes: Int) -> Bytes:
-        """Operand `k` from a byte on."""
-        return (
-            address(
-                self.slots.unsafe_bitcast[Pointer[UInt8, MutAnyOrigin]]().as_unsafe_any_origin(),
-                self.args.as_unsafe_any_origin(),
-                k,
-            )
-            .unsafe_origin_cast[MutUntrackedOrigin]()
-            .unsafe_offset(bytes)
-        )
-
-    @always_inline
-    def integer(self, i: Int) -> Int:
-        return integer(self.args.as_unsafe_any_origin(), 2 * self.number + i)
-
-
-trait Routine:
-    """What is done with each matrix of a stack, by one task."""
-
-    def __init__(out self, call: Operands):
-        ...
-
-    def run(mut self, i: Int):
-        ...
-
-    def free(deinit self):
-        ...
-
-
-@fieldwise_init
-struct Stack[R: Routine](Tasks):
-    var call: Operands
-    var count: Int
-    var tasks: Int
-
-    def run(self, task: Int):
-        var routine = Self.R(self.call)
-        var end = chunk_begin(task + 1, self.tasks, self.count)
-        for i in range(chunk_begin(task, self.tasks, self.count), end):
-            routine.run(i)
-        routine^.free()
-
-
-@always_inline
-def run[
-    R: Routine, operands: Int, integers: Int, m: Int, n: Int
-](slots: Slots, args: Args):
-    """Runs a routine of `integers` integers, besides the number of threads that follows them.
-
-    Integers `m` and `n` are the sizes of a matrix.
-    """
-    var call = Operands(
-        slots.unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin](),
-        args.unsafe_origin_cast[MutUntrackedOrigin](),
-        operands,
-    )
-    var count = call.integer(0)
-    var tasks = 1
-    var rows = call.integer(m)
-    var columns = call.integer(n)
-    if rows * columns <= ALONE:
-        var work = count * (64 + rows * columns * min(rows, columns) // 2)
-        tasks = task_count(count, work, call.integer(integers))
-    spread(Stack[R](call, count, tasks), tasks)
-
+from kernels.calling import Args, Slots
+from kernels.stacks import (
+    Bytes,
+    CONJUGATED,
+    Call11,
+    Call13,
+    Call5,
+    Call6,
+    Call8,
+    Call9,
+    LEFT,
+    LINE,
+    LOWER,
+    NO,
+    Operands,
+    RIGHT,
+    Routine,
+    TRANSPOSED,
+    UNIT,
+    UPPER,
+    Work,
+    fill,
+    routine,
+    run,
+    to_columns,
+    to_rows,
+)
 
 # --- factorizations ---------------------------------------------------------------------------
 
@@ -285,28 +105,26 @@ struct Cholesky[T: DType, words: Int](Routine):
     var n: Int
     var potrf: Call5
     var nan: Int
-    var a: Bytes
 
     def __init__(out self, call: Operands):
         self.call = call
         self.n = call.integer(1)
         self.potrf = routine[Call5](call.integer(2))
         self.nan = call.integer(3)
-        self.work = Work(self.n * self.n * Self.SIZE)
-        self.a = self.work.array(self.n * self.n * Self.SIZE)
-        self.work.set(0, LOWER)
+        self.work = Work(0)
+        # The lower triangle's rows are the columns of the upper one of the conjugated matrix, whose
+        # factor's columns are the rows of the wanted one.
+        self.work.set(0, UPPER)
         self.work.set(1, self.n)
 
     def run(mut self, i: Int):
         var size = self.n * self.n * Self.SIZE
         var result = self.call.operand(1, i * size)
-        to_columns[Self.T, Self.words](self.call.operand(0, i * size), self.a, self.n, self.n)
+        unsafe_memcpy(dest=result, src=self.call.operand(0, i * size), count=size)
         self.potrf(
-            self.work.at(0), self.work.at(1), self.a, self.work.at(1), self.work.at(2)
+            self.work.at(0), self.work.at(1), result, self.work.at(1), self.work.at(2)
         )
-        if self.work.get(2) == 0:
-            to_rows[Self.T, Self.words](self.a, result, self.n, self.n)
-        else:
+        if self.work.get(2) != 0:
             fill(result, size, self.nan)
         for row in range(self.n):  # zero above the diagonal even there
             fill(
@@ -613,34 +431,44 @@ struct Triangular[T: DType, words: Int, Own: DType](Routine):
 
 
 struct Solve[T: DType, words: Int, Own: DType](Routine):
+    """By LU. Not by `getrs`: OpenBLAS's for complex numbers uses threads for matrices of any size."""
+
     comptime SIZE = size_of[Scalar[Self.T]]() * Self.words
     var call: Operands
     var work: Work
     var n: Int
     var columns: Int
     var getrf: Call6
-    var getrs: Call9
+    var trsm: Call11
     var own: Bool
     var a: Bytes
-    var b: Bytes
     var pivots: Bytes
+    var one: Bytes
 
     def __init__(out self, call: Operands):
         self.call = call
         self.n = call.integer(1)
         self.columns = call.integer(2)
         self.getrf = routine[Call6](call.integer(3))
-        self.getrs = routine[Call9](call.integer(4))
-        self.own = call.integer(5) != 0 and self.n <= SMALL
-        self.work = Work((self.n * self.n + self.n * self.columns) * Self.SIZE + 4 * self.n)
+        self.trsm = routine[Call11](call.integer(4))
+        self.own = call.integer(6) != 0 and self.n <= SMALL
+        self.work = Work(self.n * self.n * Self.SIZE + 4 * self.n + LINE)
         self.a = self.work.array(self.n * self.n * Self.SIZE)
-        self.b = self.work.array(self.n * self.columns * Self.SIZE)
         self.pivots = self.work.array(4 * self.n)
+        self.one = self.work.array(LINE)
+        fill(self.one, LINE, 0)
+        fill(self.one, 8, call.integer(5))
         self.work.set(0, self.n)
         self.work.set(1, self.n)
         self.work.set(2, self.n)
-        self.work.set(4, NO)
-        self.work.set(5, self.columns)
+        # Rows are columns of the transposed equation, which has the matrix on the other side.
+        self.work.set(4, RIGHT)
+        self.work.set(5, TRANSPOSED)
+        self.work.set(6, self.columns)
+        self.work.set(7, LOWER)
+        self.work.set(8, UPPER)
+        self.work.set(9, UNIT)
+        self.work.set(10, NO)
 
     def run(mut self, i: Int):
         var size = self.n * self.columns * Self.SIZE
@@ -650,35 +478,45 @@ struct Solve[T: DType, words: Int, Own: DType](Routine):
             self.call.operand(0, i * self.n * self.n * Self.SIZE), self.a, self.n, self.n
         )
         factor(self.a, self.pivots, self.work, self.getrf)
+        unsafe_memcpy(dest=result, src=b, count=size)
+        self.exchange(result)
         if self.own:
-            unsafe_memcpy(dest=result, src=b, count=size)
             self.substitute_twice(result.unsafe_bitcast[Scalar[Self.Own]]())
             return
-        to_columns[Self.T, Self.words](b, self.b, self.n, self.columns)
-        self.getrs(
+        self.solve(self.work.at(7), self.work.at(9), result)
+        self.solve(self.work.at(8), self.work.at(10), result)
+
+    def solve(self, half: Bytes, diagonal: Bytes, x: Bytes):
+        self.trsm(
             self.work.at(4),
-            self.work.at(0),
+            half,
             self.work.at(5),
+            diagonal,
+            self.work.at(6),
+            self.work.at(0),
+            self.one,
             self.a,
             self.work.at(0),
-            self.pivots,
-            self.b,
-            self.work.at(0),
-            self.work.at(3),
+            x,
+            self.work.at(6),
         )
-        to_rows[Self.T, Self.words](self.b, result, self.n, self.columns)
 
-    def substitute_twice(self, x: Pointer[Scalar[Self.Own], MutUntrackedOrigin]):
+    def exchange(self, rows: Bytes):
+        """Puts the rows of the right side in the order of the factors."""
         var pivots = self.pivots.unsafe_bitcast[Int32]()
+        var parts = rows.unsafe_bitcast[Scalar[Self.T]]()
+        var width = self.columns * Self.words
         for row in range(self.n):
             var other = Int(pivots.unsafe_load[width=1](row)) - 1
             if other != row:
-                for j in range(self.columns):
-                    var held = x.unsafe_load[width=1](row * self.columns + j)
-                    x.unsafe_store(
-                        row * self.columns + j, x.unsafe_load[width=1](other * self.columns + j)
+                for j in range(width):
+                    var held = parts.unsafe_load[width=1](row * width + j)
+                    parts.unsafe_store(
+                        row * width + j, parts.unsafe_load[width=1](other * width + j)
                     )
-                    x.unsafe_store(other * self.columns + j, held)
+                    parts.unsafe_store(other * width + j, held)
+
+    def substitute_twice(self, x: Pointer[Scalar[Self.Own], MutUntrackedOrigin]):
         var a = self.a.unsafe_bitcast[Scalar[Self.Own]]()
         var n = self.n
         var columns = self.columns
@@ -689,197 +527,67 @@ struct Solve[T: DType, words: Int, Own: DType](Routine):
         self.work^.free()
 
 
-# --- eigenvalues and singular values ----------------------------------------------------------
+struct Tridiagonal[T: DType, words: Int](Routine):
+    """Systems of a tridiagonal matrix: the first element of `below` and the last of `above` are
+    none of it."""
 
-
-struct Hermitian[T: DType, words: Int](Routine):
     comptime SIZE = size_of[Scalar[Self.T]]() * Self.words
     var call: Operands
     var work: Work
     var n: Int
-    var place: Int
+    var columns: Int
+    var gtsv: Call8
     var nan: Int
-    var real: Int
-    var a: Bytes
-    var more: Bytes
-    var reals: Bytes
-    var integers: Bytes
+    var below: Bytes
+    var diagonal: Bytes
+    var above: Bytes
+    var b: Bytes
 
     def __init__(out self, call: Operands):
         self.call = call
         self.n = call.integer(1)
-        self.place = call.integer(2)
-        var more = call.integer(4)
-        var reals = call.integer(5)
-        var integers = call.integer(6)
-        self.nan = call.integer(7)
-        self.real = call.integer(8)
-        var size = self.n * self.n * Self.SIZE
-        self.work = Work(size + more * Self.SIZE + reals * self.real + 4 * integers)
-        self.a = self.work.array(size)
-        self.more = self.work.array(more * Self.SIZE)
-        self.reals = self.work.array(reals * self.real)
-        self.integers = self.work.array(4 * integers)
-        self.work.set(0, VECTORS)
-        self.work.set(1, LOWER if call.integer(3) else UPPER)
-        self.work.set(2, self.n)
-        self.work.set(3, more)
-        self.work.set(4, reals)
-        self.work.set(5, integers)
+        self.columns = call.integer(2)
+        self.gtsv = routine[Call8](call.integer(3))
+        self.nan = call.integer(4)
+        var line = self.n * Self.SIZE
+        self.work = Work((3 + self.columns) * line)
+        self.below = self.work.array(line)
+        self.diagonal = self.work.array(line)
+        self.above = self.work.array(line)
+        self.b = self.work.array(self.columns * line)
+        self.work.set(0, self.n)
+        self.work.set(1, self.columns)
 
     def run(mut self, i: Int):
-        var size = self.n * self.n * Self.SIZE
-        var vectors = self.call.operand(1, i * size)
-        var values = self.call.operand(2, i * self.n * self.real)
-        to_columns[Self.T, Self.words](self.call.operand(0, i * size), self.a, self.n, self.n)
-        if self.real != Self.SIZE:
-            routine[Call13](self.place)(
-                self.work.at(0),
-                self.work.at(1),
-                self.work.at(2),
-                self.a,
-                self.work.at(2),
-                values,
-                self.more,
-                self.work.at(3),
-                self.reals,
-                self.work.at(4),
-                self.integers,
-                self.work.at(5),
-                self.work.at(6),
-            )
-        else:
-            routine[Call11](self.place)(
-                self.work.at(0),
-                self.work.at(1),
-                self.work.at(2),
-                self.a,
-                self.work.at(2),
-                values,
-                self.more,
-                self.work.at(3),
-                self.integers,
-                self.work.at(5),
-                self.work.at(6),
-            )
-        if self.work.get(6) == 0:
-            to_rows[Self.T, Self.words](self.a, vectors, self.n, self.n)
-        else:
-            fill(vectors, size, self.nan)
-            fill(values, self.n * self.real, self.nan)
-
-    def free(deinit self):
-        self.work^.free()
-
-
-struct Singular[T: DType, words: Int](Routine):
-    comptime SIZE = size_of[Scalar[Self.T]]() * Self.words
-    var call: Operands
-    var work: Work
-    var m: Int
-    var n: Int
-    var place: Int
-    var vectors: Bool
-    var lefts: Int
-    var rights: Int
-    var nan: Int
-    var real: Int
-    var a: Bytes
-    var left: Bytes
-    var right: Bytes
-    var more: Bytes
-    var reals: Bytes
-    var integers: Bytes
-
-    def __init__(out self, call: Operands):
-        self.call = call
-        self.m = call.integer(1)
-        self.n = call.integer(2)
-        self.place = call.integer(3)
-        self.vectors = call.number == 4
-        var full = call.integer(4) != 0
-        var more = call.integer(5)
-        var reals = call.integer(6)
-        self.nan = call.integer(7)
-        self.real = call.integer(8)
-        var fewer = min(self.m, self.n)
-        self.lefts = self.m if full else fewer
-        self.rights = self.n if full else fewer
-        var left = self.m * self.lefts * Self.SIZE
-        var right = self.n * self.rights * Self.SIZE
-        self.work = Work(
-            self.m * self.n * Self.SIZE + left + right + more * Self.SIZE + reals * self.real
-            + 32 * fewer
+        var line = self.n * Self.SIZE
+        var size = self.columns * line
+        var less = line - Self.SIZE
+        unsafe_memcpy(
+            dest=self.below, src=self.call.operand(0, i * line + Self.SIZE), count=less
         )
-        self.a = self.work.array(self.m * self.n * Self.SIZE)
-        self.left = self.work.array(left)
-        self.right = self.work.array(right)
-        self.more = self.work.array(more * Self.SIZE)
-        self.reals = self.work.array(reals * self.real)
-        self.integers = self.work.array(32 * fewer)
-        self.work.set(0, NO if not self.vectors else ALL if full else SOME)
-        self.work.set(1, self.m)
-        self.work.set(2, self.n)
-        self.work.set(3, self.rights)
-        self.work.set(4, more)
-
-    def run(mut self, i: Int):
-        var size = self.m * self.n * Self.SIZE
-        var bytes = min(self.m, self.n) * self.real
-        var values = self.call.operand(1, i * bytes)
-        to_columns[Self.T, Self.words](self.call.operand(0, i * size), self.a, self.m, self.n)
-        if self.real != Self.SIZE:
-            routine[Call15](self.place)(
-                self.work.at(0),
-                self.work.at(1),
-                self.work.at(2),
-                self.a,
-                self.work.at(1),
-                values,
-                self.left,
-                self.work.at(1),
-                self.right,
-                self.work.at(3),
-                self.more,
-                self.work.at(4),
-                self.reals,
-                self.integers,
-                self.work.at(5),
-            )
+        unsafe_memcpy(dest=self.diagonal, src=self.call.operand(1, i * line), count=line)
+        unsafe_memcpy(dest=self.above, src=self.call.operand(2, i * line), count=less)
+        var b = self.call.operand(3, i * size)
+        var result = self.call.operand(4, i * size)
+        var x = self.b if self.columns > 1 else result
+        if self.columns > 1:
+            to_columns[Self.T, Self.words](b, x, self.n, self.columns)
         else:
-            routine[Call14](self.place)(
-                self.work.at(0),
-                self.work.at(1),
-                self.work.at(2),
-                self.a,
-                self.work.at(1),
-                values,
-                self.left,
-                self.work.at(1),
-                self.right,
-                self.work.at(3),
-                self.more,
-                self.work.at(4),
-                self.integers,
-                self.work.at(5),
-            )
-        var failed = self.work.get(5) != 0
-        if failed:
-            fill(values, bytes, self.nan)
-        if not self.vectors:
-            return
-        var left = self.m * self.lefts * Self.SIZE
-        var right = self.rights * self.n * Self.SIZE
-        if failed:
-            fill(self.call.operand(2, i * left), left, self.nan)
-            fill(self.call.operand(3, i * right), right, self.nan)
-            return
-        to_rows[Self.T, Self.words](
-            self.left, self.call.operand(2, i * left), self.m, self.lefts
+            unsafe_memcpy(dest=x, src=b, count=size)
+        self.gtsv(
+            self.work.at(0),
+            self.work.at(1),
+            self.below,
+            self.diagonal,
+            self.above,
+            x,
+            self.work.at(0),
+            self.work.at(2),
         )
-        to_rows[Self.T, Self.words](
-            self.right, self.call.operand(3, i * right), self.rights, self.n
-        )
+        if self.work.get(2) != 0:
+            fill(result, size, self.nan)
+        elif self.columns > 1:
+            to_rows[Self.T, Self.words](x, result, self.n, self.columns)
 
     def free(deinit self):
         self.work^.free()
@@ -999,60 +707,30 @@ def trsm_128(slots: Slots, args: Args) abi("C"):
 
 
 @export
-def getrs_32(slots: Slots, args: Args) abi("C"):
-    run[Solve[DType.uint32, 1, DType.float32], 3, 6, 1, 1](slots, args)
+def gesv_32(slots: Slots, args: Args) abi("C"):
+    run[Solve[DType.uint32, 1, DType.float32], 3, 7, 1, 1](slots, args)
 
 
 @export
-def getrs_64(slots: Slots, args: Args) abi("C"):
-    run[Solve[DType.uint64, 1, DType.float64], 3, 6, 1, 1](slots, args)
+def gesv_64(slots: Slots, args: Args) abi("C"):
+    run[Solve[DType.uint64, 1, DType.float64], 3, 7, 1, 1](slots, args)
 
 
 @export
-def getrs_128(slots: Slots, args: Args) abi("C"):
-    run[Solve[DType.uint64, 2, DType.float64], 3, 6, 1, 1](slots, args)
+def gesv_128(slots: Slots, args: Args) abi("C"):
+    run[Solve[DType.uint64, 2, DType.float64], 3, 7, 1, 1](slots, args)
 
 
 @export
-def syevd_32(slots: Slots, args: Args) abi("C"):
-    run[Hermitian[DType.uint32, 1], 3, 9, 1, 1](slots, args)
+def gtsv_32(slots: Slots, args: Args) abi("C"):
+    run[Tridiagonal[DType.uint32, 1], 5, 5, 1, 2, True](slots, args)
 
 
 @export
-def syevd_64(slots: Slots, args: Args) abi("C"):
-    run[Hermitian[DType.uint64, 1], 3, 9, 1, 1](slots, args)
+def gtsv_64(slots: Slots, args: Args) abi("C"):
+    run[Tridiagonal[DType.uint64, 1], 5, 5, 1, 2, True](slots, args)
 
 
 @export
-def syevd_128(slots: Slots, args: Args) abi("C"):
-    run[Hermitian[DType.uint64, 2], 3, 9, 1, 1](slots, args)
-
-
-@export
-def gesdd_32(slots: Slots, args: Args) abi("C"):
-    run[Singular[DType.uint32, 1], 4, 9, 1, 2](slots, args)
-
-
-@export
-def gesdd_64(slots: Slots, args: Args) abi("C"):
-    run[Singular[DType.uint64, 1], 4, 9, 1, 2](slots, args)
-
-
-@export
-def gesdd_128(slots: Slots, args: Args) abi("C"):
-    run[Singular[DType.uint64, 2], 4, 9, 1, 2](slots, args)
-
-
-@export
-def gesdd_values_32(slots: Slots, args: Args) abi("C"):
-    run[Singular[DType.uint32, 1], 2, 9, 1, 2](slots, args)
-
-
-@export
-def gesdd_values_64(slots: Slots, args: Args) abi("C"):
-    run[Singular[DType.uint64, 1], 2, 9, 1, 2](slots, args)
-
-
-@export
-def gesdd_values_128(slots: Slots, args: Args) abi("C"):
-    run[Singular[DType.uint64, 2], 2, 9, 1, 2](slots, args)
+def gtsv_128(slots: Slots, args: Args) abi("C"):
+    run[Tridiagonal[DType.uint64, 2], 5, 5, 1, 2, True](slots, args)

@@ -83,7 +83,7 @@ def test_an_update_that_one_number_chooses(name, undone):
     for limit in (0, 4, 20):
         simplified = simplify(maxjax.make_jaxpr(function)(np.int32(limit), X[0]))
         same(simplified, function, (np.int32(limit), X[0]))
-        assert choices(simplified, X[0].shape) == (name == "uint32 index")
+        assert not choices(simplified, X[0].shape)
 
 
 def test_a_slice_at_one_place_in_all_examples():

@@ -122,10 +122,10 @@ def _symbolic_basis(avals: Sequence[ShapedArray]) -> list[Any]:
 
 
 def _column(tangent: Array, result: Array) -> Any:
-    """A tangent; zeros of the result's own type for float0."""
+    """A tangent as weakly typed as its result; zeros of the result's own type for float0."""
     aval = aval_of(result)
     if dtypes.is_inexact(aval.dtype):
-        return tangent
+        return like_argument(tangent, aval)
     return installed.runtime.constant(np.zeros(aval.shape, dtypes.physical(aval.dtype)), aval)
 
 

@@ -47,7 +47,12 @@ NO_COMPLEX = "MAX has no complex numbers"
 
 def constant(value: float, like: Array) -> Value:
     """A scalar of the dtype of ``like``, weakly typed if that is a weakly typed scalar."""
-    if aval_of(like).weak_type and not aval_of(like).shape:
+    return scalar_like(value, like.dtype) if aval_of(like).shape else of_the_type(value, like)
+
+
+def of_the_type(value: float, like: Array) -> Value:
+    """A scalar of the dtype of ``like``, weakly typed if that is weakly typed."""
+    if aval_of(like).weak_type:
         kind = _PYTHON_KINDS.get(like.dtype)
         if kind is not None:      # what a Python scalar becomes
             weak = installed.runtime.concrete(kind(value))

@@ -276,8 +276,10 @@ def _transpose_lhs(cotangent: Array, lhs: Array | Linear, rhs: Array,
     # What is left of rhs stands in rhs's order: give each dimension the place of its partner.
     partner = dict(zip(rhs_contract, lhs_contract, strict=True))
     order = (*lhs_batch, *lhs_free, *(partner[dim] for dim in sorted(rhs_contract)))
-    return convert_element_type(
-        transpose(result, tuple(np.argsort(order).tolist())), aval_of(lhs).dtype)
+    result, wanted = transpose(result, tuple(np.argsort(order).tolist())), aval_of(lhs)
+    if result.dtype == wanted.dtype:      # of its own weak type, as in JAX
+        return result
+    return convert_element_type(result, wanted.dtype, wanted.weak_type)
 
 
 def _transpose(cotangent: Array, lhs: Any, rhs: Any, *,

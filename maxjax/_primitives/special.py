@@ -13,13 +13,23 @@ from maxjax._base.lazy import scipy_special
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, aval_of
 from maxjax._primitives import xla_float32
-from maxjax._primitives.arithmetic import add, constant, div, mul, neg, sign, square, sub
+from maxjax._primitives.arithmetic import (
+    add,
+    constant,
+    div,
+    mul,
+    neg,
+    of_the_type,
+    sign,
+    square,
+    sub,
+)
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, select, where_zero
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.kernels import Kernel
-from maxjax._primitives.rules import native
+from maxjax._primitives.rules import native, scalar_like
 from maxjax._primitives.transcendental import exp
 from maxjax._primitives.widths import FLOATING, vectorized, widened
 
@@ -36,7 +46,7 @@ def _special(name: str, function: Callable[..., Any],
 
 def _gaussian(scale: float) -> Callable[..., Any]:
     """The derivative ``scale * exp(-x**2)``."""
-    return lambda t, x, out: mul(constant(scale, x), mul(t, exp(neg(square(x)))))
+    return lambda t, x, out: mul(scalar_like(scale, x.dtype), mul(t, exp(neg(square(x)))))
 
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -145,6 +155,6 @@ bessel_i0e_p = _special(
 def _bessel_i1e_slope(x: Array, out: Array) -> Array:
     """I0e(x) - I1e(x) (sign(x) + 1/x), and its limit 1/2 at 0."""
     safe = where_zero(x, 1)
-    slope = sub(bessel_i0e_p.bind(safe), mul(out, add(sign(safe), div(constant(1, x), safe))))
+    slope = sub(bessel_i0e_p.bind(safe), mul(out, add(sign(safe), div(of_the_type(1, x), safe))))
     half = convert_element_type(full(x.shape, 0.5, x.dtype), x.dtype, aval_of(x).weak_type)
     return select(eq(x, constant(0, x)), slope, half)

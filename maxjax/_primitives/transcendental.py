@@ -25,6 +25,7 @@ from maxjax._primitives.arithmetic import (
     minimum,
     mul,
     neg,
+    of_the_type,
     one_minus_square,
     square,
     sub,
@@ -63,19 +64,24 @@ def _one(x: Array) -> Value:
     return constant(1, x)
 
 
+def _one_of_the_type(x: Array) -> Value:
+    """With the weak type of arrays too: JAX's rules have ones of both kinds."""
+    return of_the_type(1, x)
+
+
 # --- exponentials and logarithms ------------------------------------------------------------------
 
 exp_p = _unary("exp", vectorized("exp", elementary.exp), lambda t, x, out: mul(t, out))
 exp2_p = _unary("exp2", vectorized("exp2", elementary.exp2),
                 lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)))
 expm1_p = _unary("expm1", vectorized("expm1", elementary.expm1),
-                 lambda t, x, out: mul(t, add(out, _one(x))), keeps_zero=True)
+                 lambda t, x, out: mul(t, add(out, _one_of_the_type(x))), keeps_zero=True)
 log_p = _unary("log", vectorized("log", elementary.log), lambda t, x, out: div(t, x), native("log"))
 log2_p = _unary("log2", vectorized("log2", elementary.log2),
                 lambda t, x, out: div(t, mul(x, log_p.bind(constant(2, x)))))
 log1p_p = _unary(
     "log1p", vectorized("log1p", elementary.log1p),
-    lambda t, x, out: div(t, add(x, _one(x))), native("log1p"), keeps_zero=True)
+    lambda t, x, out: div(t, add(x, _one_of_the_type(x))), native("log1p"), keeps_zero=True)
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
@@ -87,7 +93,7 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 logistic_p = _unary(
     "logistic", vectorized("logistic", _logistic),
-    lambda t, x, out: mul(t, mul(out, sub(_one(x), out))))
+    lambda t, x, out: mul(t, mul(out, sub(_one_of_the_type(x), out))))
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
@@ -138,7 +144,8 @@ def _asinh_jvp(t: Array, x: Array, out: Array) -> Array:
 asinh_p = _unary("asinh", vectorized("asinh", elementary.asinh), _asinh_jvp, keeps_zero=True)
 # Two roots: a square would overflow.
 acosh_p = _unary("acosh", vectorized("acosh", elementary.acosh),
-                 lambda t, x, out: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))))
+                 lambda t, x, out: mul(t, mul(rsqrt(sub(x, _one_of_the_type(x))),
+                                              rsqrt(add(x, _one_of_the_type(x))))))
 atanh_p = _unary(
     "atanh", vectorized("atanh", elementary.atanh),
     lambda t, x, out: div(t, one_minus_square(x)), keeps_zero=True)
@@ -179,8 +186,8 @@ def _pow_jvp_base(t: Array, x: Array, y: Array, out: Array) -> Array:
 
 
 def _pow_jvp_exponent(t: Value, x: Array, y: Value, out: Value) -> Array:
-    """``log(x) x**y``, and 0 at x = 0."""
-    return mul(t, mul(log_p.bind(where_zero(x, 1)), out))
+    """``log(x) x**y``, and 0 at x = 0; as in JAX, of no weak type."""
+    return convert_element_type(mul(t, mul(log_p.bind(where_zero(x, 1)), out)), out.dtype)
 
 
 _power = vectorized_pair("pow", complex_values.power)

@@ -40,6 +40,7 @@ from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape, squeeze_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.slicing import slice_p
+from maxjax._primitives.widths import NUMBERS, refusal
 from maxjax.lax._over_mesh import explicit_mesh, partitions
 
 __all__ = [
@@ -413,12 +414,18 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
         unique_indices=bool(unique_indices), indices_are_sorted=bool(indices_are_sorted))
 
 
+# The arithmetic by which updates are combined, for booleans' sake: it has no such sums.
+_OF_NUMBERS = {scatter_add_p: "add", scatter_sub_p: "sub", scatter_mul_p: "mul"}
+
+
 def _scatter(primitive: Primitive, name: str, operand: Any, indices: Any, updates: Any,
              dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool,
              unique_indices: bool, mode: Any) -> Array:
     operand = _operand(operand)
     indices = _indices(indices)
     updates = _same_dtype(name, operand, updates)
+    if operand.dtype == dtypes.bool_ and primitive in _OF_NUMBERS:
+        raise refusal(_OF_NUMBERS[primitive], operand.dtype, " at position 0", NUMBERS)
     numbers = ScatterDimensionNumbers(*[tuple(map(int, dims)) for dims in dimension_numbers])
     return primitive.bind(
         operand, indices, updates, dimension_numbers=numbers,

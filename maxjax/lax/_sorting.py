@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, overload
 
+import numpy as np
+
 from maxjax._base import dtypes
 from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.composed import approx_top_k_p, bind_composed
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import add, neg
+from maxjax._primitives.comparison import ne_p, select
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.creation import zeros_like
+from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.sorting import sort_p, take_along, top_k_p
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._over_mesh import explicit_mesh, partitions
@@ -131,11 +134,12 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: 
     count = k if aggregate_to_topk else x.shape[axis]
 
     def compose(x: Any) -> list[Any]:
-        if is_max and count < x.shape[axis]:
+        if is_max and count < x.shape[axis] and x.dtype == dtypes.float32:
             return top_k_p.bind(x, k=count, axis=axis, is_stable=True)
-        # Only the greatest few have an order of zeros, as XLA finds them; all others are sorted
-        # with equal zeros. Their sum with 0 is 0.
-        key = add(x, zeros_like(x))
+        # Only the greatest few of float32 have an order of zeros and NaNs by their signs, as XLA
+        # finds them; all others are sorted with equal zeros (their sum with 0 is 0) and NaNs,
+        # which come first among the greatest and last among the least.
+        key = select(ne_p.bind(x, x), add(x, zeros_like(x)), full(x.shape, np.nan, x.dtype))
         _, indices = top_k_p.bind(key if is_max else neg(key), k=count, axis=axis,
                                    is_stable=True)
         indices = convert_element_type(indices, indices.dtype, x.weak_type)

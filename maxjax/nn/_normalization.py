@@ -144,7 +144,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
     largest = stop_gradient_p.bind(
         jnp.where(jnp.isfinite(largest), largest, jnp.zeros((), largest.dtype)))
     shift = largest if keepdims else jnp.expand_dims(largest, axes)
-    powers = jnp.exp(array - shift.astype(array.dtype))
+    # Without promotion: the derivative of a weakly typed array has no weak type, as in JAX.
+    powers = jnp.exp(lax.sub(array, shift.astype(array.dtype)))
     if factor is not None:
         powers = powers * factor
     total = jnp.sum(powers, axes, keepdims=keepdims, where=where)

@@ -244,6 +244,12 @@ def _shape_and_index(x: Array, index: Any) -> tuple[tuple[int, ...], Any]:
     return x.aval.shape, index
 
 
+def _selects_nothing(x: Array, index: Any) -> bool:
+    entries = parse(*_shape_and_index(x, index))
+    return 0 in advanced(entries)[1] or any(
+        entry.kind == "slice" and count_of(entry.value) == 0 for entry in entries)
+
+
 def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
            unique_indices: bool = False, indices_are_sorted: bool = False,
            wrap_negative: bool = True) -> Array:
@@ -257,6 +263,8 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
                                wrap_negative)
     values, joined = _values(x, values, kind)
     if joined != x.aval.dtype and kind != "set":
+        if _selects_nothing(x, index):      # nor does the dtype round what it cannot hold
+            return x
         # Combined in the common dtype, and converted once.
         result = update(convert_element_type(x, joined), index, values, kind, mode, unique_indices,
                         indices_are_sorted, wrap_negative)

@@ -51,6 +51,11 @@ def _check_concrete(name: str, x: Any, size: Any) -> None:
             "size argument, which will determine the output size.")
 
 
+def one_nan(x: Array) -> Array:
+    """Complex numbers of which a part is NaN, as one number: they have no order otherwise."""
+    return where(ufuncs.isnan(x), cast(np.nan, x.dtype), x) if dtypes.is_complex(x.dtype) else x
+
+
 def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
            return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
            size: int | None = None, fill_value: Any = None, sorted: bool = True) -> Any:
@@ -69,7 +74,7 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
     Array([1, 3, 9], dtype=int32)
     """
     check_arraylike("unique", ar)
-    x = as_array(ar)
+    x = one_nan(as_array(ar))
     _check_concrete("unique", x, size)
     shape = x.shape
     if axis is None:
@@ -303,7 +308,7 @@ def _fresh(line: Array) -> Array:
 def _flattened(name: str, may_be_traced: bool, *arrays: Any) -> list[Array]:
     """The arrays, flat; unless they may be traced, their values are known."""
     check_arraylike(name, *arrays)
-    result = [shapes.ravel(as_array(x)) for x in arrays]
+    result = [one_nan(shapes.ravel(as_array(x))) for x in arrays]
     for x in result:
         _check_concrete(name, x, 0 if may_be_traced else None)
     return result

@@ -24,6 +24,7 @@ from maxjax._primitives.arithmetic import (
     div_p,
     floor_p,
     imag_p,
+    integer_pow,
     is_finite_p,
     max_p,
     min_p,
@@ -279,7 +280,7 @@ def reciprocal(x: Any, /) -> Array:
     >>> jnp.reciprocal(jnp.array([2, 4]))
     Array([0.5 , 0.25], dtype=float32)
     """
-    return 1 / inexact_operand("reciprocal", x)
+    return integer_pow(inexact_operand("reciprocal", x), -1)
 
 
 def conjugate(x: Any, /) -> Array:

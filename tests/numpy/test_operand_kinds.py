@@ -16,6 +16,9 @@ from tests.numpy.test_edge_values import check, expressions
 CONSTANTS: dict[str, Any] = {
     "np": np, "T": np.eye(3, dtype=bool), "H": np.full((2, 3), 100, np.int8),
     "V": np.array([1, 2, 3], np.int8), "F": np.array([1.5, 2.5, -1], np.float32),
+    "C": np.array([1 + 1j, 1, complex(np.nan, 1), complex(1, np.nan), complex(1, np.nan), 1j,
+                   complex(-0., 1), complex(1, -np.nan), complex(np.nan, 0)], np.complex64),
+    "S": maxjax.lax.ScatterDimensionNumbers((), (0,), (0,)),
     "D": (((0,), (0,)), ((), ())), "W": np.array([1, 0, 1, 1, 0, 0, 1, 1]),
 }
 
@@ -88,6 +91,17 @@ j.linspace(-1, -2, 4, dtype=int); j.linspace(j.bfloat16(j.inf), 2, 3)
 l.approx_min_k(j.array([0., 0., -0., -1]), 2)[1]; l.approx_max_k(j.array([-0., 0., 1]), 3)[1]
 l.approx_max_k(j.array([-0., 0., -1, -0., 0]), 3)[1]
 d.grad(lambda x: l.approx_min_k(x, 2)[0].sum())(j.array([0., 0., -0., -1]))
+[f(j.array([1, j.nan, 3, -j.nan, j.inf, j.nan, 0., -0.], t), k)[1] for k in (3, 7, 8) \
+for f in (l.approx_max_k, l.approx_min_k) for t in ('float32', 'float16', 'bfloat16')]
+[j.unique(C, True, True, True, equal_nan=e) for e in (True, False)]; [*s.stats.mode(C)]
+j.unique(C[:, None] + j.zeros(2), axis=0); [*j.unique_all(C)]; j.union1d(C, C[:2])
+j.setdiff1d(C, C[:2]); j.setxor1d(C, C[:2]); j.intersect1d(C, C); j.unique(C, size=9, fill_value=7)
+[f(j.ones(3, bool), j.array([0]), j.array(True), S) for f in (l.scatter_min, l.scatter_max)]
+l.scatter_add(j.ones(3, bool), j.array([0]), j.array(True), S)
+l.scatter_sub(j.ones(3, bool), j.array([0]), j.array(True), S)
+l.scatter_mul(j.ones(3, bool), j.array([0]), j.array(True), S)
+[j.array([2**32 - 5, 3], 'uint32').at[i].max(j.ones(n, 'bfloat16')) for i, n in ((slice(2, 2), 0), \
+(j.zeros(0, int), 0), (slice(1), 1))]
 """
 
 DTYPES = """
@@ -203,6 +217,16 @@ d.nn.relu, lambda x: j.where(x > 0, x, 1.), lambda x: l.max(x, np.float32(1)), j
 l.bessel_i1e, \
 lambda x: j.dot(j.full(2, 1.) * x, np.ones(2, 'float32')), lambda x: j.mod(x, 2.))]
 [d.vjp(f, 3.)[1](np.float32(1)) for f in (j.sin, lambda x: l.mul(x, np.float32(2)))]
+[d.jvp(f, (x,), (x,)) for f in (l.log1p, l.expm1, l.acosh, l.logistic, l.bessel_i1e, l.erf, \
+l.erfc, l.tan, l.atan, lambda x: 2. ** x) for x in (2., j.full(2, .5))]
+[d.jvp(f, (x,), (x,)) for f in (j.reciprocal, d.nn.elu, d.nn.selu, d.nn.sigmoid, d.nn.silu, \
+d.nn.log1mexp) for x in (2., j.full(2, .5))]
+[d.jacfwd(f)(x) for f in (lambda x: x ** 2., l.erf, d.nn.celu, lambda x: j.maximum(x, 2.), \
+lambda x: x - np.float32(1), lambda x: x * np.ones(2, 'float16'), lambda x: 2. ** x) \
+for x in (3., j.full(2, 3.))]
+d.grad(d.nn.logsumexp)(j.full(2, 3.)); d.grad(lambda x: j.dot(x, x))(j.full(2, 3.))
+d.vjp(j.dot, 2., j.full(2, .5))[1](j.full(2, 1.)); d.vjp(j.dot, 2., j.ones(2, 'float16'))[1]( \
+j.ones(2, 'float16')); d.vjp(l.dot, j.full(2, 2.), j.ones(2, 'int8') * 1.)[1](1.)
 """
 
 X64 = """

@@ -15,6 +15,7 @@ from maxjax._ir.trace import Array
 from maxjax._transforms.vmap import vmap
 from maxjax.numpy._promotion import canonical_axis, check_arraylike, promote_inexact
 from maxjax.numpy._reductions import strong
+from maxjax.numpy._sets import one_nan
 
 
 class ModeResult(NamedTuple):
@@ -48,7 +49,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate",
     _policy(nan_policy)
     x = jnp.atleast_1d(jnp.asarray(a))
     if jnp.iscomplexobj(x):      # sorted by its parts, which JAX joins to a strongly typed number
-        x = strong(x)
+        x = one_nan(strong(x))
     if axis is not None:
         axis = canonical_axis(axis, x.ndim)
         x = jnp.moveaxis(x, axis, 0)

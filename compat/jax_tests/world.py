@@ -31,7 +31,7 @@ import maxjax
 import maxjax.numpy as jnp
 from compat.jax_tests.reference import HELPERS, PRIVATE, Reference, is_jax
 from maxjax import __main__ as command
-from maxjax._base import errors
+from maxjax._base import errors, meshes
 from maxjax._base.config import ExplicitX64Mode, config
 from maxjax._primitives.convert import convert_element_type
 
@@ -160,6 +160,13 @@ class Backend:
         """Of ``get_backend``; there is no cache."""
 
 
+class _MeshContext:
+    """JAX's states of the mesh that is set, which a test empties when it is done."""
+
+    def set_local(self, value: object) -> None:
+        meshes.set_around(meshes.NONE_AROUND)
+
+
 def _flag(name: str, default: Any, help: str = "", **_: Any) -> Any:
     """A flag of the helpers' own."""
     return config._options.get(name) or config.define_flag(name, default, help)
@@ -211,6 +218,8 @@ def standins(reference: Reference) -> dict[str, Callable[[], Any]]:
         "config.read": config.read,
         "config._read": lambda name: config.option(name).process_value,
         "config.config_states": config._options,
+        "config.abstract_mesh_context_manager": _MeshContext(),
+        "config.device_context": _MeshContext(),
         "config.ExplicitX64Mode": ExplicitX64Mode,
         "config.string_flag": _flag,
         "config.int_flag": _flag,
@@ -220,6 +229,8 @@ def standins(reference: Reference) -> dict[str, Callable[[], Any]]:
         "dtypes.dtype": dtype_of,
         "dtypes.is_weakly_typed": _is_weakly_typed,
         "lax.lax._convert_element_type": _convert,
+        "mesh.empty_abstract_mesh": meshes.EMPTY,
+        "mesh.empty_concrete_mesh": meshes.EMPTY_MESH,
         "lax.lax._const": constant,
         "numpy.util.promote_dtypes": promoting(inexact=False),
         "numpy.util.promote_dtypes_inexact": promoting(inexact=True),

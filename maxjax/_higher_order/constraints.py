@@ -225,7 +225,7 @@ def with_out_sharding(function: Callable[..., PyTree], out_sharding: Any, *args:
         out_sharding = over_context(out_sharding)
     if isinstance(out_sharding, NamedSharding) and not out_sharding.mesh.empty:
         named_function = getattr(function, "func", function)      # of a partial
-        _check_out_sharding(named_function.__name__, out_sharding)
+        check_out_sharding(named_function.__name__, out_sharding)
     unreduced = getattr(getattr(out_sharding, "spec", None), "unreduced", None)
     if unreduced:
         check_unreduced_out_sharding(function, unreduced, args, kwargs)
@@ -256,7 +256,7 @@ def _as_program(function: Callable[..., PyTree], args: PyTree, kwargs: PyTree) -
     return pytree.unflatten(result_tree, installed.runtime.call(closed, arrays))
 
 
-def _check_out_sharding(operation: str, sharding: NamedSharding) -> None:
+def check_out_sharding(operation: str, sharding: NamedSharding) -> None:
     """Raises ValueError where an ``out_sharding`` is over another mesh than the one that is set, or
     names axes that are not Explicit."""
     around = meshes.get_abstract_mesh()

@@ -209,9 +209,9 @@ def named(sharding: object, what: str, name: str) -> Any:
     if not isinstance(sharding, PartitionSpec):
         return sharding
     around = meshes.around()
-    found: Any = around.concrete
+    found: Any = around.concrete if what == "jit" else meshes.context_mesh()
     if found.empty and what != "jit":
-        found = around.abstract if not around.abstract.empty else around.physical
+        found = around.physical
     if found.empty:
         raise RuntimeError(EMPTY_CONTEXT.format(what=what, name=name))
     return NamedSharding(found, sharding)
@@ -293,8 +293,7 @@ def over_context(spec: PartitionSpec) -> NamedSharding:
     Raises:
       ValueError: none is.
     """
-    around = meshes.around()
-    mesh: Any = around.abstract if around.concrete.empty else around.concrete
+    mesh = meshes.context_mesh()
     if mesh.empty:
         raise ValueError(
             "Using PartitionSpec when you are not under a mesh context is not allowed. Please "

@@ -84,8 +84,7 @@ class ShapeDtypeStruct(HasNoValue):
             return found.sharding
         if not isinstance(found, PartitionSpec):
             return found
-        around = meshes.around()
-        mesh: Any = around.abstract if around.concrete.empty else around.concrete
+        mesh = meshes.context_mesh()
         if mesh.empty:
             raise TypeError(
                 "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be "

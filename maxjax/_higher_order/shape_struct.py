@@ -84,7 +84,8 @@ class ShapeDtypeStruct(HasNoValue):
             return found.sharding
         if not isinstance(found, PartitionSpec):
             return found
-        mesh = meshes.context_mesh()
+        around = meshes.around()
+        mesh: Any = around.abstract if around.concrete.empty else around.concrete
         if mesh.empty:
             raise TypeError(
                 "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be "

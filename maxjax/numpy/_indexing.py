@@ -30,6 +30,7 @@ from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.reduction import reduce_or_p
 from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.slicing import slice_in_dim
 from maxjax._runtime.array import ArrayImpl
 from maxjax.lax._indexing import fill_parameter, from_end
 from maxjax.lax._over_mesh import explicit_mesh, partitions
@@ -435,7 +436,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     kept = getitem(condition, slice(0, length))
     if size is None:
         # As in JAX under jit, whatever the condition: a result of unknown size is refused.
-        beyond = getitem(condition, slice(length, None))
+        beyond = slice_in_dim(condition, length, condition.shape[0], 0)
         for part in (kept, beyond):
             if isinstance(part, Tracer) and part.concrete() is None:
                 raise ConcretizationTypeError(part, (

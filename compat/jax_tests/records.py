@@ -116,15 +116,13 @@ def results_of(path: Path) -> list[Result]:
 
 
 def counting(results: Iterable[Result], on_jax: Iterable[Result]) -> list[Result]:
-    """The results that count: of files that were run on JAX, tests that passed on it.
+    """The results that count: not of tests that JAX was asked for and did not pass.
 
     Tests that are skipped here stay too: they are told, and are no failures.
     """
-    on_jax = list(on_jax)
-    files = {result.file for result in on_jax}
-    passed = {(result.file, result.name) for result in on_jax if result.outcome == "passed"}
-    return [result for result in results if result.file not in files
-            or result.outcome == "skipped" or (result.file, result.name) in passed]
+    failing = {(result.file, result.name) for result in on_jax if result.outcome != "passed"}
+    return [result for result in results
+            if result.outcome == "skipped" or (result.file, result.name) not in failing]
 
 
 @dataclasses.dataclass

@@ -53,6 +53,9 @@ class Reference:
         with warnings.catch_warnings(), self.visible():
             warnings.simplefilter("ignore")
             importlib.import_module("jax")
+            # The flags are maxjax's to define; JAX's helpers ask for them when they are imported.
+            states: Any = importlib.import_module("jax._src.config")
+            states.parse_flags_with_absl = states.config.parse_flags_with_absl = lambda: None
             # Modules that re-export others' names come last: what a name is called first counts.
             for tail in sorted(public_modules(), key=lambda tail: (
                     tail.startswith(("core", "extend", "interpreters")), tail.count("."), tail)):

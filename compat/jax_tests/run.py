@@ -5,7 +5,8 @@
     python -m compat.jax_tests --report                what is kept, without a run
 
 CHECKOUT is a copy of JAX's repository, or a folder of its test files; FILE a name without .py.
-Tests that do not pass on the installed JAX do not count: the checkout may be of another state. The
+Tests that do not pass on the installed JAX do not count: the checkout may be of another state
+(--brief asks JAX only for those that do not pass here). The
 run fails where a test fails that compat/jax_tests.toml does not list, and where one passes that it
 lists. The outcome is kept in .compat/jax_tests and written into
 the matrix, but for compiled runs.
@@ -60,23 +61,34 @@ def environment_of(path: Path, options: argparse.Namespace) -> dict[str, str]:
 
 def run_file(path: Path, options: argparse.Namespace) -> None:
     """Runs a file in a process of its own, and on JAX what has not been run on it."""
+    ours = options.results / f"{path.stem}.jsonl"
+    if options.brief:
+        _run(path, ours, ["-p", "compat.jax_tests.plugin"], options, keep=options.keep)
     if options.on_jax is not None:
         results = options.on_jax / f"{path.stem}.jsonl"
         is_old = results.exists() and results.stat().st_mtime < path.stat().st_mtime
-        _run(path, results, [], options, keep=not is_old)
-    _run(path, options.results / f"{path.stem}.jsonl", ["-p", "compat.jax_tests.plugin"], options,
-         keep=options.keep)
+        known = set() if is_old or not results.exists() else {
+            result.name for result in records.results_of(results)}
+        failed = [result.name for result in records.results_of(ours)
+                  if result.outcome == "failed" and result.name not in known
+                  ] if options.brief else []
+        if failed or not options.brief:
+            # A file that fails as it is imported has one test, without a name.
+            _run(path, results, [], options, keep=not is_old, names=failed if all(failed) else ())
+    if not options.brief:
+        _run(path, ours, ["-p", "compat.jax_tests.plugin"], options, keep=options.keep)
 
 
 def _run(path: Path, results: Path, plugins: Sequence[str], options: argparse.Namespace,
-         keep: bool) -> None:
+         keep: bool, names: Sequence[str] = ()) -> None:
+    """Runs a file, or only its tests of those names."""
     if not keep:
         results.unlink(missing_ok=True)
         results.with_suffix(".log").unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", *plugins, "-p", "compat.jax_tests.missing",
                "-p", "compat.recorder", "-p", "no:cacheprovider", "--noconftest",
-               "--rootdir", str(path.parent), "-c", os.devnull, "-q", "--tb=no", "-rN", str(path),
-               *options.pytest]
+               "--rootdir", str(path.parent), "-c", os.devnull, "-q", "--tb=no", "-rN",
+               *([f"{path}::{name}" for name in names] or [str(path)]), *options.pytest]
     if not processes.run(command, path.parent, environment_of(path, options), results,
                          options.file_seconds):
         print(f"{path.stem}: stopped after {options.file_seconds:g} s; "
@@ -99,6 +111,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--all", action="store_true",
                       help="count also tests that do not pass on JAX; do not run them on it")
     made.add_argument("--known", type=Path, default=records.KNOWN, help="the known failures")
+    made.add_argument("--brief", action="store_true",
+                      help="run on JAX only what does not pass here; what passes here counts")
     made.add_argument("--keep", action="store_true", help="run only what has no result yet")
     made.add_argument("--cases", type=int, default=10, help="generated cases of each test")
     made.add_argument("--compile", choices=["never", "always"], default="never")

@@ -758,6 +758,21 @@ def get_abstract_mesh() -> AbstractMesh:
     return _current.around.abstract
 
 
+def context_mesh() -> AnyMesh:
+    """The mesh that specs are about: that which is set, with the axes of the abstract one that
+    ``use_abstract_mesh`` has put in its place. Within ``shard_map`` it is the mesh of all axes."""
+    around = _current.around
+    abstract, concrete = around.abstract, around.concrete
+    if concrete.empty:
+        return abstract
+    if abstract.empty or abstract.manual_axes or abstract == concrete.abstract_mesh:
+        return concrete
+    if abstract.size != concrete.size:
+        return abstract
+    return Mesh(concrete.devices.reshape(abstract.axis_sizes), abstract.axis_names,
+                abstract.axis_types)
+
+
 class use_abstract_mesh:
     """``with use_abstract_mesh(mesh):`` sets an abstract mesh.
 

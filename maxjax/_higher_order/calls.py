@@ -21,7 +21,7 @@ from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import LinearTrace, by_linearization
-from maxjax._transforms.transpose import transpose_with_refs
+from maxjax._transforms.transpose import of_types, transpose_with_refs
 
 # ``(params, jaxpr, operands) -> results``: how a jaxpr that is derived from a call's is applied.
 Apply = Callable[[dict[str, Any], ClosedJaxpr, Sequence[Any]], list[Any]]
@@ -87,6 +87,7 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
 
     def transpose(cotangents: Sequence[Array | None], *operands: Any, **params: Any) -> list[Any]:
         linear = tuple([is_linear(x) for x in operands])
+        cotangents = of_types(cotangents, params[param].out_avals)
         transposed, nonzero = transpose_with_refs(
             params[param], linear, tuple([cotangent is not None for cotangent in cotangents]))
         uses = transposed.refs

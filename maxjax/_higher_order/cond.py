@@ -49,7 +49,7 @@ from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.linearize import LinearTrace, by_linearization, placeholder
 from maxjax._transforms.simplify import simplify_once
-from maxjax._transforms.transpose import transpose_with_refs
+from maxjax._transforms.transpose import of_types, transpose_with_refs
 
 # --- the primitive --------------------------------------------------------------------------------
 
@@ -192,6 +192,7 @@ def _transposed(branch: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool
 def _transpose(cotangents: Sequence[Array | None], index: Value, *operands: Any,
                branches: Branches) -> list[Any]:
     linear = tuple(map(is_linear, operands))
+    cotangents = of_types(cotangents, branches[0].out_avals)
     given = tuple(cotangent is not None for cotangent in cotangents)
     wanted = (False,) * sum(linear)
     for branch in branches:
@@ -479,6 +480,8 @@ def platform_dependent(*args: PyTree, default: Callable[..., PyTree] | None = No
     """
     function = per_platform.get("cpu", default)
     if function is None:
+        platforms = tuple((name,) for name in per_platform)
         raise NotImplementedError(
-            "translation rule for platform_dependent is not available for platform cpu")
+            f"MLIR translation rule for primitive 'platform_index(platforms={platforms})' not "
+            "found for platform cpu")
     return function(*args)

@@ -209,9 +209,9 @@ def named(sharding: object, what: str, name: str) -> Any:
     if not isinstance(sharding, PartitionSpec):
         return sharding
     around = meshes.around()
-    found: Any = around.concrete
+    found: Any = around.concrete if what == "jit" else meshes.context_mesh()
     if found.empty and what != "jit":
-        found = around.abstract if not around.abstract.empty else around.physical
+        found = around.physical
     if found.empty:
         raise RuntimeError(EMPTY_CONTEXT.format(what=what, name=name))
     return NamedSharding(found, sharding)
@@ -225,7 +225,7 @@ def with_out_sharding(function: Callable[..., PyTree], out_sharding: Any, *args:
         out_sharding = over_context(out_sharding)
     if isinstance(out_sharding, NamedSharding) and not out_sharding.mesh.empty:
         named_function = getattr(function, "func", function)      # of a partial
-        _check_out_sharding(named_function.__name__, out_sharding)
+        check_out_sharding(named_function.__name__, out_sharding)
     unreduced = getattr(getattr(out_sharding, "spec", None), "unreduced", None)
     if unreduced:
         check_unreduced_out_sharding(function, unreduced, args, kwargs)
@@ -256,7 +256,7 @@ def _as_program(function: Callable[..., PyTree], args: PyTree, kwargs: PyTree) -
     return pytree.unflatten(result_tree, installed.runtime.call(closed, arrays))
 
 
-def _check_out_sharding(operation: str, sharding: NamedSharding) -> None:
+def check_out_sharding(operation: str, sharding: NamedSharding) -> None:
     """Raises ValueError where an ``out_sharding`` is over another mesh than the one that is set, or
     names axes that are not Explicit."""
     around = meshes.get_abstract_mesh()
@@ -293,8 +293,7 @@ def over_context(spec: PartitionSpec) -> NamedSharding:
     Raises:
       ValueError: none is.
     """
-    around = meshes.around()
-    mesh: Any = around.abstract if around.concrete.empty else around.concrete
+    mesh = meshes.context_mesh()
     if mesh.empty:
         raise ValueError(
             "Using PartitionSpec when you are not under a mesh context is not allowed. Please "

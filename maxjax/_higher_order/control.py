@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes, pytree, signatures
+from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.meshes import AxisName
 from maxjax._base.pytree import KeyPath, PyTree, PyTreeSpec
 from maxjax._base.source import function_location
@@ -443,3 +445,21 @@ def scalars(names: Sequence[str], avals: Sequence[ShapedArray]) -> list[str]:
     """Lines that make scalars of arrays of rank 0, with which NumPy computes much faster."""
     return [f"    {name} = {name}[()]" for name, aval in zip(names, avals, strict=True)
             if not aval.shape and getattr(aval.dtype, "isbuiltin", 0) == 1]
+
+
+def unrolled(unroll: int | bool, length: int) -> int:
+    """How many iterations of a loop an iteration of the program makes.
+
+    Raises:
+      ConcretizationTypeError: it is traced.
+      ValueError: it is negative.
+    """
+    if isinstance(unroll, Tracer) and unroll.concrete() is None:
+        raise ConcretizationTypeError(
+            unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value.")
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    unroll = operator.index(unroll)
+    if unroll < 0:
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
+    return max(unroll, 1)

@@ -163,7 +163,8 @@ def custom_linear_solve(
 
     Raises:
       ValueError: ``matvec`` or ``solve`` gives other shapes than ``b`` has.
-      TypeError: reverse mode is used, and there is no ``transpose_solve``.
+      TypeError: one gives another pytree than ``b``; or reverse mode is used, and there is no
+        ``transpose_solve``.
 
     >>> b = jnp.array([2., 4.])
     >>> lax.custom_linear_solve(lambda x: 2 * x, b, lambda matvec, b: b / 2)
@@ -178,9 +179,9 @@ def custom_linear_solve(
         return traced(function, "custom_linear_solve", arguments, avals)
 
     def check(name: str, result: Traced, aux: bool) -> None:
-        found = result.closed.out_avals
-        if aux:
-            found = found[:result.tree.children()[0].num_leaves]
+        found_tree = result.tree.children()[0] if aux else result.tree
+        _check_tree(name, found_tree, tree, "b")
+        found = result.closed.out_avals[:found_tree.num_leaves]
         shapes, expected = [x.shape for x in found], [x.shape for x in avals]
         if shapes != expected:
             raise ValueError(f"{name}() output shapes must match b, got {shapes} and {expected}")

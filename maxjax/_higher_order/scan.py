@@ -7,7 +7,6 @@ stacked outputs. The body is a jaxpr (constants, carries, slices) -> (carries, s
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
@@ -32,6 +31,7 @@ from maxjax._higher_order.control import (
     scalars,
     split_linearized,
     traced,
+    unrolled,
 )
 from maxjax._higher_order.hi_types import hi_classes, hooks, lifted_values
 from maxjax._higher_order.structured import bind_known, structured
@@ -51,7 +51,7 @@ from maxjax._primitives.rules import Linear, is_linear
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.linearize import LinearTrace, by_linearization
 from maxjax._transforms.simplify import simplify_once
-from maxjax._transforms.transpose import transpose_partly, transpose_with_refs
+from maxjax._transforms.transpose import of_types, transpose_partly, transpose_with_refs
 
 T = TypeVar("T")
 
@@ -288,6 +288,7 @@ def _transpose(cotangents: Sequence[Array | None], *operands: Array | Linear, ja
                num_carry: int, num_consts: int, length: int, reverse: bool, **params: Any
                ) -> list[Any]:
     marks = [is_linear(operand) for operand in operands]
+    cotangents = of_types(cotangents, jaxpr.out_avals)
     carry_lin = _linear_carries(jaxpr, marks, num_consts, num_carry)
     consts_lin, _, xs_lin = _parts(marks, num_consts, num_carry)
     consts, init, xs = _parts(operands, num_consts, num_carry)
@@ -419,7 +420,7 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
         return _scan_references(f, init, xs_leaves, xs_tree, length, reverse, unroll)
     xs_values = operands_of(xs_leaves)
     length = _length(xs_values, length)
-    unroll = _unroll(unroll, length)
+    unroll = unrolled(unroll, length)
     if config.disable_jit.value:
         return python_control.scan(f, init, xs_values, xs_tree, length, bool(reverse))
     init = lifted_values(init)
@@ -524,15 +525,6 @@ def _length(xs: Sequence[Array], length: int | None) -> int:
     if not sizes:
         raise ValueError("scan got no values to scan over and `length` not provided.")
     return sizes[0]
-
-
-def _unroll(unroll: int | bool, length: int) -> int:
-    if isinstance(unroll, bool):
-        return max(length, 1) if unroll else 1
-    unroll = operator.index(unroll)
-    if unroll < 0:
-        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
-    return max(unroll, 1)
 
 
 @derived

@@ -127,10 +127,20 @@ class ShapeDtypeStruct(HasNoValue):
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=place)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """A copy with changes; unknown names are ignored, as in JAX."""
+        """A copy with changes; unknown names are ignored, as in JAX.
+
+        Raises:
+          ValueError: a layout would be lost to a sharding without one.
+        """
         fields = {name: changes.get(name, getattr(self, name)) for name in (
             "weak_type", "is_ref", "manual_axis_type")}
         fields["sharding"] = changes.get("sharding", self._sharding)
+        if isinstance(fields["sharding"], Sharding) and self.format.layout is not None:
+            raise ValueError(
+                f"You are updating ShapeDtypeStruct with a {type(fields['sharding'])} when the "
+                f"original ShapeDtypeStruct had a concrete layout {self.format}. This might lead "
+                "to bugs. If you want to do this, create a new ShapeDtypeStruct via the "
+                "constructor.")
         return ShapeDtypeStruct(changes.get("shape", self.shape),
                                 changes.get("dtype", self.dtype), **fields)
 

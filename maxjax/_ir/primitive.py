@@ -47,6 +47,9 @@ their signatures for type checkers):
 ``passes_unreduced``
     The operands (a slice) that JAX lets be unreduced along mesh axes in types, all along the
     same ones; the results then are too. None: no operand may be.
+``split_alike``
+    The operands (a slice) that must lie alike along the Explicit axes of a mesh; None: their types
+    decide. Under ``vmap`` those that are not mapped are repeated, and split like the mapped axis.
 ``accepts``, ``same_dtypes``
     The dtypes that operands may have, and those of them (a slice; None: all) that share one.
     Operations check it of their operands, ``check_operands`` in programs that were read.
@@ -228,6 +231,7 @@ class Primitive:
                  on_mesh: bool = False,
                  linearity: Linearity | None = None,
                  passes_unreduced: slice | None = None,
+                 split_alike: slice | None = None,
                  calls: str | rules.Called | None = None,
                  guarded: rules.Guarded | None = None,
                  inlined_late: bool = False,
@@ -287,6 +291,7 @@ class Primitive:
         self.on_mesh = on_mesh or not cacheable
         self.linearity = linearity
         self.passes_unreduced = passes_unreduced
+        self.split_alike = split_alike
         self.calls = calls
         self.guarded = guarded
         self.inlined_late = inlined_late

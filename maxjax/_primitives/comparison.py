@@ -233,7 +233,7 @@ select_n_p = elementwise(
     "select_n",
     contract=takes((2, None), fitting.select_n),
     expression=_select_expression, flops=no_flops, same_dtypes=slice(1, None),
-    linearity=Linearity(slice(1, None)), passes_unreduced=slice(1, None),
+    linearity=Linearity(slice(1, None)), passes_unreduced=slice(1, None), split_alike=slice(1, None),
     abstract=_select_abstract,
     evaluate=_select_evaluate, specialize=_select_specialize,
     lower=lambda ctx, which, *cases: ctx.select(which, cases),

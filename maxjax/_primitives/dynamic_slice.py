@@ -69,7 +69,8 @@ def _dynamic_slice_jvp(primals: Sequence[Array], tangents: Sequence[Array | None
 
 def _dynamic_slice_transpose(cotangent: Array, operand: Linear, *starts: Array, slice_sizes: Shape
                              ) -> list[Array | None]:
-    zeros = full(operand.shape, 0, operand.dtype)
+    # Not the operand's dtype: rules of the user's may give cotangents of another.
+    zeros = full(operand.shape, 0, cotangent.dtype)
     return [dynamic_update_slice_p.bind(zeros, cotangent, *starts), *(None for _ in starts)]
 
 

@@ -132,22 +132,15 @@ random_gamma_grad_p = elementwise(
     no_derivative="the second derivative of a gamma variate by its parameter")
 
 
-
-def _with_limit(function: Callable[[], Callable[..., np.ndarray]], limit: float) -> Any:
-    """SciPy has no value where both arguments are infinite."""
-    return widened(lambda a, x: np.where(
-        (a == np.inf) & (x == np.inf), np.asarray(limit, x.dtype), function()(a, x)))
-
-
 igamma_p = elementwise(
     "igamma", accepts=FLOATING, host_reason=HOST,
-    evaluate=_with_limit(lambda: scipy_special.gammainc, 1),
+    evaluate=widened(lambda a, x: scipy_special.gammainc(a, x)),
     jvp=(lambda t, a, x, out: mul(t, igamma_grad_a_p.bind(a, x)),
          lambda t, a, x, out: _density(t, a, x)), may_give_nan=True)
 
 igammac_p = elementwise(
     "igammac", accepts=FLOATING, host_reason=HOST,
-    evaluate=_with_limit(lambda: scipy_special.gammaincc, 0),
+    evaluate=widened(lambda a, x: scipy_special.gammaincc(a, x)),
     jvp=(lambda t, a, x, out: mul(neg(t), igamma_grad_a_p.bind(a, x)),
          lambda t, a, x, out: _density(neg(t), a, x)), may_give_nan=True)
 

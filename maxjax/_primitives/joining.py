@@ -74,7 +74,7 @@ concatenate_p = Primitive(
     "concatenate",
     contract=takes((1, None), fitting.concatenate, dimension=AXIS),
     flops=no_flops, same_dtypes=slice(None),
-    linearity=SUM, passes_unreduced=slice(None),
+    linearity=SUM, passes_unreduced=slice(None), split_alike=slice(None),
     abstract=_concatenate_abstract,
     evaluate=lambda *xs, dimension: np.concatenate(xs, dimension),
     lower=lambda ctx, *xs, dimension: ctx.concatenate(xs, dimension),

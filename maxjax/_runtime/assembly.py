@@ -62,7 +62,7 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding | Format,
         raise TypeError(f"object of type '{type(shape).__name__}' has no len()")
     shape = tuple(shape)
     known: dict[Any, Any] = {}
-    parts = []
+    parts: list[Any] = []
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = tuple((part.start, part.stop) for part in index)
         if key not in known:
@@ -70,7 +70,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding | Format,
             if not isinstance(value, (np.ndarray, np.generic, ArrayImpl, int, float, complex)):
                 raise TypeError(f"Argument '{value}' of type {type(value)} is not a valid JAX "
                                 "type.")
-            known[key] = plain(value)
+            # Keys stay an array: their words are no array of that dtype.
+            known[key] = value if isinstance(value, ArrayImpl) else plain(value)
             dtypes.check_storable(known[key].dtype)
         parts.append(known[key])
     _check_one_dtype(parts)
@@ -85,7 +86,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding | Format,
     aval = ShapedArray(shape, found)
     if status.guards_transfers:
         transfer_guard.from_host(None, aval, is_passed=True)
-    return _assembled(shape, sharding, parts, aval)
+    return _assembled(shape, sharding, [
+        part.host() if isinstance(part, ArrayImpl) else part for part in parts], aval)
 
 
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Sharding,
@@ -170,7 +172,8 @@ def make_array_from_process_local_data(sharding: PyTree, local_data: PyTree,
     """
     def put_whole(data: npt.ArrayLike, sharding: Any,
                   global_shape: Sequence[int | None] | None) -> ArrayImpl:
-        value = np.asarray(data)
+        # An array stays one: keys are no NumPy array.
+        value = data if isinstance(data, ArrayImpl) else np.asarray(data)
         if isinstance(sharding, Sharding) and not sharding.is_fully_addressable:
             return _of_process(value, sharding, global_shape)
         if global_shape is not None and tuple(global_shape) != value.shape:
@@ -194,7 +197,7 @@ def _is_shape(value: object) -> bool:
     return value is None or isinstance(value, tuple)
 
 
-def _of_process(value: np.ndarray, sharding: Sharding,
+def _of_process(value: np.ndarray | ArrayImpl, sharding: Sharding,
                 global_shape: Sequence[int | None] | None) -> ArrayImpl:
     """An array over several processes, from what this process's devices hold together."""
     given = [None] * value.ndim if global_shape is None else list(global_shape)
@@ -218,7 +221,7 @@ def _of_process(value: np.ndarray, sharding: Sharding,
                 f"In dimension {dim}, the process data has {size} elements. Process addresses "
                 f"{part * len(here)} elements and global_shape={tuple(shape)}.")
 
-    def part_at(index: Index) -> np.ndarray:
+    def part_at(index: Index) -> Any:
         where = []
         for dim, (part, whole) in enumerate(zip(index, shape, strict=True)):
             start = part.start or 0

@@ -49,8 +49,6 @@ from maxjax._sharding.projection import project, rule_of
 from maxjax._sharding.specs import Dims, product
 from maxjax._sharding.unreduced_types import axes_of_results
 
-# Primitives whose operands must have one sharding, and the first of these operands.
-ALIKE = {concatenate_p: 0, select_n_p: 1}
 # A dimension that these shorten or lengthen stays split where its new size is divisible.
 RESIZED = (slice_p, dynamic_slice_p, concatenate_p, pad_p, rev_p, dynamic_update_slice_p, split_p,
            reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p)
@@ -147,7 +145,7 @@ class _Application:
             [Var(aval.off_mesh()) for aval in out_avals]))
 
     def run(self) -> list[Dims]:
-        if self.primitive in ALIKE:
+        if self.primitive.split_alike is not None:
             self._check_alike()
         if self.primitive is clamp_p:
             return [self.ins[1]]
@@ -261,7 +259,7 @@ class _Application:
                     f"produces an illegally sharded result: {name}[{sizes}]")
 
     def _check_alike(self) -> None:
-        group = self.in_avals[ALIKE[self.primitive]:]
+        group = self.in_avals[self.primitive.split_alike]
         # Operands that are on no mesh may have any sharding.
         dims = [_dims(aval) for aval in group if aval.ndim and aval.mesh_spec is not None]
         if all(other == dims[0] for other in dims):

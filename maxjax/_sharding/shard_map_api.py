@@ -158,6 +158,8 @@ class _Call:
                 raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to "
                                  "enter into a mesh context")
             mesh = around
+        elif mesh.empty:
+            raise ValueError(f"shard_map requires a non-empty mesh. Got {mesh}")
         elif not around.empty:
             if (mesh.shape_tuple, tuple(mesh.axis_types)) != (
                     around.shape_tuple, tuple(around.axis_types)):

@@ -150,6 +150,8 @@ class BatchTrace(Trace):
         context.trace, context.batch_axis, context.batch_spmd_axis, context.batch_entry = (
             self.parent, self.axis_name, self.spmd_axis, self.entry)
         try:
+            if self.entry is not None and primitive.split_alike is not None:
+                self._split_alike(operands, axes)
             out, out_axis = rule(self.size, operands, axes, **params)
         except MappedValue:
             if primitive.called(params) is None:
@@ -165,6 +167,13 @@ class BatchTrace(Trace):
         if primitive.multiple_results:
             return [self.box(o, a) for o, a in zip(out, out_axis, strict=True)]
         return self.box(out, out_axis)
+
+    def _split_alike(self, operands: list[Any], axes: list[Any]) -> None:
+        """Gives the operands that are not mapped the mapped axis and its split; scalars go with
+        any."""
+        for n, operand in enumerate(operands):
+            if axes[n] is None and operand.shape:
+                operands[n], axes[n] = to_axis(operand, None, 0, self.size, self.entry), 0
 
     def _inlined(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         """A call of a jaxpr, equation by equation: the arrays in values have no axis to map."""

@@ -16,8 +16,10 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array
+from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.rules import Linear
 from maxjax._primitives.sharding import freed, reshard_p
 from maxjax._transforms.jvp import instantiate
@@ -97,6 +99,16 @@ def _transpose_equations(eqns: Sequence[JaxprEqn], known: dict[Atom, Any],
                 accumulated[atom] = add_tangents(accumulated.get(atom), cotangent)
             elif asks:
                 zero.add(atom)
+
+
+def of_types(cotangents: Sequence[Array | None], avals: Sequence[ShapedArray]
+             ) -> list[Array | None]:
+    """The cotangents in the dtypes of values of those types, as a jaxpr declares its inputs: rules
+    of the user's may give cotangents of another."""
+    wanted = [aval.cotangent().dtype for aval in avals]
+    return [cotangent if cotangent is None or cotangent.dtype == dtype
+            else convert_element_type(cotangent, dtype)
+            for cotangent, dtype in zip(cotangents, wanted, strict=True)]
 
 
 def _transpose(eqn: JaxprEqn, cotangent: Cotangents, operands: list[Value | Linear]

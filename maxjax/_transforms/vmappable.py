@@ -34,10 +34,12 @@ class Handlers:
         is.
       from_element: ``(continue_, size, x, spec)`` gives all of what ``x`` is an element of;
         ``continue_(size, y, axis)`` is all of an array or object inside it.
+      spec_type: of what stands in the place of an axis.
     """
 
     to_element: ToElement
     from_element: FromElement
+    spec_type: type
 
 
 registered: dict[type, Handlers] = {}
@@ -79,8 +81,28 @@ def register_vmappable(data_type: type, spec_type: type, axis_size_type: type,
             f"axis_size_type={axis_size_type} and make_iota={make_iota}")
     if to_elt is None or from_elt is None:
         raise NotImplementedError("register_vmappable needs to_elt and from_elt")
-    registered[data_type] = Handlers(to_elt, from_elt)
+    registered[data_type] = Handlers(to_elt, from_elt, spec_type)
     spec_types.add(spec_type)
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Has ``vmap`` take objects of a class as it did before ``register_vmappable``.
+
+    Raises:
+      KeyError: the class is not registered.
+
+    >>> class Named:
+    ...     pass
+    >>> jax.interpreters.batching.register_vmappable(
+    ...     Named, str, int, lambda go, index, x, spec: x, lambda go, size, x, spec: x, None)
+    >>> jax.interpreters.batching.unregister_vmappable(Named)
+    >>> jax.interpreters.batching.unregister_vmappable(Named)
+    Traceback (most recent call last):
+    KeyError: ...Named...
+    """
+    gone = registered.pop(data_type).spec_type
+    if all(handlers.spec_type is not gone for handlers in registered.values()):
+        spec_types.discard(gone)
 
 
 class MappingSpec:

@@ -507,7 +507,7 @@ jet_rules.update({
 def_deriv(erf_p, lambda x: (2 / math.sqrt(math.pi)) * lax.exp(-x * x))
 def_deriv(erfc_p, lambda x: (-2 / math.sqrt(math.pi)) * lax.exp(-x * x))
 def_deriv(asinh_p, lambda x: lax.rsqrt(x * x + 1))
-def_deriv(acosh_p, lambda x: lax.rsqrt((x - 1) * (x + 1)))
+def_deriv(acosh_p, lambda x: lax.rsqrt(x - 1) * lax.rsqrt(x + 1))     # NaN below -1 as well
 def_deriv(atanh_p, lambda x: 1 / ((1 - x) * (1 + x)))
 def_deriv(asin_p, lambda x: lax.rsqrt((1 - x) * (1 + x)))
 def_deriv(atan_p, lambda x: 1 / (1 + x * x))

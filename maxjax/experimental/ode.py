@@ -201,10 +201,15 @@ def _backward(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, residuals
               cotangent: Any) -> Any:
     """Solves for the adjoint backwards in time, from each observation to the one before."""
     ys, ts, args = residuals
+    _, unravel = ravel_pytree(tree_util.tree_map(lambda x: x[0], ys))
+
+    def slope(y: Any, t: Any, *args: Any) -> Any:
+        """In the structure of the state: the function may give an array of all its numbers."""
+        return unravel(ravel_pytree(func(y, t, *args))[0])
 
     def augmented(state: Any, t: Any, *args: Any) -> Any:
         y, adjoint, _, _ = state
-        dy, pull = vjp(func, y, -t, *args)
+        dy, pull = vjp(slope, y, -t, *args)
         by_y, by_t, *by_args = pull(adjoint)
         negative = tree_util.tree_map(lambda x: -x, dy)
         return negative, by_y, by_t, tuple(by_args)
@@ -215,7 +220,7 @@ def _backward(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, residuals
     def back(carry: Any, observed: Any) -> Any:
         adjoint, t_bar, args_bar = carry
         y, t, moved, earlier, earlier_moved = observed
-        parts = tree_util.tree_map(lambda a, b: jnp.sum(a * b), func(y, t, *args), moved)
+        parts = tree_util.tree_map(lambda a, b: jnp.sum(a * b), slope(y, t, *args), moved)
         # Times are real, and so is what they move, though the parts of the sum may be complex.
         by_time = jnp.real(sum(tree_util.tree_leaves(parts))).astype(ts.dtype)
         state = (y, adjoint, t_bar - by_time, args_bar)

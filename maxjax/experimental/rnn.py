@@ -163,7 +163,7 @@ def lstm_ref(x: Any, h_0: Any, c_0: Any, W_ih: dict[int, Any], W_hh: dict[int, A
     directions = 2 if bidirectional else 1
     values = jnp.transpose(x, (1, 0, 2))
     batch = jnp.arange(values.shape[1])
-    within = (jnp.arange(values.shape[0])[:, None] < seq_lengths)[..., None]
+    within = (jnp.arange(values.shape[0])[:, None] < seq_lengths[None])[..., None]
     final = []
     for layer in range(num_layers):
         outputs = []

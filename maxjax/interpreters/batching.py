@@ -11,6 +11,7 @@ from maxjax._higher_order.custom_primitive import (
 from maxjax._higher_order.custom_primitive import primitive_batchers as primitive_batchers
 from maxjax._transforms.batching import to_axis
 from maxjax._transforms.vmappable import register_vmappable as register_vmappable
+from maxjax._transforms.vmappable import unregister_vmappable as unregister_vmappable
 
 
 def defvectorized(prim: CustomPrimitive) -> None:

@@ -272,6 +272,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
 
     Raises:
       NameError: an axis is not bound.
+      TypeError: the pairs are in no list or tuple.
 
     >>> def shift(x):
     ...     return lax.ppermute(x, "i", [(0, 1), (1, 2), (2, 0)])
@@ -279,6 +280,9 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     Array([30, 10, 20], dtype=int32)
     """
     axes = _axes(axis_name)
+    if not isinstance(perm, (list, tuple)):
+        raise TypeError("`perm` passed to `jax.lax.ppermute` must be a list or a tuple. Got perm of "
+                        f"type {type(perm)}")
     pairs = tuple(tuple(pair) for pair in perm)
     if not axes:
         return x

@@ -10,7 +10,7 @@ from typing import Any
 from maxjax._base import dtypes
 from maxjax._higher_order.constraints import refuse_unreduced, resharded, with_out_sharding
 from maxjax._ir import dimensions
-from maxjax._ir.dimensions import larger, size_index
+from maxjax._ir.dimensions import is_dimension, larger, size_index
 from maxjax._ir.trace import Array, invalid_shape
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import broadcasting, joining, layout
@@ -205,6 +205,8 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     (3, 4)
     """
     for shape in shapes:
+        if not all(is_dimension(size) or hasattr(size, "__index__") for size in shape):
+            raise invalid_shape(shape)
         if any(isinstance(size, int) and size < 0 for size in shape):
             raise TypeError("Only non-negative indices are allowed when broadcasting static "
                             f"shapes, but got shape {shape}.")

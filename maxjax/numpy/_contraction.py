@@ -410,7 +410,10 @@ def _path(inputs: Sequence[str], output: str, arrays: Sequence[Array],
         if len(positions) <= 2:
             pairs.append(tuple(positions))
             continue
-        raise ValueError(f"einsum path contracts more than two operands at once: {path}")
+        raise NotImplementedError(
+            "jax.numpy.einsum does not support simultaneous contraction of 3 or more operands. "
+            "Typically this means you've passed an unsupported path to the einsum optimize "
+            "parameter.")
     return pairs
 
 

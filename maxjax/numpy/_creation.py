@@ -115,10 +115,9 @@ def on_device(x: Array, device: Any, out_sharding: Any = None) -> Array:
 
 def _around(x: Array) -> Array:
     """A new array over the current mesh, if there is one: replicated on each device."""
-    around = meshes.around()
-    mesh = around.concrete
+    mesh = meshes.context_mesh()
     # Within shard_map the code runs on one shard.
-    if mesh.empty or around.abstract.manual_axes:
+    if mesh.empty or isinstance(mesh, meshes.AbstractMesh) or meshes.around().abstract.manual_axes:
         return x
     if x.__class__ is not ArrayImpl or x._placement is not None:
         return x

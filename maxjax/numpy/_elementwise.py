@@ -160,7 +160,7 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
         if masked is not None and (given[0][0] == dtypes.bool_) != (given[1][0] == dtypes.bool_):
             return masked(x, y)
         if dtypes.is_opaque(given[0][0]) != dtypes.is_opaque(given[1][0]):
-            raise TypeError(f"{primitive.name} does not accept dtypes "
+            raise TypeError(f"{name} does not accept dtypes "
                             f"{', '.join(str(kind) for kind, _ in given)}.")
         dtype, weak = dtypes.promote(given)
         chosen = primitive

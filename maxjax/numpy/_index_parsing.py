@@ -107,15 +107,22 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
     return entries
 
 
+def _is_index_of_a_dimension(entry: Any) -> bool:
+    """Whether a sequence with this entry is meant as a tuple, not as an array of positions."""
+    return (entry is None or entry is Ellipsis or isinstance(entry, (slice, Sequence))
+            or bool(getattr(entry, "ndim", 0)))
+
+
 def as_tuple(index: Any) -> tuple[Any, ...]:
     if isinstance(index, tuple):
         return index
     if isinstance(index, str):
         raise TypeError(f"JAX does not support string indexing; got idx={index!r}")
     if isinstance(index, Sequence) and not isinstance(index, Array):
+        kind = "tuple" if any(map(_is_index_of_a_dimension, index)) else "array"
         raise TypeError(
             "Using a non-tuple sequence for multidimensional indexing is not allowed; use "
-            "`arr[array(seq)]` instead of `arr[seq]`. See "
+            f"`arr[{kind}(seq)]` instead of `arr[seq]`. See "
             "https://github.com/jax-ml/jax/issues/4564 for more information.")
     return (index,)
 

@@ -12,7 +12,6 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.errors import (
     ConcretizationTypeError,
-    TracerBoolConversionError,
     origin_message,
 )
 from maxjax._base.shardings import NamedSharding
@@ -31,6 +30,7 @@ from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.reduction import reduce_or_p
 from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.slicing import slice_in_dim
 from maxjax._runtime.array import ArrayImpl
 from maxjax.lax._indexing import fill_parameter, from_end
 from maxjax.lax._over_mesh import explicit_mesh, partitions
@@ -416,6 +416,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     Raises:
       ValueError: the condition holds beyond the axis and no ``size`` is given; or ``size`` exceeds
         the number of slices.
+      ConcretizationTypeError: no ``size`` is given, and the condition is traced.
 
     >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(6).reshape(2, 3), axis=1)
     Array([[0, 2],
@@ -435,16 +436,19 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     kept = getitem(condition, slice(0, length))
     if size is None:
         # As in JAX under jit, whatever the condition: a result of unknown size is refused.
-        beyond = reduce_or_p.bind(getitem(condition, slice(length, None)), axes=(0,))
-        known = beyond.concrete() if isinstance(beyond, Tracer) else beyond
-        if known is None:
-            raise TracerBoolConversionError(beyond)
-        if known:
+        beyond = slice_in_dim(condition, length, condition.shape[0], 0)
+        for part in (kept, beyond):
+            if isinstance(part, Tracer) and part.concrete() is None:
+                raise ConcretizationTypeError(part, (
+                    "The size argument of jnp.compress must be specified in order to use "
+                    "jnp.compress within JAX transformations like jax.jit, jax.vmap, and jax.grad. "
+                    "For more information, refer to the jnp.compress documentation."))
+        if reduce_or_p.bind(beyond, axes=(0,)):
             raise ValueError("condition contains entries that are out of bounds")
         return take(a, nonzero(kept)[0], axis, mode="promise_in_bounds")
     if not 0 <= size <= length:
-        raise ValueError(f"jnp.compress: size must be from 0 to {length}, the number of slices "
-                         f"that the condition is about; got {size}")
+        raise ValueError("size must be positive and not greater than the size of the array axis; "
+                         f"got size={size} for a.shape[axis]={length}")
     slices = getitem(moveaxis(a, axis, 0), slice(0, length))
     filled = where(reshape(kept, (length,) + (1,) * (a.ndim - 1)), slices,
                    cast(as_array(fill_value), a.dtype))

@@ -23,10 +23,12 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._promotion import (
+    RANK_PROMOTION_LINK,
     as_array,
     canonical_axis,
     cast,
     check_arraylike,
+    judge_ranks,
     promote_args,
     promote_dtypes,
     promote_inexact,
@@ -302,9 +304,12 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         kept_names = {name: value for name, value in kwargs.items() if name in excluded}
         names = [name for name in kwargs if name not in excluded]
+        nothing = {i for i, value in enumerate(args) if value is None and i not in excluded}
+        if nothing and signature is not None:
+            raise ValueError(f"Cannot pass None at locations {nothing} with {signature=!r}")
         # Without a signature None is passed on.
         positions = [i for i, value in enumerate(args) if i not in excluded
-                     and (value is not None or signature is not None)]
+                     and value is not None]
         arrays = [creation.asarray(args[i]) for i in positions]
         arrays += [creation.asarray(kwargs[name]) for name in names]
 
@@ -322,6 +327,11 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
             cores, outputs = parse_signature(signature)
         batches, sizes = input_dimensions([x.shape for x in arrays], cores, hint)
         batch = shapes.broadcast_shapes(*batches)
+        judge_ranks(batches, lambda: (
+            f"operands with shapes {[x.shape for x in arrays]} require rank promotion for "
+            f"jnp.vectorize function with signature {signature}. Set the jax_numpy_rank_promotion "
+            "config option to 'allow' to disable this message; for more information, see "
+            f"{RANK_PROMOTION_LINK}"))
         checked = function if outputs is None else output_checked(function, outputs, sizes, hint)
         operands, in_axes = [], []
         for x, own in zip(arrays, batches, strict=True):

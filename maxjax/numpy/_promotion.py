@@ -7,7 +7,7 @@ typed. Operands of primitives share a dtype and, except for scalars, a rank.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -199,9 +199,9 @@ def promote_shapes(name: str, *args: Any) -> list[Any]:
     ranks = {len(arg.shape) for arg in args if arg.shape}
     if len(ranks) < 2:
         return list(args)
-    if name and config.rank_promotion.value != "allow":
-        _complain_of_ranks(name, [arg.shape for arg in args])
     shapes = [arg.shape for arg in args]
+    if name and config.rank_promotion.value != "allow":
+        _complain_of_ranks(name, shapes)
     try:
         broadcast_shapes(*shapes)
     except ValueError:
@@ -217,17 +217,31 @@ def raise_rank(x: Any, rank: int) -> Any:
     return broadcast_in_dim(x, (1,) * missing + x.shape, tuple(range(missing, rank)))
 
 
+RANK_PROMOTION_LINK = "https://docs.jax.dev/en/latest/101/rank_promotion_warning.html."
+
+
 def _complain_of_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
     text = " ".join(str(shape) for shape in shapes)
-    link = "https://docs.jax.dev/en/latest/101/rank_promotion_warning.html."
     if config.rank_promotion.value == "raise":
         raise ValueError(
             f"Operands could not be broadcast together for {name} on shapes {text} and with the "
-            f"config option jax_numpy_rank_promotion='raise'. For more information, see {link}")
+            "config option jax_numpy_rank_promotion='raise'. For more information, see "
+            f"{RANK_PROMOTION_LINK}")
     source.warn(
         f"Following NumPy automatic rank promotion for {name} on shapes {text}. Set the "
         "jax_numpy_rank_promotion config option to 'allow' to disable this warning; for more "
-        f"information, see {link}")
+        f"information, see {RANK_PROMOTION_LINK}")
+
+
+def judge_ranks(shapes: Sequence[tuple[int, ...]], message: Callable[[], str]) -> None:
+    """Warns, or raises ValueError, about shapes of different ranks, as the option says; scalars
+    go with any."""
+    state = config.rank_promotion.value
+    if state == "allow" or len({len(shape) for shape in shapes if shape}) < 2:
+        return
+    if state == "raise":
+        raise ValueError(message())
+    source.warn(message())
 
 
 def promote_args(name: str, *args: Any) -> list[Any]:
@@ -265,11 +279,8 @@ def check_accepts(primitive: Primitive, operands: Sequence[Any]) -> None:
     for position, operand in enumerate(operands):
         if operand.dtype in accepts:
             continue
-        if dtypes.is_opaque(operand.dtype):
-            if any(map(dtypes.is_opaque, accepts)):      # keys of users' generators, too
-                continue
-            names = ", ".join(str(other.dtype) for other in operands)
-            raise TypeError(f"{primitive.name} does not accept dtypes {names}.")
+        if dtypes.is_opaque(operand.dtype) and any(map(dtypes.is_opaque, accepts)):
+            continue        # keys of users' generators, too
         where = f" at position {position}" if len(operands) > 1 else ""
         raise refusal(primitive.name, operand.dtype, where, accepts)
 

@@ -37,18 +37,18 @@ def ds(start: Any, size: Any = _NOT_SPECIFIED, stride: int | None = None) -> sli
     """An index of a reference or an array: ``size`` positions from ``start``, every ``stride``-th.
 
     Args:
-      start: an integer, or a traced one, which is moved into bounds. Alone, it is the size, and the
-        start is 0; None means all.
+      start: an integer, or a traced one, which is moved into bounds; None is 0. Alone, it is the
+        size, and the start is 0; None alone means all.
 
     >>> ref = jax.new_ref(jnp.arange(5.))
     >>> ref[jax.ds(1, 3)]
     Array([1., 2., 3.], dtype=float32)
     """
-    if start is None:
-        return slice(None)
     if size is _NOT_SPECIFIED:
+        if start is None:
+            return slice(None, None, stride)
         start, size = 0, start
-    return Slice(start, size, 1 if stride is None else stride)
+    return Slice(0 if start is None else start, size, 1 if stride is None else stride)
 
 
 # The entry of an index for one dimension: an array of indices, or this.

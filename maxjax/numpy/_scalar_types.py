@@ -156,6 +156,8 @@ def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype("int32", jnp.inexact)
     (True, False)
     """
+    if isinstance(arg1, Array):
+        arg1 = np.dtype(arg1)       # which warns, and refuses keys
     if dtypes.is_opaque(arg1):
         return arg2 == arg1 or (isinstance(arg2, type) and issubclass(arg1.type, arg2))
     if dtypes.is_opaque(arg2):

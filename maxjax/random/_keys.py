@@ -55,6 +55,7 @@ def generator_of(impl: Any) -> AnyGenerator:
 
     Raises:
       ValueError: the name is unknown.
+      TypeError: it is neither a name, nor a generator, nor a dtype of keys.
     """
     if impl is None:
         impl = config.default_prng_impl.value
@@ -63,6 +64,8 @@ def generator_of(impl: Any) -> AnyGenerator:
     if dtypes.is_key(impl):
         return generator_of_keys(impl)
     name = getattr(impl, "_impl", impl)
+    if not isinstance(name, str):
+        raise TypeError(f"unrecognized type {type(impl)} for specifying PRNG implementation.")
     if name in generators:
         return generators[name]
     known = ", ".join(f'"{name}"' for name in _KNOWN)
@@ -162,6 +165,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     Args:
       seed: an integer, or a scalar array of one.
       impl: the name of the generator: "threefry2x32", the default, "rbg" or "unsafe_rbg".
+      dtype: in its place, the dtype of its keys.
 
     Returns:
       An array of shape () and dtype ``key<fry>``.
@@ -170,7 +174,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     Array((), dtype=key<fry>) overlaying:
     [0 0]
     """
-    return _seeded("key", seed, impl if impl is not None else dtype)
+    return _seeded("key", seed, _one_of("key", impl, dtype))
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
@@ -181,6 +185,18 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     """
     typed = _seeded("PRNGKey", seed, impl)
     return typed if config.enable_custom_prng.value else _defined.words_of(typed)
+
+
+def _one_of(name: str, impl: Any, dtype: Any) -> Any:
+    """What names the generator.
+
+    Raises:
+      ValueError: both do.
+    """
+    if impl is not None and dtype is not None:
+        raise ValueError(
+            f"Cannot specify both `impl` and `dtype` arguments to jax.random.{name}")
+    return dtype if impl is None else impl
 
 
 def _seeded(name: str, seed: Any, impl: Any) -> Any:
@@ -218,7 +234,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     Array((), dtype=key<fry>) overlaying:
     [0 1]
     """
-    return wrap_words(key_bits_array, generator_of(impl if impl is not None else dtype))
+    return wrap_words(key_bits_array, generator_of(_one_of("wrap_key_data", impl, dtype)))
 
 
 def key_data(keys: Any) -> Array:

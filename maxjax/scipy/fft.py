@@ -120,6 +120,8 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1,
 
 def _axes(x: Any, s: Any, axes: Any) -> Any:
     rank = jnp.ndim(x)
+    if s is not None and len(s) > rank:
+        raise ValueError(f"s must have at most x.ndim ({rank}) elements, got {len(s)}")
     if axes is None:
         axes = range(rank) if s is None else range(rank - len(s), rank)
     return list(axes)

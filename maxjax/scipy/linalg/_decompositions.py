@@ -507,10 +507,10 @@ def _complex_schur_form(T: Array, Z: Array) -> tuple[Array, Array]:
 def eigh_tridiagonal(d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a",
                      select_range: Any = None, tol: float | None = None,
                      key: Any = None) -> Any:
-    """Eigenvalues, and eigenvectors, of a symmetric tridiagonal matrix.
+    """Eigenvalues, and eigenvectors, of a symmetric or Hermitian tridiagonal matrix.
 
     Args:
-      d, e: the diagonal, shape ``(N,)``, and the off-diagonal, shape ``(N - 1,)``.
+      d, e: the diagonal, shape ``(N,)``, and what is above it, shape ``(N - 1,)``.
       select: "a": all; "i": those numbered from ``select_range[0]`` to ``select_range[1]``; "v",
         which JAX does not support either.
       tol, key: accepted: the values are accurate to rounding.
@@ -525,7 +525,7 @@ def eigh_tridiagonal(d: Any, e: Any, *, eigvals_only: bool = False, select: str 
         raise NotImplementedError("select='v' is not implemented")
     if select not in ("a", "i"):
         raise ValueError(f"'select must have a value in {{'a', 'i', 'v'}}, got {select=}")
-    matrix = jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1)
+    matrix = jnp.diag(d) + jnp.diag(e, 1) + jnp.diag(jnp.conj(e), -1)
     v, w = lax_linalg.eigh(matrix)
     if select == "i":
         if select_range is None:

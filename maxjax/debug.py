@@ -16,6 +16,7 @@ from maxjax._higher_order.debugger import breakpoint as breakpoint
 from maxjax._higher_order.debugging import debug_callback as callback
 from maxjax._higher_order.debugging import debug_print as print
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
+from maxjax._ir import drawing
 from maxjax._ir.effects import DebugEffect as DebugEffect
 from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
@@ -225,15 +226,19 @@ def explain(function: Callable[..., Any], *args: Any, source: bool = False,
 
 
 class Graph(str):
-    """A graph in Graphviz's language; notebooks draw it, where Graphviz is installed."""
+    """A graph in Graphviz's language, which notebooks draw."""
 
-    def _repr_svg_(self) -> str | None:
+    def svg(self) -> str:
+        """The drawing: Graphviz's where its command ``dot`` is there, otherwise a simpler one."""
         program = shutil.which("dot")
-        if program is None:
-            return None
-        made = subprocess.run([program, "-Tsvg"], input=self, capture_output=True, text=True,
-                              check=False)
-        return made.stdout if made.returncode == 0 else None
+        if program is not None:
+            made = subprocess.run([program, "-Tsvg"], input=self, capture_output=True, text=True,
+                                  check=False)
+            if made.returncode == 0:
+                return made.stdout
+        return drawing.svg(self)
+
+    _repr_svg_ = svg
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))
@@ -241,10 +246,11 @@ class Graph(str):
 
 def graph(function: Callable[..., Any], *args: Any, simplified: bool = False,
           **kwargs: Any) -> Graph:
-    """The jaxpr of ``function(*args, **kwargs)`` as a graph in Graphviz's language.
+    """The jaxpr of ``function(*args, **kwargs)`` as a graph: text in Graphviz's language, which
+    notebooks draw, and ``.svg()`` gives the drawing. Graphviz need not be installed.
 
     Its nodes are inputs, equations and results, its edges are values with their types; the jaxprs
-    of calls, loops and branches are boxes. ``dot -Tsvg``, or any viewer of DOT files, draws it.
+    of calls, loops and branches are boxes.
     Traces the function if necessary; computes nothing.
 
     Args:

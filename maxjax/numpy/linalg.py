@@ -1,4 +1,4 @@
-"""jax.numpy.linalg: norms, products, and the decompositions from _decompositions.py."""
+"""jax.numpy.linalg: norms, products and decompositions."""
 
 from __future__ import annotations
 

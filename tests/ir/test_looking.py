@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import shutil
+from xml.etree import ElementTree
 
 import jax
 import numpy as np
 import pytest
 
 import maxjax
+import maxjax.numpy as jnp
+from maxjax._ir import drawing
 from maxjax._max.mojo.plan import Plan
 
 X = np.ones((4, 3), np.float32)
@@ -182,6 +187,51 @@ def test_loops_branches_and_calls_are_boxes():
     assert any(label.startswith("p") and "['b']" in label for label in nodes.values())
     # Every equation but those with boxes is a node.
     assert sum(label.startswith("sin") for label in nodes.values()) == 1
+
+
+def rectangles(svg):
+    """The rectangles of nodes and of boxes, each (left, top, right, bottom), and the whole size."""
+    tree = ElementTree.fromstring(svg)
+    found = {True: [], False: []}
+    for each in tree.iter("{http://www.w3.org/2000/svg}rect"):
+        x, y, width, height = (float(each.get(name)) for name in ("x", "y", "width", "height"))
+        found[each.get("fill") == "none"].append((x, y, x + width, y + height))
+    return found[False], found[True], (float(tree.get("width")), float(tree.get("height")))
+
+
+@pytest.mark.parametrize("simplified", [False, True])
+def test_a_drawing_without_graphviz_shows_each_node_apart(simplified):
+    text = maxjax.debug.graph(mixed, *ARGUMENTS, simplified=simplified)
+    names, arrows, titles = parsed(text)
+    svg = drawing.svg(text)
+    nodes, boxes, (width, height) = rectangles(svg)
+    assert len(nodes) == len(names) and svg.count("<path d=") == len(arrows) + 1    # and the tip
+    assert len(boxes) == len(titles) + 1        # and the whole
+    for number, (left, top, right, bottom) in enumerate(nodes):
+        assert 0 <= left < right <= width and 0 <= top < bottom <= height
+        assert not any(left < other[2] and other[0] < right and top < other[3] and other[1] < bottom
+                       for other in nodes[:number])
+    def is_within(a, b):
+        return b[0] <= a[0] and b[1] <= a[1] and a[2] <= b[2] and a[3] <= b[3]
+
+    for a, b in itertools.combinations(boxes, 2):
+        apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+        assert apart or is_within(a, b) or is_within(b, a)
+
+
+def test_values_flow_down_in_a_drawing():
+    svg = drawing.svg(maxjax.debug.graph(lambda x, y: (jnp.sin(x) * y, x), X, X))
+    nodes, _, _ = rectangles(svg)
+    tops = {text.text: float(text.get("y")) for text in ElementTree.fromstring(svg).iter(
+        "{http://www.w3.org/2000/svg}text")}
+    assert tops["x"] < tops["sin"] < tops["mul"] < tops["result 0"] and tops["y"] < tops["mul"]
+
+
+def test_notebooks_get_a_drawing_where_graphviz_is_missing(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    graph = maxjax.debug.graph(lambda x: x * 2 < 3, 1.0)
+    assert graph._repr_svg_() == graph.svg() == drawing.svg(graph)
+    assert "lt(·, 3.0)" in graph.svg()
 
 
 def test_the_picture_of_what_runs():

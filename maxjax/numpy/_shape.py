@@ -122,7 +122,7 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
                 f"{remainder} should be 0.")
         if known == 0 or remainder:
             raise TypeError(
-                f"cannot reshape array of shape {have} (size {total}) into shape {sizes} because "
+                f"cannot reshape array of shape {have} (size {total}) into shape {wanted} because "
                 f"the product of specified axis sizes ({known}) does not evenly divide {total}")
         return tuple(total // known if size == -1 else size for size in sizes)
     product = math.prod(sizes)
@@ -130,7 +130,7 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
         return sizes        # whether they are equal is seen when the sizes are known
     if product != total or any(size < 0 for size in sizes):
         raise TypeError(
-            f"cannot reshape array of shape {have} (size {total}) into shape {sizes} "
+            f"cannot reshape array of shape {have} (size {total}) into shape {wanted} "
             f"(size {product})")
     return sizes
 

@@ -52,6 +52,9 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
         if dtype in COMPILED_DTYPES or (
                 control_flow and dtype == dtypes.complex64 and primitive in _OF_PARTS):
             continue
+        if control_flow and dtype == dtypes.complex64:
+            # Others of that dtype are computed as pairs of real numbers.
+            return primitive.host_reason or f"{primitive.name} of complex64 has no kernel"
         if not dtypes.is_opaque(dtype):
             return f"MAX has no {dtype.name}"
         if dtypes.physical(dtype) not in COMPILED_DTYPES:

@@ -195,8 +195,8 @@ def script(name, imports):
 
 def run(tmp_path, *arguments):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": str(tmp_path / "ipython")}
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=tmp_path,
-                          env=environment, timeout=120, check=False)
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True,
+                          cwd=tmp_path, env=environment, timeout=120, check=False)
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -13,6 +13,7 @@ import pytest
 
 import maxjax
 import maxjax.numpy as jnp
+from maxjax._base import config
 from maxjax._ir import drawing
 from maxjax._max.mojo.plan import Plan
 
@@ -247,6 +248,33 @@ def test_results_without_equations_and_with_constants():
     assert any(label.startswith("constant") for label in nodes.values())
     assert len([label for label in nodes.values() if label.startswith("result")]) == 3
     assert len(arrows) == 5
+
+
+def test_an_explanation_opens_with_a_sentence():
+    jitted = maxjax.jit(lambda x: jnp.sin(x) * 2)
+
+    def said():
+        first, second, *_ = str(maxjax.debug.explain(jitted, X)).splitlines()
+        return first, second
+
+    first, second = said()
+    assert first == "<lambda>: not called yet; compile='never' has it interpreted"
+    assert second.startswith("  2 operations in 1 piece, ")
+    with config.compile_mode("auto"):
+        # Whether some other test has compiled it is not known here.
+        assert said()[0] in [f"<lambda>: not called yet; {rest}" for rest in (
+            "compiled once its calls have cost more than that takes", "it is compiled already")]
+        for _ in range(2):
+            jitted(X)
+        assert said()[0] == ("<lambda>: interpreted, 2 calls so far, which cost too little to gain "
+                             "by compiling")
+    assert str(maxjax.debug.explain(lambda x: x, X)).splitlines()[0].endswith(
+        "not called yet: there is nothing to compute")
+
+
+def test_complex_numbers_are_not_the_reason_where_others_are_compiled():
+    explained = str(maxjax.debug.explain(lambda x: jnp.fft.fft(x * 2) * 2, X + 0j))
+    assert "fft: MAX has no Fourier transform" in explained and "complex64:" not in explained
 
 
 def test_a_long_program_is_folded_by_lines():

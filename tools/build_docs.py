@@ -65,7 +65,9 @@ def main() -> int:
     (PAGES / "known_differences.md").write_text(known_differences())
     (PAGES / "variables.md").write_text(options_and_variables())
     (PAGES / "matrix.md").write_text(MATRIX)
-    shutil.copy(ROOT / "compat" / "matrix.html", PAGES / "matrix_page.html")
+    matrix = (ROOT / "compat" / "matrix.html").read_text()
+    (PAGES / "matrix_page.html").write_text(matrix.replace(
+        "<!-- back -->", '<a href="index.html">maxjax</a>'))
     sections = {"examples": examples(), "reference": list(reference.write(PAGES / "reference")),
                 "decisions": sorted((PAGES / "decisions").glob("*.md"))}
     config = (ROOT / "mkdocs.yml").read_text()

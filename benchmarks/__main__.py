@@ -122,7 +122,7 @@ def main() -> int:
     reports = [run_scripts(chosen, options, busy, console) for busy in times]
     if is_full and options.candidate == "maxjax":
         write(outcomes, options.candidate, reports, options.markdown, options.json)
-        console.print(f"wrote {options.markdown}, {options.json} and the README's figures")
+        console.print(f"wrote {options.markdown}, {options.json}, docs/performance.md, plots")
     missed = any(isinstance(r, str) or not figure.met(r) for figure, r in outcomes)
     failed = any(isinstance(r, str) or r.failures for _, r in outcomes)
     missed = missed or not all(report.met for report in reports)

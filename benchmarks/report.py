@@ -1,4 +1,5 @@
-"""Reports results: a table on the terminal, docs/benchmarks.md, benchmarks/results.json, README."""
+"""Reports results: on the terminal, in docs/benchmarks.md, docs/performance.md and its plots, in
+benchmarks/results.json."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks import readme
+from benchmarks import plots, summary
 from benchmarks.figures import Figure
 from benchmarks.measure import ROOT, Bound, Comparison, Result, geometric_mean
 from benchmarks.whole_scripts import (
@@ -200,6 +201,16 @@ def terminal_table(outcomes: list[Outcome], library: str) -> Table:
     return table
 
 
+def processor_model() -> str:
+    """The processor's name as Linux tells it, or nothing."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines
+                 if line.startswith("model name")), "")
+
+
 def versions() -> dict[str, Any]:
     def version(package: str) -> str:
         try:
@@ -209,6 +220,7 @@ def versions() -> dict[str, Any]:
 
     return {
         "processor": platform.machine(),
+        **({"model": model} if (model := processor_model()) else {}),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         **{package: version(package) for package in ("maxjax", "max", "jax", "numpy")},
@@ -295,4 +307,5 @@ def write(
     text.parent.mkdir(parents=True, exist_ok=True)
     text.write_text(markdown(outcomes, library, scripts), encoding="utf-8")
     data.write_text(json.dumps(results, indent=1) + "\n")
-    readme.fill(ROOT / "README.md", results)
+    summary.fill(ROOT / "docs" / "performance.md", results)
+    plots.draw(results)

@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import jax
 import numpy as np
 import pytest
 
 import maxjax
-from benchmarks import compiling, models, readme, whole_scripts
+from benchmarks import compiling, models, plots, summary, whole_scripts
 from benchmarks.agreement import disagreement
 from benchmarks.calls import CALLS
 from benchmarks.figures import FIGURES, Figure
@@ -135,7 +136,7 @@ def test_the_reports_tell_a_figure_that_failed():
     assert data["a"]["met"] and data["b"]["error"] == "no such function"
 
 
-def test_the_readme_shows_what_was_measured():
+def test_the_page_shows_what_was_measured():
     results: list[tuple[Figure, Result | str]] = [
         (Figure("start", "a start", 1.0, not_run), Result([comparison([0.5, 0.6, 0.7])])),
         (Figure("eager", "an operation", 1.0, not_run), Result([comparison([0.5])])),
@@ -147,10 +148,11 @@ def test_the_readme_shows_what_was_measured():
     measured = ScriptResult([(3, 3)], *(comparison([each]) for each in (0.5, 2.0, 0.25)))
     quiet.outcomes += [(first, measured), (second, "crashed")]
     busy.outcomes += [(first, measured), (second, measured)]
-    around = f"# Title\n{readme.BEGIN}old\n{readme.END}rest\n"
+    around = f"# Title\n{summary.BEGIN}old\n{summary.END}rest\n"
     data = json.loads(json.dumps(as_json(results, "maxjax", [quiet, busy])))
-    text = readme.filled(around, data)
-    assert text.startswith(f"# Title\n{readme.BEGIN}Whole scripts") and text.endswith("rest\n")
+    text = summary.filled(around, data)
+    assert text.startswith(f"# Title\n{summary.BEGIN}Measured with maxjax")
+    assert text.endswith("rest\n")
     for line in (
         "| N-body, 500 bodies | 0.50 | 2.00 | 0.25 | 0.50 | 2.00 | 0.25 |",
         "| k-means | not measured | not measured | not measured | 0.50 | 2.00 | 0.25 |",
@@ -161,15 +163,34 @@ def test_the_readme_shows_what_was_measured():
     ):
         assert f"\n{line}\n" in text
     assert "4 s each (load 1.7" in text
-    assert readme.filled(text, data) == text
+    assert summary.filled(text, data) == text
     with pytest.raises(ValueError, match="no place for figures"):
-        readme.filled("# Title\n", data)
+        summary.filled("# Title\n", data)
 
 
-def test_the_readme_has_the_last_full_runs_figures():
+def test_the_page_has_the_last_full_runs_figures():
     root = Path(__file__).parents[1]
-    text = (root / "README.md").read_text(encoding="utf-8")
-    assert readme.filled(text, json.loads((root / "benchmarks/results.json").read_text())) == text
+    text = (root / "docs/performance.md").read_text(encoding="utf-8")
+    assert summary.filled(text, json.loads((root / "benchmarks/results.json").read_text())) == text
+
+
+def test_the_plots_are_the_last_full_runs(tmp_path):
+    root = Path(__file__).parents[1]
+    plots.draw(json.loads((root / "benchmarks/results.json").read_text()), tmp_path)
+    drawn = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert set(drawn) == {f"{name}-{theme}.svg" for name in ("scripts", "programs")
+                          for theme in ("light", "dark")}
+    assert drawn == {name: (root / "docs/images" / name).read_text() for name in drawn}
+
+
+def test_a_plot_has_a_bar_for_each_ratio():
+    svg = plots.bars("A <title>", ("a", "b"), [("x", (0.5, 2.0)), ("y", (1.0, 0.25))], "n", "page")
+    tree = ElementTree.fromstring(svg)
+    texts = [each.text for each in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"A <title>", "a", "b", "x", "y", "0.50", "2.00", "1.00", "0.25", "JAX"} <= {*texts}
+    bars = list(tree.iter("{http://www.w3.org/2000/svg}rect"))[2:]
+    widths = [float(each.get("width", "0")) for each in bars]
+    assert widths[0] == pytest.approx(widths[1]) and min(widths) >= 1
 
 
 def test_a_figure_is_met_if_all_of_it_is():

@@ -137,11 +137,25 @@ def compiled_calls(step):
     return 0 if jax.__name__ == "jax" else jax.debug.statistics(step).compiled_calls
 
 
+class SignOfLife:
+    """Says a line every ten seconds where the output is no terminal, which shows what moves."""
+
+    def __init__(self):
+        self.last = time.perf_counter()
+
+    def say(self, text):
+        if not console.is_terminal and time.perf_counter() - self.last > 10:
+            self.last = time.perf_counter()
+            console.print(text)
+            sys.stdout.flush()
+
+
 def train(run, step, data, indices, steps):
     """Runs `steps` steps, each up to its realised loss, under a progress bar."""
     images, labels = data
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, TextColumn("loss {task.fields[loss]:.4f}"), console=console) as bar:
+        life = SignOfLife()
         task = bar.add_task(run.name, total=steps, loss=float("nan"))
         for _ in range(steps):
             index = next(indices)
@@ -155,6 +169,7 @@ def train(run, step, data, indices, steps):
             tier = "JAX" if jax.__name__ == "jax" else "MAX" if on_max else "interpreter"
             run.seconds.setdefault(tier, []).append(elapsed)
             bar.update(task, advance=1, loss=run.losses[-1])
+            life.say(f"{run.name}: step {len(run.losses)}, loss {run.losses[-1]:.4f}")
 
 
 def is_being_compiled(step):
@@ -166,10 +181,11 @@ def wait_for_max(run, step, data, indices, steps):
     for _ in range(5):
         if not is_being_compiled(step) and not compiled_calls(step):
             train(run, step, data, indices, steps)
-    deadline = time.perf_counter() + WAIT_SECONDS
+    start, life = time.perf_counter(), SignOfLife()
     with console.status("MAX is compiling the training step (training could as well go on)"):
-        while is_being_compiled(step) and time.perf_counter() < deadline:
+        while is_being_compiled(step) and time.perf_counter() - start < WAIT_SECONDS:
             time.sleep(0.1)
+            life.say(f"waiting for MAX's compile: {time.perf_counter() - start:.0f} s")
     train(run, step, data, indices, steps)
 
 

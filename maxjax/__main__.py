@@ -8,6 +8,7 @@ the installation instead. The command ``maxjax`` is the same.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.abc
@@ -18,7 +19,7 @@ import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
@@ -36,7 +37,7 @@ Runs a JAX program on maxjax: `import jax` gives maxjax. Without a program, open
   --prepare         builds the kernel pack now; otherwise the background does, once a machine
   --doctor          reports on compiler, cache, pack, threads, devices; status 1: one is broken
   --install-kernel  adds a kernel to Jupyter in which `import jax` gives maxjax
-  --version         prints the versions that matter
+  --version, -V     prints the versions that matter
 """
 _NOT_YET = "(maxjax does not have it yet)"
 # The modules of jaxlib that libraries look into.
@@ -97,8 +98,8 @@ class _JaxlibModule(ModuleType):
 
 @functools.cache
 def _name_classes() -> None:
-    """Says of the classes of arrays what JAX says: libraries tell an array's kind by the module of
-    its class (autoray, for PennyLane)."""
+    """Says of the classes of arrays and errors what JAX says: libraries tell an array's kind by the
+    module of its class (autoray, for PennyLane), and tracebacks show an error's."""
     internals = importlib.import_module(_maxjax_name("_src.core"))
     for cls, module in internals.ARRAY_CLASSES.items():
         cls.__module__ = module
@@ -214,7 +215,8 @@ def _run_code(code: CodeType, main: ModuleType) -> None:
 def _run_script(path: str) -> None:
     if path != "-" and (os.path.isdir(path) or path.endswith((".zip", ".pyz", ".whl"))):
         sys.path[0] = path
-        runpy.run_path(path, run_name="__main__")
+        with _one_line_if_missing(path):
+            runpy.run_path(path, run_name="__main__")
         return
     if path == "-":
         source: Any = sys.stdin.read()
@@ -232,6 +234,24 @@ def _run_script(path: str) -> None:
     _run_code(compile(source, name, "exec", dont_inherit=True), _new_main(file))
 
 
+@contextlib.contextmanager
+def _one_line_if_missing(path: str | None = None) -> Iterator[None]:
+    """Ends as Python does where there is no such module to run, or none in a folder."""
+    try:
+        yield
+    except ImportError as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        # Errors in the module's own imports come from elsewhere.
+        if trace is None or trace.tb_frame.f_globals.get("__name__") != "runpy":
+            raise
+        text = str(error) if path is None else str(error).replace(
+            repr(path), repr(os.path.abspath(path)))
+        print(f"{sys.executable}: {text}", file=sys.stderr)
+        sys.exit(1)
+
+
 def _look_after(option: str, rest: Sequence[str]) -> int:
     """Does what an option without a script asks for; returns an exit status."""
     if option == "--install-kernel":
@@ -240,7 +260,11 @@ def _look_after(option: str, rest: Sequence[str]) -> int:
     version = importlib.import_module("maxjax.version")
     release = f"maxjax {version.__version__} (JAX {version.JAX_VERSION})"
     if option == "--prepare":
-        return installation.prepare()
+        try:
+            return installation.prepare()
+        except KeyboardInterrupt:
+            print("\ninterrupted; the libraries that are built are kept", file=sys.stderr)
+            return 130      # as a shell says it
     if option == "--doctor":
         return installation.examine(release)
     print(installation.describe(release))
@@ -287,7 +311,7 @@ def main(arguments: Sequence[str]) -> None:
     if option in ("-m", "-c") and not rest:
         print(f"Argument expected for the {option} option\n{_USAGE}", end="", file=sys.stderr)
         sys.exit(2)
-    if option in ("--prepare", "--doctor", "--install-kernel", "--version"):
+    if option in ("--prepare", "--doctor", "--install-kernel", "--version", "-V"):
         sys.exit(_look_after(option, rest))
     if option.startswith("-") and option not in ("-m", "-c", "-"):
         print(f"unknown option {option}\n{_USAGE}", end="", file=sys.stderr)
@@ -297,7 +321,8 @@ def main(arguments: Sequence[str]) -> None:
     if option == "-m":
         sys.argv = ["-m", *rest[1:]]
         _new_main(None)
-        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        with _one_line_if_missing():
+            runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     elif option == "-c":
         sys.argv = ["-c", *rest[1:]]
         sys.path[0] = ""

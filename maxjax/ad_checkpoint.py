@@ -1,4 +1,4 @@
-"""jax.ad_checkpoint."""
+"""jax.ad_checkpoint: trading memory for recomputation in derivatives."""
 
 from __future__ import annotations
 

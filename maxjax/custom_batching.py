@@ -1,4 +1,4 @@
-"""jax.custom_batching."""
+"""jax.custom_batching: rules of one's own for `vmap`."""
 
 from __future__ import annotations
 

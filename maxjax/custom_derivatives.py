@@ -1,4 +1,4 @@
-"""jax.custom_derivatives."""
+"""jax.custom_derivatives: rules of one's own for derivatives."""
 
 from __future__ import annotations
 

@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from maxjax._base import pytree
+from maxjax._base import config, pytree
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.debugger import breakpoint as breakpoint
 from maxjax._higher_order.debugging import debug_callback as callback
 from maxjax._higher_order.debugging import debug_print as print
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
+from maxjax._ir import drawing
 from maxjax._ir.effects import DebugEffect as DebugEffect
 from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
@@ -150,11 +151,34 @@ class Explanation:
              sum(var.aval.nbytes for var in (*piece.inputs, *piece.outputs)))
             for piece in prepared.pieces]
 
+    def _sentence(self) -> str:
+        """How it runs, in plain words."""
+        calls = _number(self.interpreted_calls + self.compiled_calls, "call")
+        if self.state == "compiled":
+            return f"compiled, {calls} so far"
+        if self.state == "native":
+            return (f"native on the vector machine, {calls} so far: "
+                    + (self.reason or "its kernels have not cost enough to be compiled"))
+        begin = f"interpreted, {calls} so far" if self.interpreted_calls else "not called yet"
+        if self.reason is not None:
+            return f"{begin}: {self.reason}"
+        if config.compile_mode.value == "never":
+            return f"{begin}; compile='never' has it interpreted"
+        if all(place == "host" for place, _, _ in self.pieces):
+            return f"{begin}; nothing in it can be compiled"
+        if self.interpreted_calls:
+            return f"{begin}, which cost too little to gain by compiling"
+        if self.cached:
+            return f"{begin}; it is compiled already"
+        if config.compile_mode.value == "always":
+            return f"{begin}; compiled when it is called"
+        return f"{begin}; compiled once its calls have cost more than that takes"
+
     def __str__(self) -> str:
         count = sum(sum(operations.values()) for _, operations, _ in self.pieces)
-        lines = [f"{self.name}: {count} operations in {len(self.pieces)} pieces, "
-                 f"state {self.state}" + (f" ({self.reason})" if self.reason else ""),
-                 f"  {self.flops:.4g} flops, {self.bytes:.4g} bytes of arguments and results"]
+        lines = [f"{self.name}: {self._sentence()}",
+                 f"  {_number(count, 'operation')} in {_number(len(self.pieces), 'piece')}, "
+                 f"{self.flops:.4g} flops, {self.bytes:.4g} bytes of arguments and results"]
         for number, (place, operations, reasons) in enumerate(self.pieces):
             shown = ", ".join(f"{name} x{times}" if times > 1 else name
                               for name, times in operations.most_common())
@@ -194,6 +218,10 @@ class Explanation:
     __repr__ = __str__
 
 
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def explain(function: Callable[..., Any], *args: Any, source: bool = False,
             measure: bool = False, **kwargs: Any) -> Explanation:
     """Says which parts of ``function(*args, **kwargs)`` run on MAX, which on the host and why, what
@@ -225,15 +253,19 @@ def explain(function: Callable[..., Any], *args: Any, source: bool = False,
 
 
 class Graph(str):
-    """A graph in Graphviz's language; notebooks draw it, where Graphviz is installed."""
+    """A graph in Graphviz's language, which notebooks draw."""
 
-    def _repr_svg_(self) -> str | None:
+    def svg(self) -> str:
+        """The drawing: Graphviz's where its command ``dot`` is there, otherwise a simpler one."""
         program = shutil.which("dot")
-        if program is None:
-            return None
-        made = subprocess.run([program, "-Tsvg"], input=self, capture_output=True, text=True,
-                              check=False)
-        return made.stdout if made.returncode == 0 else None
+        if program is not None:
+            made = subprocess.run([program, "-Tsvg"], input=self, capture_output=True, text=True,
+                                  check=False)
+            if made.returncode == 0:
+                return made.stdout
+        return drawing.svg(self)
+
+    _repr_svg_ = svg
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))
@@ -241,10 +273,11 @@ class Graph(str):
 
 def graph(function: Callable[..., Any], *args: Any, simplified: bool = False,
           **kwargs: Any) -> Graph:
-    """The jaxpr of ``function(*args, **kwargs)`` as a graph in Graphviz's language.
+    """The jaxpr of ``function(*args, **kwargs)`` as a graph: text in Graphviz's language, which
+    notebooks draw, and ``.svg()`` gives the drawing. Graphviz need not be installed.
 
     Its nodes are inputs, equations and results, its edges are values with their types; the jaxprs
-    of calls, loops and branches are boxes. ``dot -Tsvg``, or any viewer of DOT files, draws it.
+    of calls, loops and branches are boxes.
     Traces the function if necessary; computes nothing.
 
     Args:

@@ -1,4 +1,4 @@
-"""jax.dtypes."""
+"""jax.dtypes: dtypes beyond NumPy's, and how dtypes are told apart and promoted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""jax.errors."""
+"""jax.errors: what is raised where values of a trace are used as numbers, and its kin."""
 
 from __future__ import annotations
 

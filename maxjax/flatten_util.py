@@ -1,4 +1,4 @@
-"""jax.flatten_util."""
+"""jax.flatten_util: pytrees as one vector."""
 
 from __future__ import annotations
 

@@ -21,30 +21,28 @@ from pathlib import Path
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
 import maxjax as jax
-import maxjax.numpy as jnp
 from compat import differences
 from maxjax._base import variables
-from maxjax.sharding import AxisType, NamedSharding
-from maxjax.sharding import PartitionSpec as P
-from tools import reference
+from tools import doc_pictures, reference, search_index
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 PAGES = BUILD / "docs"
 # Files of the project that are pages of the site, or that pages are made of.
 ELSEWHERE = {
-    "README.md": "overview.md", "CONTRIBUTING.md": "contributing.md",
+    "README.md": "index.md", "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md",
     "compat/README.md": "compat.md", "compat/matrix.md": "matrix.md",
     "compat/known_differences.toml": "known_differences.md",
     "maxjax/_base/variables.py": "variables.md",
 }
-TITLES = {"overview.md": "Overview", "contributing.md": "Contributing", "changelog.md": "Changelog",
+TITLES = {"contributing.md": "Contributing", "changelog.md": "Changelog",
           "security.md": "Security", "compat.md": "The comparison with JAX",
           "matrix.md": "The matrix", "known_differences.md": "Known differences",
           "variables.md": "Options and environment variables"}
 _LINK = re.compile(r"\[([^\[\]]*)\]\(([^)#\s]+)((?:#[^)\s]*)?)\)")
 _EXAMPLE = re.compile(r"(examples/(?!test_)\w+)\.py")
+_PLACE = re.compile(r"<!-- picture: (\w+) -->")
 _FENCED = re.compile(r"^(```.*?^```)", re.DOTALL | re.MULTILINE)
 CSS = """\
 .md-typeset table:not([class]) { font-size: .68rem; }
@@ -67,7 +65,9 @@ def main() -> int:
     (PAGES / "known_differences.md").write_text(known_differences())
     (PAGES / "variables.md").write_text(options_and_variables())
     (PAGES / "matrix.md").write_text(MATRIX)
-    shutil.copy(ROOT / "compat" / "matrix.html", PAGES / "matrix_page.html")
+    matrix = (ROOT / "compat" / "matrix.html").read_text()
+    (PAGES / "matrix_page.html").write_text(matrix.replace(
+        "<!-- back -->", '<a href="index.html">maxjax</a>'))
     sections = {"examples": examples(), "reference": list(reference.write(PAGES / "reference")),
                 "decisions": sorted((PAGES / "decisions").glob("*.md"))}
     config = (ROOT / "mkdocs.yml").read_text()
@@ -79,22 +79,29 @@ def main() -> int:
     (BUILD / "mkdocs.yml").write_text(config)
     if options.mkdocs is None:
         return 0
-    return subprocess.run([options.mkdocs, "build", "--strict", "--config-file",
+    made = subprocess.run([options.mkdocs, "build", "--strict", "--config-file",
                            str(BUILD / "mkdocs.yml")], check=False).returncode
+    if made != 0:
+        return made
+    site = BUILD / "site"
+    search_index.weigh(site / "search" / "search_index.json")
+    wrong = search_index.check(site)
+    print(*wrong, sep="\n", end="")
+    return 1 if wrong else 0
 
 
 # --- pages that are written -----------------------------------------------------------------------
 
 def copy_pages() -> None:
+    drawn = doc_pictures.pictures()
     for source in (*(ROOT / "docs").rglob("*.md"),
-                   *(ROOT / name for name in ELSEWHERE if name.endswith(".md"))):
+                   *(ROOT / name for name in ELSEWHERE
+                     if name.endswith(".md") and name != "README.md")):
         name = source.relative_to(ROOT).as_posix()
         target = PAGES / ELSEWHERE.get(name, name.removeprefix("docs/"))
         target.parent.mkdir(parents=True, exist_ok=True)
         text = with_links(source, target, source.read_text())
-        if source.name == "sharding_tutorial.md":
-            text = text.replace("<!-- picture: layer -->", layer_picture())
-        target.write_text(text)
+        target.write_text(_PLACE.sub(lambda place: drawn[place[1]](), text))
 
 
 def with_links(source: Path, target: Path, text: str) -> str:
@@ -137,17 +144,6 @@ def _title(page: str) -> str:
     if page in TITLES:
         return TITLES[page]
     return (ROOT / "docs" / page).read_text().partition("\n")[0].removeprefix("# ").strip()
-
-
-def layer_picture() -> str:
-    """The picture of the tutorial's layer."""
-    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
-    shapes = {(16, 32): P(None, "model"), (32, 16): P("model"), (8, 16): P("data")}
-    up, down, x = (jax.device_put(jnp.ones(shape), NamedSharding(mesh, spec))
-                   for shape, spec in shapes.items())
-    explained = jax.sharding.explain(lambda up, down, x: jax.nn.relu(x @ up) @ down, up, down, x)
-    return re.sub(r'width="(\d+)" height="(\d+)"', r'viewBox="0 0 \1 \2" width="\1"',
-                  explained.svg(), count=1)
 
 
 # --- pages that are generated ---------------------------------------------------------------------

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from compat import surface
+from tools import reference_groups
 
 # maxjax's own names, which the surface of JAX does not have.
 OWN = {
@@ -36,18 +37,19 @@ def write(folder: Path) -> Iterator[Path]:
     index = folder / "index.md"
     pages: list[tuple[str, Path, int]] = []
     for module in sorted(modules):
-        found = (_entry(name, module) for name in sorted(set(modules[module])))
-        entries = [entry for entry in found if entry is not None]
+        entries = [name for name in sorted(set(modules[module]), key=_alphabetical)
+                   if _has_entry(name)]
         if not entries:
             continue
         page = folder / f"{module}.md"
-        page.write_text(f"# {module}\n\n{_intro(module)}" + "\n\n".join(entries) + "\n")
+        page.write_text(_page(module, entries))
         pages.append((module, page, len(entries)))
     rows = [f"| [{module}]({page.name}) | {count} | {_summary(module)} |"
             for module, page, count in pages]
     index.write_text("# Reference\n\nEvery public name, under JAX's name for it; `maxjax` has each "
                      "in the same place. Signatures and texts are those of the code, and every "
-                     "example runs as a test. The search field above finds names.\n\n"
+                     "example runs as a test. The search field above finds names, with their "
+                     "module or without.\n\n"
                      "| module | names | |\n| --- | ---: | --- |\n" + "\n".join(rows) + "\n")
     yield index
     for _, page, _ in pages:
@@ -80,15 +82,57 @@ def _reached(value: Any, name: str) -> Any:
 
 
 def _doc(value: Any) -> str:
+    if isinstance(value, ModuleType):
+        return value.__doc__ or ""
     module = getattr(value, "__module__", None) or type(value).__module__
     if module.startswith(("numpy", "ml_dtypes", "builtins", "typing", "collections")):
         return ""      # NumPy's classes and texts are not ours to print
     return inspect.getdoc(value) or ""
 
 
+# What the first words of a module's text would say, where it has none of its own.
+INTRODUCTIONS = {
+    "jax": "Transformations of functions (`jit`, `grad`, `vmap` and their kin), arrays and "
+           "devices, and options.",
+    "jax.core": "Jaxprs, tracers and types: what programs that look into functions need.",
+    "jax.Array": "The methods, attributes and operators of arrays.",
+    "jax.checkpoint_policies": "Which values `jax.checkpoint` keeps.",
+}
+# Pages of much-used modules come before others in the search, arrays' methods after functions.
+BOOSTS = {"jax": 3.0, "jax.numpy": 4.0, "jax.lax": 2.0, "jax.random": 2.5, "jax.nn": 2.0,
+          "jax.tree": 1.5, "jax.sharding": 1.5, "jax.Array": 0.5}
+
+
+def _page(module: str, names: list[str]) -> str:
+    """A module's page: summary tables by group, then an entry for each name."""
+    groups = reference_groups.grouped(module, names, _found)
+    parts = [f"---\nsearch:\n  boost: {BOOSTS.get(module, 1.0)}\n---\n",
+             f"# {module}\n\n{_intro(module)}"]
+    for title, members in groups.items():
+        rows = [f"| [`{_short(name, module)}`](#{name}) | {_first_sentence(name)} |"
+                for name in members]
+        parts += [f"## {title}\n\n" if title else "",
+                  "| name | |\n| --- | --- |\n" + "\n".join(rows) + "\n\n"]
+    parts += ["## In detail\n\n", "\n\n".join(_entry(name, module) for name in names), "\n"]
+    return "".join(parts)
+
+
+def _alphabetical(name: str) -> tuple[bool, str, str]:
+    """Names with underscores before them last, capitals as small letters."""
+    last = name.rpartition(".")[2]
+    return last.startswith("_"), last.lower(), name
+
+
+def _short(name: str, module: str) -> str:
+    return name.removeprefix(f"{module}.")
+
+
 def _intro(module: str) -> str:
+    if module in INTRODUCTIONS:
+        return INTRODUCTIONS[module] + "\n\n"
     try:
-        return markdown(_doc(_found(module)).partition("\n\n")[0]) + "\n\n"
+        text = markdown(_doc(_found(module)).partition("\n\n")[0]).removeprefix(f"{module}: ")
+        return text[:1].upper() + text[1:] + "\n\n"
     except AttributeError:
         return ""
 
@@ -97,18 +141,35 @@ def _summary(module: str) -> str:
     return _intro(module).replace("\n", " ").strip().replace("|", "\\|")
 
 
-def _entry(name: str, module: str) -> str | None:
+def _first_sentence(name: str) -> str:
+    """The first sentence of a name's text, for a cell of a table."""
+    value = _found(name)
+    if isinstance(value, (int, float, str, tuple)):
+        return f"`{value!r}`"
+    text = markdown(_doc(value).partition("\n\n")[0]).replace("\n", " ")
+    sentence = re.match(r".*?(?:[.:](?= |$)|$)", text)
+    return (sentence[0] if sentence else text).rstrip(".:").replace("|", "\\|")
+
+
+def _has_entry(name: str) -> bool:
     try:
-        value = _found(name)
+        return not isinstance(_found(name), ModuleType)
     except AttributeError:
-        return None
-    if isinstance(value, ModuleType):
-        return None
-    short = name.removeprefix(f"{module}.")
-    text = markdown(_doc(value))
+        return False
+
+
+def _entry(name: str, module: str) -> str:
+    """A heading with the name's one anchor, its signature, and its text."""
+    value = _found(name)
+    short = _short(name, module)
     signature = _signature(value)
     shown = f"```python\n{short}{signature}\n```\n\n" if signature else ""
-    return f"### {short} {{ #{name} }}\n\n{shown}{text}".rstrip()
+    if isinstance(value, (int, float, str, tuple)):
+        shown = f"`{value!r}`\n\n"
+    heading = f"{module}.{short}".replace("_", r"\_")
+    # As HTML, since Markdown takes double underscores in an attribute for emphasis.
+    return (f'<h3 id="{name}" markdown="1">{heading}</h3>\n\n'
+            f"{shown}{markdown(_doc(value))}").rstrip()
 
 
 @functools.cache

@@ -163,6 +163,15 @@ class InternalError(AssertionError):
         super().__init__(f"This is a bug in maxjax, not in your program: {message}")
 
 
+# Those of `jax.errors`, which tracebacks name so, and pickles.
+PUBLIC = (CompileError, ConcretizationTypeError, DynamicSizeError, InconclusiveDimensionOperation,
+          JAXIndexError, JAXTypeError, JaxRuntimeError, JaxprTypeError, KeyReuseError,
+          NonConcreteBooleanIndexError, TracerArrayConversionError, TracerBoolConversionError,
+          TracerIntegerConversionError, UnexpectedTracerError)
+for _error in PUBLIC:
+    _error.__module__ = "maxjax.errors"
+
+
 def describe_tracer(tracer: _Tracer) -> str:
     if tracer.aval is None:     # of somebody's own class, before it has one
         return "traced array with aval None"

@@ -6,10 +6,12 @@ leaves takes maxjax's frames out of the error's traceback.
 
 from __future__ import annotations
 
+import ast
 import functools
+import itertools
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
@@ -17,6 +19,8 @@ from maxjax._base.config import traceback_filtering
 from maxjax._base.errors import UnfilteredStackTrace
 from maxjax._base.source import is_own
 
+# Code, and an instruction in it.
+Place = tuple[CodeType, int]
 F = TypeVar("F", bound=Callable[..., Any])
 
 NOTE = ("--------------------\nFor simplicity, JAX has removed its internal frames from the "
@@ -78,6 +82,33 @@ def shorten_uncaught() -> None:
         report(kind, error, trace)
 
     sys.excepthook = excepthook
+    session = _session()
+    if session is not None and not getattr(session, "custom_exceptions", True):
+        session.set_custom_exc((Exception,), _show_in_session)
+
+
+def _show_in_session(session: Any, kind: type[BaseException], error: Exception,
+                     trace: TracebackType | None, tb_offset: int | None = None) -> None:
+    """What an IPython session does with an error that a cell raises: as it would, but shortened."""
+    if next(_hidden(trace), None) is not None:
+        _shorten(error)
+    session.showtraceback((kind, error, error.__traceback__), tb_offset=tb_offset,
+                          running_compiled_code=True)
+
+
+def _session() -> Any:
+    """The IPython session that this is, if it is one."""
+    ipython = sys.modules.get("IPython")
+    return None if ipython is None else ipython.get_ipython()
+
+
+def forget(error: BaseException, handled: BaseException) -> None:
+    """Takes an error that was being handled out of what another one says came before it."""
+    while error is not handled and error.__context__ is not None:
+        if error.__context__ is handled:
+            error.__context__ = None
+            return
+        error = error.__context__
 
 
 def _shorten(error: Exception) -> None:
@@ -92,10 +123,14 @@ def _shorten(error: Exception) -> None:
             if type(values) is dict:
                 for name in [name for name, value in values.items() if value is error]:
                     del values[name]
+        if traceback_filtering.value in (None, "auto"):
+            _cut_end(error)
         return
     whole = error.__traceback__
     if mode == "quiet_remove_frames":
-        error.add_note(NOTE)
+        # An error may leave several boundaries, as when a user's function hands it on.
+        if NOTE not in getattr(error, "__notes__", ()):
+            error.add_note(NOTE)
     else:
         text = "".join(traceback.format_exception_only(type(error), error)).strip()
         unfiltered = UnfilteredStackTrace(f"{text}\n\n{_CAUSE}").with_traceback(whole)
@@ -104,6 +139,61 @@ def _shorten(error: Exception) -> None:
         unfiltered.__suppress_context__ = error.__suppress_context__
         error.__cause__, error.__context__ = unfiltered, None
     error.__traceback__ = of_user(whole)
+
+
+def places_of_user() -> list[Place]:
+    """Where the user's code is now, the innermost place last."""
+    places = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not is_own(code):
+            places.append((code, frame.f_lasti))
+        elif code.co_filename.endswith("__main__.py"):
+            break      # what started the user's script
+        if frame.f_globals.get("__name__") == "IPython.core.interactiveshell":
+            places.pop()
+            break
+        frame = frame.f_back
+    return places[::-1]
+
+
+def traceback_of(places: Sequence[Place]) -> TracebackType | None:
+    """A traceback of places where code has been. Its frames are of code that raises an error there:
+    those that were would have kept their values alive."""
+    trace = None
+    for code, instruction in reversed(places):
+        line, end_line, column, end_column = next(
+            itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
+        line = line or code.co_firstlineno
+        tree = ast.parse("raise LookupError")
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.stmt, ast.expr)):
+                node.lineno, node.end_lineno = line, end_line or line
+                node.col_offset, node.end_col_offset = column or 0, end_column or 0
+        try:
+            exec(compile(tree, code.co_filename, "exec").replace(co_name=code.co_name), {})
+        except LookupError as error:
+            inner = error.__traceback__ and error.__traceback__.tb_next
+            if inner is not None:
+                trace = TracebackType(trace, inner.tb_frame, inner.tb_lasti, line)
+    return trace
+
+
+def _cut_end(error: Exception) -> None:
+    """Ends an error's traceback with the user's innermost frame: IPython shows the last one, hidden
+    or not."""
+    whole = error.__traceback__
+    hidden = {id(frame) for frame, _ in _hidden(whole)}
+    last = None
+    while whole is not None:
+        if id(whole.tb_frame) not in hidden:
+            last = whole
+        whole = whole.tb_next
+    if last is None:
+        error.__traceback__ = None      # the frames of those who called are still to come
+    else:
+        last.tb_next = None
 
 
 def of_user(whole: TracebackType | None) -> TracebackType | None:
@@ -139,6 +229,4 @@ def _mode() -> str:
     mode: str = traceback_filtering.value or "auto"
     if mode != "auto":
         return mode
-    ipython = sys.modules.get("IPython")
-    in_session = ipython is not None and ipython.get_ipython() is not None
-    return "tracebackhide" if in_session else "quiet_remove_frames"
+    return "quiet_remove_frames" if _session() is None else "tracebackhide"

@@ -16,7 +16,7 @@ from maxjax._base import config, monitoring, pytree, spans
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names, fun_name, positional_names, signature_of
 from maxjax._base.source import function_location
-from maxjax._base.tracebacks import boundary, is_boundary, shorten
+from maxjax._base.tracebacks import boundary, forget, is_boundary, shorten
 from maxjax._higher_order.cache_misses import explain
 from maxjax._higher_order.constants import hoist_tracers, warn_of_constants
 from maxjax._higher_order.dynamic import DynamicDims
@@ -148,12 +148,13 @@ class PjitFunction:
                                 self._entries.by_types[types, config.trace_state()] = entry
                             return entry.out_tree.unflatten(results)
             return self._call_slowly(leaves, tree, static, args, kwargs)
-        except FloatingPointError:
+        except FloatingPointError as found:
             try:
                 if config.debug_nans.value or config.debug_infs.value:
                     self._blame_function(args, kwargs)
                 raise
             except Exception as error:
+                forget(error, found)      # found again where the function runs without jit
                 shorten(error)
                 raise
         except Exception as error:

@@ -5,6 +5,7 @@ from typing import Any
 
 from maxjax import core as _public
 from maxjax._base import dtypes as _dtypes
+from maxjax._base import errors as _errors
 from maxjax._higher_order.shape_struct import typeof as typeof
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer as _DynamicJaxprTracer
@@ -20,13 +21,14 @@ from maxjax.core import Tracer as Tracer
 from maxjax.extend import core as _extend
 from maxjax.extend.core import Primitive as Primitive
 
-# The modules that JAX has the classes of arrays in.
+# The modules that JAX has the classes of arrays and of errors in.
 ARRAY_CLASSES = {
     _Array: "jax", _ArrayImpl: "jaxlib._jax", _Tracer: "jax._src.core",
     Tracer: "jax._src.core",
     _DynamicJaxprTracer: "jax._src.interpreters.partial_eval",
     _BatchTracer: "jax._src.interpreters.batching",
-    _JVPTracer: "jax._src.interpreters.ad", _JaxprTracer: "jax._src.interpreters.ad"}
+    _JVPTracer: "jax._src.interpreters.ad", _JaxprTracer: "jax._src.interpreters.ad",
+    **dict.fromkeys(_errors.PUBLIC, "jax.errors")}
 
 
 # Of this thread: its ``trace`` is the one that operations go to.

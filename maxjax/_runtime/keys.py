@@ -11,6 +11,7 @@ import numpy as np
 from maxjax._base.config import debug_key_reuse
 from maxjax._base.dtypes import KeyDType
 from maxjax._base.errors import KeyReuseError
+from maxjax._base.tracebacks import Place, places_of_user, traceback_of
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._runtime.key_signatures import (
     Mask,
@@ -22,8 +23,10 @@ from maxjax._runtime.key_signatures import (
     union,
 )
 
-# By the arrays' identities.
-_consumed: dict[int, tuple[Any, Mask]] = {}
+# By the arrays' identities: the array, which keys, and where the first of them was.
+_consumed: dict[int, tuple[Any, Mask, list[Place]]] = {}
+_FIRST = ("PRNG key first used at the above location was subsequently reused at the following "
+          "location:")
 
 
 def used(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> Callable[[Sequence[Any]], None]:
@@ -41,7 +44,9 @@ def used(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> Callable[[Seque
     given = [*args, *closed.consts]
     for sink, array in _keys(signature, given):
         if overlap(_of(array), sink.mask):
-            raise KeyReuseError(f"Previously-consumed key passed to {name} at index {sink.operand}")
+            first = KeyReuseError(_FIRST).with_traceback(traceback_of(_consumed[id(array)][2]))
+            raise KeyReuseError(f"Previously-consumed key passed to {name} at index "
+                                f"{sink.operand}") from first
     return lambda results: _note(signature, given, results)
 
 
@@ -72,5 +77,7 @@ def _set(array: Any, mask: Mask) -> None:
     key = id(array)
     if mask is False:
         _consumed.pop(key, None)
-    else:
-        _consumed[key] = weakref.ref(array, lambda _: _consumed.pop(key, None)), mask
+        return
+    known = _consumed.get(key)
+    places = places_of_user() if known is None else known[2]
+    _consumed[key] = weakref.ref(array, lambda _: _consumed.pop(key, None)), mask, places

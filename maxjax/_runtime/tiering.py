@@ -172,10 +172,17 @@ class Tiering(program_module.Tiering):
 
     def _request_pack(self) -> None:
         """Has the kernel pack built, as a program would run native that cannot without it."""
-        if not self.mojo.pack.requested:
+        pack = self.mojo.pack
+        if not pack.requested:
+            left, many = len(pack.missing()), len(pack.units)
             blas_threads.leave_core()
-            if not self.mojo.pack.request_once(lambda error: blas_threads.take_core_back()):
+            if not pack.request_once(lambda error: blas_threads.take_core_back()):
                 blas_threads.take_core_back()
+                return
+            logger.warning(
+                "building the kernel library in the background, once on this machine: %d of %d "
+                "parts are there, the rest takes %s. Your program goes on, on NumPy meanwhile",
+                many - left, many, pack.estimate(left))
 
     def request(self, program: Program) -> None:
         """Has a hot program of tier 0 compiled in the background."""

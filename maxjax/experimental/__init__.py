@@ -1,4 +1,4 @@
-"""jax.experimental."""
+"""jax.experimental: what may change without notice."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from maxjax._base import config, dtypes
 from maxjax._higher_order.composed import bind_composed, ragged_dot_general_p, scaled_dot_p
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import arithmetic, broadcasting, comparison, convert, creation, layout
 from maxjax._primitives.contraction import dot_general_p, result_type
 from maxjax._primitives.cumulative import cumsum
@@ -182,7 +183,7 @@ def _check(lhs: Array, rhs: Array, numbers: Any) -> None:
             f"{sizes(lhs, lhs_contract)} and {sizes(rhs, rhs_contract)}.")
 
 
-def dot_general(lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers,
+def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionNumbers,
                 precision: PrecisionLike = None, preferred_element_type: Any = None, *,
                 out_sharding: Any = None) -> Array:
     """The product of two arrays, summed over some dimensions and matched over others.
@@ -222,7 +223,7 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers,
         preferred_element_type=preferred_element_type)
 
 
-def dot(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers | None = None,
+def dot(lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: DotDimensionNumbers | None = None,
         precision: PrecisionLike = None, preferred_element_type: Any = None,
         out_sharding: Any = None) -> Array:
     """The product of matrices and vectors; with ``dimension_numbers``, any ``dot_general``.
@@ -248,7 +249,7 @@ def dot(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers | None = N
     return dot_general(x, y, dimension_numbers, precision, preferred_element_type)
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Array:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """Products of the matrices in the last two dimensions, matched over all others.
 
     Raises:
@@ -305,7 +306,7 @@ class RaggedDotDimensionNumbers:
                 f"lhs_ragged_dimensions={ragged}, rhs_group_dimensions={groups})")
 
 
-def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: PrecisionLike = None,
+def ragged_dot(lhs: ArrayLike, rhs: ArrayLike, group_sizes: Any, precision: PrecisionLike = None,
                preferred_element_type: Any = None, group_offset: Any = None,
                out_sharding: Any = None) -> Array:
     """Multiplies each of several consecutive groups of rows by its own matrix.
@@ -332,7 +333,7 @@ def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: PrecisionLike = 
                               group_offset)
 
 
-def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
+def ragged_dot_general(lhs: ArrayLike, rhs: ArrayLike, group_sizes: Any,
                        ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
                        precision: PrecisionLike = None, preferred_element_type: Any = None,
                        group_offset: Any = None, out_sharding: Any = None) -> Array:
@@ -463,7 +464,7 @@ def _ragged_product(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbe
 
 # --- scaled products ------------------------------------------------------------------------------
 
-def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = None,
+def scaled_dot(lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: Any = None, rhs_scale: Any = None,
                dimension_numbers: DotDimensionNumbers | None = None,
                preferred_element_type: Any = None) -> Array:
     """The product of two arrays, each multiplied by scales shared by several elements.

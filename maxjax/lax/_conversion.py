@@ -15,7 +15,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging, staged
 from maxjax._ir.trace import Array, Tracer, invalid_shape, invalid_type
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import Tree
+from maxjax._ir.typing import ArrayLike, DTypeLike, Tree
 from maxjax._primitives import convert
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.dimension import dimension_scalar
@@ -108,7 +108,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     return convert_element_type(installed.runtime.operand(operand), target)
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """The bits of ``operand`` as ``new_dtype``; a narrower one adds a last dimension, a wider one
     consumes the last dimension.
 
@@ -178,7 +178,8 @@ def _shape_argument(shape: Any) -> tuple[int, ...]:
     return sizes
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
+def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, *,
+         sharding: Any = None) -> Array:
     """An array of ``shape`` filled with ``fill_value``.
 
     Args:
@@ -295,7 +296,7 @@ def lying_like(x: Array, other: Any) -> Array:
     return device_put(x, placement) if one_device or other.shape == x.shape else x
 
 
-def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
+def empty(shape: Any, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
     """An array of unspecified elements: zeros.
 
     >>> lax.empty((2, 3), jnp.float32).shape

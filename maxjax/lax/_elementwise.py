@@ -15,6 +15,7 @@ from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import (
     arithmetic,
     comparison,
@@ -392,7 +393,7 @@ _polygamma = _binary(special.polygamma_p, "polygamma")
 _zeta = _binary(special.zeta_p, "zeta")
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Array:
     """``x * y``; wraps around for integers.
 
     Args:
@@ -407,7 +408,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
     return _mul(convert_element_type(x, out_dtype), convert_element_type(y, out_dtype))
 
 
-def mulhi(x: Any, y: Any, /) -> Array:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The upper half of the bits of the product of integers.
 
     >>> lax.mulhi(jnp.uint32(1 << 31), jnp.uint32(6))
@@ -416,7 +417,7 @@ def mulhi(x: Any, y: Any, /) -> Array:
     return _mulhi(x, y)
 
 
-def nextafter(x1: Any, x2: Any) -> Array:
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The next number after ``x1`` in the direction of ``x2``.
 
     >>> lax.nextafter(jnp.float32(1), jnp.float32(2)) - 1
@@ -425,7 +426,7 @@ def nextafter(x1: Any, x2: Any) -> Array:
     return _nextafter(x1, x2)
 
 
-def polygamma(m: Any, x: Any) -> Array:
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order ``m``, a float with an integral value, of ``digamma`` at ``x``.
 
     >>> lax.polygamma(1., 1.)
@@ -434,7 +435,7 @@ def polygamma(m: Any, x: Any) -> Array:
     return _polygamma(m, x)
 
 
-def zeta(x: Any, q: Any) -> Array:
+def zeta(x: ArrayLike, q: Any) -> Array:
     """The Hurwitz zeta function: the sum of ``(q + k) ** -x`` over ``k >= 0``.
 
     >>> lax.zeta(2., 1.)
@@ -443,7 +444,7 @@ def zeta(x: Any, q: Any) -> Array:
     return _zeta(x, q)
 
 
-def igamma(a: Any, x: Any) -> Array:
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized lower incomplete gamma function.
 
     It is the probability that a gamma variate with the parameter ``a`` is at most ``x``.
@@ -455,7 +456,7 @@ def igamma(a: Any, x: Any) -> Array:
     return _igamma(a, x)
 
 
-def igammac(a: Any, x: Any) -> Array:
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized upper incomplete gamma function: ``1 - igamma(a, x)``, exact near 0.
 
     >>> lax.igammac(2., 30.)
@@ -464,7 +465,7 @@ def igammac(a: Any, x: Any) -> Array:
     return _igammac(a, x)
 
 
-def igamma_grad_a(a: Any, x: Any) -> Array:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of ``igamma`` in its first argument; it has no derivative itself.
 
     >>> lax.igamma_grad_a(2., 1.5).round(4)
@@ -485,7 +486,7 @@ def random_gamma_grad(*args: Any) -> Array:
     return _random_gamma_grad(*args)
 
 
-def betainc(a: Any, b: Any, x: Any) -> Array:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function.
 
     It is the probability that a beta variate with the parameters ``a`` and ``b`` is at most
@@ -507,7 +508,7 @@ def betainc(a: Any, b: Any, x: Any) -> Array:
     return primitive.bind(*operands)
 
 
-def pow(x: Any, y: Any) -> Array:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """``x ** y`` for floats or complex numbers ``x``; ``y`` of the same dtype, or integers.
 
     Raises:
@@ -534,7 +535,7 @@ def pow(x: Any, y: Any) -> Array:
     return primitive.bind(x, y)
 
 
-def integer_pow(x: Any, y: int) -> Array:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """``x ** y`` for a static integer ``y``.
 
     Raises:
@@ -552,7 +553,7 @@ def integer_pow(x: Any, y: int) -> Array:
     return primitive.bind(x, y=operator.index(y))
 
 
-def reciprocal(x: Any) -> Array:
+def reciprocal(x: ArrayLike) -> Array:
     """``1 / x``, for floats and complex numbers.
 
     >>> lax.reciprocal(jnp.array([4., 0.]))
@@ -561,7 +562,7 @@ def reciprocal(x: Any) -> Array:
     return integer_pow(x, -1)
 
 
-def conj(x: Any) -> Array:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugate; floats become complex numbers.
 
     >>> lax.conj(jnp.array([1 + 2j]))
@@ -572,7 +573,7 @@ def conj(x: Any) -> Array:
     return arithmetic.conj_p.bind(x, input_dtype=x.aval.dtype)
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest whole number.
 
     Args:
@@ -590,7 +591,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return arithmetic.round_p.bind(x, rounding_method=int(method))
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Array:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Rounds floats to a format with the given numbers of exponent and mantissa bits.
 
     Raises:

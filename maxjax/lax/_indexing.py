@@ -14,6 +14,7 @@ from maxjax._ir.dimensions import size_index
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer, invalid_shape
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import add
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.comparison import gt_p, lt_p, select
@@ -225,8 +226,8 @@ def _scalar_index(start: Any) -> Any:
     return start
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
-                         allow_negative_indices: bool = True) -> Array:
+def dynamic_index_in_dim(operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True,
+                         *, allow_negative_indices: bool = True) -> Array:
     """The element at ``index`` along one axis, whose dimension remains with ``keepdims``.
 
     >>> lax.dynamic_index_in_dim(jnp.arange(6).reshape(3, 2), 1, keepdims=False)
@@ -253,8 +254,8 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
                                 allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int, *,
-                                allow_negative_indices: bool = True) -> Array:
+def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int,
+                                *, allow_negative_indices: bool = True) -> Array:
     """``operand`` with ``update`` (with or without the axis) at ``index`` along one axis.
 
     >>> lax.dynamic_update_index_in_dim(jnp.zeros(3, int), 7, 1, axis=0)
@@ -275,8 +276,8 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
 
 # --- static slices along one axis -----------------------------------------------------------------
 
-def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1,
-                 axis: int = 0) -> Array:
+def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int | None,
+                 stride: int = 1, axis: int = 0) -> Array:
     """``operand[start_index:limit_index:stride]`` along one axis; indices must be in bounds.
 
     >>> lax.slice_in_dim(jnp.arange(6), 1, None, 2)
@@ -309,7 +310,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
                         strides=None if stride == 1 else strides)
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """``operand[index]`` along one axis, whose dimension remains with ``keepdims``.
 
     Raises:
@@ -376,7 +377,7 @@ def fill_parameter(fill_value: Any, dtype: Any) -> FillValue | None:
     return FillValue.of(np.asarray(convert(np.asarray(fill_value), dtype))[()])
 
 
-def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers,
+def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: GatherDimensionNumbers,
            slice_sizes: Sequence[int], *, unique_indices: bool = False,
            indices_are_sorted: bool = False, mode: str | GatherScatterMode | None = None,
            fill_value: Any = None) -> Array:
@@ -433,7 +434,7 @@ def _scatter(primitive: Primitive, name: str, operand: Any, indices: Any, update
         indices_are_sorted=bool(indices_are_sorted))
 
 
-def scatter(operand: Any, scatter_indices: Any, updates: Any,
+def scatter(operand: ArrayLike, scatter_indices: Any, updates: Any,
             dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
             unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """``operand`` with windows replaced by ``updates``; see XLA's Scatter.
@@ -453,7 +454,7 @@ def scatter(operand: Any, scatter_indices: Any, updates: Any,
                     indices_are_sorted, unique_indices, mode)
 
 
-def scatter_add(operand: Any, scatter_indices: Any, updates: Any,
+def scatter_add(operand: ArrayLike, scatter_indices: Any, updates: Any,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False,
                 mode: str | GatherScatterMode | None = None) -> Array:
@@ -467,7 +468,7 @@ def scatter_add(operand: Any, scatter_indices: Any, updates: Any,
                     dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_sub(operand: Any, scatter_indices: Any, updates: Any,
+def scatter_sub(operand: ArrayLike, scatter_indices: Any, updates: Any,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False,
                 mode: str | GatherScatterMode | None = None) -> Array:
@@ -481,7 +482,7 @@ def scatter_sub(operand: Any, scatter_indices: Any, updates: Any,
                     dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_mul(operand: Any, scatter_indices: Any, updates: Any,
+def scatter_mul(operand: ArrayLike, scatter_indices: Any, updates: Any,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False,
                 mode: str | GatherScatterMode | None = None) -> Array:
@@ -497,7 +498,7 @@ def scatter_mul(operand: Any, scatter_indices: Any, updates: Any,
                     dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_min(operand: Any, scatter_indices: Any, updates: Any,
+def scatter_min(operand: ArrayLike, scatter_indices: Any, updates: Any,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False,
                 mode: str | GatherScatterMode | None = None) -> Array:
@@ -511,7 +512,7 @@ def scatter_min(operand: Any, scatter_indices: Any, updates: Any,
                     dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_max(operand: Any, scatter_indices: Any, updates: Any,
+def scatter_max(operand: ArrayLike, scatter_indices: Any, updates: Any,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False,
                 mode: str | GatherScatterMode | None = None) -> Array:
@@ -525,7 +526,7 @@ def scatter_max(operand: Any, scatter_indices: Any, updates: Any,
                     dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Array], Array],
+def scatter_apply(operand: ArrayLike, scatter_indices: Any, func: Callable[[Array], Array],
                   dimension_numbers: ScatterDimensionNumbers, *, update_shape: Sequence[int] = (),
                   indices_are_sorted: bool = False, unique_indices: bool = False,
                   mode: str | GatherScatterMode | None = None) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import polynomial_p
 from maxjax._primitives.broadcasting import broadcast_to_shape
 from maxjax._primitives.convert import convert_element_type as convert
@@ -16,7 +17,7 @@ from maxjax.lax._operands import operand as as_operand
 __all__ = ["polynomial", "polynomial_p"]
 
 
-def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> Array:
+def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None) -> Array:
     """``coeffs[0] + coeffs[1] * x + coeffs[2] * x**2 + ...``, by Horner's scheme.
 
     Args:

@@ -19,6 +19,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import arithmetic, comparison, reduction
 from maxjax._primitives.broadcasting import broadcast_in_dim, reduce_sum_p
 from maxjax._primitives.comparison import (
@@ -122,7 +123,7 @@ reduce_xor = _reduction(reduce_xor_p, "The bitwise exclusive disjunction",
     ("[[3, 6], [1, 2]]", "Array([5, 3], dtype=int32)"), logical=True)
 
 
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The sum along ``axes``, which are removed.
 
     Raises:
@@ -137,7 +138,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return _sum(operand, axes)
 
 
-def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_max(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The greatest element along ``axes``, which are removed (NaN if there is one).
 
     Raises:
@@ -151,7 +152,7 @@ def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return _max(operand, axes)
 
 
-def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_min(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The least element along ``axes``, which are removed (NaN if there is one).
 
     Raises:

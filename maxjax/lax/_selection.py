@@ -7,6 +7,7 @@ from typing import Any
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.comparison import clamp_p, select_n_p
 from maxjax._transforms.batching import BatchTracer
 from maxjax.lax._operands import check_accepted, same_dtypes_error
@@ -15,7 +16,7 @@ from maxjax.lax._operands import operand as as_operand
 __all__ = ["clamp", "clamp_p", "select", "select_n", "select_n_p"]
 
 
-def clamp(min: Any, x: Any, max: Any) -> Array:
+def clamp(min: Any, x: ArrayLike, max: Any) -> Array:
     """``x`` clipped to ``min`` and ``max``, scalars or arrays of its shape; NaN stays NaN.
 
     Raises:

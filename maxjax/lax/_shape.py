@@ -13,6 +13,7 @@ from maxjax._ir import dimensions
 from maxjax._ir.dimensions import is_dimension, larger, size_index
 from maxjax._ir.trace import Array, invalid_shape
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import broadcasting, joining, layout
 from maxjax._primitives.broadcasting import broadcast_in_dim_p
 from maxjax._primitives.creation import iota_p
@@ -64,7 +65,7 @@ def check_nonnegative(name: str, what: str, values: Sequence[int]) -> None:
 
 # --- broadcasting ---------------------------------------------------------------------------------
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Repeats an array along new leading dimensions.
 
     Args:
@@ -133,7 +134,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
     return broadcasting.broadcast_in_dim(layout.transpose(x, order), shape, sorted(dims))
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Array:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """Adds leading dimensions of size 1 until the array has ``rank``.
 
     >>> lax.broadcast_to_rank(jnp.ones(3), 3).shape
@@ -146,7 +147,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
                                    tuple(range(rank - x.ndim, rank)))
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Array:
+def broadcast_like(arr: ArrayLike, like_arr: Any) -> Array:
     """Repeats an array until it has the shape of another.
 
     Args:
@@ -183,7 +184,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
     return broadcasting.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
 
 
-def stage(x: Any, /) -> Array:
+def stage(x: ArrayLike, /) -> Array:
     """A scalar or array as an array, or as a value of the function that is being traced.
 
     Raises:
@@ -219,7 +220,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 # --- iota -----------------------------------------------------------------------------------------
 
-def iota(dtype: Any, size: int) -> Array:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """0, 1, ..., ``size - 1``.
 
     >>> lax.iota(jnp.int32, 4)
@@ -301,7 +302,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
     return layout.reshape(x, sizes)
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Merges the dimensions from ``start_dimension`` to before ``stop_dimension`` into one.
 
     >>> lax.collapse(jnp.ones((2, 3, 4)), 1).shape
@@ -315,7 +316,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return layout.reshape(x, (*x.shape[:start], math.prod(x.shape[start:stop]), *x.shape[stop:]))
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Drops dimensions of size 1.
 
     Raises:
@@ -336,7 +337,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
     return squeeze_p.bind(x, dimensions=tuple(sorted(dims)))
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Inserts dimensions of size 1 at the given positions of the result.
 
     Raises:
@@ -358,7 +359,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
     return broadcasting.broadcast_in_dim(x, tuple(sizes.get(dim, 1) for dim in range(rank)), kept)
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Array:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Dimension ``i`` of the result is dimension ``permutation[i]`` of the operand.
 
     Raises:
@@ -375,7 +376,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
     return layout.transpose(x, order)
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Array:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverses the order of elements along some dimensions.
 
     Raises:
@@ -453,7 +454,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     return stack_p.bind(*arrays, axis=axis)
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along a dimension, without that dimension.
 
     Raises:
@@ -468,7 +469,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
     return tuple(unstack_p.bind(x, axis=axis))
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Splits an array along a dimension into pieces of given sizes.
 
     Raises:
@@ -488,7 +489,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     return split_p.bind(x, sizes=sizes, axis=axis)
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Array:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Repeats an array as a whole, ``reps[i]`` times along dimension ``i``.
 
     >>> lax.tile(jnp.array([1, 2]), (2,))
@@ -505,7 +506,8 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
 
 # --- pad and slice --------------------------------------------------------------------------------
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
+def pad(operand: ArrayLike, padding_value: Any,
+        padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """Puts ``padding_value`` before, after and between the elements.
 
     Args:
@@ -544,7 +546,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     return pad_p.bind(x, value, padding_config=config)
 
 
-def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int],
+def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int],
           strides: Sequence[int] | None = None) -> Array:
     """``operand[start:limit:stride, ...]``, all bounds static and inside the operand.
 

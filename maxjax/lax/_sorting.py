@@ -12,6 +12,7 @@ from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.composed import approx_top_k_p, bind_composed
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import add, neg
 from maxjax._primitives.comparison import ne_p, select
 from maxjax._primitives.convert import convert_element_type
@@ -79,7 +80,7 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
     return sorted_keys, sorted_values
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> list[Array]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True) -> list[Array]:
     """The k largest elements along an axis, in descending order, and their positions (int32).
 
     Equal elements keep their order; NaN is larger than all numbers.
@@ -152,9 +153,9 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: 
         aggregate_to_topk=aggregate_to_topk)
 
 
-def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
-                 ) -> list[Array]:
+def approx_max_k(operand: ArrayLike, k: int, reduction_dimension: int = -1,
+                 recall_target: float = 0.95, reduction_input_size_override: int = -1,
+                 aggregate_to_topk: bool = True) -> list[Array]:
     """The k largest elements and their positions; exact here, whatever ``recall_target`` allows.
 
     Raises:
@@ -167,9 +168,9 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
                         reduction_input_size_override, aggregate_to_topk, True)
 
 
-def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
-                 ) -> list[Array]:
+def approx_min_k(operand: ArrayLike, k: int, reduction_dimension: int = -1,
+                 recall_target: float = 0.95, reduction_input_size_override: int = -1,
+                 aggregate_to_topk: bool = True) -> list[Array]:
     """The k least elements and their positions; exact here, whatever ``recall_target`` allows.
 
     Raises:

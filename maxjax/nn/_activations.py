@@ -14,6 +14,7 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import jitted as jit
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax.numpy._promotion import (
     as_array,
     check_arraylike,
@@ -30,7 +31,7 @@ def _floats(name: str, x: Any) -> Any:
 
 @custom_jvp
 @jit
-def relu(x: Any) -> Array:
+def relu(x: ArrayLike) -> Array:
     """``max(x, 0)``; its derivative at 0 is 0.
 
     >>> jax.nn.relu(jnp.array([-1.0, 0.5, 2.0]))
@@ -44,7 +45,7 @@ relu.defjvps(lambda t, ans, x: lax.select(x > 0, t, lax.full_like(t, 0)))
 
 @custom_jvp
 @jit
-def relu6(x: Any) -> Array:
+def relu6(x: ArrayLike) -> Array:
     """``min(max(x, 0), 6)``; its derivative at 0 and 6 is 0.
 
     >>> jax.nn.relu6(jnp.array([-1.0, 0.5, 7.0]))
@@ -57,7 +58,7 @@ relu6.defjvps(lambda t, ans, x: lax.select((x > 0) & (x < 6), t, lax.full_like(t
 
 
 @jit
-def identity(x: Any) -> Array:
+def identity(x: ArrayLike) -> Array:
     """``x``.
 
     >>> jax.nn.identity(jnp.array([-1.0, 0.5, 2.0]))
@@ -67,7 +68,7 @@ def identity(x: Any) -> Array:
     return jnp.asarray(x)
 
 
-def sigmoid(x: Any) -> Array:
+def sigmoid(x: ArrayLike) -> Array:
     """``1 / (1 + exp(-x))``.
 
     >>> jax.nn.sigmoid(jnp.array([-1.0, 0.5, 2.0]))
@@ -77,7 +78,7 @@ def sigmoid(x: Any) -> Array:
 
 
 @jit
-def silu(x: Any) -> Array:
+def silu(x: ArrayLike) -> Array:
     """``x * sigmoid(x)``.
 
     >>> jax.nn.silu(jnp.array([-1.0, 0.5, 2.0]))
@@ -91,7 +92,7 @@ swish = silu
 
 
 @jit
-def mish(x: Any) -> Array:
+def mish(x: ArrayLike) -> Array:
     """``x * tanh(softplus(x))``.
 
     >>> jax.nn.mish(jnp.array([-1.0, 0.5, 2.0]))
@@ -146,7 +147,7 @@ def softplus(x: Any) -> Array:
 
 
 @jit
-def sparse_plus(x: Any) -> Array:
+def sparse_plus(x: ArrayLike) -> Array:
     """0 up to -1, ``x`` from 1 on, ``(x + 1)**2 / 4`` in between.
 
     >>> jax.nn.sparse_plus(jnp.array([-1.0, 0.5, 2.0]))
@@ -157,7 +158,7 @@ def sparse_plus(x: Any) -> Array:
 
 
 @jit
-def sparse_sigmoid(x: Any) -> Array:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """The derivative of ``sparse_plus``.
 
     >>> jax.nn.sparse_sigmoid(jnp.array([-1.0, 0.5, 2.0]))
@@ -167,7 +168,7 @@ def sparse_sigmoid(x: Any) -> Array:
 
 
 @jit
-def soft_sign(x: Any) -> Array:
+def soft_sign(x: ArrayLike) -> Array:
     """``x / (|x| + 1)``.
 
     >>> jax.nn.soft_sign(jnp.array([-1.0, 0.5, 2.0]))
@@ -177,7 +178,7 @@ def soft_sign(x: Any) -> Array:
     return x / (jnp.abs(x) + 1)
 
 
-def tanh(x: Any, /) -> Array:
+def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent.
 
     >>> jax.nn.tanh(jnp.array([-1.0, 0.5, 2.0]))
@@ -187,7 +188,7 @@ def tanh(x: Any, /) -> Array:
 
 
 @jit
-def log_sigmoid(x: Any) -> Array:
+def log_sigmoid(x: ArrayLike) -> Array:
     """``log(sigmoid(x))``.
 
     >>> jax.nn.log_sigmoid(jnp.array([-1.0, 0.5, 2.0]))
@@ -198,7 +199,7 @@ def log_sigmoid(x: Any) -> Array:
 
 
 @jit
-def elu(x: Any, alpha: Any = 1.0) -> Array:
+def elu(x: ArrayLike, alpha: Any = 1.0) -> Array:
     """``x`` above 0, ``alpha * (exp(x) - 1)`` otherwise.
 
     >>> jax.nn.elu(jnp.array([-1.0, 0.5, 2.0]))
@@ -210,7 +211,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Array:
 
 
 @jit
-def celu(x: Any, alpha: Any = 1.0) -> Array:
+def celu(x: ArrayLike, alpha: Any = 1.0) -> Array:
     """``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``.
 
     >>> jax.nn.celu(jnp.array([-1.0, 0.5, 2.0]))
@@ -225,7 +226,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 
 @jit
-def selu(x: Any) -> Array:
+def selu(x: ArrayLike) -> Array:
     """``elu`` with the scale and slope that preserve mean 0 and variance 1.
 
     >>> jax.nn.selu(jnp.array([-1.0, 0.5, 2.0]))
@@ -235,7 +236,7 @@ def selu(x: Any) -> Array:
 
 
 @jit
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
+def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
     """``x`` above 0, ``negative_slope * x`` below.
 
     >>> jax.nn.leaky_relu(jnp.array([-1.0, 0.5, 2.0]))
@@ -246,7 +247,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
 
 
 @jit
-def hard_tanh(x: Any) -> Array:
+def hard_tanh(x: ArrayLike) -> Array:
     """``x`` clipped to [-1, 1].
 
     >>> jax.nn.hard_tanh(jnp.array([-1.0, 0.5, 2.0]))
@@ -257,7 +258,7 @@ def hard_tanh(x: Any) -> Array:
 
 
 @jit
-def hard_sigmoid(x: Any) -> Array:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """``relu6(x + 3) / 6``.
 
     >>> jax.nn.hard_sigmoid(jnp.array([-1.0, 0.5, 2.0]))
@@ -267,7 +268,7 @@ def hard_sigmoid(x: Any) -> Array:
 
 
 @jit
-def hard_silu(x: Any) -> Array:
+def hard_silu(x: ArrayLike) -> Array:
     """``x * hard_sigmoid(x)``.
 
     >>> jax.nn.hard_silu(jnp.array([-1.0, 0.5, 2.0]))
@@ -324,7 +325,7 @@ def log1mexp(x: Any) -> Array:
     return jnp.where(x < threshold, jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
 
-def glu(x: Any, axis: int = -1) -> Array:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half along ``axis`` times the sigmoid of the second.
 
     Raises:

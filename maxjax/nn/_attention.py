@@ -13,6 +13,7 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax.nn._normalization import logsumexp, softmax
 from maxjax.numpy._promotion import check_arraylike, promote_shapes
 
@@ -27,8 +28,8 @@ def _check(name: str, array: Array, shape: Sequence[int], dtype: Any) -> None:
         raise ValueError(f"{name} dtype should be {dtype}, but got {array.dtype}")
 
 
-def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *,
-                          scale: float | None = None, is_causal: bool = False,
+def dot_product_attention(query: Any, key: ArrayLike, value: Any, bias: Any = None,
+                          mask: Any = None, *, scale: float | None = None, is_causal: bool = False,
                           query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
                           local_window_size: Any = None, implementation: str | None = None,
                           return_residual: bool = False) -> Any:
@@ -205,7 +206,7 @@ def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any,
     return product.astype(preferred_element_type)
 
 
-def scaled_dot_general(lhs: Any, rhs: Any, dimension_numbers: Any,
+def scaled_dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any,
                        preferred_element_type: Any = np.float32, configs: Any = None,
                        implementation: str | None = None) -> Array:
     """``lax.dot_general``; with ``configs``, which JAX supports only on GPUs, of quantised

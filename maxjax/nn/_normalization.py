@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, overload
 
@@ -21,7 +21,7 @@ from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array, aval_of
-from maxjax._ir.typing import ArrayLike
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax.numpy._promotion import (
     canonical_axes,
@@ -39,7 +39,7 @@ def _jit(name: str, *static: str) -> Any:
     return decorate
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
     """``exp(x) / sum(exp(x))`` along one or more axes.
 
     Args:
@@ -93,7 +93,7 @@ def _log_softmax(x: Any, axis: Any, where: Any) -> Any:
     return result if where is None else jnp.where(where, result, -jnp.inf)
 
 
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+def log_softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
     """``log(softmax(x))``, without overflow.
 
     >>> jax.nn.log_softmax(jnp.array([0.0, 1.0, 2.0]))
@@ -104,20 +104,24 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
 
 
 @overload
-def logsumexp(a: ArrayLike, axis: Any = None, b: ArrayLike | None = None, keepdims: bool = False,
+def logsumexp(a: ArrayLike, axis: int | Sequence[int] | None = None, b: ArrayLike | None = None,
+              keepdims: bool = False,
               return_sign: Literal[False] = False, where: ArrayLike | None = None) -> Array: ...
 @overload
-def logsumexp(a: ArrayLike, axis: Any = None, b: ArrayLike | None = None, keepdims: bool = False,
+def logsumexp(a: ArrayLike, axis: int | Sequence[int] | None = None, b: ArrayLike | None = None,
+              keepdims: bool = False,
               *, return_sign: Literal[True], where: ArrayLike | None = None
               ) -> tuple[Array, Array]: ...
 @overload
-def logsumexp(a: ArrayLike, axis: Any = None, b: ArrayLike | None = None, keepdims: bool = False,
+def logsumexp(a: ArrayLike, axis: int | Sequence[int] | None = None, b: ArrayLike | None = None,
+              keepdims: bool = False,
               return_sign: bool = False, where: ArrayLike | None = None
               ) -> Array | tuple[Array, Array]: ...
 
 
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
-              return_sign: bool = False, where: Any = None) -> Any:
+def logsumexp(a: ArrayLike, axis: int | Sequence[int] | None = None, b: ArrayLike | None = None,
+              keepdims: bool = False, return_sign: bool = False,
+              where: ArrayLike | None = None) -> Any:
     """``log(sum(b * exp(a)))`` along axes, without overflow.
 
     Args:
@@ -160,7 +164,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
     return result
 
 
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
+def logmeanexp(x: ArrayLike, axis: int | Sequence[int] | None = None,
+               where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """``log(mean(exp(x)))`` along axes.
 
     >>> jax.nn.logmeanexp(jnp.array([0.0, 1.0, 2.0]))
@@ -191,8 +196,9 @@ def _standardize(x: Any, axis: Any, mean: Any, variance: Any, epsilon: Any, wher
     return jnp.subtract(x, mean) * lax.rsqrt(jnp.asarray(variance) + epsilon)
 
 
-def standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None,
-                epsilon: Any = 1e-5, where: Any = None, *, algorithm: str = "fast") -> Array:
+def standardize(x: ArrayLike, axis: Any = -1, mean: Any = None, variance: Any = None,
+                epsilon: Any = 1e-5, where: ArrayLike | None = None, *,
+                algorithm: str = "fast") -> Array:
     """``(x - mean) / sqrt(variance + epsilon)`` along axes.
 
     Args:
@@ -245,7 +251,7 @@ def _check_one_hot(x: Array, axis: int, out_sharding: Any) -> None:
             f"typeof(x).spec={own} and out_sharding.spec={asked}")
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1,
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1,
             out_sharding: Any = None) -> Array:
     """1 at each index of ``x`` along a new axis, 0 elsewhere; all 0 for indices out of range.
 

@@ -15,6 +15,7 @@ from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import layout
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convert import convert_element_type
@@ -144,7 +145,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
 
 
 @boundary
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
+def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None,
         out_sharding: Any = None) -> Array:
     """The product over the last axis of ``a`` and the second-to-last (or only) axis of ``b``.
 
@@ -161,7 +162,8 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     return contract(a, b, ((a.ndim - 1,), (axis,)), precision=precision, preferred=preferred)
 
 
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+         preferred_element_type: Any = None) -> Array:
     """The product of the flattened arrays, with the first conjugated.
 
     >>> jnp.vdot(jnp.array([1 + 2j, 1j]), jnp.array([1 + 2j, 1]))
@@ -172,7 +174,8 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
                preferred_element_type=preferred_element_type)
 
 
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+          preferred_element_type: Any = None) -> Array:
     """The product over the last axes.
 
     >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 0], [0, 1], [1, 1]]))
@@ -186,7 +189,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
                     preferred=preferred)
 
 
-def outer(a: Any, b: Any, out: Any = None) -> Array:
+def outer(a: ArrayLike, b: ArrayLike, out: Any = None) -> Array:
     """The products of all pairs of elements of the flattened arrays.
 
     >>> jnp.outer(jnp.arange(1, 3), jnp.arange(1, 4))
@@ -205,7 +208,7 @@ def _maps(a: Any, b: Any, *core: int) -> bool:
         x.ndim > count for x, count in zip((a, b), core, strict=True))
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
     """The product over one axis, with the first operand conjugated; the other axes broadcast.
 
@@ -226,7 +229,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
     return shapes.squeeze(product, (-2, -1))
 
 
-def matvec(x1: Any, x2: Any, /) -> Array:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrices times vectors: ``(..., M, K), (..., K) -> (..., M)``.
 
     >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
@@ -239,7 +242,7 @@ def matvec(x1: Any, x2: Any, /) -> Array:
     return shapes.squeeze(matmul(x1, shapes.expand_dims(x2, -1)), -1)
 
 
-def vecmat(x1: Any, x2: Any, /) -> Array:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Vectors (conjugated) times matrices: ``(..., K), (..., K, N) -> (..., N)``.
 
     >>> jnp.vecmat(jnp.array([10, 1]), jnp.array([[1, 2], [3, 4]]))
@@ -258,7 +261,7 @@ def _incompatible(a: Array, b: Array) -> ValueError:
 
 
 @boundary
-def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None,
+def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None,
               preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
     """The product over given axes: a number of them, or a pair of lists.
 
@@ -312,7 +315,7 @@ def kron(a: Any, b: Any) -> Array:
         product, tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
 
 
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Array:
     """The cross product of vectors of 3 elements.
 

@@ -16,6 +16,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging, staged
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import ne_p
 from maxjax._primitives.convert import convert_element_type
@@ -49,7 +50,7 @@ __all__ = [
 ]
 
 
-def array(object: Any, dtype: Any = None, *, copy: bool = True,
+def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool = True,
           order: str | None = "K", ndmin: int = 0, device: Any = None,
           out_sharding: Any = None) -> Array:
     """An array of ``object``: a number, nested lists of numbers or arrays, or an array.
@@ -252,7 +253,7 @@ def _stacked(value: Any, dtype: Any) -> Array:
 _AT_ONCE = 16
 
 
-def copy(a: Any, order: str | None = None) -> Array:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of ``a``.
 
     >>> jnp.copy(jnp.arange(3))
@@ -262,7 +263,7 @@ def copy(a: Any, order: str | None = None) -> Array:
     return array(a, copy=True, order=order)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
     """``x`` converted to ``dtype``.
 
     >>> jnp.astype(jnp.array([1.7, -1.7]), jnp.int32)
@@ -329,7 +330,8 @@ def _broadcast_scalar(scalar: Any, shape: tuple[int, ...]) -> Array:
     return broadcast_in_dim(scalar, shape, ())
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None,
+          out_sharding: Any = None) -> Array:
     """An array of zeros (float32 by default).
 
     >>> jnp.zeros((2, 3))
@@ -339,7 +341,8 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return on_device(_filled(shape, _ZERO, 0, dtype, "zeros"), eager(device), out_sharding)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def ones(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None,
+         out_sharding: Any = None) -> Array:
     """An array of ones (float32 by default).
 
     >>> jnp.ones((2, 2), dtype=int)
@@ -349,7 +352,8 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return on_device(_filled(shape, _ONE, 1, dtype, "ones"), eager(device), out_sharding)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def empty(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None,
+          out_sharding: Any = None) -> Array:
     """An array of zeros: uninitialized memory is never exposed.
 
     >>> jnp.empty((1, 2))
@@ -358,7 +362,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return on_device(_filled(shape, _ZERO, 0, dtype, "empty"), eager(device), out_sharding)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
+def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, *, device: Any = None,
          out_sharding: Any = None) -> Array:
     """An array filled with ``fill_value``; an array of values is broadcast.
 
@@ -452,8 +456,8 @@ def _full_like(name: str, a: Any, fill_value: Any, dtype: Any, shape: Any, devic
     return on_device(result, eager(device), out_sharding)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
-               out_sharding: Any = None) -> Array:
+def zeros_like(a: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *,
+               device: Any = None, out_sharding: Any = None) -> Array:
     """Zeros with the shape and dtype of ``a`` unless given.
 
     >>> jnp.zeros_like(jnp.arange(3))
@@ -462,8 +466,8 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     return _full_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
-              out_sharding: Any = None) -> Array:
+def ones_like(a: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *,
+              device: Any = None, out_sharding: Any = None) -> Array:
     """Ones with the shape and dtype of ``a`` unless given.
 
     >>> jnp.ones_like(jnp.array([1.5, 2.5]))
@@ -472,7 +476,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     return _full_like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
+def empty_like(prototype: Any, dtype: DTypeLike | None = None, shape: Any = None, *,
                device: Any = None) -> Array:
     """As ``zeros_like``.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.cumulative import cumprod_p, cumsum_p
 from maxjax._primitives.layout import reshape
@@ -38,7 +40,8 @@ def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, ou
     return primitive.bind(strong(cast(x, dtype)), axis=index, reverse=False)
 
 
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+def cumsum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+           out: Any = None) -> Array:
     """Cumulative sums along ``axis`` (of the flattened array by default).
 
     >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]])), jnp.cumsum(jnp.array([[1, 2], [3, 4]]),
@@ -49,7 +52,8 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Arra
     return _cumulate("cumsum", cumsum_p, a, axis, dtype, out)
 
 
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+def cumprod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+            out: Any = None) -> Array:
     """Cumulative products along ``axis`` (of the flattened array by default).
 
     >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
@@ -58,7 +62,8 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Arr
     return _cumulate("cumprod", cumprod_p, a, axis, dtype, out)
 
 
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+def nancumsum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+              out: Any = None) -> Array:
     """As ``cumsum``, with NaN treated as zero.
 
     >>> jnp.nancumsum(jnp.array([1., jnp.nan, 5.]))
@@ -67,7 +72,8 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
     return _cumulate("nancumsum", cumsum_p, without_nan("nancumsum", a, 0), axis, dtype, out)
 
 
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+def nancumprod(a: ArrayLike, axis: int | Sequence[int] | None = None,
+               dtype: DTypeLike | None = None, out: Any = None) -> Array:
     """As ``cumprod``, with NaN treated as one.
 
     >>> jnp.nancumprod(jnp.array([2., jnp.nan, 5.]))
@@ -99,8 +105,8 @@ def _cumulative(name: str, primitive: Primitive, start: int, x: Any, axis: Any, 
     return pad(result, start, padding)
 
 
-def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None,
-                   include_initial: bool = False) -> Array:
+def cumulative_sum(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None,
+                   dtype: DTypeLike | None = None, include_initial: bool = False) -> Array:
     """Cumulative sums along ``axis``, starting with 0 if ``include_initial``.
 
     >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
@@ -109,8 +115,8 @@ def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None,
     return _cumulative("cumulative_sum", cumsum_p, 0, x, axis, dtype, include_initial)
 
 
-def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None,
-                    include_initial: bool = False) -> Array:
+def cumulative_prod(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None,
+                    dtype: DTypeLike | None = None, include_initial: bool = False) -> Array:
     """Cumulative products along ``axis``, starting with 1 if ``include_initial``.
 
     >>> jnp.cumulative_prod(jnp.array([2, 3, 4]), include_initial=True)

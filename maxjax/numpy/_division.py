@@ -8,6 +8,7 @@ from typing import Any
 from maxjax._base import dtypes
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import (
     div_p,
     integer_pow_p,
@@ -123,7 +124,7 @@ def _nonzero(x: Any) -> Any:
     return where(equal(x, 0), constant(1, x.dtype, getattr(x, "weak_type", False)), x)
 
 
-def fmod(x1: Any, x2: Any, /) -> Array:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder, with the sign of x1.
 
     >>> jnp.fmod(jnp.array([7, -7]), 3)
@@ -211,7 +212,7 @@ def _power_by_squaring(x: Array, exponent: Array) -> Array:
     return result
 
 
-def float_power(x: Any, y: Any, /) -> Array:
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x to the power y, in floats.
 
     >>> jnp.float_power(jnp.array([2, 3]), 2)
@@ -231,7 +232,7 @@ def right_shift(x1: Any, x2: Any, /) -> Array:
     return bind(shift_right_logical_p if unsigned else shift_right_arithmetic_p, x1, x2)
 
 
-def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
+def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 >> x2; preserves the sign.
 
     >>> jnp.bitwise_right_shift(jnp.array([16, -16]), 2)

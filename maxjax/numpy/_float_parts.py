@@ -9,6 +9,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.creation import full
 from maxjax.numpy import _whole_rules as rules
@@ -58,7 +59,7 @@ def _copysign(x1: Array, x2: Array) -> Array:
     return where(signbit(x2), -abs(x1), abs(x1))
 
 
-def signbit(x: Any, /) -> Array:
+def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set; true for -0.0.
 
     >>> jnp.signbit(jnp.array([-0., 0., -1.]))
@@ -76,7 +77,7 @@ def signbit(x: Any, /) -> Array:
     return bitcast_convert_type_p.bind(x, new_dtype=integer) < 0
 
 
-def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
+def modf(x: ArrayLike, /, out: Any = None) -> tuple[Array, Array]:
     """The fractional and integral parts, both with the sign of x.
 
     >>> jnp.modf(jnp.array([1.5, -2.25]))
@@ -97,7 +98,7 @@ _FORMATS = {     # bits of the exponent, of the mantissa
     dtypes.float64: (11, 52)}
 
 
-def frexp(x: Any, /) -> tuple[Array, Array]:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """The mantissa in [0.5, 1) and the exponent of 2.
 
     >>> jnp.frexp(jnp.array([8., 0.75]))
@@ -138,7 +139,7 @@ def _frexp_jvp(primals: Any, tangents: Any) -> Any:
 _frexp = whole("frexp", rules.frexp, outputs=2)(_mantissa_and_exponent)
 
 
-def ldexp(x1: Any, x2: Any, /) -> Array:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 * 2**x2
 
     >>> jnp.ldexp(jnp.array([0.5, 0.75]), jnp.array([4, 0]))
@@ -168,7 +169,7 @@ def _ldexp(x: Array, shift: Array) -> Array:
     return where(isinf(x), x, where(x == 0, zero, mantissa * exp2(exponent)))
 
 
-def spacing(x: Any, /) -> Array:
+def spacing(x: ArrayLike, /) -> Array:
     """The distance to the next float away from zero.
 
     >>> float(jnp.spacing(1.))

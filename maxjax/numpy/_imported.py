@@ -9,6 +9,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._transforms.vmap import vmap
 from maxjax.numpy._creation import array, on_device
 from maxjax.numpy._promotion import canonical_shape
@@ -20,7 +21,7 @@ __all__ = [
 ]
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array from another library, through DLPack.
 
     >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
@@ -32,7 +33,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return on_device(array(np.from_dlpack(x)), device)
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """A one-dimensional array of the bytes of ``buffer``.
 
     >>> jnp.frombuffer(bytes([1, 0, 2, 0]), dtype=jnp.int16)
@@ -77,7 +78,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
         "transformations because of its potential side-effect of consuming the iterable object")
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """A one-dimensional array of the numbers in a string.
 
     >>> jnp.fromstring("1 2 3", sep=" ")
@@ -86,7 +87,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     return array(np.fromstring(string, dtypes.as_dtype(dtype), count, sep=sep))
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float,
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float,
                  **kwargs: Any) -> Array:
     """``function`` of the index arrays of a grid of ``shape``.
 

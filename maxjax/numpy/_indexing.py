@@ -18,6 +18,7 @@ from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import broadcast_shapes, size_index
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.arithmetic import add, maximum, minimum, mul
 from maxjax._primitives.broadcasting import broadcast_in_dim, expand_axis
 from maxjax._primitives.comparison import lt_p, ne_p, select
@@ -228,7 +229,8 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
             "Pass inplace=False to instead return an updated array.")
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
+def put(a: ArrayLike, ind: Any, v: ArrayLike, mode: str | None = None, *,
+        inplace: bool = True) -> Array:
     """A copy of ``a`` whose flat elements at ``ind`` are ``v`` (repeated as needed).
 
     Args:
@@ -266,8 +268,8 @@ def _repeated(v: Array, count: int) -> Array:
     return v if v.size == count else getitem(v, slice(0, count))
 
 
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
-                   mode: str | None = None) -> Array:
+def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None,
+                   inplace: bool = True, *, mode: str | None = None) -> Array:
     """A copy of ``arr`` with ``values`` where ``take_along_axis`` would read at ``indices``.
 
     >>> x = jnp.array([[3, 1], [2, 9]])
@@ -365,7 +367,7 @@ def _wrap(value: np.ndarray) -> Array:
     return ArrayImpl(ShapedArray(value.shape, value.dtype), value)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The flat indices of the nonzero elements; see ``nonzero``.
 
     >>> jnp.flatnonzero(jnp.array([[1, 0], [2, 3]]))
@@ -377,7 +379,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     return nonzero(_flat(as_array(a)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The indices of the nonzero elements, (count, rank); see ``nonzero``.
 
     >>> jnp.argwhere(jnp.array([[1, 0], [2, 3]]))
@@ -394,7 +396,8 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Arra
     return concatenate([expand_axis(line, 1) for line in lines], 1)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None,
+            fill_value: Any = 0) -> Array:
     """The elements of ``arr`` where ``condition`` holds, flat.
 
     >>> x = jnp.array([5, -1, 7])
@@ -456,7 +459,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     return moveaxis(take(filled, order, 0, mode="promise_in_bounds"), 0, axis)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
+def place(arr: ArrayLike, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
     """A copy of ``arr`` whose elements under ``mask`` are ``vals``, repeated as needed.
 
     >>> jnp.place(jnp.arange(5), jnp.arange(5) % 2 == 0, jnp.array([10, 20]), inplace=False)
@@ -476,7 +479,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
                           unique_indices=False), arr.shape)
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
+def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
     """For each element of ``a``, the element of the choice with that index.
 
     Args:
@@ -550,7 +553,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     return tuple(result)
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
+def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     """Flat indices as indices along each dimension of ``shape``; out-of-bounds ones are clipped.
 
     >>> jnp.unravel_index(jnp.array([2, 3]), (2, 3))
@@ -612,7 +615,7 @@ def _unraveled(indices: Array, shape: Any) -> tuple[Array, ...]:
 
 
 def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise",
-                      order: str = "C", *, dtype: Any = None) -> Array:
+                      order: str = "C", *, dtype: DTypeLike | None = None) -> Array:
     """Flat indices from indices along each dimension of ``dims``.
 
     Args:

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array, Tracer
-from maxjax._ir.typing import ArrayLike
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.joining import concatenate_p
@@ -49,7 +49,7 @@ def _arrays(name: str, arrays: Any, dtype: Any = None) -> list[Array]:
     return [as_array(x) for x in promote_dtypes(name, *arrays)] if len(arrays) else []
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Concatenates arrays along an axis; they are flattened first if it is None.
 
     Raises:
@@ -117,7 +117,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Array:
+def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: DTypeLike | None = None) -> Array:
     """Stacks arrays of one shape along a new axis.
 
     >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
@@ -149,7 +149,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Arr
     return joined([layout.reshape(x, wide) for x in parts], index)
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along an axis.
 
     Raises:
@@ -234,7 +234,7 @@ def _at_least(name: str, arrays: Sequence[Any], function: Any) -> Any:
     return tuple(function(as_array(x, name, i)) for i, x in enumerate(arrays))
 
 
-def vstack(tup: Any, dtype: Any = None) -> Array:
+def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Concatenates arrays along the first axis, vectors as rows.
 
     >>> jnp.vstack([jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]])])
@@ -247,7 +247,7 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
     return concatenate([atleast_2d(x) for x in _arrays("vstack", tup, dtype)], 0, dtype)
 
 
-def hstack(tup: Any, dtype: Any = None) -> Array:
+def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Concatenates arrays along the second axis, vectors along their only axis.
 
     >>> jnp.hstack([jnp.array([[1], [2]]), jnp.array([[3], [4]])])
@@ -260,7 +260,7 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
     return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype)
 
 
-def dstack(tup: Any, dtype: Any = None) -> Array:
+def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Concatenates arrays along the third axis.
 
     >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -282,7 +282,7 @@ def column_stack(tup: Any) -> Array:
         [layout.transpose(atleast_2d(x), (1, 0)) if x.ndim < 2 else x for x in parts], 1)
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Array:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """``arr`` followed by ``values`` along an axis (both flattened by default).
 
     >>> jnp.append(jnp.array([1, 2]), jnp.array([3.5]))

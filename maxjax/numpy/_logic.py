@@ -13,6 +13,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.errors import ShardingTypeError
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import broadcasting
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.vmap import vmap
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
+def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08,
             equal_nan: bool = False) -> Array:
     """Whether |a - b| <= atol + rtol * |b|.
 
@@ -69,7 +70,7 @@ def _isclose(a: Array, b: Array, rtol: Any, atol: Any) -> Array:
     return (ufuncs.isfinite(b) & close) | (a == b)
 
 
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
+def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08,
              equal_nan: bool = False) -> Array:
     """Whether all elements are close: see ``isclose``.
 
@@ -125,7 +126,7 @@ def isscalar(element: Any) -> bool:
     return False
 
 
-def iterable(y: Any) -> bool:
+def iterable(y: ArrayLike) -> bool:
     """Whether ``y`` is iterable.
 
     >>> jnp.iterable(jnp.arange(3)), jnp.iterable(jnp.array(3))
@@ -156,7 +157,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return as_array(result)
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """Elementwise, the last function whose condition holds (an extra function is the default).
 
     The functions are of single elements.
@@ -216,7 +217,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     return result
 
 
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any,
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any,
                      **kwargs: Any) -> Array:
     """``func1d`` of each one-dimensional slice along ``axis``.
 
@@ -238,7 +239,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     return function(x)
 
 
-def apply_over_axes(func: Callable[[Array, int], Array], a: Any, axes: Any) -> Array:
+def apply_over_axes(func: Callable[[Array, int], Array], a: ArrayLike, axes: Any) -> Array:
     """``func(a, axis)`` applied for each axis in turn; it may keep or remove the axis.
 
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3, 4)), [0, 2])

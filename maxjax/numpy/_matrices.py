@@ -14,6 +14,7 @@ from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.constraints import resharded
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import creation, layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import iota_p
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The ``offset``-th diagonals of the matrices in two axes, along a new last axis.
 
     >>> jnp.diagonal(jnp.array([[1, 2, 3], [4, 5, 6]]), offset=1)
@@ -77,7 +78,7 @@ def _taken_diagonal(x: Array, offset: int) -> Array:
     return x[..., places + low, places + high]
 
 
-def diag(v: Any, k: int = 0) -> Array:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """The ``k``-th diagonal of a matrix, or the matrix with a vector as its diagonal.
 
     >>> jnp.diag(jnp.array([1, 2]), k=1)
@@ -104,7 +105,7 @@ def diag(v: Any, k: int = 0) -> Array:
     return convert_element_type(matrix, x.dtype, True) if x.aval.weak_type else matrix
 
 
-def diagflat(v: Any, k: int = 0) -> Array:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the flattened array as its ``k``-th diagonal.
 
     >>> jnp.diagflat(jnp.array([[1, 2]]))
@@ -116,8 +117,8 @@ def diagflat(v: Any, k: int = 0) -> Array:
     return diag(x, k)
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
-          out: Any = None) -> Array:
+def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1,
+          dtype: DTypeLike | None = None, out: Any = None) -> Array:
     """The sum of a diagonal.
 
     >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
@@ -189,7 +190,7 @@ def _kept_triangle(x: Array, *, k: int, upper: bool) -> Array:
     return where(mask, zero, x) if upper else where(mask, x, zero)
 
 
-def tril(m: Any, k: int = 0) -> Array:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """The matrix with zeros above the ``k``-th diagonal.
 
     >>> jnp.tril(jnp.array([[1, 2], [3, 4]]))
@@ -199,7 +200,7 @@ def tril(m: Any, k: int = 0) -> Array:
     return _triangle("tril", m, k, upper=False)
 
 
-def triu(m: Any, k: int = 0) -> Array:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """The matrix with zeros below the ``k``-th diagonal.
 
     >>> jnp.triu(jnp.array([[1, 2], [3, 4]]))
@@ -209,7 +210,7 @@ def triu(m: Any, k: int = 0) -> Array:
     return _triangle("triu", m, k, upper=True)
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of the powers of a vector.
 
     >>> jnp.vander(jnp.array([1, 2, 3]), 3)
@@ -269,7 +270,7 @@ def _matrix_shape(arr: Any) -> tuple[int, ...]:
     return shape
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """The indices of the lower triangle of a matrix.
 
     >>> jnp.tril_indices_from(jnp.ones((2, 3)), k=-1)
@@ -279,7 +280,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """The indices of the upper triangle of a matrix.
 
     >>> jnp.triu_indices_from(jnp.ones((2, 2)))
@@ -307,7 +308,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     return (line,) * ndim
 
 
-def diag_indices_from(arr: Any) -> tuple[Array, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array.
 
     >>> jnp.diag_indices_from(jnp.ones((2, 2)))
@@ -331,7 +332,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *,
     return where(mask_func(creation.full((n, n), 1, dtypes.int32), k), size=size)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
+def fill_diagonal(a: ArrayLike, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
     """The array with ``val`` on its main diagonal.
 
     Raises:

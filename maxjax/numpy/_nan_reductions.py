@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._promotion import (
     as_array,
@@ -50,7 +52,8 @@ def _nan_position(name: str, function: Any, filler: float, a: Any, axis: Any, ou
     return _where(all(missing, axis, keepdims=bool(keepdims)), -1, result)
 
 
-def nanargmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
+def nanargmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+              keepdims: Any = None) -> Array:
     """As ``argmax``, ignoring NaN; -1 where all are NaN.
 
     >>> jnp.nanargmax(jnp.array([1., jnp.nan, 5.]))
@@ -59,7 +62,8 @@ def nanargmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -
     return _nan_position("nanargmax", argmax, -np.inf, a, axis, out, keepdims)
 
 
-def nanargmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
+def nanargmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+              keepdims: Any = None) -> Array:
     """As ``argmin``, ignoring NaN; -1 where all are NaN.
 
     >>> jnp.nanargmin(jnp.array([jnp.nan, 1., 5.]))
@@ -83,8 +87,9 @@ def _nan_extreme(name: str, function: Any, filler: float, a: Any, axis: Any, out
     return _where(all(missing, axis, keepdims=keepdims), np.nan, result)
 
 
-def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
-           where: Any = None) -> Array:
+def nanmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+           keepdims: bool = False, initial: ArrayLike | None = None,
+           where: ArrayLike | None = None) -> Array:
     """As ``max``, ignoring NaN.
 
     >>> jnp.nanmax(jnp.array([1., jnp.nan, 5.]))
@@ -93,8 +98,9 @@ def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, in
     return _nan_extreme("nanmax", max, -np.inf, a, axis, out, keepdims, initial, where)
 
 
-def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
-           where: Any = None) -> Array:
+def nanmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+           keepdims: bool = False, initial: ArrayLike | None = None,
+           where: ArrayLike | None = None) -> Array:
     """As ``min``, ignoring NaN.
 
     >>> jnp.nanmin(jnp.array([1., jnp.nan, 5.]))
@@ -108,8 +114,9 @@ def without_nan(name: str, a: Any, value: float) -> Array:
     return _where(ufuncs.isnan(x), value, x) if dtypes.is_inexact(x.dtype) else x
 
 
-def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
-           initial: Any = None, where: Any = None) -> Array:
+def nansum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+           out: Any = None, keepdims: bool = False, initial: ArrayLike | None = None,
+           where: ArrayLike | None = None) -> Array:
     """As ``sum``, with NaN treated as zero.
 
     >>> jnp.nansum(jnp.array([1., jnp.nan, 5.]))
@@ -119,8 +126,9 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdim
     return sum(without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
 
 
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
-            initial: Any = None, where: Any = None) -> Array:
+def nanprod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+            out: Any = None, keepdims: bool = False, initial: ArrayLike | None = None,
+            where: ArrayLike | None = None) -> Array:
     """As ``prod``, with NaN treated as one.
 
     >>> jnp.nanprod(jnp.array([2., jnp.nan, 5.]))
@@ -138,8 +146,8 @@ def _present(name: str, x: Array, mask: Any) -> Any:
     return present & mask
 
 
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
-            where: Any = None) -> Array:
+def nanmean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+            out: Any = None, keepdims: bool = False, where: ArrayLike | None = None) -> Array:
     """As ``mean``, ignoring NaN.
 
     >>> jnp.nanmean(jnp.array([1., jnp.nan, 5.]))
@@ -155,8 +163,9 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
     return mean(x, axis, dtype, out, keepdims, where=present)
 
 
-def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-           keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
+def nanvar(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+           out: Any = None, ddof: Any = 0, keepdims: bool = False, where: ArrayLike | None = None,
+           mean: Any = None) -> Array:
     """As ``var``, ignoring NaN.
 
     >>> jnp.nanvar(jnp.array([1., jnp.nan, 5.]))
@@ -166,8 +175,9 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
     return _nan_var("nanvar", a, axis, dtype, ddof, keepdims, where, mean)
 
 
-def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-           keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
+def nanstd(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+           out: Any = None, ddof: Any = 0, keepdims: bool = False, where: ArrayLike | None = None,
+           mean: Any = None) -> Array:
     """As ``std``, ignoring NaN.
 
     >>> jnp.nanstd(jnp.array([1., jnp.nan, 5.]))

@@ -10,6 +10,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.dimensions import constant_size, is_dimension, larger
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.slicing import pad_p
@@ -39,7 +40,7 @@ _STATISTICS: dict[str, Callable[..., Array]] = {
 }
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
+def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """The array with borders of ``pad_width`` elements.
 
     Args:

@@ -12,6 +12,7 @@ from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 
-def polyval(p: Any, x: Any, *, unroll: int | None = None) -> Array:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """The polynomial with coefficients ``p`` at ``x``, by Horner's scheme.
 
     Args:
@@ -116,7 +117,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
     return convolve(a1, a2)
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+def polydiv(u: Any, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Quotient and remainder of two polynomials; the remainder is as long as ``u``.
 
     Args:
@@ -168,7 +169,7 @@ def _polynomial_with_zeros(z: Array) -> Array:
     return result
 
 
-def polyder(p: Any, m: int = 1) -> Array:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The ``m``-th derivative of a polynomial; integers become floats.
 
     >>> jnp.polyder(jnp.array([1, 2, 3]))
@@ -185,7 +186,7 @@ def polyder(p: Any, m: int = 1) -> Array:
     return p[:-m] * as_array(factors.astype(p.dtype))
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     """The ``m``-th integral of a polynomial; integers become floats.
 
     Args:
@@ -215,7 +216,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     return p
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Array:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The zeros of a polynomial, complex, as eigenvalues of its companion matrix.
 
     Args:
@@ -257,7 +258,7 @@ def _roots_behind_zeros(p: Array, zeros: Array) -> Array:
     return where(ranges.arange(size - 1) < size - 1 - zeros, found, complex(np.nan, np.nan))
 
 
-def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False,
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
             w: Any = None, cov: bool = False) -> Array | tuple[Array, ...]:
     """The polynomial of degree ``deg`` that best fits points, by least squares.
 

@@ -51,7 +51,7 @@ def iota(dtype: Any, size: int) -> Array:
     return iota_p.bind(dtype=dtype, shape=(size,), dimension=0)
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | None = None, *,
            device: Any = None, out_sharding: Any = None) -> Array:
     """Values from ``start`` up to, but excluding, ``stop`` (from 0, given one argument) by
     ``step``.
@@ -148,7 +148,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
-             dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
+             dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None) -> Any:
     """``num`` evenly spaced values from ``start`` to ``stop``, along a new axis.
 
     >>> jnp.linspace(0, 1, 5)
@@ -220,7 +220,7 @@ _interpolated_at_once = whole("linspace", rules.linspace)(_interpolated)
 
 
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-             dtype: Any = None, axis: int = 0) -> Array:
+             dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """Powers of ``base`` with evenly spaced exponents from ``start`` to ``stop``.
 
     >>> jnp.logspace(0, 3, 4, base=2)
@@ -232,8 +232,8 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
     return convert_element_type(as_array(cast(base, compute)) ** exponents, result)
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None,
-              axis: int = 0) -> Array:
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True,
+              dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """``num`` values from ``start`` to ``stop`` in geometric progression.
 
     >>> jnp.geomspace(1, 1000, 4).round()
@@ -271,7 +271,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     return on_device(convert_element_type((row + offset) == column, dtype), eager(device))
 
 
-def identity(n: Any, dtype: Any = None) -> Array:
+def identity(n: Any, dtype: DTypeLike | None = None) -> Array:
     """The (n, n) identity matrix.
 
     >>> jnp.identity(2)
@@ -322,7 +322,7 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: b
             ) -> Array | tuple[Array, ...]: ...
 
 
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """The indices of a grid: one array for each dimension (stacked unless ``sparse``).
 
     >>> jnp.indices((2, 3))[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -12,7 +13,7 @@ from maxjax._base import config, dtypes
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, least
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
-from maxjax._ir.typing import ArrayLike
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.arithmetic import (
     add_p,
     div_p,
@@ -169,8 +170,9 @@ _DIRECT = (frozenset({dtypes.float32, dtypes.int32, dtypes.complex64}),
                       dtypes.complex128}))
 
 
-def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
-        initial: Any = None, where: Any = None, promote_integers: bool = True) -> Array:
+def sum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+        out: Any = None, keepdims: bool = False, initial: ArrayLike | None = None,
+        where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
     """The sum over ``axis`` (all axes by default).
 
     Small integers and booleans are summed in the default integer type, unless
@@ -196,8 +198,9 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: 
                    widen=promote_integers, narrow_floats=True)
 
 
-def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
-         initial: Any = None, where: Any = None, promote_integers: bool = True) -> Array:
+def prod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+         out: Any = None, keepdims: bool = False, initial: ArrayLike | None = None,
+         where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
     """The product over ``axis`` (all axes by default).
 
     >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
@@ -208,8 +211,9 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
                    widen=promote_integers, narrow_floats=True)
 
 
-def max(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
-        where: Any = None) -> Array:
+def max(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+        keepdims: bool = False, initial: ArrayLike | None = None,
+        where: ArrayLike | None = None) -> Array:
     """The maximum over ``axis``; NaN if any element is NaN.
 
     Raises:
@@ -222,8 +226,9 @@ def max(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initi
                    identity=lambda d: None, combine=ufuncs._maximum)
 
 
-def min(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
-        where: Any = None) -> Array:
+def min(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+        keepdims: bool = False, initial: ArrayLike | None = None,
+        where: ArrayLike | None = None) -> Array:
     """The minimum over ``axis``; NaN if any element is NaN.
 
     Raises:
@@ -236,8 +241,9 @@ def min(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initi
                    identity=lambda d: None, combine=ufuncs._minimum)
 
 
-def minmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
-           where: Any = None) -> tuple[Array, Array]:
+def minmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+           keepdims: bool = False, initial: ArrayLike | None = None,
+           where: ArrayLike | None = None) -> tuple[Array, Array]:
     """The minimum and the maximum over ``axis``; NaN if any element is NaN.
 
     Args:
@@ -280,8 +286,8 @@ def _truth(name: str, primitive: Primitive, neutral: bool, a: Any, axis: Any, ou
     return keep_axes(result, x.shape, axes) if keepdims else result
 
 
-def all(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *,
-        where: Any = None) -> Array:
+def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+        keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether all elements over ``axis`` are true.
 
     >>> jnp.all(jnp.array([[1, 0], [3, 4]]), axis=1)
@@ -290,8 +296,8 @@ def all(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *,
     return _truth("all", reduce_and_p, True, a, axis, out, keepdims, where)
 
 
-def any(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *,
-        where: Any = None) -> Array:
+def any(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+        keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether any element over ``axis`` is true.
 
     >>> jnp.any(jnp.array([[1, 0], [0, 0]]), axis=1)
@@ -355,8 +361,8 @@ def _mean_types(x: Array, dtype: Any, name: str) -> tuple[Any, Any]:
     return compute, result
 
 
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *,
-         where: Any = None) -> Array:
+def mean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+         out: Any = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """The arithmetic mean over ``axis``, in floats.
 
     >>> x = jnp.array([[1., 2.], [3., 6.]])
@@ -383,18 +389,19 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 
 
 @overload
-def average(a: ArrayLike, axis: Any = None, weights: ArrayLike | None = None,
+def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None,
             returned: Literal[False] = False, keepdims: bool = False) -> Array: ...
 @overload
-def average(a: ArrayLike, axis: Any = None, weights: ArrayLike | None = None, *,
+def average(a: ArrayLike, axis: int | Sequence[int] | None = None,
+            weights: ArrayLike | None = None, *,
             returned: Literal[True], keepdims: bool = False) -> tuple[Array, Array]: ...
 @overload
-def average(a: ArrayLike, axis: Any = None, weights: ArrayLike | None = None,
+def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None,
             returned: bool = False, keepdims: bool = False) -> Array | tuple[Array, Array]: ...
 
 
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False,
-            keepdims: bool = False) -> Any:
+def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None,
+            returned: bool = False, keepdims: bool = False) -> Any:
     """The mean weighted by ``weights``; with ``returned`` also the sum of the weights.
 
     >>> jnp.average(jnp.array([1., 2., 6.]), weights=jnp.array([1., 1., 2.]))
@@ -428,9 +435,9 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return result
 
 
-def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-        keepdims: bool = False, *, where: Any = None, mean: Any = None,
-        correction: Any = None) -> Array:
+def var(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+        out: Any = None, ddof: Any = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
+        mean: Any = None, correction: Any = None) -> Array:
     """The variance over ``axis``: the mean of the squared distances from the mean.
 
     ``ddof`` (or ``correction``) is subtracted from the number of elements in the divisor.
@@ -501,9 +508,9 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
     return _where(count > 0, value, np.nan)
 
 
-def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-        keepdims: bool = False, *, where: Any = None, mean: Any = None,
-        correction: Any = None) -> Array:
+def std(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+        out: Any = None, ddof: Any = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
+        mean: Any = None, correction: Any = None) -> Array:
     """The standard deviation over ``axis``: the square root of the variance.
 
     >>> jnp.std(jnp.array([[1., 3.], [2., 10.]]), axis=1)
@@ -515,7 +522,8 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
     return ufuncs.sqrt(variance_of("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
 
 
-def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
+def ptp(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+        keepdims: bool = False) -> Array:
     """The difference between the maximum and the minimum.
 
     >>> jnp.ptp(jnp.array([[1, 5], [3, 4]]), axis=1)
@@ -526,7 +534,8 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Ar
     return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
 
 
-def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Array:
+def count_nonzero(a: ArrayLike, axis: int | Sequence[int] | None = None,
+                  keepdims: bool = False) -> Array:
     """The number of nonzero elements over ``axis``.
 
     >>> jnp.count_nonzero(jnp.array([[1, 0], [3, 4]]), axis=1)
@@ -563,7 +572,8 @@ def _position(name: str, primitive: Primitive, a: Any, axis: Any, out: Any,
     return result
 
 
-def argmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
+def argmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+           keepdims: Any = None) -> Array:
     """The index of the first maximum (of the first NaN, if there is one).
 
     >>> x = jnp.array([[1, 5], [7, 4]])
@@ -573,7 +583,8 @@ def argmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> A
     return _position("argmax", argmax_p, a, axis, out, keepdims)
 
 
-def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
+def argmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+           keepdims: Any = None) -> Array:
     """The index of the first minimum (of the first NaN, if there is one).
 
     >>> x = jnp.array([[3, 5], [7, 1]])

@@ -9,6 +9,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import round_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._elementwise import RoundingMethod
@@ -32,7 +33,7 @@ from maxjax.numpy._whole import whole
 __all__ = ["around", "clip", "rint", "round", "trunc"]
 
 
-def trunc(x: Any) -> Array:
+def trunc(x: ArrayLike) -> Array:
     """The nearest integer towards zero.
 
     >>> jnp.trunc(jnp.array([1.7, -1.7]))
@@ -49,7 +50,7 @@ def _trunc(x: Array) -> Array:
     return where(x < 0, ceil(x), floor(x))
 
 
-def rint(x: Any, /) -> Array:
+def rint(x: ArrayLike, /) -> Array:
     """The nearest integer, halves to even.
 
     >>> jnp.rint(jnp.array([0.5, 1.5, -1.2]))
@@ -67,7 +68,7 @@ def _round_even(x: Array) -> Array:
     return round_p.bind(x, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
 
 
-def round(a: Any, decimals: int = 0, out: Any = None) -> Array:
+def round(a: ArrayLike, decimals: int = 0, out: Any = None) -> Array:
     """Rounds to ``decimals`` places, halves to even.
 
     >>> jnp.round(jnp.array([0.5, 1.5, 2.567])), jnp.round(2.567, 2)
@@ -100,7 +101,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Array:
 around = alias(round, "around")
 
 
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
+def clip(arr: ArrayLike | None = None, /, min: Any = None, max: Any = None) -> Array:
     """Limits the elements to ``[min, max]``.
 
     >>> jnp.clip(jnp.array([-3, 0, 8]), -1, 5)

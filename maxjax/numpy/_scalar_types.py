@@ -12,6 +12,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import DTypeLike
 from maxjax.numpy import _creation
 from maxjax.numpy._promotion import PYTHON_SCALARS, type_of
 
@@ -115,7 +116,7 @@ ComplexWarning = np.exceptions.ComplexWarning
 pi, e, inf, nan, euler_gamma, newaxis = np.pi, np.e, np.inf, np.nan, np.euler_gamma, None
 
 
-def finfo(dtype: Any) -> ml_dtypes.finfo:
+def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
     """Limits of a floating dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits`` and so on.
 
     >>> float(jnp.finfo(jnp.float16).max), jnp.finfo("bfloat16").bits
@@ -262,7 +263,7 @@ _KINDS["integral"] = (*_KINDS["signed integer"], *_KINDS["unsigned integer"])
 _KINDS["numeric"] = (*_KINDS["integral"], *_FLOATS, *dtypes.COMPLEX)
 
 
-def isdtype(dtype: Any, kind: Any) -> builtins.bool:
+def isdtype(dtype: DTypeLike, kind: Any) -> builtins.bool:
     """Whether a dtype is of a kind of the array API ("bool", "integral", ...) or equal to one.
 
     >>> jnp.isdtype("int8", "integral"), jnp.isdtype("int8", ("bool", "real floating"))

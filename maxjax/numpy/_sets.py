@@ -12,6 +12,7 @@ from maxjax._base.errors import ConcretizationTypeError
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, is_open
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import creation as primitives
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
@@ -56,7 +57,7 @@ def one_nan(x: Array) -> Array:
     return where(ufuncs.isnan(x), cast(np.nan, x.dtype), x) if dtypes.is_complex(x.dtype) else x
 
 
-def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
+def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
            return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
            size: int | None = None, fill_value: Any = None, sorted: bool = True) -> Any:
     """The unique elements, in ascending order (unique slices, with ``axis``).
@@ -183,7 +184,8 @@ class _UniqueInverseResult(NamedTuple):
     inverse_indices: Array
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
+def unique_all(x: ArrayLike, /, *, size: int | None = None,
+               fill_value: Any = None) -> _UniqueAllResult:
     """Unique elements, indices of their first occurrences, inverse indices, and counts.
 
     >>> jnp.unique_all(jnp.array([3, 1, 3])).inverse_indices
@@ -193,7 +195,7 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
                                    fill_value=fill_value))
 
 
-def unique_counts(x: Any, /, *, size: int | None = None,
+def unique_counts(x: ArrayLike, /, *, size: int | None = None,
                   fill_value: Any = None) -> _UniqueCountsResult:
     """Unique elements and their counts.
 
@@ -204,7 +206,7 @@ def unique_counts(x: Any, /, *, size: int | None = None,
                                       fill_value=fill_value))
 
 
-def unique_inverse(x: Any, /, *, size: int | None = None,
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None,
                    fill_value: Any = None) -> _UniqueInverseResult:
     """Unique elements and inverse indices.
 
@@ -215,7 +217,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None,
                                        fill_value=fill_value))
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Unique elements.
 
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
@@ -408,7 +410,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
 
 # --- delete, insert -------------------------------------------------------------------------------
 
-def delete(arr: Any, obj: Any, axis: int | None = None, *,
+def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
            assume_unique_indices: bool = False) -> Array:
     """The array without the slices at ``obj`` along an axis (elements of the flattened array).
 
@@ -462,7 +464,7 @@ def _kept(x: Array, positions: np.ndarray, axis: int) -> Array:
     return shapes.take_in_bounds(x, as_array(positions.astype(np.int32)), axis)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
+def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
     """The array with ``values`` before the positions ``obj`` along an axis (of the flattened one).
 
     Args:

@@ -19,6 +19,7 @@ from maxjax._higher_order.api import jit
 from maxjax._higher_order.constraints import refuse_unreduced, resharded, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import broadcasting, creation, layout, slicing
 from maxjax._primitives.arithmetic import min_p
 from maxjax._primitives.broadcasting import broadcast_in_dim
@@ -51,7 +52,7 @@ __all__ = [
 ]
 
 
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayLike) -> tuple[int, ...]:
     """The sizes of the dimensions.
 
     >>> jnp.shape(jnp.ones((2, 3)))
@@ -71,7 +72,7 @@ def _sizes(name: str, a: Any) -> tuple[int, ...]:
     return a.shape if isinstance(a, Array) else np.shape(a)
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """The number of dimensions.
 
     >>> jnp.ndim(jnp.ones((2, 3)))
@@ -81,7 +82,7 @@ def ndim(a: Any) -> int:
     return len(_sizes("ndim", a)) if own is None else own
 
 
-def size(a: Any, axis: Any = None) -> int:
+def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements, or the size of an axis (or axes).
 
     >>> jnp.size(jnp.ones((2, 3)), axis=1)
@@ -122,7 +123,7 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
                 f"{remainder} should be 0.")
         if known == 0 or remainder:
             raise TypeError(
-                f"cannot reshape array of shape {have} (size {total}) into shape {sizes} because "
+                f"cannot reshape array of shape {have} (size {total}) into shape {wanted} because "
                 f"the product of specified axis sizes ({known}) does not evenly divide {total}")
         return tuple(total // known if size == -1 else size for size in sizes)
     product = math.prod(sizes)
@@ -130,7 +131,7 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
         return sizes        # whether they are equal is seen when the sizes are known
     if product != total or any(size < 0 for size in sizes):
         raise TypeError(
-            f"cannot reshape array of shape {have} (size {total}) into shape {sizes} "
+            f"cannot reshape array of shape {have} (size {total}) into shape {wanted} "
             f"(size {product})")
     return sizes
 
@@ -172,7 +173,7 @@ def _reversed_axes(x: Array) -> Array:
     return layout.transpose(x, tuple(range(x.ndim))[::-1])
 
 
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """The flattened array.
 
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
@@ -186,7 +187,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     return reshape(x, (x.size,), order)
 
 
-def transpose(a: Any, axes: Any = None) -> Array:
+def transpose(a: ArrayLike, axes: Any = None) -> Array:
     """Permutes the dimensions (reverses them by default).
 
     >>> jnp.transpose(jnp.ones((2, 3, 4)), (1, 0, 2)).shape
@@ -202,7 +203,7 @@ def transpose(a: Any, axes: Any = None) -> Array:
     return layout.transpose(x, permutation)
 
 
-def permute_dims(a: Any, /, axes: Any) -> Array:
+def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
     """Permutes the dimensions.
 
     >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -211,7 +212,7 @@ def permute_dims(a: Any, /, axes: Any) -> Array:
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Array:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """Swaps the last two dimensions.
 
     >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
@@ -232,7 +233,7 @@ def axis_as_index(axis: Any, rank: int) -> int:
         raise IndexError(str(error)) from None
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Exchanges two dimensions.
 
     >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
@@ -245,7 +246,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     return layout.transpose(x, order)
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Array:
+def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     """Moves dimensions to new positions; the others keep their order.
 
     >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
@@ -273,7 +274,7 @@ def _sequence(value: Any) -> Sequence[Any]:
             if isinstance(entry, Tracer) else entry for entry in entries]
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Moves ``axis`` to before ``start``.
 
     >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
@@ -288,7 +289,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     return moveaxis(x, axis, start - (start > axis))
 
 
-def expand_dims(a: Any, axis: Any) -> Array:
+def expand_dims(a: ArrayLike, axis: Any) -> Array:
     """Inserts dimensions of size 1.
 
     >>> jnp.expand_dims(jnp.arange(3), (0, 2)).shape
@@ -306,7 +307,7 @@ def expand_dims(a: Any, axis: Any) -> Array:
         x, tuple(1 if i in new else next(sizes) for i in range(rank)), kept)
 
 
-def squeeze(a: Any, axis: Any = None) -> Array:
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """Removes dimensions of size 1.
 
     Raises:
@@ -432,8 +433,8 @@ def _spread(x: Array, count: Any, axis: int) -> Array:
     return layout.reshape(spread, (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1:]))
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None,
-           out_sharding: Any = None) -> Array:
+def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
+           total_repeat_length: int | None = None, out_sharding: Any = None) -> Array:
     """Each element repeated, ``repeats`` times (one number, or one for each element).
 
     Args:
@@ -522,7 +523,7 @@ def take_in_bounds(x: Array, positions: Array, axis: int) -> Array:
         mode=GatherScatterMode.PROMISE_IN_BOUNDS, fill_value=None)
 
 
-def resize(a: Any, new_shape: Any) -> Array:
+def resize(a: ArrayLike, new_shape: Any) -> Array:
     """The elements, repeated or truncated to fill ``new_shape``.
 
     >>> jnp.resize(jnp.array([1, 2, 3]), (2, 2))
@@ -540,7 +541,7 @@ def resize(a: Any, new_shape: Any) -> Array:
     return layout.reshape(slicing.slice_in_dim(x, 0, total, 0), sizes)
 
 
-def flip(m: Any, axis: Any = None) -> Array:
+def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """Reverses the order along one, several or all axes.
 
     >>> jnp.flip(jnp.array([[1, 2], [3, 4]]), axis=1)
@@ -555,7 +556,7 @@ def flip(m: Any, axis: Any = None) -> Array:
     return rev_p.bind(x, dimensions=axes) if axes else x
 
 
-def fliplr(m: Any) -> Array:
+def fliplr(m: ArrayLike) -> Array:
     """Reverses the order along the second axis.
 
     >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
@@ -565,7 +566,7 @@ def fliplr(m: Any) -> Array:
     return flip(m, 1)
 
 
-def flipud(m: Any) -> Array:
+def flipud(m: ArrayLike) -> Array:
     """Reverses the order along the first axis.
 
     >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
@@ -575,7 +576,7 @@ def flipud(m: Any) -> Array:
     return flip(m, 0)
 
 
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Rotates by 90 degrees, ``k`` times, from the first axis towards the second.
 
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
@@ -608,7 +609,7 @@ def _roll_spread(x: Array, shift: tuple[int, ...], axes: tuple[int, ...]) -> Arr
     return roll(x, shift, axes)
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Array:
+def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
     """Shifts the elements along axes; those shifted past the end reappear at the start.
 
     >>> jnp.roll(jnp.arange(5), 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
@@ -50,7 +51,8 @@ def _part(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:
 
 # --- differences and integrals --------------------------------------------------------------------
 
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None,
+         append: Any = None) -> Array:
     """The ``n``-th differences of adjacent elements along an axis.
 
     >>> jnp.diff(jnp.array([1, 4, 9, 16]))
@@ -102,8 +104,8 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     return joining.concatenate(parts, 0)
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None
-             ) -> Array | list[Array]:
+def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None,
+             edge_order: int | None = None) -> Array | list[Array]:
     """Central differences in the interior, one-sided ones at the edges.
 
     Args:
@@ -150,7 +152,7 @@ def _gradient(x: Array, axis: int, spacing: Any) -> Array:
         axis)
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """The integral along an axis by the trapezoidal rule.
 
     >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), dx=0.5)
@@ -186,7 +188,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     return 0.5 * reductions.sum(steps * pairs, -1)
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Array:
+def unwrap(p: ArrayLike, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Array:
     """The array with jumps of more than half a period removed.
 
     >>> jnp.unwrap(jnp.array([0, 3, 1, 0]), period=4)
@@ -214,7 +216,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
 
 # --- interpolation --------------------------------------------------------------------------------
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
+def interp(x: ArrayLike, xp: Any, fp: Any, left: Any = None, right: Any = None,
            period: Any = None) -> Array:
     """Linear interpolation between the points (xp, fp), with increasing xp.
 
@@ -272,7 +274,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
     return result
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
+def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
     """The array without zeros at its ends; its values must be known.
 
     >>> jnp.trim_zeros(jnp.array([0, 0, 1, 0, 2, 0]))
@@ -324,7 +326,7 @@ def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: An
     return shapes.flip(result) if swapped and not flipped else result
 
 
-def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None,
+def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
              preferred_element_type: Any = None) -> Array:
     """The convolution of two vectors: "full", as long as ``a`` ("same"), or where they overlap
     completely ("valid").
@@ -335,7 +337,7 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None,
     return _convolve("convolve", a, v, mode, True, precision, preferred_element_type)
 
 
-def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
               preferred_element_type: Any = None) -> Array:
     """The correlation of two vectors; modes as in ``convolve``.
 
@@ -408,7 +410,7 @@ def kaiser(M: int, beta: Any) -> Array:
 
 # --- bits -----------------------------------------------------------------------------------------
 
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Packs eight truth values into each byte.
 
     >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
@@ -435,7 +437,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     return shapes.moveaxis(packed, -1, index)
 
 
-def unpackbits(a: Any, axis: int | None = None, count: int | None = None,
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
                bitorder: str = "big") -> Array:
     """Unpacks each byte into eight bits.
 

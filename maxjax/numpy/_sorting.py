@@ -10,6 +10,7 @@ from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._base.errors import ShardingTypeError
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import creation, layout, slicing
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.layout import rev_p
@@ -64,8 +65,8 @@ def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
 
 
-def argsort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
-            stable: bool = True, descending: bool = False, dtype: Any = None) -> Array:
+def argsort(a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: Any = None,
+            stable: bool = True, descending: bool = False, dtype: DTypeLike | None = None) -> Array:
     """The indices that sort the elements in ascending order along an axis.
 
     >>> jnp.argsort(jnp.array([30, 10, 20]))
@@ -87,7 +88,7 @@ def argsort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = Non
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
 
 
-def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
+def top_k(a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
           ) -> tuple[Array, Array]:
     """The ``k`` largest or smallest elements along an axis, and their indices.
 
@@ -118,7 +119,7 @@ def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: b
     return reverse(values), indices
 
 
-def sort_complex(a: Any) -> Array:
+def sort_complex(a: ArrayLike) -> Array:
     """The elements in ascending order, as complex numbers.
 
     >>> jnp.sort_complex(jnp.array([2 + 1j, 1 + 5j, 2 - 1j]))
@@ -150,7 +151,7 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
                        num_keys=len(arrays))[-1]
 
 
-def partition(a: Any, kth: int, axis: int = -1) -> Array:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The array with the ``kth`` element in its sorted position, smaller ones before it.
 
     >>> jnp.partition(jnp.array([5, 1, 4, 2]), 1)[:2]
@@ -177,7 +178,7 @@ def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, in
     return x, dimension, count
 
 
-def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices from which ``partition`` takes the elements.
 
     >>> x = jnp.array([5, 1, 4, 2])
@@ -200,7 +201,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
+def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None, *,
                  method: str = "scan") -> Array:
     """Where to insert ``v`` in the sorted ``a`` to keep it sorted.
 
@@ -295,7 +296,7 @@ def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
     return convert_element_type(ufuncs._minimum(count, size), dtype)
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
+def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """The bin index of each element, between increasing or decreasing edges.
 
     >>> jnp.digitize(jnp.array([0.5, 1.0, 9.0]), jnp.array([0.0, 1.0, 2.0]))

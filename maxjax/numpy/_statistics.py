@@ -15,6 +15,7 @@ from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.dimensions import is_dimension, size_index
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import broadcasting, layout
 from maxjax._primitives import creation as primitives
 from maxjax._primitives.convert import convert_element_type
@@ -52,8 +53,9 @@ __all__ = [
 _QUANTILE_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
-             method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
+def quantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
+             overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+             weights: ArrayLike | None = None) -> Array:
     """The value below which a fraction ``q`` of the elements falls.
 
     Args:
@@ -70,8 +72,9 @@ def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input:
                      weights)
 
 
-def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
-                method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
+def nanquantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
+                overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+                weights: ArrayLike | None = None) -> Array:
     """As ``quantile``, ignoring NaN.
 
     >>> jnp.nanquantile(jnp.array([1., jnp.nan, 3.]), 0.5)
@@ -81,9 +84,9 @@ def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inp
                      weights)
 
 
-def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
-               method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-               out_sharding: Any = None) -> Array:
+def percentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
+               overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+               weights: ArrayLike | None = None, out_sharding: Any = None) -> Array:
     """As ``quantile``, with ``q`` in percent.
 
     >>> jnp.percentile(jnp.arange(5), jnp.array([25, 50]))
@@ -97,8 +100,9 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inpu
     return quantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
-                  method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
+def nanpercentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
+                  overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+                  weights: ArrayLike | None = None) -> Array:
     """As ``percentile``, ignoring NaN.
 
     >>> jnp.nanpercentile(jnp.array([1., jnp.nan, 3.]), 25)
@@ -109,8 +113,8 @@ def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_i
     return nanquantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
-           keepdims: bool = False) -> Array:
+def median(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+           overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle element, or the mean of the two middle ones.
 
     >>> jnp.median(jnp.array([[1, 5, 2], [3, 9, 4]]), axis=1)
@@ -123,8 +127,8 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
-def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
-              keepdims: bool = False) -> Array:
+def nanmedian(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+              overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """As ``median``, ignoring NaN.
 
     >>> jnp.nanmedian(jnp.array([1., jnp.nan, 3.]))
@@ -285,8 +289,8 @@ def _at_positions(x: Array, index: Array, each_line: bool, q_rank: int) -> Array
 
 # --- histograms -----------------------------------------------------------------------------------
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None,
-             out_sharding: Any = None) -> Array:
+def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *,
+             length: int | None = None, out_sharding: Any = None) -> Array:
     """The count of each non-negative integer in ``x`` (or the sum of its weights).
 
     Args:
@@ -352,7 +356,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return convert_element_type(creation.asarray(bins), dtype)
 
 
-def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
               density: bool | None = None, out_sharding: Any = None) -> tuple[Array, Array]:
     """(the number of elements in each bin, the edges of the bins)
 
@@ -385,7 +389,8 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
     return counts, edges
 
 
-def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+def histogram2d(x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None,
+                weights: ArrayLike | None = None,
                 density: bool | None = None) -> tuple[Array, Array, Array]:
     """A histogram over two coordinates: (counts, edges of x, edges of y).
 
@@ -405,7 +410,8 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 
 def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
-                weights: Any = None, density: bool | None = None) -> tuple[Array, list[Array]]:
+                weights: ArrayLike | None = None,
+                density: bool | None = None) -> tuple[Array, list[Array]]:
     """A histogram over several coordinates: (counts, the edges for each coordinate).
 
     >>> counts, edges = jnp.histogramdd(jnp.array([[0., 0.], [1., 0.], [1., 1.]]), bins=2)
@@ -449,8 +455,9 @@ def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
 
 # --- covariance -----------------------------------------------------------------------------------
 
-def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-        fweights: Any = None, aweights: Any = None, dtype: Any = None) -> Array:
+def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
+        ddof: int | None = None, fweights: Any = None, aweights: Any = None,
+        dtype: DTypeLike | None = None) -> Array:
     """The covariance matrix of variables in rows (columns with ``rowvar=False``).
 
     >>> jnp.cov(jnp.array([[1., 2., 3.], [3., 2., 1.]]))
@@ -523,7 +530,8 @@ def _check_weights(name: str, weights: Array, x: Array) -> None:
         raise RuntimeError(f"incompatible numbers of samples and {name}")
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
+             dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables in rows (columns with ``rowvar=False``).
 
     >>> jnp.corrcoef(jnp.array([[1., 2., 3.], [3., 2., 1.]])).round(3)

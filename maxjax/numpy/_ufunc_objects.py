@@ -494,7 +494,7 @@ logaddexp = _binary(_logaddexp, name="logaddexp", identity=-np.inf)
 logaddexp2 = _binary(_logaddexp2, name="logaddexp2", identity=-np.inf)
 
 
-def gcd(x1: Any, x2: Any) -> Array:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor.
 
     >>> jnp.gcd(jnp.array([12, 7]), 18)
@@ -519,7 +519,7 @@ def _gcd(x: Array, y: Array) -> Array:
     return ufuncs.abs(while_loop(unfinished, step, (x, y))[0])
 
 
-def lcm(x1: Any, x2: Any) -> Array:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple.
 
     >>> jnp.lcm(jnp.array([4, 7]), 6)

@@ -219,7 +219,7 @@ def is_exact(x: Array) -> bool:
 _abs = unary("abs", abs_p)
 
 
-def absolute(x: Any, /) -> Array:
+def absolute(x: ArrayLike, /) -> Array:
     """The absolute value; real for complex numbers.
 
     >>> jnp.absolute(jnp.array([-2, 3])), jnp.absolute(3 + 4j)
@@ -231,7 +231,7 @@ def absolute(x: Any, /) -> Array:
     return _abs(x)
 
 
-def abs(x: Any, /) -> Array:
+def abs(x: ArrayLike, /) -> Array:
     """The absolute value; real for complex numbers.
 
     >>> jnp.abs(jnp.array([-1.5, 0., 2.]))
@@ -240,7 +240,7 @@ def abs(x: Any, /) -> Array:
     return absolute(x)
 
 
-def fabs(x: Any, /) -> Array:
+def fabs(x: ArrayLike, /) -> Array:
     """The absolute value, in floats.
 
     >>> jnp.fabs(jnp.array([-2, 3]))
@@ -251,7 +251,7 @@ def fabs(x: Any, /) -> Array:
     return _abs(inexact_operand("fabs", x))
 
 
-def positive(x: Any, /) -> Array:
+def positive(x: ArrayLike, /) -> Array:
     """x itself.
 
     >>> jnp.positive(jnp.array([-1, 2]))
@@ -263,7 +263,7 @@ def positive(x: Any, /) -> Array:
 _square = unary("square", square_p)
 
 
-def square(x: Any, /) -> Array:
+def square(x: ArrayLike, /) -> Array:
     """x * x
 
     >>> jnp.square(jnp.array([-3, 2]))
@@ -274,7 +274,7 @@ def square(x: Any, /) -> Array:
     return _square(x)
 
 
-def reciprocal(x: Any, /) -> Array:
+def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x, in floats.
 
     >>> jnp.reciprocal(jnp.array([2, 4]))
@@ -283,7 +283,7 @@ def reciprocal(x: Any, /) -> Array:
     return integer_pow(inexact_operand("reciprocal", x), -1)
 
 
-def conjugate(x: Any, /) -> Array:
+def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugate; real arrays are returned as they are.
 
     >>> jnp.conjugate(jnp.array([1 + 2j, 3]))
@@ -351,7 +351,7 @@ radians = _scaled("radians", np.pi / 180)
 deg2rad = _scaled("deg2rad", np.pi / 180)
 
 
-def log10(x: Any, /) -> Array:
+def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10.
 
     >>> jnp.log10(jnp.array([1, 10, 1000]))
@@ -411,7 +411,7 @@ def _complex_sinc(x: Array) -> Array:
     return where(far, 0, where(near, series, sin(angle) / angle))
 
 
-def i0(x: Any) -> Array:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 0.
 
     >>> jnp.i0(jnp.array([0., 1.])).round(3)
@@ -494,7 +494,7 @@ def _heaviside(x1: Array, x2: Array) -> Array:
     return where(x1 == 0, x2, where(x1 != x1, x1, above))
 
 
-def fmax(x1: Any, x2: Any) -> Array:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greater element; if one is NaN, the other.
 
     >>> jnp.fmax(jnp.array([1., jnp.nan]), 0.)
@@ -504,7 +504,7 @@ def fmax(x1: Any, x2: Any) -> Array:
     return where((x1 > x2) | isnan(x2), x1, x2)
 
 
-def fmin(x1: Any, x2: Any) -> Array:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The lesser element; if one is NaN, the other.
 
     >>> jnp.fmin(jnp.array([1., jnp.nan]), 0.)
@@ -520,7 +520,7 @@ def _everywhere(value: bool, x: Array) -> Array:
     return as_array(full(x.shape, value, dtypes.bool_)) if x.shape else as_array(np.bool_(value))
 
 
-def isfinite(x: Any, /) -> Array:
+def isfinite(x: ArrayLike, /) -> Array:
     """Whether each element is neither infinite nor NaN.
 
     >>> jnp.isfinite(jnp.array([1., jnp.inf, jnp.nan]))
@@ -534,7 +534,7 @@ def isfinite(x: Any, /) -> Array:
     return is_finite_p.bind(x)
 
 
-def isinf(x: Any, /) -> Array:
+def isinf(x: ArrayLike, /) -> Array:
     """Whether each element is infinite.
 
     >>> jnp.isinf(jnp.array([1., -jnp.inf, jnp.nan]))
@@ -548,7 +548,7 @@ def isinf(x: Any, /) -> Array:
     return abs(x) == np.array(np.inf, x.dtype)[()]     # strongly typed, as in JAX
 
 
-def isnan(x: Any, /) -> Array:
+def isnan(x: ArrayLike, /) -> Array:
     """Whether each element is NaN.
 
     >>> jnp.isnan(jnp.array([1., jnp.inf, jnp.nan]))
@@ -567,7 +567,7 @@ def _is_infinity(name: str, x: Any, infinity: float) -> Array:
     raise ValueError(f"{name} is not well defined for complex types")
 
 
-def isposinf(x: Any, /, out: Any = None) -> Array:
+def isposinf(x: ArrayLike, /, out: Any = None) -> Array:
     """Whether each element is positive infinity.
 
     >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
@@ -577,7 +577,7 @@ def isposinf(x: Any, /, out: Any = None) -> Array:
     return _is_infinity("isposinf", x, np.inf)
 
 
-def isneginf(x: Any, /, out: Any = None) -> Array:
+def isneginf(x: ArrayLike, /, out: Any = None) -> Array:
     """Whether each element is negative infinity.
 
     >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
@@ -587,7 +587,7 @@ def isneginf(x: Any, /, out: Any = None) -> Array:
     return _is_infinity("isneginf", x, -np.inf)
 
 
-def iscomplex(x: Any) -> Array:
+def iscomplex(x: ArrayLike) -> Array:
     """Whether each element has an imaginary part.
 
     >>> jnp.iscomplex(jnp.array([1j, 2]))
@@ -597,7 +597,7 @@ def iscomplex(x: Any) -> Array:
     return bind(ne_p, part, constant(0, part.dtype, part.weak_type and not part.ndim))
 
 
-def isreal(x: Any) -> Array:
+def isreal(x: ArrayLike) -> Array:
     """Whether each element has no imaginary part.
 
     >>> jnp.isreal(jnp.array([1j, 2]))
@@ -606,7 +606,7 @@ def isreal(x: Any) -> Array:
     return logical_not(iscomplex(x))
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike) -> bool:
     """Whether the dtype is complex.
 
     >>> jnp.iscomplexobj(jnp.array([1j, 2])), jnp.iscomplexobj(2.0)
@@ -623,7 +623,7 @@ def iscomplexobj(x: Any) -> bool:
     return dtypes.is_complex(dtype)
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike) -> bool:
     """Whether the dtype is not complex.
 
     >>> jnp.isrealobj(jnp.array([1j, 2])), jnp.isrealobj(2.0)
@@ -632,7 +632,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def logical_not(x: Any, /) -> Array:
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether each element is zero.
 
     >>> jnp.logical_not(jnp.array([0, 1, 2]))
@@ -641,7 +641,7 @@ def logical_not(x: Any, /) -> Array:
     return bitwise_not(as_bool(operand("logical_not", x)))
 
 
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
                neginf: Any = None) -> Array:
     """Replaces NaN and infinities, by default with zero and the extreme finite numbers.
 

@@ -17,6 +17,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.dimensions import least
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.fft import FftType
 from maxjax.lax import _fft as lax_fft
 from maxjax.numpy import _creation as creation
@@ -117,7 +118,7 @@ def _two_axes(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
     return _transform(name, kind, a, s, axes, norm)
 
 
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform along an axis: ``sum_j a_j exp(-2 pi i j k / n)`` for all k.
 
     Args:

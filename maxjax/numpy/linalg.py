@@ -1,4 +1,4 @@
-"""jax.numpy.linalg: norms, products, and the decompositions from _decompositions.py."""
+"""jax.numpy.linalg: norms, products and decompositions."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from maxjax._base.errors import TracerArrayConversionError
 from maxjax._base.lazy import opt_einsum
 from maxjax._higher_order.function_stages import add_stages
 from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _ranges as ranges
@@ -162,7 +163,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
     return norm(x, ord, (-2, -1), keepdims)
 
 
-def matrix_transpose(x: Any, /) -> Array:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """Swaps the last two axes.
 
     >>> jnp.linalg.matrix_transpose(jnp.ones((4, 2, 3))).shape
@@ -171,7 +172,7 @@ def matrix_transpose(x: Any, /) -> Array:
     return shapes.matrix_transpose(x)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Array:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of the matrices in the last two axes.
 
     >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]), offset=1)
@@ -180,7 +181,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
     return matrices.diagonal(x, offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of the matrices in the last two axes.
 
     >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
@@ -189,7 +190,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
     return matrices.trace(x, offset, -2, -1, dtype)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross product of vectors of three elements.
 
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
@@ -203,7 +204,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     return contraction.cross(x1, x2, axis=axis)
 
 
-def outer(x1: Any, x2: Any, /) -> Array:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of all pairs of elements of two vectors.
 
     >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
@@ -229,7 +230,7 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None,
                               preferred_element_type=preferred_element_type)
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
     """The products of vectors along an axis, with the first conjugated.
 
@@ -240,7 +241,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
                               preferred_element_type=preferred_element_type)
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None,
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: Any = None,
               preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
     """The product over given axes.
 

@@ -15,6 +15,7 @@ from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.creation import full
@@ -131,8 +132,8 @@ def _bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
         key, bit_width=width, shape=shape, partitionable=partitionable())
 
 
-def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any = 0.0,
-            maxval: Any = 1.0, *, out_sharding: Any = None) -> Array:
+def uniform(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None,
+            minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0, *, out_sharding: Any = None) -> Array:
     """Uniform floats in ``[minval, maxval)``.
 
     Args:
@@ -272,7 +273,7 @@ def _clip_to_info(value: Any, info: Any) -> Any:
 
 # --- normal ---------------------------------------------------------------------------------------
 
-def normal(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
+def normal(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
            out_sharding: Any = None) -> Array:
     """Standard normal floats, or complex numbers of unit variance.
 
@@ -320,8 +321,8 @@ def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(np.array(np.sqrt(2), dtype)[()], lax.erf_inv(values))
 
 
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *,
-                     out_sharding: Any = None) -> Array:
+def truncated_normal(key: ArrayLike, lower: Any, upper: Any, shape: Any = None,
+                     dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Standard normal floats conditioned on ``lower < x < upper``.
 
     >>> jax.random.truncated_normal(jax.random.key(0), -1.0, 1.0, (2,))
@@ -351,7 +352,7 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...],
 
 # --- Bernoulli ------------------------------------------------------------------------------------
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
+def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Any = None, mode: str = "low", *,
               out_sharding: Any = None) -> Array:
     """Booleans that are true with probability ``p``.
 
@@ -391,7 +392,8 @@ def _wide_or_scalar(value: Any, shape: tuple[int, ...]) -> Any:
     return value if not value.shape or value.shape == shape else _wide(value, len(shape))
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def rademacher(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *,
+               out_sharding: Any = None) -> Array:
     """-1 or 1, each with probability 1/2.
 
     >>> jax.random.rademacher(jax.random.key(0), (2,))
@@ -416,7 +418,8 @@ def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 # --- by inversion ---------------------------------------------------------------------------------
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def exponential(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *,
+                out_sharding: Any = None) -> Array:
     """Exponential floats with mean 1.
 
     >>> jax.random.exponential(jax.random.key(0), (2,))
@@ -433,8 +436,8 @@ def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.neg(lax.log1p(lax.neg(_uniform(key, shape, dtype, 0.0, 1.0))))
 
 
-def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *,
-           out_sharding: Any = None) -> Array:
+def gumbel(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, mode: str | None = None,
+           *, out_sharding: Any = None) -> Array:
     """Gumbel floats, with density ``exp(-(x + exp(-x)))``.
 
     Args:
@@ -510,7 +513,8 @@ def _fraction_of_words(high: Any, low: Any) -> Any:
     return lax.bitcast_convert_type((exponent << np.uint32(23)) | mantissa, np.float32)
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def laplace(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *,
+            out_sharding: Any = None) -> Array:
     """Laplace floats, with density ``exp(-|x|) / 2``.
 
     >>> jax.random.laplace(jax.random.key(0), (2,))
@@ -529,7 +533,8 @@ def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(lax.sign(values), lax.log1p(lax.neg(lax.abs(values))))
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def logistic(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *,
+             out_sharding: Any = None) -> Array:
     """Logistic floats, whose cumulative distribution is the sigmoid.
 
     >>> jax.random.logistic(jax.random.key(0), (2,))
@@ -547,7 +552,8 @@ def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.sub(lax.log(values), lax.log1p(lax.neg(values)))
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def cauchy(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *,
+           out_sharding: Any = None) -> Array:
     """Cauchy floats, with density ``1 / (pi * (1 + x**2))``.
 
     >>> jax.random.cauchy(jax.random.key(0), (2,))

@@ -16,6 +16,7 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.numpy._promotion import canonical_shape
 from maxjax.random._basic import _uniform, as_float, as_floats, float_dtype, result_shape, unstack
 from maxjax.random._keys import clone, jitted, single_key, split_typed
@@ -27,7 +28,8 @@ _TAILS = np.array([
     for k in range(_TABLE)])
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+def binomial(key: ArrayLike, n: Any, p: ArrayLike, shape: Any = None,
+             dtype: DTypeLike | None = None) -> Array:
     """The number of ``n`` trials that succeed, each with probability ``p``; as floats.
 
     Args:

@@ -14,6 +14,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.layout import reshape, transpose
 from maxjax._primitives.reduction import argmax_p
 from maxjax._primitives.slicing import slice_in_dim
@@ -39,7 +40,7 @@ from maxjax.random._keys import jitted, single_key, split_typed
 
 # --- permutation ----------------------------------------------------------------------------------
 
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
+def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *,
                 out_sharding: Any = None) -> Array:
     """``x`` (or ``arange(x)``, if it is an integer) in random order along an axis.
 
@@ -81,8 +82,8 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
 
 # --- choice ---------------------------------------------------------------------------------------
 
-def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0,
-           mode: str | None = None) -> Array:
+def choice(key: ArrayLike, a: ArrayLike, shape: Any = (), replace: bool = True,
+           p: ArrayLike | None = None, axis: int = 0, mode: str | None = None) -> Array:
     """Random elements of ``a`` along an axis, or of ``arange(a)`` if it is an integer.
 
     Args:
@@ -155,8 +156,9 @@ def _reshaped(lines: Any, axis: int, shape: tuple[int, ...]) -> Any:
 
 # --- categorical ----------------------------------------------------------------------------------
 
-def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True,
-                mode: str | None = None, *, out_sharding: Any = None) -> Array:
+def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Any = None,
+                replace: bool = True, mode: str | None = None, *,
+                out_sharding: Any = None) -> Array:
     """Indices drawn with probabilities ``softmax(logits, axis)``.
 
     Args:

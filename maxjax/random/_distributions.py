@@ -13,6 +13,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.random_rejection import random_gamma_p, random_poisson_p
@@ -59,7 +60,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
     return sampler(typed, a, result_shape(shape, np.shape(a)), dtype, False)
 
 
-def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
+def loggamma(key: ArrayLike, a: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *,
              method: str = "exact", out_sharding: Any = None) -> Array:
     """Logarithms of gamma floats; accurate even where those would underflow.
 
@@ -88,8 +89,9 @@ def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool
                                partitionable=partitionable())
 
 
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *,
-         method: str = "exact", out_sharding: Any = None) -> Array:
+def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None,
+         dtype: DTypeLike | None = None, *, method: str = "exact",
+         out_sharding: Any = None) -> Array:
     """Beta floats with parameters ``a`` and ``b``.
 
     Args:
@@ -117,7 +119,7 @@ def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any, method: 
     return lax.div(x, lax.add(x, y))
 
 
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
+def dirichlet(key: ArrayLike, alpha: Any, shape: Any = None, dtype: DTypeLike | None = None, *,
               out_sharding: Any = None) -> Array:
     """Points of the simplex; ``alpha`` has the parameters along its last axis.
 
@@ -148,7 +150,7 @@ def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return powers / jnp.sum(powers, -1, keepdims=True)
 
 
-def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *,
+def chisquare(key: ArrayLike, df: Any, shape: Any = None, dtype: DTypeLike | None = None, *,
               method: str = "exact", out_sharding: Any = None) -> Array:
     """Chi-square floats with ``df`` degrees of freedom.
 
@@ -173,7 +175,7 @@ def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any, method: st
     return lax.mul(lax.exp(logs), two)
 
 
-def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
+def f(key: ArrayLike, dfnum: Any, dfden: Any, shape: Any = None, dtype: DTypeLike | None = None, *,
       out_sharding: Any = None) -> Array:
     """F floats with ``dfnum`` and ``dfden`` degrees of freedom.
 
@@ -195,7 +197,7 @@ def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> 
     return upper / (_chisquare(first, dfden, shape, dtype, "exact") / dfden)
 
 
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *,
+def t(key: ArrayLike, df: Any, shape: Any = None, dtype: DTypeLike | None = None, *,
       out_sharding: Any = None) -> Array:
     """Student's t floats with ``df`` degrees of freedom.
 
@@ -218,8 +220,8 @@ def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return normals * jnp.sqrt(half / _gamma(second, half, shape, dtype, False))
 
 
-def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *,
-                       out_sharding: Any = None) -> Array:
+def generalized_normal(key: ArrayLike, p: ArrayLike, shape: Any = (),
+                       dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Floats with density proportional to ``exp(-|x|**p)``.
 
     >>> jax.random.generalized_normal(jax.random.key(0), 2.0, (2,))
@@ -240,7 +242,7 @@ def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) ->
     return signs * jnp.power(magnitudes, jnp.asarray(1 / p).astype(dtype))
 
 
-def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None, *,
+def ball(key: ArrayLike, d: int, p: float = 2, shape: Any = (), dtype: DTypeLike | None = None, *,
          out_sharding: Any = None) -> Array:
     """Points of the unit ball of the p-norm in ``d`` dimensions: shape ``shape + (d,)``.
 
@@ -267,8 +269,8 @@ def _ball(key: Any, p: Any, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
 _ONE = np.float32(1)
 
 
-def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *,
-              out_sharding: Any = None) -> Array:
+def lognormal(key: ArrayLike, sigma: Any = _ONE, shape: Any = None, dtype: DTypeLike | None = None,
+              *, out_sharding: Any = None) -> Array:
     """``exp(sigma * x)`` for normal ``x``.
 
     >>> jax.random.lognormal(jax.random.key(0), 0.5, (2,))
@@ -282,7 +284,8 @@ def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None,
     return lax.exp(_normal(typed, shape, dtype) * _full(as_float(sigma, dtype), shape))
 
 
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def maxwell(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *,
+            out_sharding: Any = None) -> Array:
     """Lengths of normal vectors in three dimensions.
 
     >>> jax.random.maxwell(jax.random.key(0), (2,))
@@ -300,8 +303,8 @@ def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return jnp.sqrt(jnp.sum(vectors * vectors, -1))
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (),
-                         dtype: Any = None) -> Array:
+def double_sided_maxwell(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Any = (),
+                         dtype: DTypeLike | None = None) -> Array:
     """``loc + scale * x`` for Maxwell floats x of either sign: ``shape`` for each parameter.
 
     >>> jax.random.double_sided_maxwell(jax.random.key(0), 0.0, 1.0, (2,))
@@ -315,7 +318,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (),
     return values * as_float(scale, dtype) + as_float(loc, dtype)
 
 
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *,
+def wald(key: ArrayLike, mean: Any, shape: Any = None, dtype: DTypeLike | None = None, *,
          out_sharding: Any = None) -> Array:
     """Wald (inverse Gaussian) floats with the given mean and scale 1.
 
@@ -342,8 +345,9 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return jnp.where(uniforms <= mean / (mean + x), x, mean ** 2 / x)
 
 
-def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None,
-                        method: str = "cholesky", *, out_sharding: Any = None) -> Array:
+def multivariate_normal(key: ArrayLike, mean: Any, cov: Any, shape: Any = None,
+                        dtype: DTypeLike | None = None, method: str = "cholesky", *,
+                        out_sharding: Any = None) -> Array:
     """Normal vectors with the given mean and covariance.
 
     Args:
@@ -385,8 +389,8 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     return jnp.add(*promote_shapes("", mean.astype(wide), spread))
 
 
-def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *,
-               out_sharding: Any = None) -> Array:
+def orthogonal(key: ArrayLike, n: int, shape: Any = (), dtype: DTypeLike | None = None,
+               m: int | None = None, *, out_sharding: Any = None) -> Array:
     """Random orthogonal (or unitary) matrices of shape ``shape + (n, m)``.
 
     >>> q = jax.random.orthogonal(jax.random.key(0), 2)
@@ -408,7 +412,7 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
 
 # --- by inversion ---------------------------------------------------------------------------------
 
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *,
+def pareto(key: ArrayLike, b: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *,
            out_sharding: Any = None) -> Array:
     """Pareto floats with shape parameter ``b``, from 1 on.
 
@@ -423,8 +427,8 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *,
     return lax.exp(_exponential(typed, shape, dtype) / as_float(b, dtype))
 
 
-def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (),
-                dtype: Any = None) -> Array:
+def weibull_min(key: ArrayLike, scale: ArrayLike, concentration: Any, shape: Any = (),
+                dtype: DTypeLike | None = None) -> Array:
     """Weibull floats.
 
     >>> jax.random.weibull_min(jax.random.key(0), 1.0, 2.0, (2,))
@@ -437,7 +441,7 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (),
     return jnp.power(-jnp.log1p(-uniforms), power) * as_float(scale, dtype)
 
 
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *,
+def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *,
              out_sharding: Any = None) -> Array:
     """Rayleigh floats.
 
@@ -454,8 +458,8 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *,
         jnp.log(uniforms) * np.array(-2, dtype)[()])
 
 
-def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *,
-               out_sharding: Any = None) -> Array:
+def triangular(key: ArrayLike, left: Any, mode: Any, right: Any, shape: Any = None,
+               dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Triangular floats between ``left`` and ``right``, with the peak at ``mode``.
 
     >>> jax.random.triangular(jax.random.key(0), 0.0, 0.5, 1.0, (2,))
@@ -476,7 +480,7 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dt
 
 # --- integers -------------------------------------------------------------------------------------
 
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *,
+def geometric(key: ArrayLike, p: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *,
               out_sharding: Any = None) -> Array:
     """The number of trials with success probability ``p`` up to the first success.
 

@@ -15,6 +15,7 @@ from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import random_rbg as _random_rbg  # noqa: F401  (it adds its generators)
 from maxjax._primitives.random_bits import (
     AnyGenerator,
@@ -159,7 +160,7 @@ def _like_given(key: Any, raw: bool) -> Any:
 
 # --- making keys ----------------------------------------------------------------------------------
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+def key(seed: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array:
     """A typed random key from an integer.
 
     Args:
@@ -227,7 +228,8 @@ def _seeded(name: str, seed: Any, impl: Any) -> Any:
     return random_seed_p.bind(operand, impl=generator)
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None,
+                  dtype: DTypeLike | None = None) -> Array:
     """Typed keys from raw words, shape ``(..., 2)`` and dtype uint32.
 
     >>> jax.random.wrap_key_data(jnp.array([0, 1], 'uint32'))
@@ -267,7 +269,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
     return generator_of(impl_spec).dtype
 
 
-def clone(key: Any) -> Any:
+def clone(key: ArrayLike) -> Any:
     """A copy of a key, for code that deliberately uses it twice; any other array unchanged.
 
     >>> key = jax.random.key(0)
@@ -280,7 +282,7 @@ def clone(key: Any) -> Any:
 
 # --- new keys from old ----------------------------------------------------------------------------
 
-def split(key: Any, num: int | tuple[int, ...] = 2) -> Array:
+def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
     """New keys from one.
 
     Args:
@@ -309,7 +311,7 @@ def split_typed(key: Any, shape: tuple[int, ...] = (2,)) -> Any:
     return random_split_p.bind(key, shape=shape, partitionable=partitionable())
 
 
-def fold_in(key: Any, data: Any) -> Array:
+def fold_in(key: ArrayLike, data: Any) -> Array:
     """A new key from a key and an integer.
 
     Args:

@@ -1,4 +1,4 @@
-"""jax.scipy.integrate."""
+"""jax.scipy.integrate: integrals of samples."""
 
 from __future__ import annotations
 

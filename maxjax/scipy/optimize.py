@@ -1,4 +1,4 @@
-"""jax.scipy.optimize: minimization."""
+"""jax.scipy.optimize: minima of functions of vectors."""
 
 from __future__ import annotations
 

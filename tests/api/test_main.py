@@ -10,6 +10,7 @@ import textwrap
 import pytest
 
 import maxjax
+import maxjax.__main__
 from maxjax.version import JAX_VERSION
 from tests import ROOT
 
@@ -177,9 +178,37 @@ def test_an_interpreter(tmp_path):
     assert result.stdout == "('jax', '__main__')\n" and f"JAX {JAX_VERSION}" in result.stderr
 
 
+@pytest.mark.parametrize("arguments", [
+    ["-m", "nopkg"], ["-m", "nopkg.x"], ["-m", "json.nothing"], ["-m", "folder"], ["folder"],
+    ["missing.py"], ["folder/missing.py"]], ids=" ".join)
+def test_what_is_not_there_is_said_in_one_line(tmp_path, arguments):
+    (tmp_path / "folder").mkdir()
+    ours, plain = (python(*start, *arguments, cwd=tmp_path) for start in (["-m", "maxjax"], []))
+    assert (ours.returncode, ours.stderr) == (plain.returncode, plain.stderr) and plain.returncode
+    assert len(ours.stderr.splitlines()) == 1
+
+
+def test_what_a_module_lacks_itself_is_a_traceback(tmp_path):
+    (tmp_path / "folder").mkdir()
+    write(tmp_path, "import nopkg\n", "folder/__main__.py")
+    for arguments in (["folder"], ["-m", "folder"]):
+        said = python("-m", "maxjax", *arguments, cwd=tmp_path).stderr
+        assert said.startswith("Traceback") and "No module named 'nopkg'" in said
+
+
+def test_an_interrupted_preparation_ends_quietly(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("maxjax._runtime.installation.prepare", interrupted)
+    assert maxjax.__main__._look_after("--prepare", []) == 130
+    assert capsys.readouterr().err == "\ninterrupted; the libraries that are built are kept\n"
+
+
 def test_the_command_is_the_module(tmp_path):
     code = "import sys; from maxjax.__main__ import command; sys.argv[1:] = {}; command()"
-    for arguments in (["script.py", "a"], ["--version"], ["-c", "print(6)"], ["-m", "script", "b"]):
+    for arguments in (["script.py", "a"], ["--version"], ["-V"], ["-c", "print(6)"],
+                      ["-m", "script", "b"]):
         write(tmp_path, "import sys, jax; print(sys.argv, sys.path[0], jax.__name__)")
         plain = python("-m", "maxjax", *arguments, cwd=tmp_path)
         ours = python("-c", code.format(arguments), cwd=tmp_path)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
+import re
 import subprocess
 import sys
+import textwrap
 import traceback
 import weakref
 
@@ -14,7 +17,8 @@ import pytest
 import maxjax
 from maxjax import numpy as jnp
 from maxjax._base.errors import UnfilteredStackTrace
-from maxjax._base.tracebacks import NOTE, boundary
+from maxjax._base.tracebacks import NOTE, boundary, shorten
+from tests import ROOT
 
 HERE = __file__
 
@@ -150,6 +154,108 @@ def test_uncaught_errors_show_the_users_lines_alone(tmp_path, start):
                            check=False).stderr
     assert shown.count("  File ") == 1 and f'File "{script}", line 2' in shown
     assert NOTE in shown
+
+
+# Scripts and what each run by Python or in a session shows: its error's name, and lines of its own.
+SHOWN = {
+    "a traced bool": ("""
+        @jax.jit
+        def f(x):
+            return 1 if x > 0 else 2
+        f(1.0)
+        """, "TracerBoolConversionError", (4, 3)),
+    "nan": ("""
+        jax.config.update("jax_debug_nans", True)
+        @jax.jit
+        def f(x):
+            return jnp.log(x) * 2
+        f(jnp.array(-1.0))
+        """, "FloatingPointError", (5, 4)),
+    "a key's second use": ("""
+        jax.config.update("jax_debug_key_reuse", True)
+        def first(key):
+            return jax.random.normal(key)
+        key = jax.random.key(0)
+        first(key)
+        jax.random.uniform(key)
+        """, "KeyReuseError", (5, 3, 6)),
+    "an operator": ("""
+        jnp.ones(3) + jnp.ones(4)
+        """, "TypeError", (1,)),
+    "a method": ("""
+        jnp.zeros(3).reshape(7)
+        """, "TypeError", (1,)),
+}
+
+
+def script(name, imports):
+    code, error, lines = SHOWN[name]
+    return imports + textwrap.dedent(code), error, [line + 1 for line in lines]
+
+
+def run(tmp_path, *arguments):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": str(tmp_path / "ipython")}
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True,
+                          cwd=tmp_path, env=environment, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_uncaught_errors_are_named_as_in_jax_and_noted_once(tmp_path, name):
+    code, error, lines = script(name, "import jax, jax.numpy as jnp")
+    (tmp_path / "script.py").write_text(code)
+    shown = [run(tmp_path, *start, "script.py").stderr for start in (["-m", "maxjax"], [])]
+    ours, theirs = ([line for line in text.splitlines() if error in line and line[0] != " "]
+                    for text in shown)
+    assert ours == theirs and len(ours) > 0
+    assert [int(line) for line in re.findall(r'script.py", line (\d+)', shown[0])] == lines
+    assert shown[0].count("  File ") == len(lines)
+    assert shown[0].count(NOTE) == 1 and "During handling" not in shown[0]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_sessions_show_no_frame_of_maxjax(tmp_path, name):
+    code, error, lines = script(name, "import maxjax as jax, maxjax.numpy as jnp")
+    (tmp_path / "cell.py").write_text(code)
+    (tmp_path / "session.py").write_text(
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "shell = InteractiveShell.instance(colors='nocolor')\n"
+        "shell.run_cell(open('cell.py').read())\n")
+    shown = run(tmp_path, "session.py").stdout
+    assert error in shown and os.path.join(ROOT, "maxjax") not in shown
+    assert [int(line) for line in re.findall(r"^-+> (\d+) ", shown, re.MULTILINE)] == lines
+
+
+def test_the_note_is_on_an_error_once():
+    @boundary
+    def handed_on():
+        try:
+            maxjax.jit(fails)(1.)
+        except ValueError as error:
+            shorten(error)
+            raise
+
+    with pytest.raises(ValueError) as info:
+        handed_on()
+    assert info.value.__notes__ == [NOTE]
+
+
+def test_the_first_use_of_a_key_keeps_no_values():
+    class Held:
+        pass
+
+    def first(key, held):
+        return maxjax.random.normal(key)
+
+    with maxjax.debug_key_reuse(True):
+        held, key = Held(), maxjax.random.key(0)
+        seen = weakref.ref(held)
+        first(key, held)
+        del held
+        assert seen() is None
+        with pytest.raises(maxjax.errors.KeyReuseError) as info:
+            maxjax.random.uniform(key)
+    places = traceback.extract_tb(info.value.__cause__.__traceback__)
+    assert places[-1].name == "first" and places[-1].line == "return maxjax.random.normal(key)"
 
 
 def test_frames_of_libraries_that_maxjax_calls_are_not_shown():

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import shutil
+from xml.etree import ElementTree
 
 import jax
 import numpy as np
 import pytest
 
 import maxjax
+import maxjax.numpy as jnp
+from maxjax._base import config
+from maxjax._ir import drawing
 from maxjax._max.mojo.plan import Plan
 
 X = np.ones((4, 3), np.float32)
@@ -184,6 +190,51 @@ def test_loops_branches_and_calls_are_boxes():
     assert sum(label.startswith("sin") for label in nodes.values()) == 1
 
 
+def rectangles(svg):
+    """The rectangles of nodes and of boxes, each (left, top, right, bottom), and the whole size."""
+    tree = ElementTree.fromstring(svg)
+    found = {True: [], False: []}
+    for each in tree.iter("{http://www.w3.org/2000/svg}rect"):
+        x, y, width, height = (float(each.get(name)) for name in ("x", "y", "width", "height"))
+        found[each.get("fill") == "none"].append((x, y, x + width, y + height))
+    return found[False], found[True], (float(tree.get("width")), float(tree.get("height")))
+
+
+@pytest.mark.parametrize("simplified", [False, True])
+def test_a_drawing_without_graphviz_shows_each_node_apart(simplified):
+    text = maxjax.debug.graph(mixed, *ARGUMENTS, simplified=simplified)
+    names, arrows, titles = parsed(text)
+    svg = drawing.svg(text)
+    nodes, boxes, (width, height) = rectangles(svg)
+    assert len(nodes) == len(names) and svg.count("<path d=") == len(arrows) + 1    # and the tip
+    assert len(boxes) == len(titles) + 1        # and the whole
+    for number, (left, top, right, bottom) in enumerate(nodes):
+        assert 0 <= left < right <= width and 0 <= top < bottom <= height
+        assert not any(left < other[2] and other[0] < right and top < other[3] and other[1] < bottom
+                       for other in nodes[:number])
+    def is_within(a, b):
+        return b[0] <= a[0] and b[1] <= a[1] and a[2] <= b[2] and a[3] <= b[3]
+
+    for a, b in itertools.combinations(boxes, 2):
+        apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+        assert apart or is_within(a, b) or is_within(b, a)
+
+
+def test_values_flow_down_in_a_drawing():
+    svg = drawing.svg(maxjax.debug.graph(lambda x, y: (jnp.sin(x) * y, x), X, X))
+    nodes, _, _ = rectangles(svg)
+    tops = {text.text: float(text.get("y")) for text in ElementTree.fromstring(svg).iter(
+        "{http://www.w3.org/2000/svg}text")}
+    assert tops["x"] < tops["sin"] < tops["mul"] < tops["result 0"] and tops["y"] < tops["mul"]
+
+
+def test_notebooks_get_a_drawing_where_graphviz_is_missing(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    graph = maxjax.debug.graph(lambda x: x * 2 < 3, 1.0)
+    assert graph._repr_svg_() == graph.svg() == drawing.svg(graph)
+    assert "lt(·, 3.0)" in graph.svg()
+
+
 def test_the_picture_of_what_runs():
     text = maxjax.debug.graph(mixed, *ARGUMENTS, simplified=True)
     nodes, _, boxes = parsed(text)
@@ -197,6 +248,33 @@ def test_results_without_equations_and_with_constants():
     assert any(label.startswith("constant") for label in nodes.values())
     assert len([label for label in nodes.values() if label.startswith("result")]) == 3
     assert len(arrows) == 5
+
+
+def test_an_explanation_opens_with_a_sentence():
+    jitted = maxjax.jit(lambda x: jnp.sin(x) * 2)
+
+    def said():
+        first, second, *_ = str(maxjax.debug.explain(jitted, X)).splitlines()
+        return first, second
+
+    first, second = said()
+    assert first == "<lambda>: not called yet; compile='never' has it interpreted"
+    assert second.startswith("  2 operations in 1 piece, ")
+    with config.compile_mode("auto"):
+        # Whether some other test has compiled it is not known here.
+        assert said()[0] in [f"<lambda>: not called yet; {rest}" for rest in (
+            "compiled once its calls have cost more than that takes", "it is compiled already")]
+        for _ in range(2):
+            jitted(X)
+        assert said()[0] == ("<lambda>: interpreted, 2 calls so far, which cost too little to gain "
+                             "by compiling")
+    assert str(maxjax.debug.explain(lambda x: x, X)).splitlines()[0].endswith(
+        "not called yet: there is nothing to compute")
+
+
+def test_complex_numbers_are_not_the_reason_where_others_are_compiled():
+    explained = str(maxjax.debug.explain(lambda x: jnp.fft.fft(x * 2) * 2, X + 0j))
+    assert "fft: MAX has no Fourier transform" in explained and "complex64:" not in explained
 
 
 def test_a_long_program_is_folded_by_lines():

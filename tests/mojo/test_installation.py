@@ -14,7 +14,9 @@ import pytest
 
 import maxjax
 from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.mojo import crew
 from maxjax._max.mojo.pack_library import Pack
+from maxjax._runtime.tiering import tiering
 from tests import ROOT
 from tests.mojo.fake_compiler import DRIVER, leftovers
 
@@ -96,3 +98,33 @@ def test_what_is_broken(cache, compiler, nearly_complete, tmp_path, how, what, r
     assert status == 1 and what in said and remedy in said, said
     status, said = run("--prepare", cache, **broken)
     assert status == 1 and len(said.splitlines()) <= 2 and "kernel pack" in said, said
+
+
+class _PackThatIsMissing:
+    """What tiering asks of a pack of which seven of 27 libraries are there."""
+
+    units, requested, estimate = range(27), False, staticmethod(Pack.estimate)
+
+    def missing(self):
+        return range(20)
+
+    def request_once(self, done):
+        self.requested = True
+        return True
+
+
+def test_the_first_request_of_the_pack_is_said_once(monkeypatch, caplog):
+    monkeypatch.setattr(crew, "cores", lambda: 2)
+    monkeypatch.setattr(tiering.mojo, "pack", _PackThatIsMissing())
+    for _ in range(2):
+        tiering._request_pack()
+    (record,) = caplog.records
+    assert record.name == "maxjax" and record.getMessage() == (
+        "building the kernel library in the background, once on this machine: 7 of 27 parts are "
+        "there, the rest takes about a minute. Your program goes on, on NumPy meanwhile")
+
+
+def test_estimates_are_in_words(monkeypatch):
+    monkeypatch.setattr(crew, "cores", lambda: 1)
+    assert [Pack.estimate(count) for count in (1, 9, 27)] == [
+        "less than a minute", "about a minute", "about 3 minutes"]

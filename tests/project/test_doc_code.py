@@ -64,7 +64,7 @@ def _exists(program: str, words: list[str]) -> bool:
     if program == "maxjax":
         return not words[0].startswith("-") or f" {words[0]} " in _USAGE
     if program == "pip":
-        extras = re.findall(r"maxjax\[([\w,]+)\]", " ".join(words))
+        extras = re.findall(r"(?:maxjax|\.)\[([\w,]+)\]", " ".join(words))
         return set(",".join(extras).split(",")) - {""} <= set(PROJECT["optional-dependencies"])
     if words[0] == "-m":
         return importlib.util.find_spec(words[1]) is not None

@@ -49,7 +49,7 @@ def test_notebook(name, jupyter, tmp_path):
     text = "\n".join(output["text/plain"] for output in shown if "text/plain" in output)
     kinds = {kind for output in shown for kind in output}
     if name == "tour":
-        assert f"('maxjax', '{JAX_VERSION}')" in text and "operations in 1 pieces" in text
+        assert f"('maxjax', '{JAX_VERSION}')" in text and "operations in 1 piece," in text
         assert "digraph" in text and "Attempted boolean conversion of traced array" in text
     elif name == "sharding":
         assert "image/svg+xml" in kinds and "text/html" in kinds

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+from xml.etree import ElementTree
+
 import maxjax
 from compat import differences, followed, report
 from tests import ROOT
-from tools import build_docs, reference
+from tools import build_docs, doc_pictures, reference, reference_groups, search_index
 
 
 def test_links_lead_to_pages_of_the_site():
@@ -52,11 +56,74 @@ def test_commands_of_examples_stay_code():
 def test_the_reference_has_the_public_names(tmp_path):
     pages = {page.stem: page.read_text() for page in reference.write(tmp_path / "pages")}
     assert len(pages) > 50
-    assert "{ #jax.numpy.sin }" in pages["jax.numpy"]
+    assert pages["jax.numpy"].count('<h3 id="jax.numpy.sin" markdown="1">jax.numpy.sin</h3>') == 1
+    heading = r'<h3 id="jax.Array.__add__" markdown="1">jax.Array.\_\_add\_\_</h3>'
+    assert heading in pages["jax.Array"]
     assert "einsum(subscripts, /, *operands" in pages["jax.numpy"]
-    assert "{ #jax.debug.explain }" in pages["jax.debug"]
+    assert '<h3 id="jax.debug.explain" ' in pages["jax.debug"]
     assert "0x" not in "".join(line for page in pages.values() for line in page.splitlines()
                                if line.endswith(")") and "object at" in line)
+
+
+def test_each_name_has_one_row_in_a_group(tmp_path):
+    pages = {page.stem: page.read_text() for page in reference.write(tmp_path / "pages")}
+    for module in ("jax", "jax.numpy", "jax.lax", "jax.random", "jax.nn"):
+        tables, _, entries = pages[module].partition("\n## In detail\n")
+        rows = re.findall(r"^\| \[`\S+`\]\(#(\S+)\) \|", tables, re.MULTILINE)
+        anchors = re.findall(r'^<h3 id="(\S+)"', entries, re.MULTILINE)
+        assert sorted(rows) == sorted(anchors) and len(rows) == len(set(rows)) > 30
+        assert re.findall(r"^## (.*)$", tables, re.MULTILINE) == [
+            title for title in (*reference_groups.GROUPS[module], reference_groups.OTHER)
+            if f"\n## {title}\n" in tables]
+        # What no group takes is what the files do not tell, and little.
+        other = tables.partition(f"\n## {reference_groups.OTHER}\n")[2].count("\n| [")
+        assert other < 5
+    assert pages["jax.numpy"].index("#jax.numpy.where") < pages["jax.numpy"].index("#jax.numpy.pad")
+
+
+def test_modules_have_an_introduction(tmp_path):
+    index = next(reference.write(tmp_path / "pages")).read_text()
+    rows = re.findall(r"^\| \[(\S+)\]\(\S+\) \| \d+ \| *(.*?) *\|$", index, re.MULTILINE)
+    assert len(rows) > 50
+    assert [name for name, text in rows if len(text.split()) < 2] == []
+
+
+def test_a_name_weighs_more_than_those_that_begin_with_it():
+    found = search_index.weights(
+        ["jax.numpy.cos", "jax.numpy.cosh", "jax.numpy.sum", "jax.Array.sum", "jax.Array"],
+        {"jax.numpy.sum": 100.0, "jax.Array.sum": 50.0, "jax.numpy.cosh": 200.0})
+    assert found["jax.numpy.cos"] > 3 * found["jax.numpy.cosh"]
+    assert found["jax.numpy.sum"] > found["jax.Array.sum"]
+    assert found["jax.Array"] > found["jax.Array.sum"]
+
+
+def test_the_index_gets_words_and_weights(tmp_path):
+    docs = [{"location": "reference/jax.numpy.html#jax.numpy.where", "title": "jax.numpy.where",
+             "text": "", "boost": 1},
+            {"location": "reference/jax.numpy.html#shapes", "title": "Shapes", "text": ""},
+            {"location": "options.html", "title": "Options", "text": "", "boost": 1}]
+    path = tmp_path / "search_index.json"
+    path.write_text(json.dumps({"docs": docs}))
+    search_index.weigh(path)
+    name, heading, page = json.loads(path.read_text())["docs"]
+    assert {"where", "jnp.where", "jax.numpy.where"} <= {*name["title"].split()}
+    assert name["boost"] > 100 > 1 > heading["boost"] and page["boost"] == 1
+
+
+def test_the_search_is_asked_for_the_most_used_names():
+    asked = search_index.queries()
+    assert {("jax.numpy.where", "jax.numpy.where"), ("where", "where"),
+            ("jnp.where", "jax.numpy.where")} <= {*asked}
+    assert len({wanted for query, wanted in asked if "." in wanted}) == search_index.MOST_USED
+
+
+def test_pictures_are_drawings():
+    drawn = doc_pictures.pictures()
+    places = {name for page in (ROOT / "docs").glob("*.md")
+              for name in re.findall(r"<!-- picture: (\w+) -->", page.read_text())}
+    assert places == {*drawn}
+    for name in ("graph", "timeline", "scripts", "programs"):
+        ElementTree.fromstring(drawn[name]())
 
 
 def test_the_matrix_says_how_names_pass():

@@ -15,6 +15,7 @@ import functools
 import hashlib
 import importlib.util
 import json
+import math
 import os
 import platform
 import re
@@ -50,6 +51,8 @@ _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2
 _MOST_AT_ONCE = 4
+# Of processor time on a common machine, for estimates.
+_SECONDS_EACH = 6.5
 _FORMAT = 1
 # The C name is given by the decorator, or else by the function.
 _EXPORT = re.compile(
@@ -217,6 +220,13 @@ class Pack:
             return False
         self.request(done)
         return True
+
+    @staticmethod
+    def estimate(count: int) -> str:
+        """About how long it takes to build so many libraries, in words."""
+        minutes = count * _SECONDS_EACH / min(crew.cores(), _MOST_AT_ONCE) / 60
+        return "less than a minute" if minutes < 0.8 else (
+            "about a minute" if minutes < 1.25 else f"about {math.ceil(minutes)} minutes")
 
     def hasten(self, job: Job) -> None:
         """Has what was requested built now, on all processors."""

@@ -1,4 +1,4 @@
-"""jax.experimental.compilation_cache.compilation_cache.
+"""jax.experimental.compilation_cache.compilation_cache: whether compiled programs are kept.
 
 maxjax always caches compiled programs, in the folder that MAXJAX_CACHE_DIR names.
 """

@@ -1,4 +1,4 @@
-"""The README's figures: tables made of a full run's results, between two marks in its text."""
+"""The figures of docs/performance.md: tables made of a full run's results, between two marks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import geometric_mean
+from benchmarks.plots import measured_with
 
 BEGIN, END = "<!-- figures: made by `make bench` -->\n", "<!-- end of the figures -->\n"
 NOTHING = "not measured"
@@ -177,7 +178,7 @@ def scripts_table(results: Results) -> list[str]:
 def section(data: Mapping[str, Any]) -> str:
     """The tables, and under what conditions they were measured."""
     results = Results(data)
-    lines = []
+    lines = [f"Measured with {measured_with(data)}.", ""]
     if results.scripts:
         report = results.scripts[0]
         lines += [
@@ -192,7 +193,7 @@ def section(data: Mapping[str, Any]) -> str:
 
 
 def filled(text: str, data: Mapping[str, Any]) -> str:
-    """The README's text with the tables between its two marks.
+    """The page's text with the tables between its two marks.
 
     Raises:
       ValueError: the marks are not there.
@@ -200,10 +201,10 @@ def filled(text: str, data: Mapping[str, Any]) -> str:
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"the README has no place for figures between {BEGIN!r} and {END!r}")
+        raise ValueError(f"the page has no place for figures between {BEGIN!r} and {END!r}")
     return f"{before}{begin}{section(data)}{end}{after}"
 
 
-def fill(readme: Path, data: Mapping[str, Any]) -> None:
-    """Writes the tables into the README."""
-    readme.write_text(filled(readme.read_text(encoding="utf-8"), data), encoding="utf-8")
+def fill(page: Path, data: Mapping[str, Any]) -> None:
+    """Writes the tables into the page."""
+    page.write_text(filled(page.read_text(encoding="utf-8"), data), encoding="utf-8")

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Where primitives are defined.
 DEFINING = ("maxjax/_primitives/", "maxjax/_higher_order/")
 # Backends name what they compute with in words of their own, which are often primitives' names.
-DIALECTS = ("maxjax/_max/", "maxjax/_stablehlo/")
+DIALECTS = ("maxjax/_max/", "maxjax/_stablehlo/", "maxjax/export/_")
 # Files with tables of names that are no primitives' though they look like them.
 EXCUSED: Mapping[str, str] = {
     "maxjax/_sharding/cost_model.py": "kinds of steps between layouts",

@@ -508,8 +508,9 @@ class Emitter(Lowering):
         def canonical(x: Value) -> Value:
             if not dtypes.is_floating(x.dtype):
                 return x
-            x = self.select(self.compare("eq", x, self.scalar(0, x)), [x, self.scalar(0, x)])
-            return self.select(self.compare("ne", x, x), [x, self.scalar(np.nan, x)])
+            # In JAX's words, by which readers know the order.
+            zeros = self.select(self.compare("eq", x, self.scalar(0, x)), [x, self.scalar(0, x)])
+            return self.select(self.compare("ne", x, x), [zeros, self.scalar(np.nan, x)])
 
         def keys_of(x: Value) -> list[Value]:
             if x.dtype.kind != "c":

@@ -34,9 +34,10 @@ from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.symbolic import SymbolicScope as SymbolicScope
 from maxjax._ir.symbolic import symbolic_shape as symbolic_shape
 from maxjax._runtime.placement import default_backend
+from maxjax.export._stablehlo import from_stablehlo as from_stablehlo
 
 __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform",
-           "deserialize", "export", "is_symbolic_dim",
+           "deserialize", "export", "from_stablehlo", "is_symbolic_dim",
            "maximum_supported_calling_convention_version",
            "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
            "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_dim_bounds",

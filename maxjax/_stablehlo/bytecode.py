@@ -24,6 +24,8 @@ _VERSIONS = range(4, 7)      # of the format
 _STRINGS, _DIALECTS, _ENTRIES, _OFFSETS, _OPERATIONS, _RESOURCES = range(6)
 _VERSION_OF_DIALECT, _PROPERTIES = 7, 8
 _KNOWN = range(9)
+# Operations whose results are their operands: on types, and on where values lie.
+_SAME = (("builtin", "unrealized_conversion_cast"), ("sdy", "sharding_constraint"))
 # What an operation has.
 _ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USES, _HAS_PROPERTIES = (
     1 << bit for bit in range(7))
@@ -183,9 +185,12 @@ class _File:
         words = self.sections[_PROPERTIES]
         return [words.part(words.number()) for _ in range(words.count("properties"))]
 
-    def _top_level(self, words: Bytes) -> Module | Function:
+    def _top_level(self, words: Bytes) -> Module | Function | None:
         self.depth += 1
         name, mask, where, attributes = self._head(words)
+        if name == ("sdy", "mesh"):      # where values lie changes no result
+            self.depth -= 1
+            return None
         if mask & ~(_ATTRIBUTES | _REGIONS | _HAS_PROPERTIES):
             raise Unreadable(where, f"the operation {name.name} among functions")
         if not mask & _REGIONS or self.depth > 2:
@@ -211,6 +216,8 @@ class _File:
             raise words.error("values of a module")
         module = Module({})
         for function in self._block(words, [], ()):
+            if function is None:
+                continue
             if not isinstance(function, Function) or function.name in module.functions:
                 raise words.error("a module in a module, or two functions of one name")
             module.functions[function.name] = function
@@ -242,12 +249,13 @@ class _File:
             for type in words.several(lambda: self._argument(words), "arguments"):
                 block.arguments.append(self._define(words, values, defined, type))
                 defined += 1
-            if self.version >= 3 and words.byte():
-                raise words.error("an order of uses")
+            if words.byte():
+                self._skip_uses(words, len(block.arguments))
         for _ in range(encoding >> 1):
-            operation = self._operation(words, values)
-            block.operations.append(operation)
-            for value in operation.results:
+            operation, results = self._operation(words, values)
+            if operation is not None:
+                block.operations.append(operation)
+            for value in results:
                 if defined >= len(values):
                     raise words.error("more values than a region has")
                 values[defined] = value
@@ -255,6 +263,14 @@ class _File:
         del values[first:]
         self.depth -= 1
         return block
+
+    def _skip_uses(self, words: Bytes, count: int) -> None:
+        """In which order values are used: a matter of MLIR's lists."""
+        for _ in range(1 if count == 1 else words.count("orders of uses")):
+            if count != 1:
+                words.number()
+            for _ in range(words.number() >> 1):
+                words.number()
 
     def _argument(self, words: Bytes) -> Type:
         number = words.number()
@@ -268,13 +284,15 @@ class _File:
         value = values[number] = Value(type)
         return value
 
-    def _operation(self, words: Bytes, values: list[Value | None]) -> Operation:
+    def _operation(self, words: Bytes, values: list[Value | None]
+                   ) -> tuple[Operation | None, list[Value]]:
+        """An operation and its results; none where they are its operands."""
         name, mask, where, attributes = self._head(words)
         if mask & ~(_ATTRIBUTES | _RESULTS | _OPERANDS | _REGIONS | _USES | _HAS_PROPERTIES):
             raise Unreadable(where, f"{name.name} has what no operation of StableHLO has")
-        results: list[Type] = []
+        results: list[int] = []
         if mask & _RESULTS:
-            results = words.several(lambda: self.entries.type(words, words.number()), "results")
+            results = words.several(words.number, "results")
         operands = []
         if mask & _OPERANDS:
             for number in words.several(words.number, "operands"):
@@ -283,7 +301,7 @@ class _File:
                     raise Unreadable(where, f"{name.name}: there is no value {number}")
                 operands.append(value)
         if mask & _USES:
-            raise Unreadable(where, "an order of uses")
+            self._skip_uses(words, len(results))
         regions: list[Block] = []
         if mask & _REGIONS:
             encoding = words.number()
@@ -291,7 +309,10 @@ class _File:
             inside, around = (words.section()[1], []) if encoding & 1 else (words, values)
             for _ in range(encoding >> 1):
                 regions.append(self._region(inside, around, where))
+        if name in _SAME and len(results) == len(operands) and not regions:
+            return None, operands
         if name.dialect != "vhlo":
-            raise Unreadable(where, f"the operation {name.dialect}.{name.name}")
-        return Operation(vhlo.name_of(name.name), operands, [Value(type) for type in results],
-                         vhlo.attributes_of(name.name, attributes, where), regions, where)
+            raise Unreadable(where, f"the operation {name.dialect}.{name.name} is not supported")
+        made = [Value(self.entries.type(words, number)) for number in results]
+        return Operation(vhlo.name_of(name.name), operands, made, vhlo.attributes_of(
+            name.name, attributes, where), regions, where), made

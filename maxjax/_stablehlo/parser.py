@@ -147,6 +147,8 @@ class Parser:
         words.symbol()
         words.expect("=")
         words.skip_balanced()
+        self.attributes.optional_record()
+        self._skip_location()
 
     def _generic_function(self) -> Function | None:
         words = self.words

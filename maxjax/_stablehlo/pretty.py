@@ -393,10 +393,18 @@ def _reducer(parser: Parser, scalars: list[Type], where: str) -> Block:
     return parser.region(arguments=[pair[0] for pair in pairs] + [pair[1] for pair in pairs])
 
 
+def _sharding(parser: Parser, name: str, parts: Parts, where: str) -> None:
+    """``sharding_constraint %x <@mesh, [...]>``."""
+    parts.operands.append(parser.operand())
+    parser.words.skip_balanced()
+    _record(parser, parts)
+
+
 _SPECIAL: dict[str, Callable[[Parser, str, Parts, str], Operation | None]] = {
     "stablehlo.constant": _constant, "stablehlo.compare": _compare, "stablehlo.slice": _slice,
     "stablehlo.dot_general": _dot_general, "stablehlo.convolution": _convolution,
     "stablehlo.custom_call": _custom_call, "stablehlo.composite": _composite,
     "func.call": _call, "stablehlo.reduce_precision": _reduce_precision,
     "stablehlo.while": _while, "stablehlo.reduce": _reduce,
+    "sdy.sharding_constraint": _sharding,
 }

@@ -189,7 +189,7 @@ def _reduce_window(reader: Reader, operation: Operation, operands: list[Any]) ->
     strides, base, dilation = (integers(operation, name, ones) for name in (
         "window_strides", "base_dilations", "window_dilations"))
     padding = pairs(operation, "padding", rank)
-    _check_padded(operation, np.shape(arrays[0]), base, padding)
+    _check_windows(operation, np.shape(arrays[0]), window, strides, base, dilation, padding)
     prefixes = _prefixes(operation, arrays, inits, window, padding,
                          {strides, base, dilation} == {ones})
     if prefixes is not None:
@@ -206,12 +206,22 @@ def _reduce_window(reader: Reader, operation: Operation, operands: list[Any]) ->
 _MOST_PADDED = 1 << 28
 
 
-def _check_padded(operation: Operation, shape: Sequence[int], base: Sequence[int],
-                  padding: Sequence[tuple[int, int]]) -> None:
-    sizes = [max(0, (size - 1) * step + 1) + max(0, low) + max(0, high)
+def _check_windows(operation: Operation, shape: Sequence[int], window: Sequence[int],
+                   strides: Sequence[int], base: Sequence[int], dilation: Sequence[int],
+                   padding: Sequence[tuple[int, int]]) -> None:
+    """Before anything of these sizes is made: they are in proportion, and those of the result."""
+    if len({len(shape), *map(len, (window, strides, base, dilation))}) > 1 or min(
+            (1, *window, *strides, *base, *dilation)) < 1:
+        raise Unreadable(operation.where, f"{operation.name}: its windows")
+    sizes = [max(0, (size - 1) * step + 1) + low + high
              for size, step, (low, high) in zip(shape, base, padding, strict=True)]
     if math.prod(max(1, size) for size in sizes) > _MOST_PADDED:
         raise Unreadable(operation.where, f"{operation.name} of an array that is padded to {sizes}")
+    found = [max(0, (size - (width - 1) * gap - 1) // step + 1)
+             for size, width, gap, step in zip(sizes, window, dilation, strides, strict=True)]
+    if any(want is not None and want != size for want, size in zip(
+            result_type(operation).shape, found, strict=False)):
+        raise Unreadable(operation.where, f"{operation.name} gives the shape {found}")
 
 
 _PREFIXES: dict[str, tuple[Callable[..., Any], Callable[[np.dtype], Any]]] = {

@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 # Backends name what they compute with in words of their own, which are often primitives' names.
-DIALECTS = ("maxjax/_max/", "maxjax/_stablehlo/")
+DIALECTS = ("maxjax/_max/", "maxjax/_stablehlo/", "maxjax/export/_")
 # Files with tables of names that are no primitives' though they look like them.
 EXCUSED: Mapping[str, str] = {
     "maxjax/_primitives/complex_values.py": "the NumPy rules of the blocks, for complex numbers",

@@ -124,8 +124,7 @@ def read(blob: bytearray | bytes | memoryview) -> list[dict[str, Any]]:
     """
     content = bytes(memoryview(blob))
     if content[:len(MAGIC)] != MAGIC:
-        raise ValueError("cannot deserialize: this is no function exported by maxjax (files of "
-                         "JAX's jax.export hold StableHLO, which maxjax cannot read)")
+        raise ValueError("cannot deserialize: this is no function exported by maxjax or JAX")
     if len(content) < _HEADER.size:
         raise ValueError("cannot deserialize: the exported function is cut off within its header")
     _, version, length, digest = _HEADER.unpack_from(content)
@@ -176,7 +175,7 @@ def _decode(data: dict[str, Any]) -> dict[str, Any]:
     scope = SymbolicScope(data["constraints"])
 
     def sizes(text: str) -> Any:
-        if not _is_proportionate(text):
+        if not is_proportionate(text):
             raise ValueError(f"the size {text[:60]} is out of all proportion")
         return parse_dimension(text, scope)
 
@@ -231,7 +230,7 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
         [type(item) for item in axis] == [str, int, bool] and axis[1] >= 1 for axis in value),
     "in_specs": lambda value: all(map(_is_spec, value)) if isinstance(value, list) else False,
     "out_specs": lambda value: all(map(_is_spec, value)) if isinstance(value, list) else False,
-    "constraints": lambda value: _are(value, str) and all(map(_is_proportionate, value)),
+    "constraints": lambda value: _are(value, str) and all(map(is_proportionate, value)),
     "types": lambda value: isinstance(value, list),
     "program": lambda value: isinstance(value, dict),
     "constants": lambda value: _are(value, str),
@@ -242,7 +241,7 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
 _OPTIONAL = frozenset(("devices", "mesh", "in_specs", "out_specs"))
 
 
-def _is_proportionate(text: str) -> bool:
+def is_proportionate(text: str) -> bool:
     """Whether a symbolic size, or what holds for some, is one that is read in no time."""
     return len(text) <= _LONGEST and all(
         len(number) <= 12 for number in re.findall("[0-9]+", text)) and all(

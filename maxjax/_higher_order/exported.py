@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,6 +33,21 @@ from maxjax._transforms.autodiff import leaf_operand
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
+
+
+class ReadModule(Protocol):
+    """The program of one of JAX's files.
+
+    Attributes:
+      artifact: its bytes of StableHLO.
+      kept: the numbers of the arguments that it takes.
+    """
+
+    artifact: bytes
+    kept: tuple[int, ...]
+
+    def at(self, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+        """The program of arguments of these types."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,6 +97,8 @@ class Exported:
     mesh_axes: tuple[tuple[str, int, bool], ...] = dataclasses.field(default=(), repr=False)
     # Whether it comes from a file: its program is checked again with each call's sizes.
     _was_read: bool = dataclasses.field(default=False, repr=False)
+    # The program of one of JAX's files, for the sizes of a call.
+    _read_module: ReadModule | None = dataclasses.field(default=None, repr=False)
     _programs: dict[Any, ClosedJaxpr] = dataclasses.field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
@@ -105,6 +122,8 @@ class Exported:
     @property
     def module_kept_var_idx(self) -> tuple[int, ...]:
         """The arguments that the result depends on."""
+        if self._read_module is not None:
+            return self._read_module.kept
         taken = [n for n, aval in enumerate(self.in_avals) if aval.dtype != dtypes.float0]
         return tuple(
             n for n, read in zip(taken, read_inputs(self.program), strict=True) if read)
@@ -138,6 +157,7 @@ class Exported:
         Raises:
           NotImplementedError: a size is symbolic.
         """
+        self._check_program("as StableHLO")
         paths, _, _ = pytree.flatten_with_path(pytree.numbered(self.out_tree.spec))
         names = ["".join(["result", *map(str, path)]) for path, aval in zip(
             paths, self.out_avals, strict=True) if aval.dtype != dtypes.float0]
@@ -145,7 +165,10 @@ class Exported:
 
     @property
     def mlir_module_serialized(self) -> bytes:
-        """The text of ``mlir_module``, which MLIR's parsers read as they do bytecode."""
+        """The text of ``mlir_module``, which MLIR's parsers read as they do bytecode; of a function
+        that JAX has saved, its bytecode."""
+        if self._read_module is not None:
+            return self._read_module.artifact
         return self.mlir_module().encode()
 
     # --- saving ---
@@ -167,7 +190,15 @@ class Exported:
                 raise ValueError(
                     "serialization of an Exported that does not have vjps of high-enough order")
             functions.append(functions[-1].vjp())
+        for function in functions:
+            function._check_program("in maxjax's format")
         return export_format.write(functions)
+
+    def _check_program(self, form: str) -> None:
+        if self._read_module is not None and self.uses_global_constants:
+            raise NotImplementedError(
+                f"{self.fun_name} {form}: its sizes are symbolic, and JAX has saved it: keep its "
+                "file")
 
     # --- derivatives ---
     def has_vjp(self) -> bool:
@@ -305,7 +336,8 @@ class Exported:
         sizes = self._sizes(avals)
         if not sizes:
             return self.program
-        closed = self._with_sizes(sizes)
+        closed = self._with_sizes(sizes) if self._read_module is None else (
+            self._read_module.at([aval for aval in avals if aval.dtype != dtypes.float0]))
         if scope_of([aval.shape for aval in avals]) is None:
             closed.cache["family"] = self._programs.setdefault("family", {})  # type: ignore[arg-type]
             while len(self._programs) >= MAX_SIZES:
@@ -326,20 +358,7 @@ class Exported:
 
 
 def deserialize(blob: bytearray | bytes | memoryview) -> Exported:
-    """Reads what ``Exported.serialize`` gave.
-
-    Nothing of it is run before it is called; users' classes must be registered again.
-
-    Args:
-      blob: the bytes.
-
-    Raises:
-      ValueError: they are no exported function, are damaged, or are of a newer maxjax.
-
-    >>> exported = jax.export.export(jax.jit(lambda x: 2 * x))(1.)
-    >>> jax.export.deserialize(exported.serialize()).call(3.)
-    Array(6., dtype=float32)
-    """
+    """Reads what ``Exported.serialize`` gave, as ``jax.export.deserialize`` documents it."""
     derivative: Exported | None = None
     for fields in reversed(export_format.read(blob)):
         get = None if derivative is None else (lambda _, known=derivative: known)

@@ -31,6 +31,15 @@ def read_inputs(closed: ClosedJaxpr) -> Sequence[bool]:
 def count_as_read(closed: ClosedJaxpr) -> None:
     """Makes ``read_inputs`` say that all inputs are read."""
     closed.cache["read inputs"] = [True] * len(closed.invars)
+    closed.cache["keeps inputs"] = True
+
+
+def kept_inputs(closed: ClosedJaxpr, simplified: ClosedJaxpr) -> Sequence[bool]:
+    """Which inputs a program takes: those that its simplified form reads, or all that count as
+    read."""
+    if closed.cache.get("keeps inputs"):
+        return [True] * len(closed.invars)
+    return read_inputs(simplified)
 
 
 def last_uses(jaxpr: Jaxpr) -> dict[Atom, int]:

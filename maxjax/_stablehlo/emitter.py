@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.control_flow import Role, Structure
+from maxjax._ir.control_flow import Structure
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._primitives.random_bits import PARITY, ROTATIONS
+from maxjax._stablehlo import control_flow
 from maxjax._stablehlo.text import (
     FRONTEND,
     boolean,
@@ -171,8 +172,14 @@ class Emitter(Lowering):
 
     def emit_all(self, operation: str, operands: Sequence[Value],
                  results: Sequence[tuple[Sequence[int], Any]], attributes: str = "",
-                 regions: Sequence[Callable[[], None]] = ()) -> list[Value]:
-        """One operation, with regions that functions write."""
+                 regions: Sequence[Callable[[], None]] = (), discardable: str = ""
+                 ) -> list[Value]:
+        """One operation, with regions that functions write.
+
+        Args:
+          attributes: those that are part of the operation.
+          discardable: others.
+        """
         names = ", ".join([x.name for x in operands])
         count = self._count
         self._count += 1
@@ -185,6 +192,8 @@ class Emitter(Lowering):
         properties = f" <{{{attributes}}}>" if attributes else ""
         # Of this one, not of the last in a region.
         location, said = self.location(), self.attributes()
+        if discardable:
+            said = f" {{{discardable}}}"
         head = (f"{name} = " if made else "") + f'"{operation}"({names}){properties}'
         if not regions:
             self.line(f"{head}{said} : {types}{location}")
@@ -499,8 +508,9 @@ class Emitter(Lowering):
         def canonical(x: Value) -> Value:
             if not dtypes.is_floating(x.dtype):
                 return x
-            x = self.select(self.compare("eq", x, self.scalar(0, x)), [x, self.scalar(0, x)])
-            return self.select(self.compare("ne", x, x), [x, self.scalar(np.nan, x)])
+            # In JAX's words, by which readers know the order.
+            zeros = self.select(self.compare("eq", x, self.scalar(0, x)), [x, self.scalar(0, x)])
+            return self.select(self.compare("ne", x, x), [zeros, self.scalar(np.nan, x)])
 
         def keys_of(x: Value) -> list[Value]:
             if x.dtype.kind != "c":
@@ -555,71 +565,10 @@ class Emitter(Lowering):
 
     def control_flow(self, name: str, flow: Structure, operands: Sequence[Value]) -> list[Value]:
         if not flow.is_loop:
-            return self._choice(flow, operands)
+            return control_flow.choice(self, flow, operands)
         if flow.predicate is not None:
-            return self._while(flow, operands)
-        return self._scan(flow, operands)
-
-    def _choice(self, flow: Structure, operands: Sequence[Value]) -> list[Value]:
-        index = self.convert(operands[flow.index[0]], np.int32)
-        results = [(aval.shape, dtypes.physical(aval.dtype)) for aval in flow.out_avals()]
-
-        def region(body: Any) -> Callable[[], None]:
-            return self.region([], lambda: self.inside(
-                body.jaxpr, [operands[number] for number in body.takes]))
-
-        return self.emit_all("stablehlo.case", [index], results,
-                             regions=[region(body) for body in flow.bodies])
-
-    def _while(self, flow: Structure, operands: Sequence[Value]) -> list[Value]:
-        body, = flow.producers
-        predicate = flow.predicate
-        assert predicate is not None
-        types = [(x.shape, x.dtype) for x in operands]
-
-        def condition(*values: Value) -> Sequence[Value]:
-            return self.inside(predicate.jaxpr, [values[number] for number in predicate.takes])
-
-        def step(*values: Value) -> Sequence[Value]:
-            new = self.inside(body.jaxpr, [values[number] for number in body.takes])
-            after = dict(zip(flow.carries, new, strict=True))
-            return [after.get(number, x) for number, x in enumerate(values)]
-
-        results = self.emit_all("stablehlo.while", operands, types, regions=[
-            self.region(types, condition), self.region(types, step)])
-        return [results[number] for number in flow.carries]
-
-    def _scan(self, flow: Structure, operands: Sequence[Value]) -> list[Value]:
-        body, = flow.producers
-        count = len(flow.carries)
-        length = flow.length or 0
-        stacked = [self.full(aval.shape, 0, aval.dtype) for aval in flow.out_avals()[count:]]
-        start = [*operands, *stacked, self.constant(np.int32(0))]
-        types = [(x.shape, x.dtype) for x in start]
-
-        def condition(*values: Value) -> Sequence[Value]:
-            return [self.native("lt", values[-1], self.constant(np.int32(length)))]
-
-        def step(*values: Value) -> Sequence[Value]:
-            counter = values[-1]
-            place = counter if not flow.reverse else self.native(
-                "sub", self.constant(np.int32(length - 1)), counter)
-            given = []
-            for number in body.takes:
-                x = values[number]
-                if flow.roles[number] is Role.SCANNED:
-                    x = self.at(x, place)
-                given.append(x)
-            new = self.inside(body.jaxpr, given)
-            after = dict(zip(flow.carries, new[:count], strict=True))
-            kept = [after.get(number, x) for number, x in enumerate(values[:len(operands)])]
-            filled = [self.put(old, x, place) for old, x in zip(
-                values[len(operands):-1], new[count:], strict=True)]
-            return [*kept, *filled, self.native("add", counter, self.constant(np.int32(1)))]
-
-        results = self.emit_all("stablehlo.while", start, types, regions=[
-            self.region(types, condition), self.region(types, step)])
-        return [*[results[number] for number in flow.carries], *results[len(operands):-1]]
+            return control_flow.while_loop(self, flow, operands)
+        return control_flow.scan(self, flow, operands)
 
     def at(self, x: Value, place: Value) -> Value:
         """The slice at an index of the first dimension."""
@@ -635,3 +584,9 @@ class Emitter(Lowering):
         return self.emit("stablehlo.dynamic_update_slice",
                          [x, self.reshape(row, (1, *row.shape)), place, *zeros], x.shape, x.dtype)
 
+
+def conjugate(ctx: Emitter, x: Value, **params: Any) -> Value:
+    part = np.empty(0, x.dtype).real.dtype
+    real, imaginary = (ctx.emit(f"stablehlo.{name}", [x], x.shape, part)
+                       for name in ("real", "imag"))
+    return ctx.emit("stablehlo.complex", [real, ctx.kernel("neg", imaginary)], x.shape, x.dtype)

@@ -12,7 +12,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.liveness import read_inputs
+from maxjax._ir.liveness import kept_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._stablehlo.emitter import Emitter, Rule, Value
 from maxjax._stablehlo.rules import rules
@@ -26,7 +26,8 @@ def _rules() -> dict[Primitive, Rule]:
 
 def module_text(name: str, closed: ClosedJaxpr, results: Sequence[str],
                 located: bool = False) -> str:
-    """A module whose function ``main`` computes a jaxpr of its inputs that are read.
+    """A module whose function ``main`` computes a jaxpr of its inputs that are read, or count as
+    read (``keep_unused``).
 
     Random keys are taken and returned as uint32 words, in a last dimension of their own. What
     StableHLO has no operation for is a call of ``maxjax.<primitive>``, which only maxjax computes.
@@ -42,13 +43,13 @@ def module_text(name: str, closed: ClosedJaxpr, results: Sequence[str],
     if any(is_dimension(size) for aval in (*closed.in_avals, *closed.out_avals)
            for size in aval.shape):
         raise NotImplementedError(f"{name} as StableHLO: its sizes are symbolic")
-    closed = simplify(closed)
+    traced, closed = closed, simplify(closed)
     jaxpr = closed.jaxpr
     emitter = Emitter(_rules(), name if located else None)
     emitter.depth = 2
     taken: list[Value] = []
     values: list[Value] = []
-    for var, read in zip(jaxpr.invars, read_inputs(closed), strict=True):
+    for var, read in zip(jaxpr.invars, kept_inputs(traced, closed), strict=True):
         x = Value(f"%arg{len(taken)}", *_words(var.aval))
         if read:
             taken.append(x)

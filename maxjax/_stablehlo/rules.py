@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,17 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive, registry
 from maxjax._primitives.gather_plan import GatherScatterMode
-from maxjax._stablehlo.emitter import BINARY, CLIENT, COMPARISONS, UNARY, Emitter, Rule, Value
+from maxjax._stablehlo import linalg
+from maxjax._stablehlo.emitter import (
+    BINARY,
+    CLIENT,
+    COMPARISONS,
+    UNARY,
+    Emitter,
+    Rule,
+    Value,
+    conjugate,
+)
 from maxjax._stablehlo.text import boolean, integers, listed
 
 
@@ -196,32 +207,38 @@ def _fft(ctx: Emitter, x: Value, *, fft_type: Any, fft_lengths: Sequence[int]) -
     return x
 
 
-def _cholesky(ctx: Emitter, x: Value, **params: Any) -> Value:
-    """XLA leaves what is above the diagonal as it was."""
-    factor = ctx.emit("stablehlo.cholesky", [x], x.shape, x.dtype, "lower = true")
-    row, column = (ctx.iota(np.int32, x.shape, len(x.shape) - 2 + dim) for dim in range(2))
-    return ctx.select(ctx.compare("ge", row, column), [ctx.full_like(x, 0), factor])
+def _bitcast(ctx: Emitter, x: Value, *, new_dtype: Any) -> Value:
+    """The result's shape counts bits: elements of less than a byte have one each in memory."""
+    kind = dtypes.physical(new_dtype)
+    return x if x.dtype == kind else ctx.emit(
+        "stablehlo.bitcast_convert", [x], ctx.out_avals[0].shape, kind)
 
 
-def _triangular_solve(ctx: Emitter, a: Value, b: Value, *, left_side: bool, lower: bool,
-                      transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> Value:
-    how = "NO_TRANSPOSE"
-    if conjugate_a and not transpose_a:
-        a = _conjugate(ctx, a)
-    elif transpose_a:
-        how = "ADJOINT" if conjugate_a else "TRANSPOSE"
-    return ctx.emit(
-        "stablehlo.triangular_solve", [a, b], b.shape, b.dtype,
-        f"left_side = {boolean(left_side)}, lower = {boolean(lower)}, "
-        f"unit_diagonal = {boolean(unit_diagonal)}, "
-        f"transpose_a = #stablehlo<transpose {how}>")
+_ALGORITHMS = ("DEFAULT", "THREE_FRY", "PHILOX")
 
 
-def _conjugate(ctx: Emitter, x: Value, **params: Any) -> Value:
-    part = np.empty(0, x.dtype).real.dtype
-    real, imaginary = (ctx.emit(f"stablehlo.{name}", [x], x.shape, part)
-                       for name in ("real", "imag"))
-    return ctx.emit("stablehlo.complex", [real, ctx.kernel("neg", imaginary)], x.shape, x.dtype)
+def _bit_generator(ctx: Emitter, state: Value, *, shape: Sequence[int], dtype: Any,
+                   algorithm: Any, **params: Any) -> list[Value]:
+    """The state is two words of 64 bits, also where it is given as four of 32."""
+    words = state
+    if state.dtype == np.uint32:
+        words = ctx.bitcast(ctx.reshape(state, (2, 2)), np.dtype(np.uint64))
+    moved, bits = ctx.emit_all(
+        "stablehlo.rng_bit_generator", [words], [(words.shape, words.dtype), (shape, dtype)],
+        f"rng_algorithm = #stablehlo<rng_algorithm {_ALGORITHMS[int(algorithm)]}>")
+    if state.dtype == np.uint32:
+        moved = ctx.reshape(ctx.bitcast(moved, np.dtype(np.uint32)), (4,))
+    return [moved, bits]
+
+
+def _uniform(ctx: Emitter, low: Value, high: Value, *, shape: Sequence[int]) -> Value:
+    sizes = ctx.constant(np.array(shape, np.int64))
+    return ctx.emit("stablehlo.rng", [low, high, sizes], shape, low.dtype,
+                    "rng_distribution = #stablehlo<rng_distribution UNIFORM>")
+
+
+def _log2(ctx: Emitter, x: Value) -> Value:
+    return ctx.kernel("mul", ctx.kernel("log", x), ctx.scalar(1 / math.log(2), x))
 
 
 def _reduce_precision(ctx: Emitter, x: Value, *, exponent_bits: int, mantissa_bits: int) -> Value:
@@ -236,10 +253,12 @@ def rules() -> dict[Primitive, Rule]:
         "conv_general_dilated": _convolution, "gather": _gather, "scatter": _scatter("set"),
         "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice,
         "sort": _sort, "select_and_scatter_add": _select_and_scatter, "fft": _fft,
-        "cholesky": _cholesky, "triangular_solve": _triangular_solve, "conj": _conjugate,
-        "reduce_precision": _reduce_precision, "is_finite": _elementwise("stablehlo.is_finite"),
+        "conj": conjugate, **linalg.RULES, "reduce_precision": _reduce_precision,
+        "is_finite": _elementwise("stablehlo.is_finite"),
         "real": _elementwise("stablehlo.real"), "imag": _elementwise("stablehlo.imag"),
         "complex": _elementwise("stablehlo.complex"), "xla_metadata_value": _said,
+        "rng_bit_generator": _bit_generator, "rng_uniform": _uniform, "log2": _log2,
+        "bitcast_convert_type": _bitcast,
     }
     tables: list[tuple[dict[str, str], str]] = [
         (BINARY, "stablehlo"), (UNARY, "stablehlo"), (CLIENT, "chlo")]

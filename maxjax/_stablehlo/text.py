@@ -38,6 +38,11 @@ def element_type(dtype: np.dtype) -> str:
     return name
 
 
+def element_names() -> Mapping[str, str]:
+    """What elements are called, by the names of their dtypes."""
+    return _NAMES
+
+
 def tensor_type(shape: Sequence[int], dtype: np.dtype) -> str:
     sizes = "".join([f"{size}x" for size in shape])
     return f"tensor<{sizes}{element_type(dtype)}>"

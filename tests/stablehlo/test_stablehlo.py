@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax._src import xla_bridge
 from jax._src.interpreters import mlir
-from jaxlib import _jax, xla_client
+from jaxlib import _jax, lapack, xla_client
 from jaxlib.mlir import ir
 
 import maxjax
@@ -20,6 +20,9 @@ from maxjax._ir.liveness import read_inputs
 from maxjax._ir.runtime import installed
 from maxjax._transforms.simplify import simplify
 from tests.support import mojo_programs
+
+# XLA finds SciPy's LAPACK only after this.
+lapack._lapack.initialize()
 
 FAMILIES = mojo_programs.tables()
 # `pytest -m exhaustive` runs all.

@@ -1,6 +1,7 @@
 """jax.export: functions for one signature, without their Python code: to save, load and call.
 
-The saved form is a jaxpr, in maxjax's own format: JAX's files contain StableHLO.
+The saved form is a jaxpr, in maxjax's own format. Functions that JAX has saved, which are of
+StableHLO, are read too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from maxjax._base.tree_format import (
     register_pytree_node_serialization as register_pytree_node_serialization,
 )
 from maxjax._higher_order.exported import Exported as Exported
-from maxjax._higher_order.exported import deserialize as deserialize
+from maxjax._higher_order.exported import deserialize as _deserialize
 from maxjax._higher_order.exported import (
     maximum_supported_calling_convention_version as maximum_supported_calling_convention_version,
 )
@@ -34,15 +35,37 @@ from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.symbolic import SymbolicScope as SymbolicScope
 from maxjax._ir.symbolic import symbolic_shape as symbolic_shape
 from maxjax._runtime.placement import default_backend
+from maxjax.export._jax_files import is_jax_file as _is_jax_file
+from maxjax.export._jax_files import read_jax_file as _read_jax_file
+from maxjax.export._stablehlo import from_stablehlo as from_stablehlo
 
 __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform",
-           "deserialize", "export", "is_symbolic_dim",
+           "deserialize", "export", "from_stablehlo", "is_symbolic_dim",
            "maximum_supported_calling_convention_version",
            "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
            "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_dim_bounds",
            "symbolic_shape"]
 
 explain_missing_names(__name__)
+
+
+def deserialize(blob: bytearray | bytes | memoryview) -> Exported:
+    """Reads what ``Exported.serialize`` gave, here or in JAX.
+
+    Nothing of it is run before it is called; users' classes must be registered again.
+
+    Args:
+      blob: the bytes.
+
+    Raises:
+      ValueError: they are no exported function, are damaged, or are of a newer version.
+
+    >>> exported = jax.export.export(jax.jit(lambda x: 2 * x))(1.)
+    >>> jax.export.deserialize(exported.serialize()).call(3.)
+    Array(6., dtype=float32)
+    """
+    content = bytes(memoryview(blob))
+    return _read_jax_file(content) if _is_jax_file(content) else _deserialize(content)
 
 
 def default_export_platform() -> str:

@@ -1,0 +1,182 @@
+"""Files that real JAX has exported: read, called, differentiated; damaged ones are refused.
+
+``python -m tests.gen.exported_programs`` writes them.
+"""
+
+from __future__ import annotations
+
+import random
+
+import jax
+import jax.export
+import numpy as np
+import pytest
+
+import maxjax
+from maxjax import export
+from tests.api.test_export import same
+from tests.gen.exported_programs import FOLDER, PROGRAMS, State, key_of
+
+DAMAGED, MANY_DAMAGED = 250, 5000
+
+export.register_namedtuple_serialization(State, serialized_name="tests.State")
+
+
+def content_of(name):
+    return (FOLDER / f"{name}.bin").read_bytes()
+
+
+def plain(tree, j):
+    """Arrays of NumPy's, keys as their words."""
+    return [np.asarray(j.random.key_data(x) if j.dtypes.issubdtype(x.dtype, j.dtypes.prng_key)
+                       else x) for x in j.tree.leaves(tree)]
+
+
+def args_of(name, j):
+    return PROGRAMS[name].args or key_of(j)
+
+
+def result_of(name, j):
+    program = PROGRAMS[name]
+    return jax.jit(lambda *xs: program.function(jax, *xs))(*args_of(name, jax)) if j is jax \
+        else export.deserialize(content_of(name)).call(*args_of(name, maxjax))
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "sharded"])
+def test_calls(name):
+    ours, theirs = result_of(name, maxjax), result_of(name, jax)
+    assert str(maxjax.tree.structure(ours)) == str(jax.tree.structure(theirs))
+    same(plain(ours, maxjax), plain(theirs, jax))
+
+
+ATTRIBUTES = ("fun_name", "platforms", "nr_devices", "calling_convention_version",
+              "ordered_effects", "unordered_effects", "module_kept_var_idx",
+              "uses_global_constants", "disabled_safety_checks")
+STRINGS = ("in_tree", "in_avals", "out_tree", "out_avals")
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "sharded"])
+def test_attributes(name):
+    program = PROGRAMS[name]
+    args = args_of(name, jax)
+    if program.sizes is not None:
+        args = jax.export.symbolic_args_specs(args, program.sizes)
+    theirs = jax.export.export(jax.jit(lambda *xs: program.function(jax, *xs)))(*args)
+    ours = export.deserialize(content_of(name))
+    for attribute in ATTRIBUTES:
+        if attribute != "fun_name":
+            assert getattr(ours, attribute) == getattr(theirs, attribute), attribute
+    for attribute in STRINGS:
+        assert str(getattr(ours, attribute)) == str(getattr(theirs, attribute)), attribute
+    assert ours.has_vjp() is program.smooth
+    assert ours.mlir_module_serialized.startswith(b"ML\xefR")
+
+
+@pytest.mark.parametrize("name", [
+    name for name, program in PROGRAMS.items() if program.smooth and program.specs is None])
+@pytest.mark.parametrize("how", ["eager", "jit"])
+def test_derivatives(name, how):
+    program = PROGRAMS[name]
+
+    def total(j, call):
+        def loss(*args):
+            return sum(j.numpy.sum(j.numpy.sin(x)) for x in j.tree.leaves(call(*args))
+                       if x.dtype == np.float32)
+        return j.grad(loss, allow_int=True)
+
+    ours = total(maxjax, export.deserialize(content_of(name)).call)
+    ours = maxjax.jit(ours) if how == "jit" else ours
+    theirs = total(jax, lambda *xs: program.function(jax, *xs))
+
+    def floats(tree, j):
+        return [np.asarray(x) for x in j.tree.leaves(tree) if x.dtype == np.float32]
+
+    for a, e in zip(floats(ours(*program.args), maxjax), floats(theirs(*program.args), jax),
+                    strict=True):
+        np.testing.assert_allclose(a, e, 2e-4, 2e-5)
+
+
+def test_vmap():
+    loaded = export.deserialize(content_of("cnn"))
+    x = PROGRAMS["cnn"].args[0]
+    rows = maxjax.vmap(loaded.call)(np.stack([x, 2 * x]))
+    same(np.asarray(rows[1]), np.asarray(loaded.call(2 * x)))
+
+
+def test_symbolic_sizes():
+    loaded = export.deserialize(content_of("symbolic"))
+    for count in (1, 3, 11):
+        x = np.random.default_rng(count).normal(size=(count, 3)).astype(np.float32)
+        same(np.asarray(loaded.call(x)), np.asarray(PROGRAMS["symbolic"].function(jax, x)))
+        # Inside of jit the derivative is of the same sizes.
+        slope = maxjax.jit(maxjax.grad(lambda x: maxjax.numpy.sum(loaded.call(x))))(x)
+        same(np.asarray(slope), np.asarray(jax.grad(
+            lambda x: jax.numpy.sum(PROGRAMS["symbolic"].function(jax, x)))(x)), 1e-4)
+    with pytest.raises(ValueError, match="b"):
+        loaded.call(np.zeros((0, 3), np.float32))
+    with pytest.raises(NotImplementedError, match="keep its file"):
+        loaded.serialize()
+
+
+def test_shardings():
+    """The mesh and the specifications, and the error where there are fewer devices, as in JAX."""
+    loaded = export.deserialize(content_of("sharded"))
+    spec = maxjax.sharding.PartitionSpec
+    assert loaded.nr_devices == 4 and loaded.in_specs == (spec("a", None), spec(None, "b"))
+    assert loaded.mesh_axes == (("a", 2, False), ("b", 2, False))
+    with pytest.raises(ValueError, match="was exported for 4 devices and is called in a context "
+                                         "with 1 devices"):
+        loaded.call(*PROGRAMS["sharded"].args)
+
+
+def test_saved_again():
+    """In maxjax's format, with the derivative."""
+    loaded = export.deserialize(content_of("rnn"))
+    again = export.deserialize(loaded.serialize(vjp_order=1))
+    args = PROGRAMS["rnn"].args
+    same(plain(again.call(*args), maxjax), plain(loaded.call(*args), maxjax))
+    assert again.has_vjp() and "stablehlo" in loaded.mlir_module()
+
+
+def test_a_class_that_is_not_registered(monkeypatch):
+    content = content_of("rnn").replace(b"tests.State", b"tests.Other")
+    with pytest.raises(ValueError, match="unregistered type `tests.Other`"):
+        export.deserialize(content)
+
+
+def check_damaged(seed, count):
+    draw = random.Random(seed)
+    contents = [content_of(name) for name in PROGRAMS]
+    refused = 0
+    for _ in range(count):
+        changed = bytearray(draw.choice(contents))
+        if draw.random() < 0.2:
+            changed = changed[:draw.randrange(len(changed))]
+        for _ in range(draw.choice([1, 2, 4])):
+            # Most of a file are programs; structures are at its end and its beginning.
+            place = draw.choice([draw.randrange(len(changed) or 1), draw.randrange(300),
+                                 len(changed) - 1 - draw.randrange(500)])
+            if 0 <= place < len(changed):
+                changed[place] = draw.choice([draw.randrange(256), 0, 255, changed[place] ^ 1])
+        try:
+            export.deserialize(bytes(changed))
+        except ValueError:
+            refused += 1
+    assert refused > count / 4
+
+
+def test_damaged_files():
+    check_damaged(0, DAMAGED)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_many_damaged_files(seed):
+    check_damaged(seed, MANY_DAMAGED)
+
+
+def test_prefixes():
+    content = content_of("while")
+    for end in range(0, len(content), 17):
+        with pytest.raises(ValueError, match="cannot deserialize|cannot read StableHLO"):
+            export.deserialize(content[:end])

@@ -112,6 +112,11 @@ their signatures for type checkers):
     What an application outside programs runs: (a jaxpr of global values, the sharding of each
     result or None).
 
+``takes_complex``
+    True where ``lower`` takes complex values as they lie in memory: parts become such values, or
+    come of them, or a routine of LAPACK is called. Other applications get parts
+    (``_transforms/complex_parts.py``), or are the host's.
+
 ``stepwise``
     True where an application outside programs, of a jaxpr that puts values on devices, applies its
     equations one by one: within a program a device has no effect.
@@ -238,6 +243,7 @@ class Primitive:
                  contract: Contract | None = None,
                  kernels: tuple[Kernel, ...] = (),
                  cheap: bool = False,
+                 takes_complex: bool = False,
                  registered: bool = True):
         if registered and name in registry:
             raise InternalError(f"two primitives are called {name!r}")
@@ -249,6 +255,7 @@ class Primitive:
         self.host_reason = host_reason
         # ``(*avals, **params)`` -> why this application runs on the host, or None.
         self.host_condition = host_condition
+        self.takes_complex = takes_complex
         self.jvp = jvp
         self.linearize = linearize
         self.partly = partly

@@ -372,21 +372,21 @@ def _qr_abstract(a: ShapedArray, *, full_matrices: bool, pivoting: bool,
     return (*factors, like(a, (*batch, n), dtypes.int32)) if pivoting else factors
 
 
-def _qr_lower(ctx: Lowering, a: Any, *, full_matrices: bool, pivoting: bool,
-              use_magma: bool | None) -> Any:
-    m, n = ctx.in_avals[0].shape[-2:]
+def qr_by_reflections(a: Array, *, full_matrices: bool, **params: object) -> tuple[Any, Any]:
+    """Q and R without pivoting, by the primitives that it is composed of."""
+    m, n = a.shape[-2:]
     columns = m if full_matrices else min(m, n)
+    packed, taus = geqrf_p.bind(a)
+    batch = len(a.shape) - 2
+    vectors = slice_in_dim(packed, 0, min(m, n), batch + 1)
+    none = ((0, 0, 0),) * (batch + 1)
+    vectors = pad(vectors, 0, (*none, (0, columns - min(m, n), 0)))
+    return (householder_product_p.bind(vectors, taus),
+            upper(slice_in_dim(packed, 0, columns, batch)))
 
-    def reflections(a: Array) -> tuple[Any, Any]:
-        packed, taus = geqrf_p.bind(a)
-        batch = len(a.shape) - 2
-        vectors = slice_in_dim(packed, 0, min(m, n), batch + 1)
-        none = ((0, 0, 0),) * (batch + 1)
-        vectors = pad(vectors, 0, (*none, (0, columns - min(m, n), 0)))
-        return (householder_product_p.bind(vectors, taus),
-                upper(slice_in_dim(packed, 0, columns, batch)))
 
-    return ctx.decompose(reflections, a)
+def _qr_lower(ctx: Lowering, a: Any, **params: Any) -> Any:
+    return ctx.decompose(functools.partial(qr_by_reflections, **params), a)
 
 
 def _qr_one(a: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:

@@ -289,7 +289,8 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
 
     rules = {"batch": batch, "factors": factors, **rules}
     primitive = Primitive(
-        name, host_reason=host_reason, accepts=accepts, calls_blas=True, **rules)
+        name, host_reason=host_reason, accepts=accepts, calls_blas=True,
+        takes_complex=calls is not None, **rules)
     return primitive
 
 

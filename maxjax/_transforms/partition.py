@@ -15,13 +15,9 @@ from typing import Any
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import Atom, DropVar, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.liveness import has_effects, read_variables
-from maxjax._primitives.arithmetic import complex_p, imag_p, real_p
 
 # What MAX computes with on a CPU. It has float8 dtypes too, but compiles nothing for them there.
 COMPILED_DTYPES = frozenset((dtypes.bool_, *dtypes.INTS, *dtypes.FLOATS))
-
-# Where complex values come from their parts, and become parts.
-_OF_PARTS = (complex_p, imag_p, real_p)
 
 # Why the graph backend leaves loops and branches to the host.
 HOST_REASON = "MAX graphs do without control flow"
@@ -50,7 +46,7 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
     for atom in (*eqn.invars, *eqn.outvars):
         dtype = atom.aval.dtype
         if dtype in COMPILED_DTYPES or (
-                control_flow and dtype == dtypes.complex64 and primitive in _OF_PARTS):
+                control_flow and primitive.takes_complex and dtype in dtypes.COMPLEX):
             continue
         if not dtypes.is_opaque(dtype):
             return f"MAX has no {dtype.name}"

@@ -21,14 +21,20 @@ from maxjax._runtime.program import Program
 pytestmark = pytest.mark.xdist_group("mojo")
 
 RNG = np.random.default_rng(7)
-Z = (RNG.normal(size=(6, 8)) + 1j * RNG.normal(size=(6, 8))).astype(np.complex64)
+Z = RNG.normal(size=(6, 8)) + 1j * RNG.normal(size=(6, 8))
 PARTS = (0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan)
-ODD = np.array([complex(a, b) for a, b in itertools.product(PARTS, PARTS)], np.complex64)
+ODD = np.array([complex(a, b) for a, b in itertools.product(PARTS, PARTS)])
 
 
 @pytest.fixture(autouse=True)
 def uncompiled(monkeypatch):
     monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
+
+
+@pytest.fixture(autouse=True, params=(np.complex64, np.complex128))
+def dtype(request):
+    with maxjax.enable_x64(request.param is np.complex128):
+        yield request.param
 
 
 def planned(function, *args):
@@ -80,7 +86,8 @@ def movement(z):
             jnp.where(jnp.real(z) > 0, z, 0), lax.dynamic_slice(z, (1, 2), (3, 4)),
             z.at[np.array([1, 99])].get(mode="fill"),
             z.at[np.array([1, 99])].get(mode="fill", fill_value=5 - 2j),
-            jnp.cumsum(z, 1), z.sum(0), z.astype(jnp.float32), z.astype(bool))
+            jnp.cumsum(z, 1), z.sum(0), z.astype(jnp.float32), z.astype(complex) + 1,
+            z.astype(bool))
 
 
 def mixed_with_the_host(z):
@@ -101,55 +108,85 @@ def derivative(z):
 @pytest.mark.parametrize("function", (
     in_loops, in_while, in_branches, products, movement, mixed_with_the_host, derivative),
     ids=lambda function: function.__name__)
-def test_programs(function):
-    item = check(function, Z)
+def test_programs(function, dtype):
+    item = check(function, Z.astype(dtype))
     loops = [eqn for eqn in every_equation(item.program.opened) if eqn.primitive.control_flow]
     for loop in loops:
         kinds = {atom.aval.dtype for atom in (*loop.invars, *loop.outvars)}
-        assert np.dtype(np.complex64) not in kinds
+        assert not kinds.intersection((np.dtype(np.complex64), np.dtype(np.complex128)))
 
 
 @pytest.mark.parametrize("name", ("multiply", "divide", "subtract", "not_equal"))
-def test_two_odd_numbers(name):
-    check(getattr(jnp, name), *(x.copy() for x in np.meshgrid(ODD, ODD)))
+def test_two_odd_numbers(name, dtype):
+    odd = ODD.astype(dtype)
+    check(getattr(jnp, name), *(x.copy() for x in np.meshgrid(odd, odd)))
 
 
 @pytest.mark.parametrize("name", (
     "abs", "exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "sign", "square", "conj", "negative",
     "reciprocal"))
-def test_odd_numbers(name):
+def test_odd_numbers(name, dtype):
     """Signs of zeros, infinities and NaN are those of tier 0, which JAX's decide."""
     function = getattr(jnp, name)
-    check(function, ODD)
-    check(function, (10.0 ** RNG.uniform(-18, 18, 500) * np.exp(6j * RNG.random(500))).astype(
-        np.complex64) if name not in ("exp", "sin", "cos", "sinh", "cosh") else Z)
+    check(function, ODD.astype(dtype))
+    most = 18 if dtype is np.complex64 else 150
+    check(function, (10.0 ** RNG.uniform(-most, most, 500) * np.exp(6j * RNG.random(500)) if name
+                     not in ("exp", "sin", "cos", "sinh", "cosh") else Z).astype(dtype))
 
 
-def test_powers():
+@pytest.mark.parametrize("name", ("abs", "log", "sqrt"))
+@pytest.mark.parametrize("sizes", (
+    10.0 ** RNG.uniform(-300, 308, 2000), 10.0 ** RNG.uniform(-323, -300, 500),
+    1 + 10.0 ** RNG.uniform(-16, -1, 2000), 1 - 10.0 ** RNG.uniform(-16, -1, 2000)),
+    ids=("any", "subnormal", "above one", "below one"))
+def test_sizes_whose_squares_lose_digits(name, sizes, dtype):
+    """Of double precision: squares that overflow or underflow, logarithms near zero."""
+    with maxjax.enable_x64():
+        item = check(getattr(jnp, name), (sizes * np.exp(7j * RNG.random(len(sizes)))))
+    result, = leaves(mojo_programs.run(item, item.values))
+    reference = getattr(np, name)(item.values[-1].astype(np.clongdouble))
+    for part in ("real", "imag"):
+        exact = getattr(reference, part)
+        wrong = np.abs(getattr(result, part) - exact)
+        assert np.all(wrong <= 4 * np.spacing(np.abs(exact).astype(np.float64)) + 2e-32)
+
+
+def test_powers(dtype):
     for power in (-3, -1, 0, 1, 2, 5):
-        check(lambda z, power=power: lax.integer_pow(z, power), Z)
+        check(lambda z, power=power: lax.integer_pow(z, power), Z.astype(dtype))
 
 
-def test_scalars_and_no_elements():
-    check(lambda z: (z * 2j, z + jnp.zeros(3), jnp.abs(z), z == 1), np.complex64(1 - 1j))
-    check(lambda z: (z * 2j, z.sum(0), jnp.abs(z), z.T @ z), Z[:0])
+def test_scalars_and_no_elements(dtype):
+    check(lambda z: (z * 2j, z + jnp.zeros(3), jnp.abs(z), z == 1), dtype(1 - 1j))
+    check(lambda z: (z * 2j, z.sum(0), jnp.abs(z), z.T @ z), Z[:0].astype(dtype))
 
 
-def test_arguments_and_results():
+def test_arguments_and_results(dtype):
     """They stay whole: what is only passed on is not taken apart."""
-    item = check(lambda z, x: (z, z.T, z + 1, x, z), Z, Z.real.copy())
+    z = Z.astype(dtype)
+    item = check(lambda z, x: (z, z.T, z + 1, x, z), z, z.real.copy())
     assert [x.dtype for x in leaves(mojo_programs.run(item, item.values))] == [
-        np.complex64] * 3 + [np.float32, np.complex64]
+        dtype] * 3 + [z.real.dtype, dtype]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
-@pytest.mark.parametrize("operands", [(Z, Z), (Z, Z.real), (Z.real, Z)])
-def test_the_real_part_of_a_product(operands, dtype):
+@pytest.mark.parametrize("wanted", ["float", "complex"])
+@pytest.mark.parametrize("real", [(), (0,), (1,)])
+def test_the_real_part_of_a_product(real, wanted, dtype):
+    z = Z.astype(dtype)
+    operands = [z.real.copy() if number in real else z for number in range(2)]
     check(lambda x, y: lax.dot_general(
-        x, y, (((1,), (1,)), ((), ())), preferred_element_type=dtype), *operands)
+        x, y, (((1,), (1,)), ((), ())), preferred_element_type=wanted), *operands)
 
 
-def test_what_has_no_rules_stays_whole():
+def test_both_precisions():
+    """Each part has the precision of what is computed."""
+    with maxjax.enable_x64():
+        single = Z.astype(np.complex64)
+        check(lambda x, y: (x + y, x @ y.T, x.astype(y.dtype) * 2j, (x * y).astype(x.dtype),
+                            jnp.where(x == y, x, 1j), y.at[0].set(x[1])), single, Z)
+
+
+def test_what_has_no_rules_stays_whole(dtype):
     """A program that the host would compute in most steps."""
-    item = check(lambda z: jnp.arctanh(jnp.tan(z)) * 2, Z, host=True)
+    item = check(lambda z: jnp.arctanh(jnp.tan(z)) * 2, Z.astype(dtype), host=True)
     assert len(item.pieces) == 1

@@ -15,6 +15,7 @@ from maxjax._max.host_step import Called, CalledStep, HostStep
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._max.mojo.nodes import (
     ON_HOST,
+    PARTS,
     Alias,
     Apply,
     Assemble,
@@ -246,16 +247,17 @@ class MojoContext(Lowering):
 
     def part(self, x: Node, number: int) -> Node:
         """The real (0) or the imaginary (1) parts of complex numbers."""
-        pairs = self.bitcast(x, np.dtype(np.float32))
+        dtype = PARTS[x.dtype.itemsize]
+        pairs = self.bitcast(x, dtype)
         return self.view(pairs, x.shape, [*identity_map(x.shape), (number, 0, -1)]) \
-            if pairs.size else self.full(x.shape, 0, np.float32)
+            if pairs.size else self.full(x.shape, 0, dtype)
 
     def pair(self, x: Node, y: Node) -> Node:
         """Complex numbers of their parts."""
         x, y = self.aligned([x, y])
         shape = (*x.shape, 1)
         pairs = self.concatenate([self.reshape(x, shape), self.reshape(y, shape)], len(x.shape))
-        return self.bitcast(pairs, np.dtype(np.uint64))
+        return self.bitcast(pairs, memory_dtype(dtypes.complex_dtype(x.dtype)))
 
     # --- memory ---
     def copy(self, x: Node) -> Node:

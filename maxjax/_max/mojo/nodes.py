@@ -288,14 +288,17 @@ class Piece(NamedTuple):
     steps: tuple[int, ...]
 
 
-_COMPLEX = np.dtype(np.complex64)
-_PAIR = np.dtype(np.uint64)
+# Complex numbers are computed with in parts: whole ones are only bits that lie in memory.
+_PAIRS = {np.dtype(np.complex64): np.dtype(np.uint64), np.dtype(np.complex128): np.dtype("V16")}
+# The sizes in bytes of elements that the pack copies; the parts of complex numbers of others.
+COPIED = (1, 2, 4, 8)
+PARTS = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}
 
 
 def memory_dtype(dtype: Any) -> np.dtype:
-    """The dtype that nodes of a dtype have: for complex64, that of a pair's bits."""
+    """The dtype that nodes of a dtype have: of complex ones, that of a pair's bits."""
     known = dtypes.physical(dtype)
-    return _PAIR if known == _COMPLEX else known
+    return _PAIRS.get(known, known)
 
 
 @functools.lru_cache(maxsize=4096)

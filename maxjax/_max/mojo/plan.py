@@ -39,6 +39,8 @@ from maxjax._max.mojo.loops import emit_loop
 from maxjax._max.mojo.memory_order import reordered
 from maxjax._max.mojo.nodes import (
     Access,
+    COPIED,
+    PARTS,
     Alias,
     Apply,
     Assemble,
@@ -252,7 +254,14 @@ def _arranged(context: MojoContext, results: list[Node]) -> list[Node]:
 
 
 def _writable(node: Node, context: MojoContext, written: dict[Node, int]) -> Node:
-    """A node whose elements a kernel can write to their destination, in row-major order."""
+    """A node whose elements a kernel can write to their destination, in row-major order.
+
+    It has the bits of the given one, maybe as elements of another dtype.
+    """
+    while isinstance(node, Alias):
+        node = node.inputs[0]
+    if node.dtype.itemsize not in COPIED:
+        node = context.bitcast(node, PARTS[node.dtype.itemsize])
     base = base_of(node)
     access = strided(node)
     whole = node is base or (node.size == base.size and access.offset == 0

@@ -128,7 +128,7 @@ fft_p = linear_primitive(
     contract=takes(1, fitting.transform, fft_type=instance(FftType), fft_lengths=SHAPE),
     linearity=SUM,
     abstract=_abstract, specialize=_specialize, transpose=_transpose, batch=_batch,
-    factors=_factors, host_reason="MAX has no Fourier transform", may_give_nan=True)
+    factors=_factors, host_reason="MAX has no Fourier transform", may_give_nan=True, takes_complex=True)
 
 
 def fft(x: Value, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Role, Structure
+from maxjax._primitives import fourier
 from maxjax._max.host_step import Called, CalledStep, HostStep
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._max.mojo.nodes import (
@@ -420,6 +421,31 @@ class MojoContext(Lowering):
         """A function of stacks of matrices (``pack/linalg.mojo``)."""
         return self.call(f"{kind}_{8 * operands[0].dtype.itemsize}", operands,
                          (*map(int, integers), THREADS), results)
+
+    def fourier(self, x: Node, kind: fourier.Kind, n: int, axis: int, inverse: bool,
+                scale: float) -> Node:
+        """The Fourier transform of lines of ``n`` numbers along an axis, times a number; of real
+        numbers, or to them, along the last one."""
+        x = self.memory(x)
+        is_real = kind in (fourier.Kind.FROM_REAL, fourier.Kind.FROM_ODD_REAL)
+        part = x.dtype if is_real else PARTS[x.dtype.itemsize]
+        way = fourier.passes(n, kind)
+        outer, _, inner = self._canonical(x, axis)
+        lines, size = inner if inner > 1 else outer, max(way.length, way.chirp)
+        lanes = fourier.lanes(lines, size, part.itemsize)
+        items = (outer if inner > 1 else 1) * -(-lines // lanes)
+        tasks = fourier.tasks(items, outer * inner * n)
+        table = self.constant(np.concatenate([[scale], way.table]).astype(part))
+        if kind is fourier.Kind.COMPLEX:
+            result = x.shape, x.dtype
+        elif is_real:
+            result = (*x.shape[:-1], n // 2 + 1), memory_dtype(dtypes.complex_dtype(part))
+        else:
+            result = (*x.shape[:-1], n), part
+        return self.call(
+            f"fourier_{part}", [x, table],
+            (kind, outer, n, inner, way.length, lanes, inverse, way.chirp, tasks, THREADS,
+             len(way.factors), *way.factors), [result, ((tasks * 4 * size * lanes,), part)])[0]
 
     def _canonical(self, x: Node, axis: int) -> tuple[int, int, int]:
         return math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1:])

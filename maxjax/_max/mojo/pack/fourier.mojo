@@ -1,0 +1,616 @@
+"""Discrete Fourier transforms along the middle axis of (outer, n, inner).
+
+`fourier_float32`, `fourier_float64`: x, table, out, scratch | kind, outer, n, inner, length, lanes,
+inverse, chirp length, tasks, threads, number of factors, factors
+
+`length` complex numbers are transformed for each line: n of them, or, of an even number of real
+ones, half as many, two real numbers at a time. So many lines as there are lanes lie side by side,
+real and imaginary parts apart, in `scratch`, whose four rows of `length` times `lanes` (or of
+`chirp length`) numbers each task has of its own. Factors are those of the length, in the order of
+the passes (Stockham's, which need no permutation); where a length has a large prime factor, those
+of a chirp length, with which its transform is a convolution (Bluestein). An inverse transform is
+the forward one of what has its real and imaginary parts exchanged.
+
+`table` has what `_primitives/fourier.py` writes: the scale of results; for each pass the roots of
+unity that its results are multiplied by, those of factor r in r - 1 pairs of lines, and behind
+them r cosines and r sines if r is no factor with a butterfly of its own; the roots for lines of
+real numbers; the chirp and the transform of what it is convolved with.
+"""
+from std.sys.info import simd_width_of
+
+from kernels.calling import Args, Slots, integer, operand
+from kernels.crew import Tasks, spread
+from kernels.reduction import Held, held
+
+# How lines lie in `x` and in `out`.
+comptime COMPLEX = 0
+comptime FROM_REAL = 1  # an even number of real ones, to half of the spectrum and one more
+comptime FROM_ODD_REAL = 2
+comptime TO_REAL = 3
+comptime TO_ODD_REAL = 4
+
+
+@fieldwise_init
+struct Complex[dtype: DType, width: Int](TrivialRegisterPassable):
+    var re: SIMD[Self.dtype, Self.width]
+    var im: SIMD[Self.dtype, Self.width]
+
+    @always_inline
+    def __add__(self, other: Self) -> Self:
+        return Self(self.re + other.re, self.im + other.im)
+
+    @always_inline
+    def __sub__(self, other: Self) -> Self:
+        return Self(self.re - other.re, self.im - other.im)
+
+    @always_inline
+    def __mul__(self, other: Self) -> Self:
+        return Self(
+            self.re.fma(other.re, -(self.im * other.im)), self.re.fma(other.im, self.im * other.re)
+        )
+
+    @always_inline
+    def turned(self) -> Self:
+        """Times -i."""
+        return Self(self.im, -self.re)
+
+    @always_inline
+    def plus(self, factor: Scalar[Self.dtype], other: Self) -> Self:
+        """Added to a multiple of another."""
+        var factors = SIMD[Self.dtype, Self.width](factor)
+        return Self(other.re.fma(factors, self.re), other.im.fma(factors, self.im))
+
+    @always_inline
+    def by(self, factor: Scalar[Self.dtype]) -> Self:
+        return Self(self.re * factor, self.im * factor)
+
+
+@fieldwise_init
+struct Line[dtype: DType](TrivialRegisterPassable):
+    """Complex numbers in memory, real and imaginary parts apart."""
+
+    var re: Held[Self.dtype]
+    var im: Held[Self.dtype]
+
+    @always_inline
+    def load[width: Int](self, i: Int) -> Complex[Self.dtype, width]:
+        return Complex[Self.dtype, width](
+            self.re.unsafe_load[width=width](i), self.im.unsafe_load[width=width](i)
+        )
+
+    @always_inline
+    def store[width: Int](self, i: Int, value: Complex[Self.dtype, width]):
+        self.re.unsafe_store(i, value.re)
+        self.im.unsafe_store(i, value.im)
+
+    @always_inline
+    def exchanged(self) -> Self:
+        return Self(self.im, self.re)
+
+
+# --- passes ---------------------------------------------------------------------------------------
+
+
+@fieldwise_init
+struct Pass[dtype: DType](TrivialRegisterPassable):
+    """One pass: `m` transforms of `r` numbers for each of `s` next to one another.
+
+    Number j of transform p is at q + s * (p + m * j), and its result k at q + s * (r * p + k),
+    multiplied by the root of unity (p * k) of r * m, for each q below s.
+    """
+
+    var source: Line[Self.dtype]
+    var target: Line[Self.dtype]
+    var roots: Held[Self.dtype]
+    var r: Int
+    var m: Int
+    var s: Int
+
+    @always_inline
+    def root[width: Int, along: Bool](self, p: Int, k: Int) -> Complex[Self.dtype, width]:
+        """Those of p and those behind it, or of p alone."""
+        var at = (2 * k - 2) * self.m + p
+        comptime if along:
+            return Complex[Self.dtype, width](
+                self.roots.unsafe_load[width=width](at),
+                self.roots.unsafe_load[width=width](at + self.m),
+            )
+        else:
+            return Complex[Self.dtype, width](
+                SIMD[Self.dtype, width](self.roots.unsafe_load[width=1](at)),
+                SIMD[Self.dtype, width](self.roots.unsafe_load[width=1](at + self.m)),
+            )
+
+    @always_inline
+    def load[width: Int](self, p: Int, q: Int, j: Int) -> Complex[Self.dtype, width]:
+        return self.source.load[width](q + self.s * (p + self.m * j))
+
+    @always_inline
+    def store[
+        width: Int, along: Bool
+    ](self, p: Int, q: Int, k: Int, value: Complex[Self.dtype, width]):
+        comptime if along:
+            comptime for lane in range(width):
+                var at = self.r * (p + lane) + k
+                self.target.re.unsafe_store(at, value.re[lane])
+                self.target.im.unsafe_store(at, value.im[lane])
+        else:
+            self.target.store[width](q + self.s * (self.r * p + k), value)
+
+    @always_inline
+    def store_turned[
+        width: Int, along: Bool
+    ](self, p: Int, q: Int, k: Int, value: Complex[Self.dtype, width]):
+        """Multiplied by the roots of unity: in the last pass they are all 1."""
+        if self.m == 1:
+            self.store[width, along](p, q, k, value)
+        else:
+            self.store[width, along](p, q, k, value * self.root[width, along](p, k))
+
+    @always_inline
+    def butterflies[width: Int, along: Bool](self, p: Int, q: Int):
+        """The transforms at p and q, and those that follow in a vector: along p or along q."""
+        if self.r == 4:
+            self.by_four[width, along](p, q)
+        elif self.r == 2:
+            var a = self.load[width](p, q, 0)
+            var b = self.load[width](p, q, 1)
+            self.store[width, along](p, q, 0, a + b)
+            self.store_turned[width, along](p, q, 1, a - b)
+        elif self.r == 3:
+            self.by_three[width, along](p, q)
+        elif self.r == 5:
+            self.by_five[width, along](p, q)
+        else:
+            self.by_any[width, along](p, q)
+
+    @always_inline
+    def by_four[width: Int, along: Bool](self, p: Int, q: Int):
+        var a = self.load[width](p, q, 0)
+        var b = self.load[width](p, q, 1)
+        var c = self.load[width](p, q, 2)
+        var d = self.load[width](p, q, 3)
+        var even = a + c
+        var odd = a - c
+        var sum = b + d
+        var turned = (b - d).turned()
+        comptime if along:
+            # Four vectors become one line.
+            var one = (odd + turned) * self.root[width, along](p, 1)
+            var two = (even - sum) * self.root[width, along](p, 2)
+            var three = (odd - turned) * self.root[width, along](p, 3)
+            var zero = even + sum
+            self.target.re.unsafe_store(
+                4 * p, zero.re.interleave(two.re).interleave(one.re.interleave(three.re))
+            )
+            self.target.im.unsafe_store(
+                4 * p, zero.im.interleave(two.im).interleave(one.im.interleave(three.im))
+            )
+        else:
+            self.store[width, along](p, q, 0, even + sum)
+            self.store_turned[width, along](p, q, 1, odd + turned)
+            self.store_turned[width, along](p, q, 2, even - sum)
+            self.store_turned[width, along](p, q, 3, odd - turned)
+
+    @always_inline
+    def by_three[width: Int, along: Bool](self, p: Int, q: Int):
+        comptime sine = Scalar[Self.dtype](0.86602540378443864676)
+        var a = self.load[width](p, q, 0)
+        var b = self.load[width](p, q, 1)
+        var c = self.load[width](p, q, 2)
+        var sum = b + c
+        var real = a.plus(-0.5, sum)
+        var turned = (b - c).turned().by(sine)
+        self.store[width, along](p, q, 0, a + sum)
+        self.store_turned[width, along](p, q, 1, real + turned)
+        self.store_turned[width, along](p, q, 2, real - turned)
+
+    @always_inline
+    def by_five[width: Int, along: Bool](self, p: Int, q: Int):
+        comptime cos1 = Scalar[Self.dtype](0.30901699437494742410)
+        comptime sin1 = Scalar[Self.dtype](0.95105651629515357212)
+        comptime cos2 = Scalar[Self.dtype](-0.80901699437494742410)
+        comptime sin2 = Scalar[Self.dtype](0.58778525229247312917)
+        var a = self.load[width](p, q, 0)
+        var b = self.load[width](p, q, 1)
+        var c = self.load[width](p, q, 2)
+        var d = self.load[width](p, q, 3)
+        var e = self.load[width](p, q, 4)
+        var outer = b + e
+        var inner = c + d
+        var far = (b - e).turned()
+        var near = (c - d).turned()
+        var real1 = a.plus(cos1, outer).plus(cos2, inner)
+        var real2 = a.plus(cos2, outer).plus(cos1, inner)
+        var turned1 = far.by(sin1).plus(sin2, near)
+        var turned2 = far.by(sin2).plus(-sin1, near)
+        self.store[width, along](p, q, 0, a + outer + inner)
+        self.store_turned[width, along](p, q, 1, real1 + turned1)
+        self.store_turned[width, along](p, q, 2, real2 + turned2)
+        self.store_turned[width, along](p, q, 3, real2 - turned2)
+        self.store_turned[width, along](p, q, 4, real1 - turned1)
+
+    @always_inline
+    def by_any[width: Int, along: Bool](self, p: Int, q: Int):
+        """An odd factor, by sums and differences of what is as far from both ends."""
+        var r = self.r
+        var cosines = self.roots.unsafe_offset(2 * (r - 1) * self.m)
+        var sines = cosines.unsafe_offset(r)
+        var first = self.load[width](p, q, 0)
+        var total = first
+        for j in range(1, r):
+            total = total + self.load[width](p, q, j)
+        self.store[width, along](p, q, 0, total)
+        for k in range(1, (r + 1) // 2):
+            var real = first
+            var turned = Complex[Self.dtype, width](0, 0)
+            var angle = 0
+            for j in range(1, (r + 1) // 2):
+                angle += k
+                if angle >= r:
+                    angle -= r
+                var b = self.load[width](p, q, j)
+                var c = self.load[width](p, q, r - j)
+                real = real.plus(cosines.unsafe_load[width=1](angle), b + c)
+                turned = turned.plus(sines.unsafe_load[width=1](angle), b - c)
+            turned = turned.turned()
+            self.store_turned[width, along](p, q, k, real + turned)
+            self.store_turned[width, along](p, q, r - k, real - turned)
+
+    @always_inline
+    def across[width: Int](self, begin: Int, end: Int):
+        """All transforms, for q from `begin` to `end`, by vectors."""
+        for p in range(self.m):
+            var q = begin
+            while q < end:
+                self.butterflies[width, False](p, q)
+                q += width
+
+    @no_inline
+    def run(self):
+        comptime width = simd_width_of[Self.dtype]()
+        if self.s == 1 and self.m >= width:
+            var whole = self.m - self.m % width
+            var p = 0
+            while p < whole:
+                self.butterflies[width, True](p, 0)
+                p += width
+            for rest in range(whole, self.m):
+                self.butterflies[1, False](rest, 0)
+            return
+        var whole = self.s - self.s % width
+        if whole > 0:
+            self.across[width](0, whole)
+        var most = self.s - self.s % (width // 2)
+        if most > whole:
+            self.across[width // 2](whole, most)
+        if self.s > most:
+            self.across[1](most, self.s)
+
+
+# --- a transform ----------------------------------------------------------------------------------
+
+
+@fieldwise_init
+struct Lines[dtype: DType](Tasks):
+    """The lines of a call, in tasks."""
+
+    var x: Held[Self.dtype]
+    var table: Held[Self.dtype]
+    var result: Held[Self.dtype]
+    var scratch: Held[Self.dtype]
+    var numbers: Held[DType.int64]  # the call's, from `kind` on
+    var tasks: Int
+
+    @always_inline
+    def number(self, i: Int) -> Int:
+        return Int(self.numbers.unsafe_load[width=1](i))
+
+    def run(self, task: Int):
+        var outer = self.number(1)
+        var inner = self.number(3)
+        var lanes = self.number(5)
+        var blocks = (inner + lanes - 1) // lanes
+        var items = outer * blocks if inner > 1 else (outer + lanes - 1) // lanes
+        for item in range(task * items // self.tasks, (task + 1) * items // self.tasks):
+            if inner > 1:
+                var column = item % blocks * lanes
+                self.block(task, item // blocks, column, min(lanes, inner - column))
+            else:
+                self.block(task, item * lanes, 0, min(lanes, outer - item * lanes))
+
+    def block(self, task: Int, line: Int, column: Int, lanes: Int):
+        """Lines side by side: from `line` on, or from a column of what lies there."""
+        var kind = self.number(0)
+        var n = self.number(2)
+        var inner = self.number(3)
+        var length = self.number(4)
+        var inverse = self.number(6) != 0
+        var chirp = self.number(7)
+        var size = max(length, chirp) * self.number(5)
+        var own = self.scratch.unsafe_offset(4 * size * task)
+        var a = Line[Self.dtype](own, own.unsafe_offset(size))
+        var b = Line[Self.dtype](own.unsafe_offset(2 * size), own.unsafe_offset(3 * size))
+        var half = n // 2 + 1
+        var roots = self.table.unsafe_offset(1)
+        var given = a.exchanged() if inverse else a
+        if kind == COMPLEX:
+            if inner > 1:
+                var first = 2 * (line * n * inner + column)
+                for k in range(n):
+                    take(given, k * lanes, self.x.unsafe_offset(first + 2 * k * inner), lanes)
+            else:
+                self.read(given, self.x.unsafe_offset(2 * n * line), 2 * n, n, lanes)
+        elif kind == FROM_REAL:
+            self.read(given, self.x.unsafe_offset(n * line), n, length, lanes)
+        elif kind == FROM_ODD_REAL:
+            for k in range(n):
+                for lane in range(lanes):
+                    given.re.unsafe_store(
+                        k * lanes + lane, self.x.unsafe_load[width=1]((line + lane) * n + k)
+                    )
+                    given.im.unsafe_store(k * lanes + lane, 0)
+        elif kind == TO_REAL:
+            self.read_halves(given, self.x.unsafe_offset(2 * half * line), lanes)
+        else:
+            self.read_mirrored(given, self.x.unsafe_offset(2 * half * line), lanes)
+        var swapped = (
+            self.transformed(a, b, roots, length, lanes) if chirp == 0
+            else self.convolved(a, b, roots, lanes)
+        )
+        var made = b if swapped else a
+        if inverse:
+            made = made.exchanged()
+        var scale = self.table.unsafe_load[width=1](0)
+        if kind == COMPLEX:
+            if inner > 1:
+                var first = 2 * (line * n * inner + column)
+                for k in range(n):
+                    give(made, k * lanes, self.result.unsafe_offset(first + 2 * k * inner), lanes,
+                         scale)
+            else:
+                self.write(made, self.result.unsafe_offset(2 * n * line), 2 * n, n, lanes, scale)
+        elif kind == FROM_REAL:
+            self.write_halves(made, self.result.unsafe_offset(2 * half * line), lanes, scale)
+        elif kind == FROM_ODD_REAL:
+            self.write(made, self.result.unsafe_offset(2 * half * line), 2 * half, half, lanes,
+                       scale)
+        elif kind == TO_REAL:
+            self.write(made, self.result.unsafe_offset(n * line), n, length, lanes, scale)
+        else:
+            for lane in range(lanes):
+                for k in range(n):
+                    self.result.unsafe_store(
+                        (line + lane) * n + k, made.re.unsafe_load[width=1](k * lanes + lane) * scale
+                    )
+
+    def transformed(
+        self, a: Line[Self.dtype], b: Line[Self.dtype], table: Held[Self.dtype], length: Int,
+        lanes: Int,
+    ) -> Bool:
+        """Transforms lines in `a`; whether the results are in `b`."""
+        var roots = table
+        var m = length
+        var s = lanes
+        var swapped = False
+        for number in range(self.number(10)):
+            var r = self.number(11 + number)
+            m //= r
+            Pass[Self.dtype](b if swapped else a, a if swapped else b, roots, r, m, s).run()
+            roots = roots.unsafe_offset(2 * (r - 1) * m + (2 * r if r > 5 else 0))
+            s *= r
+            swapped = not swapped
+        return swapped
+
+    def passes_end(self) -> Int:
+        """Where the table goes on behind the passes."""
+        var chirp = self.number(7)
+        var m = chirp if chirp > 0 else self.number(4)
+        var end = 1
+        for number in range(self.number(10)):
+            var r = self.number(11 + number)
+            m //= r
+            end += 2 * (r - 1) * m + (2 * r if r > 5 else 0)
+        return end
+
+    def convolved(
+        self, a: Line[Self.dtype], b: Line[Self.dtype], table: Held[Self.dtype], lanes: Int
+    ) -> Bool:
+        """The transform as a convolution of its numbers, times a chirp, with the chirp."""
+        var length = self.number(4)
+        var size = self.number(7)
+        var kind = self.number(0)
+        var at = self.passes_end() + (
+            2 * (length + 1) if kind == FROM_REAL or kind == TO_REAL else 0
+        )
+        var chirp = Line[Self.dtype](
+            self.table.unsafe_offset(at), self.table.unsafe_offset(at + length)
+        )
+        var filter = Line[Self.dtype](
+            self.table.unsafe_offset(at + 2 * length),
+            self.table.unsafe_offset(at + 2 * length + size),
+        )
+        scale_lines(a, a, chirp, length, lanes)
+        for i in range(length * lanes, size * lanes):
+            a.re.unsafe_store(i, 0)
+            a.im.unsafe_store(i, 0)
+        var first = self.transformed(a, b, table, size, lanes)
+        var source = b if first else a
+        var other = a if first else b
+        scale_lines(source, source, filter, size, lanes)
+        var second = self.transformed(source.exchanged(), other.exchanged(), table, size, lanes)
+        var made = other if second else source
+        scale_lines(made, made, chirp, length, lanes)
+        return first != second
+
+    def read(
+        self, target: Line[Self.dtype], source: Held[Self.dtype], stride: Int, count: Int,
+        lanes: Int,
+    ):
+        """Pairs of numbers of lines, `stride` numbers from one to the next."""
+        if lanes == 1:
+            take(target, 0, source, count)
+            return
+        for k in range(count):
+            for lane in range(lanes):
+                var pair = source.unsafe_load[width=2](lane * stride + 2 * k)
+                target.re.unsafe_store(k * lanes + lane, pair[0])
+                target.im.unsafe_store(k * lanes + lane, pair[1])
+
+    def write(
+        self, source: Line[Self.dtype], target: Held[Self.dtype], stride: Int, count: Int,
+        lanes: Int, scale: Scalar[Self.dtype],
+    ):
+        if lanes == 1:
+            give(source, 0, target, count, scale)
+            return
+        for lane in range(lanes):
+            for k in range(count):
+                var value = source.load[1](k * lanes + lane).by(scale)
+                target.unsafe_store(lane * stride + 2 * k, value.re.interleave(value.im))
+
+    def real_root(self, k: Int) -> Complex[Self.dtype, 1]:
+        var at = self.passes_end()
+        return Line[Self.dtype](
+            self.table.unsafe_offset(at), self.table.unsafe_offset(at + self.number(4) + 1)
+        ).load[1](k)
+
+    def write_halves(
+        self, source: Line[Self.dtype], target: Held[Self.dtype], lanes: Int,
+        scale: Scalar[Self.dtype],
+    ):
+        """The spectrum of real numbers, of which two were one complex number: the sum and the
+        difference of what is as far from both ends are those of the numbers in even and odd
+        places."""
+        var length = self.number(4)
+        var at = self.passes_end()
+        var roots = Line[Self.dtype](
+            self.table.unsafe_offset(at), self.table.unsafe_offset(at + length + 1)
+        )
+        var half = Scalar[Self.dtype](0.5) * scale
+        for lane in range(lanes):
+            for k in range(length + 1):
+                var x = source.load[1]((k if k < length else 0) * lanes + lane)
+                var y = source.load[1]((length - k if k > 0 else 0) * lanes + lane)
+                var even = Complex[Self.dtype, 1](x.re + y.re, x.im - y.im)
+                var odd = Complex[Self.dtype, 1](x.re - y.re, x.im + y.im).turned()
+                var value = (even + odd * roots.load[1](k)).by(half)
+                target.unsafe_store(
+                    2 * (lane * (length + 1) + k), value.re.interleave(value.im)
+                )
+
+    def read_halves(self, target: Line[Self.dtype], source: Held[Self.dtype], lanes: Int):
+        """The inverse; imaginary parts at both ends are left out."""
+        var length = self.number(4)
+        var at = self.passes_end()
+        var roots = Line[Self.dtype](
+            self.table.unsafe_offset(at), self.table.unsafe_offset(at + length + 1)
+        )
+        for lane in range(lanes):
+            var line = source.unsafe_offset(2 * lane * (length + 1))
+            for k in range(length):
+                var x = line.unsafe_load[width=2](2 * k)
+                var y = line.unsafe_load[width=2](2 * (length - k))
+                if k == 0:
+                    x[1] = 0
+                    y[1] = 0
+                var even = Complex[Self.dtype, 1](x[0] + y[0], x[1] - y[1])
+                var odd = Complex[Self.dtype, 1](x[0] - y[0], x[1] + y[1])
+                var root = roots.load[1](k)
+                # i times the root's inverse.
+                odd = odd * Complex[Self.dtype, 1](root.im, root.re)
+                target.store[1](k * lanes + lane, even + odd)
+
+    def read_mirrored(self, target: Line[Self.dtype], source: Held[Self.dtype], lanes: Int):
+        """A whole spectrum of its half, of odd length."""
+        var n = self.number(2)
+        var half = n // 2 + 1
+        for lane in range(lanes):
+            var line = source.unsafe_offset(2 * lane * half)
+            for k in range(half):
+                var x = line.unsafe_load[width=2](2 * k)
+                if k == 0:
+                    target.store[1](lane, Complex[Self.dtype, 1](x[0], 0))
+                else:
+                    target.store[1](k * lanes + lane, Complex[Self.dtype, 1](x[0], x[1]))
+                    target.store[1]((n - k) * lanes + lane, Complex[Self.dtype, 1](x[0], -x[1]))
+
+
+@always_inline
+def take[dtype: DType](target: Line[dtype], at: Int, source: Held[dtype], count: Int):
+    """Reads complex numbers that lie next to one another."""
+    comptime width = simd_width_of[dtype]()
+    var k = 0
+    while k + width <= count:
+        var pairs = source.unsafe_load[width=2 * width](2 * k).deinterleave()
+        target.re.unsafe_store(at + k, pairs[0])
+        target.im.unsafe_store(at + k, pairs[1])
+        k += width
+    while k < count:
+        target.re.unsafe_store(at + k, source.unsafe_load[width=1](2 * k))
+        target.im.unsafe_store(at + k, source.unsafe_load[width=1](2 * k + 1))
+        k += 1
+
+
+@always_inline
+def give[
+    dtype: DType
+](source: Line[dtype], at: Int, target: Held[dtype], count: Int, scale: Scalar[dtype]):
+    """Writes complex numbers next to one another."""
+    comptime width = simd_width_of[dtype]()
+    var k = 0
+    while k + width <= count:
+        var value = source.load[width](at + k).by(scale)
+        target.unsafe_store(2 * k, value.re.interleave(value.im))
+        k += width
+    while k < count:
+        var value = source.load[1](at + k).by(scale)
+        target.unsafe_store(2 * k, value.re)
+        target.unsafe_store(2 * k + 1, value.im)
+        k += 1
+
+
+def scale_lines[
+    dtype: DType
+](target: Line[dtype], source: Line[dtype], factors: Line[dtype], count: Int, lanes: Int):
+    """Each number of lines side by side times one factor."""
+    comptime width = simd_width_of[dtype]()
+    if lanes == 1:
+        var k = 0
+        while k + width <= count:
+            target.store[width](k, source.load[width](k) * factors.load[width](k))
+            k += width
+        while k < count:
+            target.store[1](k, source.load[1](k) * factors.load[1](k))
+            k += 1
+        return
+    for k in range(count):
+        var factor = factors.load[1](k)
+        for lane in range(lanes):
+            var at = k * lanes + lane
+            target.store[1](at, source.load[1](at) * factor)
+
+
+def transform[dtype: DType](slots: Slots, args: Args):
+    var tasks = integer(args, 16) if integer(args, 17) > 1 else 1
+    spread(
+        Lines[dtype](
+            held(operand[dtype](slots, args, 0)),
+            held(operand[dtype](slots, args, 1)),
+            held(operand[dtype](slots, args, 2)),
+            held(operand[dtype](slots, args, 3)),
+            held(args.unsafe_offset(8)),
+            tasks,
+        ),
+        tasks,
+    )
+
+
+@export
+def fourier_float32(slots: Slots, args: Args) abi("C"):
+    transform[DType.float32](slots, args)
+
+
+@export
+def fourier_float64(slots: Slots, args: Args) abi("C"):
+    transform[DType.float64](slots, args)

@@ -151,18 +151,25 @@ def _transform(x: np.ndarray) -> np.ndarray:
 
 # --- lines side by side ---------------------------------------------------------------------------
 
-_VECTOR_BYTES = 32
-_CACHE_BYTES = 1 << 17      # for what a task works on
+_VECTOR_BYTES = 64          # of the widest vectors; two narrower ones
+_CACHE_BYTES = 1 << 18      # for what a task works on
 _MOST_TASKS = 8
 _LEAST_SHARED = 1 << 15     # numbers that are worth another thread
 
 
-def lanes(lines: int, size: int, itemsize: int) -> int:
-    """How many lines of a size are transformed side by side."""
+def lanes(lines: int, size: int, itemsize: int, apart: bool) -> int:
+    """How many lines of a size are transformed side by side.
+
+    Args:
+      apart: whether a line's numbers lie apart, and those of different lines next to one another.
+    """
     vector = _VECTOR_BYTES // itemsize
     room = _CACHE_BYTES // (4 * size * itemsize)
-    count = min(2 * vector, max(vector, room - room % vector))
-    return max(1, min(lines, count if room >= vector // 2 else 1))
+    if room >= vector:
+        count = min(2 * vector if apart else vector, room - room % vector)
+    else:
+        count = vector // 2 if apart or room >= vector // 2 else 1
+    return max(1, min(lines, count))
 
 
 def tasks(items: int, numbers: int) -> int:

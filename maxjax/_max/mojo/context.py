@@ -431,8 +431,8 @@ class MojoContext(Lowering):
         part = x.dtype if is_real else PARTS[x.dtype.itemsize]
         way = fourier.passes(n, kind)
         outer, _, inner = self._canonical(x, axis)
-        lines, size = inner if inner > 1 else outer, max(way.length, way.chirp)
-        lanes = fourier.lanes(lines, size, part.itemsize)
+        lines, size = inner if inner > 1 else outer, max(way.length + 1, way.chirp)
+        lanes = fourier.lanes(lines, size, part.itemsize, inner > 1)
         items = (outer if inner > 1 else 1) * -(-lines // lanes)
         tasks = fourier.tasks(items, outer * inner * n)
         table = self.constant(np.concatenate([[scale], way.table]).astype(part))

@@ -241,7 +241,7 @@ def _transformed(n: Sequence[int], size: int) -> tuple[Sequence[int], Sequence[i
         fourier.Kind.TO_REAL: (half, count * size // 2, size // 2),
         fourier.Kind.TO_ODD_REAL: (half, count * size // 2, size // 2)}[fourier.Kind(kind)]
     return [outer * given, table], [
-        outer * made, 4 * tasks * max(length, chirp) * lanes * part]
+        outer * made, 4 * tasks * max(length + 1, chirp) * lanes * part]
 
 
 EXTENTS: dict[str, Extents] = {

@@ -5,8 +5,8 @@ inverse, chirp length, tasks, threads, number of factors, factors
 
 `length` complex numbers are transformed for each line: n of them, or, of an even number of real
 ones, half as many, two real numbers at a time. So many lines as there are lanes lie side by side,
-real and imaginary parts apart, in `scratch`, whose four rows of `length` times `lanes` (or of
-`chirp length`) numbers each task has of its own. Factors are those of the length, in the order of
+real and imaginary parts apart, in `scratch`, of which each task has four times
+`lanes` times `length` and one (or `chirp length`, if that is more) numbers of its own. Factors are those of the length, in the order of
 the passes (Stockham's, which need no permutation); where a length has a large prime factor, those
 of a chirp length, with which its transform is a convolution (Bluestein). An inverse transform is
 the forward one of what has its real and imaginary parts exchanged.
@@ -16,6 +16,8 @@ unity that its results are multiplied by, those of factor r in r - 1 pairs of li
 them r cosines and r sines if r is no factor with a butterfly of its own; the roots for lines of
 real numbers; the chirp and the transform of what it is convolved with.
 """
+from std.bit import log2_floor
+from std.collections import Array as Vectors
 from std.sys.info import simd_width_of
 
 from kernels.calling import Args, Slots, integer, operand
@@ -327,7 +329,7 @@ struct Lines[dtype: DType](Tasks):
         var length = self.number(4)
         var inverse = self.number(6) != 0
         var chirp = self.number(7)
-        var size = max(length, chirp) * self.number(5)
+        var size = max(length + 1, chirp) * self.number(5)
         var own = self.scratch.unsafe_offset(4 * size * task)
         var a = Line[Self.dtype](own, own.unsafe_offset(size))
         var b = Line[Self.dtype](own.unsafe_offset(2 * size), own.unsafe_offset(3 * size))
@@ -351,7 +353,11 @@ struct Lines[dtype: DType](Tasks):
                     )
                     given.im.unsafe_store(k * lanes + lane, 0)
         elif kind == TO_REAL:
-            self.read_halves(given, self.x.unsafe_offset(2 * half * line), lanes)
+            self.read(b, self.x.unsafe_offset(2 * half * line), 2 * half, half, lanes)
+            for lane in range(lanes):       # what real numbers would not give
+                b.im.unsafe_store(lane, 0)
+                b.im.unsafe_store(length * lanes + lane, 0)
+            self.combine(given, b, lanes, True)
         else:
             self.read_mirrored(given, self.x.unsafe_offset(2 * half * line), lanes)
         var swapped = (
@@ -371,7 +377,10 @@ struct Lines[dtype: DType](Tasks):
             else:
                 self.write(made, self.result.unsafe_offset(2 * n * line), 2 * n, n, lanes, scale)
         elif kind == FROM_REAL:
-            self.write_halves(made, self.result.unsafe_offset(2 * half * line), lanes, scale)
+            var other = a if swapped else b
+            self.combine(other, made, lanes, False)
+            self.write(other, self.result.unsafe_offset(2 * half * line), 2 * half, half, lanes,
+                       scale * Scalar[Self.dtype](0.5))
         elif kind == FROM_ODD_REAL:
             self.write(made, self.result.unsafe_offset(2 * half * line), 2 * half, half, lanes,
                        scale)
@@ -447,15 +456,34 @@ struct Lines[dtype: DType](Tasks):
         self, target: Line[Self.dtype], source: Held[Self.dtype], stride: Int, count: Int,
         lanes: Int,
     ):
-        """Pairs of numbers of lines, `stride` numbers from one to the next."""
+        """Complex numbers of lines, `stride` real numbers from one to the next."""
         if lanes == 1:
             take(target, 0, source, count)
             return
-        for k in range(count):
-            for lane in range(lanes):
-                var pair = source.unsafe_load[width=2](lane * stride + 2 * k)
-                target.re.unsafe_store(k * lanes + lane, pair[0])
-                target.im.unsafe_store(k * lanes + lane, pair[1])
+        comptime size = min(4, simd_width_of[Self.dtype]())
+        var whole = count // size * size
+        var whole_lanes = lanes // size * size
+        for k in range(0, whole, size):
+            for lane in range(0, whole_lanes, size):
+                var real = Vectors[SIMD[Self.dtype, size], size](fill=0)
+                var imaginary = Vectors[SIMD[Self.dtype, size], size](fill=0)
+                comptime for i in range(size):
+                    var pairs = source.unsafe_load[width=2 * size](
+                        (lane + i) * stride + 2 * k
+                    ).deinterleave()
+                    real[i] = rebind[SIMD[Self.dtype, size]](pairs[0])
+                    imaginary[i] = rebind[SIMD[Self.dtype, size]](pairs[1])
+                transpose(real)
+                transpose(imaginary)
+                comptime for i in range(size):
+                    var at = (k + i) * lanes + lane
+                    target.re.unsafe_store(at, real[i])
+                    target.im.unsafe_store(at, imaginary[i])
+        for lane in range(lanes):
+            for k in range(whole if lane < whole_lanes else 0, count):
+                var at = lane * stride + 2 * k
+                target.re.unsafe_store(k * lanes + lane, source.unsafe_load[width=1](at))
+                target.im.unsafe_store(k * lanes + lane, source.unsafe_load[width=1](at + 1))
 
     def write(
         self, source: Line[Self.dtype], target: Held[Self.dtype], stride: Int, count: Int,
@@ -464,62 +492,75 @@ struct Lines[dtype: DType](Tasks):
         if lanes == 1:
             give(source, 0, target, count, scale)
             return
+        comptime size = min(4, simd_width_of[Self.dtype]())
+        var whole = count // size * size
+        var whole_lanes = lanes // size * size
+        for lane in range(0, whole_lanes, size):
+            for k in range(0, whole, size):
+                var real = Vectors[SIMD[Self.dtype, size], size](fill=0)
+                var imaginary = Vectors[SIMD[Self.dtype, size], size](fill=0)
+                comptime for i in range(size):
+                    var value = source.load[size]((k + i) * lanes + lane).by(scale)
+                    real[i] = value.re
+                    imaginary[i] = value.im
+                transpose(real)
+                transpose(imaginary)
+                comptime for i in range(size):
+                    target.unsafe_store(
+                        (lane + i) * stride + 2 * k, real[i].interleave(imaginary[i])
+                    )
         for lane in range(lanes):
-            for k in range(count):
+            for k in range(whole if lane < whole_lanes else 0, count):
                 var value = source.load[1](k * lanes + lane).by(scale)
-                target.unsafe_store(lane * stride + 2 * k, value.re.interleave(value.im))
+                target.unsafe_store(lane * stride + 2 * k, value.re)
+                target.unsafe_store(lane * stride + 2 * k + 1, value.im)
 
-    def real_root(self, k: Int) -> Complex[Self.dtype, 1]:
-        var at = self.passes_end()
-        return Line[Self.dtype](
-            self.table.unsafe_offset(at), self.table.unsafe_offset(at + self.number(4) + 1)
-        ).load[1](k)
-
-    def write_halves(
-        self, source: Line[Self.dtype], target: Held[Self.dtype], lanes: Int,
-        scale: Scalar[Self.dtype],
+    def combine(
+        self, target: Line[Self.dtype], source: Line[Self.dtype], lanes: Int, inverse: Bool
     ):
-        """The spectrum of real numbers, of which two were one complex number: the sum and the
-        difference of what is as far from both ends are those of the numbers in even and odd
-        places."""
+        """Between the spectrum of real numbers and that of pairs of them, twice the one and the
+        other: sum and difference of what is as far from both ends belong to the numbers in even
+        and in odd places."""
+        comptime width = simd_width_of[Self.dtype]()
         var length = self.number(4)
         var at = self.passes_end()
         var roots = Line[Self.dtype](
             self.table.unsafe_offset(at), self.table.unsafe_offset(at + length + 1)
         )
-        var half = Scalar[Self.dtype](0.5) * scale
-        for lane in range(lanes):
-            for k in range(length + 1):
-                var x = source.load[1]((k if k < length else 0) * lanes + lane)
-                var y = source.load[1]((length - k if k > 0 else 0) * lanes + lane)
-                var even = Complex[Self.dtype, 1](x.re + y.re, x.im - y.im)
-                var odd = Complex[Self.dtype, 1](x.re - y.re, x.im + y.im).turned()
-                var value = (even + odd * roots.load[1](k)).by(half)
-                target.unsafe_store(
-                    2 * (lane * (length + 1) + k), value.re.interleave(value.im)
-                )
-
-    def read_halves(self, target: Line[Self.dtype], source: Held[Self.dtype], lanes: Int):
-        """The inverse; imaginary parts at both ends are left out."""
-        var length = self.number(4)
-        var at = self.passes_end()
-        var roots = Line[Self.dtype](
-            self.table.unsafe_offset(at), self.table.unsafe_offset(at + length + 1)
-        )
-        for lane in range(lanes):
-            var line = source.unsafe_offset(2 * lane * (length + 1))
-            for k in range(length):
-                var x = line.unsafe_load[width=2](2 * k)
-                var y = line.unsafe_load[width=2](2 * (length - k))
-                if k == 0:
-                    x[1] = 0
-                    y[1] = 0
-                var even = Complex[Self.dtype, 1](x[0] + y[0], x[1] - y[1])
-                var odd = Complex[Self.dtype, 1](x[0] - y[0], x[1] + y[1])
+        if lanes > 1:
+            for k in range(length if inverse else length + 1):
+                var first = (k if k < length else 0) * lanes
+                var other = (length - k if k > 0 or inverse else 0) * lanes
                 var root = roots.load[1](k)
-                # i times the root's inverse.
-                odd = odd * Complex[Self.dtype, 1](root.im, root.re)
-                target.store[1](k * lanes + lane, even + odd)
+                var lane = 0
+                while lane + width <= lanes:
+                    target.store[width](k * lanes + lane, combined[Self.dtype, width](
+                        source.load[width](first + lane), source.load[width](other + lane),
+                        Complex[Self.dtype, width](root.re, root.im), inverse))
+                    lane += width
+                while lane < lanes:
+                    target.store[1](k * lanes + lane, combined[Self.dtype, 1](
+                        source.load[1](first + lane), source.load[1](other + lane), root, inverse))
+                    lane += 1
+            return
+        var k = 1
+        while k + width <= length:
+            var last = source.load[width](length - k - width + 1)
+            target.store[width](k, combined[Self.dtype, width](
+                source.load[width](k),
+                Complex[Self.dtype, width](last.re.reversed(), last.im.reversed()),
+                roots.load[width](k), inverse))
+            k += width
+        while k < length:
+            target.store[1](k, combined[Self.dtype, 1](
+                source.load[1](k), source.load[1](length - k), roots.load[1](k), inverse))
+            k += 1
+        var end = length if inverse else 0
+        target.store[1](0, combined[Self.dtype, 1](
+            source.load[1](0), source.load[1](end), roots.load[1](0), inverse))
+        if not inverse:
+            target.store[1](length, combined[Self.dtype, 1](
+                source.load[1](0), source.load[1](0), roots.load[1](length), inverse))
 
     def read_mirrored(self, target: Line[Self.dtype], source: Held[Self.dtype], lanes: Int):
         """A whole spectrum of its half, of odd length."""
@@ -534,6 +575,34 @@ struct Lines[dtype: DType](Tasks):
                 else:
                     target.store[1](k * lanes + lane, Complex[Self.dtype, 1](x[0], x[1]))
                     target.store[1]((n - k) * lanes + lane, Complex[Self.dtype, 1](x[0], -x[1]))
+
+
+@always_inline
+def combined[
+    dtype: DType, width: Int
+](
+    x: Complex[dtype, width], y: Complex[dtype, width], root: Complex[dtype, width], inverse: Bool
+) -> Complex[dtype, width]:
+    var even = Complex[dtype, width](x.re + y.re, x.im - y.im)
+    var odd = Complex[dtype, width](x.re - y.re, x.im + y.im)
+    if inverse:
+        # i times the root's inverse.
+        return even + odd * Complex[dtype, width](root.im, root.re)
+    return even + odd.turned() * root
+
+
+@always_inline
+def transpose[
+    dtype: DType, size: Int
+](mut rows: Vectors[SIMD[dtype, size], size]):
+    # Interleaving the halves turns the bits of (row, column), taken as one number, by one place.
+    comptime for _ in range(log2_floor(size)):
+        var turned = Vectors[SIMD[dtype, size], size](fill=0)
+        comptime for i in range(size // 2):
+            var pair = rows[i].interleave(rows[i + size // 2])
+            turned[2 * i] = pair.slice[size, offset=0]()
+            turned[2 * i + 1] = pair.slice[size, offset=size]()
+        rows = turned^
 
 
 @always_inline
@@ -586,9 +655,14 @@ def scale_lines[
         return
     for k in range(count):
         var factor = factors.load[1](k)
-        for lane in range(lanes):
-            var at = k * lanes + lane
+        var factor_vector = Complex[dtype, width](factor.re, factor.im)
+        var at = k * lanes
+        while at + width <= (k + 1) * lanes:
+            target.store[width](at, source.load[width](at) * factor_vector)
+            at += width
+        while at < (k + 1) * lanes:
             target.store[1](at, source.load[1](at) * factor)
+            at += 1
 
 
 def transform[dtype: DType](slots: Slots, args: Args):

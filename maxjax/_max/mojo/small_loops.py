@@ -40,6 +40,7 @@ from maxjax._max.mojo.loop_memory import (
 )
 from maxjax._max.mojo.loop_ranges import Range, Ranges, known_range, step_of
 from maxjax._max.mojo.nodes import (
+    COPIED,
     Access,
     Alias,
     Apply,
@@ -140,7 +141,7 @@ class _Builder:
 
     # --- registers ---
     def new(self, elements: int, dtype: np.dtype, invariant: bool = False) -> Register:
-        if elements > MOST_ELEMENTS:
+        if elements > MOST_ELEMENTS or dtype.itemsize not in COPIED:
             raise Unsuited
         register = Register(self.count, elements, dtype, self.nbytes, invariant)
         size = register.room

@@ -444,7 +444,7 @@ class MojoContext(Lowering):
             result = (*x.shape[:-1], n), part
         return self.call(
             f"fourier_{part}", [x, table],
-            (kind, outer, n, inner, way.length, lanes, inverse, way.chirp, tasks, THREADS,
+            (int(kind), outer, n, inner, way.length, lanes, int(inverse), way.chirp, tasks, THREADS,
              len(way.factors), *way.factors), [result, ((tasks * 4 * size * lanes,), part)])[0]
 
     def _canonical(self, x: Node, axis: int) -> tuple[int, int, int]:

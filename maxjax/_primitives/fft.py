@@ -26,6 +26,7 @@ from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import FactorRule, factor_rule, linear_primitive, scalar_like
 
 if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
     from maxjax._primitives.rules import Linear
 
 

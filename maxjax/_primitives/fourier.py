@@ -21,6 +21,19 @@ class Kind(enum.IntEnum):
     TO_REAL = 3
     TO_ODD_REAL = 4
 
+    @property
+    def is_from_real(self) -> bool:
+        return self in (Kind.FROM_REAL, Kind.FROM_ODD_REAL)
+
+    @property
+    def is_to_real(self) -> bool:
+        return self in (Kind.TO_REAL, Kind.TO_ODD_REAL)
+
+    @property
+    def is_halved(self) -> bool:
+        """Whether two real numbers are computed with as one complex number."""
+        return self in (Kind.FROM_REAL, Kind.TO_REAL)
+
 
 class Passes(NamedTuple):
     """The transform of a line.
@@ -40,11 +53,10 @@ class Passes(NamedTuple):
 
 def passes(n: int, kind: Kind) -> Passes:
     """The transform of lines of ``n`` numbers."""
-    halved = kind in (Kind.FROM_REAL, Kind.TO_REAL)
-    length = n // 2 if halved else n
+    length = n // 2 if kind.is_halved else n
     chirp, factors = _lengths(length)
     parts = [_roots_of_passes(chirp or length, factors)]
-    if halved:
+    if kind.is_halved:
         parts.append(_parts(np.arange(length + 1), n))
     if chirp:
         parts += _chirp(length, chirp)
@@ -141,12 +153,8 @@ def _chirp(n: int, size: int) -> list[np.ndarray]:
     inverse = np.zeros(size, np.complex128)
     inverse[:n] = real - 1j * imaginary
     inverse[size - n + 1:] = inverse[n - 1:0:-1]
-    filters = _transform(inverse) / size
+    filters = np.fft.fft(inverse) / size
     return [chirp, filters.real, filters.imag]
-
-
-def _transform(x: np.ndarray) -> np.ndarray:
-    return np.fft.fft(x)
 
 
 # --- lines side by side ---------------------------------------------------------------------------
@@ -172,18 +180,73 @@ def lanes(lines: int, size: int, itemsize: int, apart: bool) -> int:
     return max(1, min(lines, count))
 
 
-def tasks(items: int, numbers: int) -> int:
-    return max(1, min(_MOST_TASKS, items, 2 * numbers // _LEAST_SHARED))
+class Lines(NamedTuple):
+    """Lines of ``n`` numbers along the middle axis of (outer, n, inner), where they are numbers
+    that are transformed, or become such; ``inner`` is 1 unless both are complex."""
+
+    kind: Kind
+    outer: int
+    n: int
+    inner: int
+    inverse: bool
 
 
-def factor_table_size(n: int, factors: Sequence[int]) -> int:
+class Call(NamedTuple):
+    """A call of the kernel.
+
+    Attributes:
+      table: its numbers.
+      integers: behind the places of operands and results.
+      scratch: numbers of memory that it needs.
+    """
+
+    table: np.ndarray
+    integers: tuple[int, ...]
+    scratch: int
+
+
+def call_of(lines: Lines, scale: float, part: np.dtype, threads: int) -> Call:
+    """The call for lines, whose transforms are multiplied by a scale.
+
+    Args:
+      part: the dtype of real and imaginary parts.
+    """
+    kind, outer, n, inner, inverse = lines
+    way = passes(n, kind)
+    size = max(way.length + 1, way.chirp)
+    apart = inner > 1
+    side_by_side = lanes(inner if apart else outer, size, part.itemsize, apart)
+    items = outer * -(-inner // side_by_side) if apart else -(-outer // side_by_side)
+    tasks = max(1, min(_MOST_TASKS, items, 2 * outer * inner * n // _LEAST_SHARED))
+    return Call(
+        np.concatenate([[scale], way.table]).astype(part),
+        (int(kind), outer, n, inner, way.length, side_by_side, int(inverse), way.chirp, tasks,
+         threads, len(way.factors), *way.factors), tasks * 4 * size * side_by_side)
+
+
+def extents(n: Sequence[int], part: int) -> tuple[int, int, int, int] | None:
+    """Of the integers of a call, and the bytes of a part: how many numbers it reads of the array
+    and of the table, and how many bytes of results and of scratch it writes; None if they are
+    none of a call."""
+    kind, (outer, count, inner, length, side_by_side, _, chirp, tasks) = Kind(n[0]), n[1:9]
+    factors, half, whole = n[11:], count // 2 + 1, chirp or length
+    if math.prod(factors) != whole or length != (count // 2 if kind.is_halved else count) \
+            or kind and inner != 1 or kind.is_halved and count % 2 \
+            or 0 < chirp < 2 * length - 1:
+        return None
+    table = 1 + _size_of_roots(whole, factors)
+    table += 2 * (length + 1) if kind.is_halved else 0
+    table += 2 * (length + chirp) if chirp else 0
+    return (outer * inner * (half if kind.is_to_real else count), table,
+            outer * inner * (2 * half if kind.is_from_real else
+                             count if kind.is_to_real else 2 * count) * part,
+            4 * tasks * max(length + 1, chirp) * side_by_side * part)
+
+
+def _size_of_roots(n: int, factors: Sequence[int]) -> int:
     """The numbers of the table that the passes have."""
     total = 0
     for factor in factors:
         n //= factor
         total += 2 * (factor - 1) * n + (2 * factor if factor > _LARGEST else 0)
     return total
-
-
-def is_product(n: int, factors: Sequence[int]) -> bool:
-    return math.prod(factors) == n

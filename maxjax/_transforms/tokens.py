@@ -27,7 +27,6 @@ from maxjax._ir.jaxpr import (
     JaxprEqn,
     Literal,
     Params,
-    Var,
     every_equation,
     replaced,
 )

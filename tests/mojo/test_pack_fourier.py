@@ -13,7 +13,7 @@ import scipy.fft
 pytest.importorskip("max.engine")
 
 from maxjax._primitives import fourier
-from maxjax._primitives.fourier import Kind
+from maxjax._primitives.fourier import Kind, Lines
 from tests.mojo.pack_calls import GUARDED, THREADS, call, empty, guarded, run_guarded
 
 # All small lengths; factors with and without butterflies of their own, convolutions.
@@ -35,19 +35,15 @@ def transformed(x: np.ndarray, kind: Kind, n: int, inverse: bool, threads: int, 
     """Along the middle axis of (outer, n, inner)."""
     outer, _, inner = x.shape
     part = x.real.dtype
-    way = fourier.passes(n, kind)
-    lines, size = inner if inner > 1 else outer, max(way.length + 1, way.chirp)
-    lanes = lanes or fourier.lanes(lines, size, part.itemsize, inner > 1)
-    tasks = 3
-    table = guarded(np.concatenate([[scale], way.table]).astype(part))
-    out = empty(*{
-        Kind.COMPLEX: (x.dtype, outer, n, inner),
-        Kind.FROM_REAL: (COMPLEX[part.name], outer, n // 2 + 1, 1),
-        Kind.FROM_ODD_REAL: (COMPLEX[part.name], outer, n // 2 + 1, 1),
-        Kind.TO_REAL: (part, outer, n, 1), Kind.TO_ODD_REAL: (part, outer, n, 1)}[kind])
-    scratch = empty(part, tasks * 4 * size * lanes)
-    call("fourier", f"fourier_{part}", [x, table, out, scratch], kind, outer, n, inner,
-         way.length, lanes, inverse, way.chirp, tasks, threads, len(way.factors), *way.factors)
+    made = fourier.call_of(Lines(kind, outer, n, inner, inverse), scale, part, threads)
+    integers = [*made.integers]
+    tasks = integers[8] = 3
+    lanes = integers[5] = lanes or integers[5]
+    size = max(integers[4] + 1, integers[7])
+    shape = (outer, n // 2 + 1, 1) if kind.is_from_real else (outer, n, inner)
+    out = empty(part if kind.is_to_real else COMPLEX[part.name], *shape)
+    call("fourier", f"fourier_{part}", [
+        x, guarded(made.table), out, empty(part, tasks * 4 * size * lanes)], *integers)
     return out
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Role, Structure
-from maxjax._primitives import fourier
 from maxjax._max.host_step import Called, CalledStep, HostStep
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._max.mojo.nodes import (
@@ -45,6 +44,7 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
+from maxjax._primitives import fourier
 
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
@@ -427,25 +427,13 @@ class MojoContext(Lowering):
         """The Fourier transform of lines of ``n`` numbers along an axis, times a number; of real
         numbers, or to them, along the last one."""
         x = self.memory(x)
-        is_real = kind in (fourier.Kind.FROM_REAL, fourier.Kind.FROM_ODD_REAL)
-        part = x.dtype if is_real else PARTS[x.dtype.itemsize]
-        way = fourier.passes(n, kind)
+        part: Any = x.dtype if kind.is_from_real else PARTS[x.dtype.itemsize]
         outer, _, inner = self._canonical(x, axis)
-        lines, size = inner if inner > 1 else outer, max(way.length + 1, way.chirp)
-        lanes = fourier.lanes(lines, size, part.itemsize, inner > 1)
-        items = (outer if inner > 1 else 1) * -(-lines // lanes)
-        tasks = fourier.tasks(items, outer * inner * n)
-        table = self.constant(np.concatenate([[scale], way.table]).astype(part))
-        if kind is fourier.Kind.COMPLEX:
-            result = x.shape, x.dtype
-        elif is_real:
-            result = (*x.shape[:-1], n // 2 + 1), memory_dtype(dtypes.complex_dtype(part))
-        else:
-            result = (*x.shape[:-1], n), part
-        return self.call(
-            f"fourier_{part}", [x, table],
-            (int(kind), outer, n, inner, way.length, lanes, int(inverse), way.chirp, tasks, THREADS,
-             len(way.factors), *way.factors), [result, ((tasks * 4 * size * lanes,), part)])[0]
+        call = fourier.call_of(fourier.Lines(kind, outer, n, inner, inverse), scale, part, THREADS)
+        shape = (*x.shape[:axis], n // 2 + 1 if kind.is_from_real else n, *x.shape[axis + 1:])
+        dtype = part if kind.is_to_real else memory_dtype(dtypes.complex_dtype(part))
+        return self.call(f"fourier_{part}", [x, self.constant(call.table)], call.integers,
+                         [(shape, dtype), ((call.scratch,), part)])[0]
 
     def _canonical(self, x: Node, axis: int) -> tuple[int, int, int]:
         return math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1:])

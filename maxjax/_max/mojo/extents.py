@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from maxjax._base.errors import InternalError
 from maxjax._ir.control_flow import Role
 from maxjax._max.mojo.fusion import Group
-from maxjax._primitives import fourier
 from maxjax._max.mojo.nodes import (
     Access,
     Assemble,
@@ -26,6 +25,7 @@ from maxjax._max.mojo.nodes import (
     base_of,
     strided,
 )
+from maxjax._primitives import fourier
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Part
@@ -226,22 +226,10 @@ def _decomposed(n: Sequence[int], size: int) -> tuple[Sequence[int], Sequence[in
 
 
 def _transformed(n: Sequence[int], size: int) -> tuple[Sequence[int], Sequence[int]]:
-    kind, outer, count, inner, length, lanes, _, chirp, tasks = n[:9]
-    factors, half, whole = n[11:], count // 2 + 1, chirp or length
-    is_halved = kind in (fourier.Kind.FROM_REAL, fourier.Kind.TO_REAL)
-    if not fourier.is_product(whole, factors) or length != (count // 2 if is_halved else count) \
-            or kind and inner != 1 or is_halved and count % 2 or 0 < chirp < 2 * length - 1:
+    known = fourier.extents(n, size if fourier.Kind(n[0]).is_from_real else size // 2)
+    if known is None:
         return [1 << 62, 1 << 62], [0, 0]
-    table = 1 + fourier.factor_table_size(whole, factors) + (2 * (length + 1) if is_halved else 0) \
-        + (2 * (length + chirp) if chirp else 0)
-    given, made, part = {
-        fourier.Kind.COMPLEX: (count * inner, count * inner * size, size // 2),
-        fourier.Kind.FROM_REAL: (count, 2 * half * size, size),
-        fourier.Kind.FROM_ODD_REAL: (count, 2 * half * size, size),
-        fourier.Kind.TO_REAL: (half, count * size // 2, size // 2),
-        fourier.Kind.TO_ODD_REAL: (half, count * size // 2, size // 2)}[fourier.Kind(kind)]
-    return [outer * given, table], [
-        outer * made, 4 * tasks * max(length + 1, chirp) * lanes * part]
+    return known[:2], known[2:]
 
 
 EXTENTS: dict[str, Extents] = {

@@ -217,9 +217,9 @@ def together(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays
 
 def lower_call(ctx: Lowering, call: Call, values: Sequence[Any]) -> list[Any]:
     """The results of a call in a program, of operands that are as wide as LAPACK's."""
-    wide = [ctx.convert(value, WIDER.get(aval.dtype, aval.dtype))
+    wide = [ctx.convert(value, WIDER[aval.dtype]) if aval.dtype in WIDER else value
             for value, aval in zip(values, ctx.in_avals, strict=True)]
-    return [ctx.convert(out, aval.dtype) for out, aval in zip(
+    return [ctx.convert(out, aval.dtype) if aval.dtype in WIDER else out for out, aval in zip(
         lapack_calls.lower(ctx, call, wide), ctx.out_avals, strict=True)]
 
 

@@ -43,10 +43,13 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
     linear algebra, and users' kernels.
     """
     primitive = eqn.primitive
+    # What a body takes whole, loops and branches take whole.
+    takes_complex = control_flow and (
+        primitive.takes_complex or primitive.control_flow is not None)
     for atom in (*eqn.invars, *eqn.outvars):
         dtype = atom.aval.dtype
         if dtype in COMPILED_DTYPES or (
-                control_flow and primitive.takes_complex and dtype in dtypes.COMPLEX):
+                takes_complex and dtype in dtypes.COMPLEX):
             continue
         if not dtypes.is_opaque(dtype):
             return f"MAX has no {dtype.name}"

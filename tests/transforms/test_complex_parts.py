@@ -98,6 +98,28 @@ def mixed_with_the_host(z):
     return lax.scan(step, z, None, length=4)
 
 
+def systems_in_loops(z):
+    """LAPACK takes whole numbers, also those that are the same for all iterations."""
+    h, y, points = z[:, :6] + 8 * jnp.eye(6, dtype=z.dtype), z[:, 6:], z[0]
+
+    def at(total, point):
+        x = jnp.linalg.solve(point * jnp.eye(6, dtype=z.real.dtype) - h, y)
+        return lax.cond(point.real > 0, lambda: total + x,
+                        lambda: total - jnp.linalg.solve(h, x)), x[0]
+    return lax.scan(at, y * 0, points), lax.fori_loop(
+        0, 3, lambda i, y: jnp.linalg.solve(h, y) + 1j, y)
+
+
+def decompositions(z):
+    h = z[:, :6]
+    stack = jnp.stack([h, h + 3j])
+    return (jnp.linalg.inv(stack) * 1j, jnp.linalg.det(stack), jnp.linalg.slogdet(stack),
+            jnp.linalg.qr(stack), [x + 1j for x in jnp.linalg.qr(z, "complete")],
+            jnp.linalg.cholesky(h @ h.conj().T + 9 * jnp.eye(6, dtype=z.dtype)) * 1j,
+            lax.linalg.triangular_solve(h, z, left_side=True, conjugate_a=True) * 1j,
+            jnp.prod(z, 0), jnp.prod(z), lax.linalg.lu(1j * stack))
+
+
 def derivative(z):
     def loss(x):
         size = jnp.sum(jnp.abs(jnp.exp(1j * x) @ z) ** 2)
@@ -106,7 +128,7 @@ def derivative(z):
 
 
 @pytest.mark.parametrize("function", (
-    in_loops, in_while, in_branches, products, movement, mixed_with_the_host, derivative),
+    in_loops, in_while, in_branches, products, movement, derivative, decompositions),
     ids=lambda function: function.__name__)
 def test_programs(function, dtype):
     item = check(function, Z.astype(dtype))
@@ -114,6 +136,12 @@ def test_programs(function, dtype):
     for loop in loops:
         kinds = {atom.aval.dtype for atom in (*loop.invars, *loop.outvars)}
         assert not kinds.intersection((np.dtype(np.complex64), np.dtype(np.complex128)))
+
+
+@pytest.mark.parametrize("function", (mixed_with_the_host, systems_in_loops),
+    ids=lambda function: function.__name__)
+def test_whole_numbers_in_loops(function, dtype):
+    check(function, Z.astype(dtype))
 
 
 @pytest.mark.parametrize("name", ("multiply", "divide", "subtract", "not_equal"))

@@ -420,7 +420,8 @@ class MojoContext(Lowering):
                  results: Sequence[tuple[Sequence[int], Any]]) -> list[Node]:
         """A function of stacks of matrices (``pack/linalg.mojo``)."""
         return self.call(f"{kind}_{8 * operands[0].dtype.itemsize}", operands,
-                         (*map(int, integers), THREADS), results)
+                         (*map(int, integers), THREADS),
+                         [(shape, memory_dtype(dtype)) for shape, dtype in results])
 
     def fourier(self, x: Node, kind: fourier.Kind, n: int, axis: int, inverse: bool,
                 scale: float) -> Node:

@@ -38,9 +38,9 @@ from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.loops import emit_loop
 from maxjax._max.mojo.memory_order import reordered
 from maxjax._max.mojo.nodes import (
-    Access,
     COPIED,
     PARTS,
+    Access,
     Alias,
     Apply,
     Assemble,

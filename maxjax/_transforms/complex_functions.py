@@ -1,0 +1,380 @@
+"""Elementwise functions of complex numbers by their parts, with the values of tier 0.
+
+Each takes an equation and its operands, and gives the parts of the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxjax._ir.jaxpr import JaxprEqn
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import (
+    abs_,
+    abs_p,
+    add,
+    complex_p,
+    conj_p,
+    div,
+    div_p,
+    imag_p,
+    integer_pow_p,
+    mul,
+    mul_p,
+    neg,
+    real_p,
+    sign_p,
+    square_p,
+    sub,
+)
+from maxjax._primitives.broadcasting import broadcast_in_dim
+from maxjax._primitives.comparison import (
+    and_p,
+    eq_p,
+    ge_p,
+    lt_p,
+    ne_p,
+    not_p,
+    or_p,
+    select,
+)
+from maxjax._primitives.convert import convert_element_type_p
+from maxjax._primitives.transcendental import (
+    atan2_p,
+    cos_p,
+    cosh_p,
+    exp_p,
+    log1p_p,
+    log_p,
+    sin_p,
+    sinh_p,
+    sqrt_p,
+)
+
+SINGLE, WIDE = np.dtype(np.complex64), np.dtype(np.float64)
+# Powers of two by which numbers in double precision are brought to where their squares neither
+# overflow nor lose digits, and from where on: squares of what is between are normal numbers.
+_SCALE, _FAR = 600, 500
+
+Parts = tuple[Any, Any]
+
+
+class Complex:
+    """A value of a program: whole, as parts, or both once both have been asked for."""
+
+    __slots__ = ("_parts", "_whole", "aval")
+
+    def __init__(self, aval: ShapedArray, parts: Parts | None = None, whole: Any = None):
+        self.aval = aval
+        self._parts = parts
+        self._whole = whole
+
+    @property
+    def parts(self) -> Parts:
+        if self._parts is None:
+            self._parts = real_p.bind(self._whole), imag_p.bind(self._whole)
+        return self._parts
+
+    @property
+    def whole(self) -> Any:
+        if self._whole is None:
+            self._whole = complex_p.bind(*self.parts)
+        return self._whole
+
+
+def of_shape(x: Any, shape: tuple[int, ...]) -> Any:
+    """A part that has no dimensions, or sizes of 1, in the shape of the whole."""
+    own = np.shape(x)
+    return x if own == shape else broadcast_in_dim(x, shape, tuple(range(len(own))))
+
+
+def product_of(x: Parts, y: Parts) -> Parts:
+    (a, b), (c, d) = x, y
+    return sub(mul(a, c), mul(b, d)), add(mul(a, d), mul(b, c))
+
+
+def _chosen(which: Any, on_false: Any, on_true: Any) -> Any:
+    shape = np.shape(which)
+    return select(which, of_shape(on_false, shape), of_shape(on_true, shape))
+
+
+def both(x: Any, y: Any) -> Any:
+    return and_p.bind(x, y)
+
+
+def either(x: Any, y: Any) -> Any:
+    return or_p.bind(x, y)
+
+
+def number_like(value: float, x: Any) -> Any:
+    """A number of the dtype of ``x``."""
+    return x.dtype.type(value)
+
+
+def _is(x: Any, value: float) -> Any:
+    return eq_p.bind(x, number_like(value, x))
+
+
+def _is_infinite(x: Any) -> Any:
+    return _is(abs_(x), np.inf)
+
+
+def _is_finite(x: Any) -> Any:
+    return lt_p.bind(abs_(x), number_like(np.inf, x))
+
+
+def _is_nan(x: Any) -> Any:
+    return ne_p.bind(x, x)
+
+
+def _with_sign(size: Any, x: Any) -> Any:
+    """A number of a size, which is not negative, with the sign of another, also of a zero."""
+    # A quotient of infinity has the zero's sign.
+    negative = lt_p.bind(
+        _chosen(_is(x, 0), x, div(number_like(1, x), x)), number_like(0, x))
+    return _chosen(negative, size, neg(size))
+
+
+def _quotient(x: Parts, y: Parts) -> Parts:
+    """As NumPy divides, and by annex G of the C standard where that is not finite."""
+    shape = np.broadcast_shapes(*(np.shape(part) for part in (*x, *y)))
+    (a, b), (c, d) = ([of_shape(part, shape) for part in number] for number in (x, y))
+    one, zero, infinity = (number_like(value, c) for value in (1, 0, np.inf))
+    wide = ge_p.bind(abs_(c), abs_(d))
+    major, minor = _chosen(wide, d, c), _chosen(wide, c, d)
+    by_zero = both(_is(c, 0), _is(d, 0))
+    ratio = div(minor, _chosen(by_zero, major, one))
+    scale = div(one, add(major, mul(minor, ratio)))
+    real = mul(_chosen(wide, add(mul(a, ratio), b), add(a, mul(b, ratio))), scale)
+    imaginary = mul(_chosen(wide, sub(mul(b, ratio), a), sub(b, mul(a, ratio))), scale)
+    lost = both(_is_nan(real), _is_nan(imaginary))
+    finite = both(_is_finite(c), _is_finite(d)), both(_is_finite(a), _is_finite(b))
+    upper = both(lost, both(either(_is_infinite(a), _is_infinite(b)), finite[0]))
+    lower = both(lost, both(either(_is_infinite(c), _is_infinite(d)), finite[1]))
+
+    def boxed(part: Any) -> Any:
+        return _with_sign(_chosen(_is_infinite(part), zero, one), part)
+
+    def put(where: Any, values: Parts) -> None:
+        nonlocal real, imaginary
+        real, imaginary = _chosen(where, real, values[0]), _chosen(where, imaginary, values[1])
+
+    def product(factor: Any, a: Any, b: Any, c: Any, d: Any) -> Parts:
+        return (mul(factor, add(mul(a, c), mul(b, d))), mul(factor, sub(mul(b, c), mul(a, d))))
+
+    put(upper, product(infinity, boxed(a), boxed(b), c, d))
+    put(lower, product(zero, a, b, boxed(c), boxed(d)))
+    signed = _with_sign(infinity, c)
+    unknown = both(_is_nan(a), _is_nan(b))
+    put(both(by_zero, not_p.bind(unknown)), (mul(signed, a), mul(signed, b)))
+    return real, imaginary
+
+
+def _power(eqn: JaxprEqn, x: Complex) -> Parts:
+    """By repeated squaring."""
+    exponent, base, result = abs(eqn.params["y"]), x.parts, None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else product_of(result, base)
+        exponent >>= 1
+        if exponent:
+            base = product_of(base, base)
+    one = number_like(1, base[0]), number_like(0, base[0])
+    if result is None:
+        return one
+    return _quotient(one, result) if eqn.params["y"] < 0 else result
+
+
+def _square(eqn: JaxprEqn, x: Complex) -> Parts:
+    a, b = x.parts
+    return mul(sub(a, b), add(a, b)), mul(number_like(2, a), mul(a, b))
+
+
+def _wide(x: Any) -> Any:
+    return convert_element_type_p.bind(x, new_dtype=WIDE, weak_type=False)
+
+
+def _as_part(x: Any, like: Any) -> Any:
+    """In the dtype of a part."""
+    return convert_element_type_p.bind(x, new_dtype=like.dtype, weak_type=False)
+
+
+def _squared_size(a: Any, b: Any) -> Any:
+    return add(mul(a, a), mul(b, b))
+
+
+class _Scaled(NamedTuple):
+    """Parts in double precision whose squares neither overflow nor underflow.
+
+    Squares of single precision are exact in double. Parts in double precision are multiplied by a
+    power of two.
+    """
+
+    a: Any
+    b: Any
+    far: tuple[Any, Any] | None     # where it is large, and where it is small
+
+    def by(self, x: Any, power: float, each: Callable[[Any, Any], Any] = mul,
+           unit: float = 2.0) -> Any:
+        """``x`` times ``2 ** power`` where the parts were made smaller, by its inverse where they
+        were made larger."""
+        if self.far is None:
+            return x
+        if each is mul:
+            values = unit ** power, unit ** -power, 1.0
+        else:
+            values = unit * power, -unit * power, 0.0
+        large, small, other = map(WIDE.type, values)
+        return each(x, _chosen(self.far[0], _chosen(self.far[1], other, small), large))
+
+
+def _scaled(x: Complex) -> _Scaled:
+    a, b = x.parts
+    if x.aval.dtype == SINGLE:
+        return _Scaled(_wide(a), _wide(b), None)
+    shape = np.broadcast_shapes(np.shape(a), np.shape(b))
+    a, b = of_shape(a, shape), of_shape(b, shape)
+    largest = _chosen(lt_p.bind(abs_(a), abs_(b)), abs_(a), abs_(b))
+    far = (ge_p.bind(largest, WIDE.type(2.0 ** _FAR)),
+           lt_p.bind(largest, WIDE.type(2.0 ** -_FAR)))
+    scaled = _Scaled(a, b, far)
+    return _Scaled(scaled.by(a, -_SCALE), scaled.by(b, -_SCALE), far)
+
+
+def _size(x: Complex) -> Any:
+    scaled = _scaled(x)
+    size = sqrt_p.bind(_squared_size(scaled.a, scaled.b))
+    size = _as_part(scaled.by(size, _SCALE), x.parts[0])
+    # One infinite part makes it infinite, also beside a NaN.
+    return _chosen(either(*map(_is_infinite, x.parts)), size, number_like(np.inf, size))
+
+
+def _sign(eqn: JaxprEqn, x: Complex) -> Parts:
+    size = _size(x)
+    size = _chosen(_is(size, 0), size, number_like(1, size))
+    a, b = x.parts
+    return div(a, size), div(b, size)
+
+
+def _exp(eqn: JaxprEqn, x: Complex) -> Parts:
+    a, b = x.parts
+    # The whole may overflow where the product does not.
+    root = exp_p.bind(mul(a, number_like(0.5, a)))
+    return (mul(mul(root, cos_p.bind(b)), root),
+            _chosen(_is(b, 0), mul(mul(root, sin_p.bind(b)), root), b))
+
+
+def _log(eqn: JaxprEqn, x: Complex) -> Parts:
+    a, b = x.parts
+    scaled = _scaled(x)
+    half = WIDE.type(0.5)
+    size = mul(half, log_p.bind(_squared_size(scaled.a, scaled.b)))
+    if scaled.far is not None:
+        size = scaled.by(size, _SCALE, add, math.log(2))
+        above = _above_one(a, b)
+        size = _chosen(lt_p.bind(abs_(above), half), size, mul(half, log1p_p.bind(above)))
+        # Beside a NaN an infinite part would make it infinite.
+        unknown = either(_is_nan(a), _is_nan(b))
+        size = _chosen(unknown, size, WIDE.type(np.nan))
+    return _as_part(size, a), _as_part(atan2_p.bind(*map(_wide, (b, a))), a)
+
+
+def _two_sum(x: Any, y: Any) -> Parts:
+    """A sum and what rounding takes off it."""
+    total = add(x, y)
+    other = sub(total, x)
+    return total, add(sub(x, sub(total, other)), sub(y, other))
+
+
+def _two_square(x: Any) -> Parts:
+    """A square and what rounding takes off it, by halves of 26 bits each."""
+    turned = mul(x, WIDE.type(2.0 ** 27 + 1))
+    high = sub(turned, sub(turned, x))
+    low = sub(x, high)
+    square = mul(x, x)
+    return square, add(add(sub(mul(high, high), square), mul(WIDE.type(2), mul(high, low))),
+                       mul(low, low))
+
+
+def _above_one(a: Any, b: Any) -> Any:
+    """``a * a + b * b - 1`` in twice the precision: its logarithm has the digits that a size near
+    one has lost."""
+    (square, rest), (other, less) = _two_square(a), _two_square(b)
+    swapped = lt_p.bind(square, other)
+    larger, smaller = _chosen(swapped, square, other), _chosen(swapped, other, square)
+    total, first = _two_sum(larger, WIDE.type(-1))
+    total, second = _two_sum(total, smaller)
+    return add(total, add(add(first, second), add(rest, less)))
+
+
+def _root(eqn: JaxprEqn, x: Complex) -> Parts:
+    half, zero, one = map(WIDE.type, (0.5, 0, 1))
+    scaled = _scaled(x)
+    a, b = scaled.a, scaled.b
+    b = _chosen(eq_p.bind(b, zero), b, zero)        # the cut belongs to what is above it
+    major = sqrt_p.bind(mul(half, add(sqrt_p.bind(_squared_size(a, b)), abs_(a))))
+    minor = div(mul(half, b), _chosen(eq_p.bind(major, zero), major, one))
+    major, minor = (scaled.by(part, _SCALE // 2) for part in (major, minor))
+    left = lt_p.bind(a, zero)
+    like = x.parts[0]
+    real = _as_part(_chosen(left, major, abs_(minor)), like)
+    imaginary = _as_part(
+        _chosen(left, minor, _chosen(lt_p.bind(b, zero), major, neg(major))), like)
+    a, b = x.parts
+    far, unknown = _is_infinite(b), either(_is_nan(a), _is_nan(b))
+    nan = number_like(np.nan, a)
+    return (_chosen(unknown, _chosen(far, real, abs_(b)), nan),
+            _chosen(unknown, _chosen(far, imaginary, b), nan))
+
+
+def _sinh(eqn: JaxprEqn, x: Complex) -> Parts:
+    a, b = x.parts
+    return (mul(sinh_p.bind(a), cos_p.bind(b)),
+            _chosen(_is(b, 0), mul(cosh_p.bind(a), sin_p.bind(b)), b))
+
+
+def _cosh(eqn: JaxprEqn, x: Complex) -> Parts:
+    a, b = x.parts
+    return (mul(cosh_p.bind(a), cos_p.bind(b)),
+            _chosen(_is(b, 0), mul(sinh_p.bind(a), sin_p.bind(b)), b))
+
+
+def _sin(eqn: JaxprEqn, x: Complex) -> Parts:
+    a, b = x.parts
+    return (_chosen(_is(a, 0), mul(sin_p.bind(a), cosh_p.bind(b)), a),
+            mul(cos_p.bind(a), sinh_p.bind(b)))
+
+
+def _cos(eqn: JaxprEqn, x: Complex) -> Parts:
+    a, b = x.parts
+    return (mul(cos_p.bind(a), cosh_p.bind(b)),
+            _chosen(_is(a, 0), neg(mul(sin_p.bind(a), sinh_p.bind(b))), a))
+
+
+def _conj(eqn: JaxprEqn, x: Any) -> Parts:
+    if not isinstance(x, Complex):
+        return x, number_like(0, x)
+    a, b = x.parts
+    return a, neg(b)
+
+RULES: dict[Primitive, Callable[..., Any]] = {
+    abs_p: lambda eqn, x: _size(x),
+    conj_p: _conj,
+    cos_p: _cos,
+    cosh_p: _cosh,
+    div_p: lambda eqn, x, y: _quotient(x.parts, y.parts),
+    exp_p: _exp,
+    integer_pow_p: _power,
+    log_p: _log,
+    mul_p: lambda eqn, x, y: product_of(x.parts, y.parts),
+    sign_p: _sign,
+    sin_p: _sin,
+    sinh_p: _sinh,
+    sqrt_p: _root,
+    square_p: _square,
+}

@@ -73,7 +73,8 @@ def _split(closed: ClosedJaxpr, division: Division, nonzero: tuple[bool, ...],
     residuals = jaxpr.outvars[count:]
     parts = Divided(jaxpr.eqns, jaxpr.eqns, []) if policy is None else divided(jaxpr.eqns, policy)
     # Backwards from the residuals to the values that are saved; then into loops and branches.
-    again = needed_equations(parts.again, set(variables(residuals)), keeps=lambda eqn: False)
+    # Callbacks for debugging are called again, as in JAX.
+    again = needed_equations(parts.again, set(variables(residuals)))
     if parts.saveable:
         again = eliminate_dead_code(ClosedJaxpr(
             Jaxpr(jaxpr.constvars, [*jaxpr.invars, *parts.saveable], residuals, again),

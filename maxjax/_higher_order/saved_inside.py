@@ -15,6 +15,7 @@ from maxjax._higher_order.cond import cond_p, with_places
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.scan import scan_p
 from maxjax._ir.jaxpr import ClosedJaxpr, DropVar, JaxprEqn, Var
+from maxjax._ir.liveness import has_effects
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import called_by, inline_calls
 
@@ -37,7 +38,7 @@ def divided(eqns: Sequence[JaxprEqn], policy: Policy) -> Divided:
     """The equations of a forward pass, by what the policy says of each and of those inside it."""
     result = Divided([], [], [])
     for eqn in eqns:
-        if saves(policy, eqn):
+        if saves(policy, eqn) and not has_effects(eqn):
             found = Divided([eqn], [], _used(eqn.outvars))
         elif eqn.primitive is scan_p:
             found = _of_scan(eqn, policy)

@@ -1,4 +1,5 @@
-"""Discrete Fourier transforms over the last dimensions, by SciPy on the host."""
+"""Discrete Fourier transforms over the last dimensions: by SciPy on the host, and natively
+(``fourier.py``)."""
 
 from __future__ import annotations
 
@@ -20,10 +21,12 @@ from maxjax._ir.typing import Value
 from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import conj, div, mul
 from maxjax._primitives.broadcasting import broadcast_in_dim
+from maxjax._primitives.fourier import Kind
 from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import FactorRule, factor_rule, linear_primitive, scalar_like
 
 if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
     from maxjax._primitives.rules import Linear
 
 
@@ -123,12 +126,40 @@ def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], 
                        out_avals, replicated=frozenset({*transformed, *["out"] * changed}))
 
 
+def _lower(ctx: Lowering, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
+    """One axis after the other: what is real is the first, or the last, that is transformed."""
+    inverse = fft_type in (FftType.IFFT, FftType.IRFFT)
+    last, count = len(ctx.shape(x)) - 1, len(fft_lengths)
+    n, odd = fft_lengths[-1], fft_lengths[-1] % 2 == 1
+    scale = 1 / math.prod(fft_lengths) if inverse else 1.0
+
+    def complex_axes(x: Any, axes: Sequence[int], scale: float) -> Any:
+        for axis in axes:
+            x = ctx.fourier(x, Kind.COMPLEX, ctx.shape(x)[axis], axis, inverse, scale)
+            scale = 1.0
+        return x
+
+    others = range(last + 1 - count, last)
+    if fft_type == FftType.RFFT:
+        x = ctx.fourier(x, Kind.FROM_ODD_REAL if odd else Kind.FROM_REAL, n, last, False, 1.0)
+        return complex_axes(x, others, 1.0)
+    if fft_type == FftType.IRFFT:
+        x = complex_axes(x, others, 1.0)
+        return ctx.fourier(x, Kind.TO_ODD_REAL if odd else Kind.TO_REAL, n, last, True, scale)
+    return complex_axes(x, [last, *others], scale)
+
+
+def _why_on_host(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> str | None:
+    return None if x.size and all(fft_lengths) else "it has no elements"
+
+
 fft_p = linear_primitive(
     "fft",
     contract=takes(1, fitting.transform, fft_type=instance(FftType), fft_lengths=SHAPE),
     linearity=SUM,
     abstract=_abstract, specialize=_specialize, transpose=_transpose, batch=_batch,
-    factors=_factors, host_reason="MAX has no Fourier transform", may_give_nan=True)
+    factors=_factors, host_reason="MAX has no Fourier transform", may_give_nan=True,
+    lower=_lower, host_condition=_why_on_host, takes_complex=True)
 
 
 def fft(x: Value, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:

@@ -504,7 +504,8 @@ def test_two_operations_are_one_instruction():
     """A product, and the sum that alone reads it."""
     _, plan = planned(*LOOPS["products and sums"])
     code, = codes(plan.tape)
-    numbers = np.array(code.words(dict.fromkeys(code.functions, 1), lambda integers: 0))
+    numbers = np.array(code.words(
+        dict.fromkeys(code.functions, 1), lambda integers: 0, lambda step, places: 0))
     opcodes = numbers.reshape(-1, 5)[:, 3] >> 32
     first = len(OPCODES) + len(singles())
     assert np.count_nonzero(opcodes >= first) == 4, str(code)
@@ -516,7 +517,8 @@ def test_operations_on_elements_are_one_instruction():
     _, plan = planned(lambda x, y: lax.fori_loop(
         0, 9, lambda i, c: jnp.sqrt(jnp.abs(c / y)) * 0.9, x), F3, F3[::-1])
     code, = codes(plan.tape)
-    numbers = np.array(code.words(dict.fromkeys(code.functions, 1), lambda integers: 0))
+    numbers = np.array(code.words(
+        dict.fromkeys(code.functions, 1), lambda integers: 0, lambda step, places: 0))
     opcodes = numbers.reshape(-1, 5)[:, 3] >> 32
     several = opcodes >= len(OPCODES) + own_operations()
     elements = numbers.reshape(-1, 5)[several, 3] & 0xFFFFFFFF

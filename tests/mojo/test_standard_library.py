@@ -205,7 +205,8 @@ def test_the_pack_gives_the_same_bits(tmp_path, monkeypatch):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0",
          *(f"tests/mojo/test_{name}.py"
-           for name in ("pack", "pack_matmul", "pack_windows", "native", "native_matrices")),
+           for name in ("pack", "pack_fourier", "pack_matmul", "pack_windows", "native",
+                        "native_matrices")),
          "-k", "not test_within_bounds"],
         env={**os.environ, pack_calls.BESIDE: str(tmp_path)}, capture_output=True, text=True,
         cwd=ROOT, timeout=3000)

@@ -20,10 +20,12 @@ from maxjax import lax
 from maxjax._max import host_step
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._runtime.program import Program
+from maxjax._transforms.tokens import order_steps
 
 pytestmark = pytest.mark.xdist_group("mojo")
 
-X = np.linspace(-2, 2, 8, dtype=np.float32)
+# In a loop over few elements, and in one of a tape.
+SIZES = (8, 200)
 STEPS = 3
 
 
@@ -36,26 +38,29 @@ def with_rule(x):
     return jnp.zeros_like(x) + lax.random_gamma_grad(jnp.abs(x) + 1, jnp.abs(x) + 1)
 
 
-def with_function(x):
-    return jnp.fft.ifft(jnp.fft.fft(x)).real + 1
+def with_effect(x):
+    maxjax.debug.callback(lambda x: None, x)
+    return x * 0.5 + 1
 
 
 def in_loop(step, length=STEPS):
     return lambda x: lax.scan(lambda carry, _: (step(carry), None), x, None, length=length)[0]
 
 
-def native(function):
+def native(function, size):
     """A program as one native function on NumPy arrays."""
-    program = Program(maxjax.jit(function)._lookup((X,), {}).closed)
-    jaxpr = program.opened.jaxpr
+    x = np.linspace(-2, 2, size, dtype=np.float32)
+    program = Program(maxjax.jit(function)._lookup((x,), {}).closed)
+    jaxpr = order_steps(program.opened.jaxpr)
     executable = mojo_programs.without_kernels(CheckedPlan(jaxpr, 2), jaxpr)
     assert executable._host_steps
-    return lambda: executable([*program.consts, X])[0]
+    return lambda: executable([*program.consts, x])[0]
 
 
-@pytest.mark.parametrize("step", (with_callback, with_rule, with_function))
-def test_an_error_at_any_instruction(step, monkeypatch):
-    run = native(in_loop(step))
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("step", (with_callback, with_rule, with_effect))
+def test_an_error_at_any_instruction(step, size, monkeypatch):
+    run = native(in_loop(step), size)
     expected = run()
     hook = sys.unraisablehook
 
@@ -72,13 +77,14 @@ def test_an_error_at_any_instruction(step, monkeypatch):
         np.testing.assert_array_equal(run(), expected, raiser.where)
 
 
-@pytest.mark.parametrize("step", (with_callback, with_function))
-def test_what_a_signal_handler_raises(step):
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("step", (with_callback, with_effect))
+def test_what_a_signal_handler_raises(step, size):
     """The error is the handler's own, and no loop gives a result without it."""
     def handler(number, frame):
         raise Stop
 
-    run = native(in_loop(step, 1 << 40))
+    run = native(in_loop(step, 1 << 40), size)
     random = np.random.default_rng(0)
     previous = signal.signal(signal.SIGALRM, handler)
     try:
@@ -92,7 +98,7 @@ def test_what_a_signal_handler_raises(step):
 
 def test_an_error_in_another_thread():
     """Where Python cannot pass on what a step raised, the program ends by an error still."""
-    run = native(in_loop(with_callback))
+    run = native(in_loop(with_callback), SIZES[0])
     errors = []
 
     def chosen(code):

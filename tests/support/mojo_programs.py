@@ -35,6 +35,7 @@ from maxjax._max.mojo.plan import Plan, physical_types
 from maxjax._max.mojo.store import KernelStore
 from maxjax._runtime.program import Program
 from maxjax._transforms.partition import host_reason, partition
+from maxjax._transforms.tokens import order_steps
 from tests.support import harness
 from tests.support.harness import Case
 
@@ -97,7 +98,7 @@ class Item:
     def plan(self, cores: int = CORES) -> Item:
         """Cuts and plans the program, each stage of planning checked."""
         try:
-            for piece in partition(self.program.opened.jaxpr, on_host):
+            for piece in partition(order_steps(self.program.opened.jaxpr), on_host):
                 self.reasons += piece.reasons
                 self.pieces.append(Piece(
                     piece.jaxpr, None if piece.on_host else CheckedPlan(piece.jaxpr, cores)))

@@ -27,6 +27,7 @@ from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.plan import Plan, physical_types
 from maxjax._max.mojo.store import KernelStore
 from maxjax._transforms.partition import host_reason, overwritable, partition
+from maxjax._transforms.tokens import order_steps
 
 _DRIVER = "run_program"
 _PACK_PRIORITY = 1e18
@@ -104,6 +105,7 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
         return self.pack.broken or self.store.broken
 
     def prepare(self, jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Prepared:
+        jaxpr = order_steps(jaxpr)
         pieces = partition(jaxpr, functools.partial(host_reason, control_flow=True))
         overwritten = overwritable(jaxpr, donated, pieces)
         plans = {number: Plan(piece.jaxpr, crew.cores(), overwritten[number])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from maxjax._base.errors import InternalError
 from maxjax._max.mojo import scalar_code
 from maxjax._max.mojo.bytecode import (
@@ -181,6 +183,12 @@ class _LoopChecks:
                 value = x.sources[2] if x.target is None else x.target
                 fits = cell.nbytes == 8 and index.nbytes in (4, 8) and index.elements == 1 \
                     and x.numbers[0] == value.nbytes and x.numbers[1] >= 0 and x.numbers[2] > 0
+            case "call" if x.host is not None:
+                kinds = [*x.host.inputs, *x.host.outputs]
+                sizes = [register.nbytes for register in (*x.sources, *x.results)]
+                fits = len(kinds) == len(sizes) and all(
+                    math.prod(shape) * dtype.itemsize <= size
+                    for (shape, dtype), size in zip(kinds, sizes, strict=True))
             case _:
                 fits = x.opcode in ("set", "call")
         _require(fits, x, "its sizes are not those of its registers")

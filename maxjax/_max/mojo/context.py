@@ -45,6 +45,7 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
+from maxjax._primitives import fourier
 
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
@@ -427,6 +428,19 @@ class MojoContext(Lowering):
         return self.call(f"{kind}_{8 * operands[0].dtype.itemsize}", operands,
                          (*map(int, integers), THREADS),
                          [(shape, memory_dtype(dtype)) for shape, dtype in results])
+
+    def fourier(self, x: Node, kind: fourier.Kind, n: int, axis: int, inverse: bool,
+                scale: float) -> Node:
+        """The Fourier transform of lines of ``n`` numbers along an axis, times a number; of real
+        numbers, or to them, along the last one."""
+        x = self.memory(x)
+        part: Any = x.dtype if kind.is_from_real else PARTS[x.dtype.itemsize]
+        outer, _, inner = self._canonical(x, axis)
+        call = fourier.call_of(fourier.Lines(kind, outer, n, inner, inverse), scale, part, THREADS)
+        shape = (*x.shape[:axis], n // 2 + 1 if kind.is_from_real else n, *x.shape[axis + 1:])
+        dtype = part if kind.is_to_real else memory_dtype(dtypes.complex_dtype(part))
+        return self.call(f"fourier_{part}", [x, self.constant(call.table)], call.integers,
+                         [(shape, dtype), ((call.scratch,), part)])[0]
 
     def _canonical(self, x: Node, axis: int) -> tuple[int, int, int]:
         return math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1:])

@@ -188,6 +188,8 @@ class _Writer:
             self.line("var last = integer(args, -1) - 1")
             self.line("var code = args.unsafe_offset(last).unsafe_bitcast[Args]()[]")
             self.line("slots.unsafe_offset(integer(args, last - 1))[] = block")
+        if self.code.host_steps:
+            self.line("from kernels.host import is_stopped")
 
     def items(self, items: list[Item]) -> None:
         if not items:
@@ -405,6 +407,9 @@ class _Writer:
             entry = WORDS * (1 + self.calls[id(x)])
             yield (f"code.unsafe_offset({entry}).unsafe_bitcast[Function]()[](slots, "
                    f"code.unsafe_offset({entry + WORDS - 1}).unsafe_bitcast[Args]()[])")
+            if x.host is not None:
+                yield "if is_stopped(slots):"
+                yield "    return"
 
     def product(self, x: Instruction) -> Iterator[str]:
         """Each element is a chain of fused multiplications and additions."""

@@ -131,7 +131,7 @@ class Executable:
                 integers.append(words)
             else:
                 address = addresses[CALL_PYTHON]
-                integers = [self._link_host(host, integers)]
+                integers = [self._link_host(host, _places(integers))]
             flat += (address, len(integers), *integers)
         linked = np.array(flat or [0], np.int64)
         self._tapes.append(linked)
@@ -152,10 +152,10 @@ class Executable:
         """The address of a loop's code; 0 if nothing can run it."""
         if kernel not in addresses and not addresses.keys() >= code.functions.keys():
             return 0
-        return self._keep(code.words(addresses, self._keep))
+        return self._keep(code.words(addresses, self._keep, self._link_host))
 
-    def _link_host(self, step: HostStep, integers: Sequence[int]) -> int:
-        function = step.native(_places(integers), self._failures)
+    def _link_host(self, step: HostStep, places: Sequence[tuple[int, int]]) -> int:
+        function = step.native(places, self._failures)
         self._host_steps.append(function)
         address = ctypes.cast(function, ctypes.c_void_p).value
         assert address is not None

@@ -26,6 +26,7 @@ from maxjax._max.mojo.nodes import (
     base_of,
     strided,
 )
+from maxjax._primitives import fourier
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Part
@@ -233,6 +234,13 @@ def _eigenvalues(n: Sequence[int], size: int) -> tuple[Sequence[int], Sequence[i
     return [n[0] * n[1] ** 2], [line, *[n[1] * line] * (n[3] + n[4])]
 
 
+def _transformed(n: Sequence[int], size: int) -> tuple[Sequence[int], Sequence[int]]:
+    known = fourier.extents(n, size if fourier.Kind(n[0]).is_from_real else size // 2)
+    if known is None:
+        return [1 << 62, 1 << 62], [0, 0]
+    return known[:2], known[2:]
+
+
 EXTENTS: dict[str, Extents] = {
     "argsort_few_": lambda n, size: ([n[0] * n[1]], [4 * n[0] * n[2]]),
     "argsort_": lambda n, size: ([n[0] * n[1]], [4 * n[0] * n[1]]),
@@ -264,6 +272,6 @@ EXTENTS: dict[str, Extents] = {
                              n[0] * (n[1] - 1) * n[-2], n[0] * (n[1] - 1) * size]),
     "syevd_": lambda n, size: (
         [n[0] * n[1] ** 2], [n[0] * n[1] ** 2 * size, n[0] * n[1] * n[-2]]),
-    "gesdd_values_": _values, "gesdd_": _decomposed,
+    "gesdd_values_": _values, "gesdd_": _decomposed, "fourier_": _transformed,
 }
 _kinds = sorted(EXTENTS, key=len, reverse=True)

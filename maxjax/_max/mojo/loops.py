@@ -125,6 +125,7 @@ class _LoopCalls:
             self.copy(source, places[number], size)
         integers = [*(x for place in places for x in place), *numbers_of(loop.code), slot,
                     loop.code]
+        self.part.plan.host_steps += loop.code.host_steps
         if form is None:
             self.part.machine_call(MACHINE, integers, _SMALL, loop.code.step_nanoseconds)
         else:

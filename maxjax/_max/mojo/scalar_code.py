@@ -5,8 +5,8 @@ and choices, which is written one after the other with jumps:
 
   apply, reduce   a register becomes a function of others, the same that the vector machine has;
                   a few elements, each by an instruction of its own, are written as one
-  call            a function of the pack, on registers; a product of few elements, and an array with
-                  a row written, the machine makes itself
+  call            a function of the pack, or a step of the host, on registers; a product of few
+                  elements, and an array with a row written, the machine makes itself
   spread, move    one element for all of a register; elements from one register to another
   load, store     a register from an operand of the call, or to it
   point, aim      a register holds where an operand, or another register, begins
@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.vector_operations import STEPS, own_operations, pairs, singles
 
 MACHINE = "scalar_machine"
@@ -45,6 +46,7 @@ ALIGNMENT = 64          # of the block of registers
 _END = OPCODES.index("end")
 
 Place = tuple[int, int]     # slot, byte offset
+LinkHost = Callable[[HostStep, Sequence[Place]], int]
 
 
 @dataclass(eq=False, slots=True)
@@ -106,6 +108,7 @@ class Instruction(NamedTuple):
         of ``call`` its integers behind the places; of ``read`` and ``write`` a row's bytes, those
         before the first row, and the number of rows.
       results: registers that a ``call`` writes.
+      host: the step of the host that is called, if it is one.
     """
 
     opcode: str
@@ -116,6 +119,7 @@ class Instruction(NamedTuple):
     numbers: tuple[int, ...] = ()
     results: tuple[Register, ...] = ()
     name: str = ""
+    host: HostStep | None = None
 
     @property
     def is_single(self) -> bool:
@@ -266,6 +270,10 @@ class LoopCode:
             if x.function and not x.is_single and not x.is_own)])
 
     @property
+    def host_steps(self) -> list[HostStep]:
+        return [x.host for x in every_instruction(self.items) if x.host is not None]
+
+    @property
     def step_nanoseconds(self) -> float:
         """What one time through the outermost loop takes, roughly."""
         return _NANOSECONDS * sum(_length(item.body) + _length(item.condition)
@@ -276,14 +284,16 @@ class LoopCode:
         """As groups have it."""
         return self
 
-    def words(self, addresses: Mapping[str, int], keep: Callable[[list[int]], int]) -> list[int]:
+    def words(self, addresses: Mapping[str, int], keep: Callable[[list[int]], int],
+              link: LinkHost) -> list[int]:
         """The integers.
 
         Args:
           addresses: of the functions; of those of calls alone if a kernel is to read it.
           keep: stores integers, and returns where they are.
+          link: gives the address of a step of the host, for the places of operands and results.
         """
-        writer = _Writer(self.slot, addresses, keep, _Reads(self.items))
+        writer = _Writer(self.slot, addresses, keep, link, _Reads(self.items))
         writer.calls(calls_of(self.items))
         writer.items(self.items)
         writer.put("end")
@@ -327,11 +337,12 @@ class _Writer:
     """Writes instructions one after the other; jumps are filled in when their ends are known."""
 
     def __init__(self, slot: int, addresses: Mapping[str, int],
-                 keep: Callable[[list[int]], int], reads: _Reads):
+                 keep: Callable[[list[int]], int], link: LinkHost, reads: _Reads):
         self.reads = reads
         self.slot = slot
         self.addresses = addresses
         self.keep = keep
+        self.link = link
         self.long: list[tuple[int, int]] = []
         self.short: list[tuple[int, ...]] = []
         self.integers: dict[int, int] = {}      # where calls have theirs
@@ -392,9 +403,10 @@ class _Writer:
             return
         entry = self.put("jump")
         for x in calls:
-            self.integers[id(x)] = self.keep([
-                *(number for register in (*x.sources, *x.results)
-                  for number in (self.slot, register.offset)), *x.numbers])
+            places = [(self.slot, register.offset) for register in (*x.sources, *x.results)]
+            self.integers[id(x)] = self.keep(
+                [*(number for place in places for number in place), *x.numbers]
+                if x.host is None else [self.link(x.host, places)])
             # A kernel may call what the machine does itself.
             self.put("call", word=self.addresses.get(x.function, 0), pointer=self.integers[id(x)])
         self.land(entry)

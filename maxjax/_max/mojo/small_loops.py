@@ -21,6 +21,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, Role, Structure
 from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.bodies import lower_body
 from maxjax._max.mojo.bytecode import accumulated, operation, reduction
 from maxjax._max.mojo.context import THREADS, MojoContext
@@ -39,6 +40,7 @@ from maxjax._max.mojo.loop_memory import (
 )
 from maxjax._max.mojo.loop_ranges import Range, Ranges, known_range, step_of
 from maxjax._max.mojo.nodes import (
+    COPIED,
     Access,
     Alias,
     Apply,
@@ -68,6 +70,7 @@ from maxjax._max.mojo.scalar_code import (
     Repeat,
     every_instruction,
 )
+from maxjax._max.mojo.tape import CALL_PYTHON
 from maxjax._max.mojo.vector_operations import singles
 from maxjax._transforms.simplify import simplify_once
 
@@ -139,7 +142,7 @@ class _Builder:
 
     # --- registers ---
     def new(self, elements: int, dtype: np.dtype, invariant: bool = False) -> Register:
-        if elements > MOST_ELEMENTS:
+        if elements > MOST_ELEMENTS or dtype.itemsize not in COPIED:
             raise Unsuited
         register = Register(self.count, elements, dtype, self.nbytes, invariant)
         size = register.room
@@ -528,7 +531,7 @@ class _Builder:
     def call(self, node: Call, values: Sequence[Value],
              read: Sequence[Result]) -> Mapping[int, Value]:
         if node.host is not None:
-            raise Unsuited
+            return self.host_step(node, node.host, registers(values), read)
         x = values[0]
         if isinstance(x, Memory):
             indices, *updates = registers(values[1:])
@@ -543,21 +546,42 @@ class _Builder:
             if outer * count <= (_MOST_LINES if inner == 1 else 1):
                 return {0: self.read_rows(node, self.table(given[0]), given[1], given[0])}
         made = {result.number: self.new(result.size, result.dtype) for result in read}
-        # All are written, also those that nobody reads.
-        word = np.dtype(np.int64)
-        results = [made[number] if number in made else self.new(-(-size // word.itemsize), word)
-                   for number, size in enumerate(node.result_bytes)]
         if node.strided:
             a, b = node.inputs
             integers = matmul_integers(a.shape, row_major(a.shape), b.shape, row_major(b.shape), 1)
         else:
             integers = [1 if size == THREADS else size for size in node.integers]
         self.put("call", None, *given, function=node.function, numbers=tuple(integers),
-                 results=tuple(results))
+                 results=self.written(node, made))
         if node.function.startswith(("argmax_", "argmin_")):
             for result in made.values():
                 self.ranges.set(result, (0, max(0, node.integers[1] - 1)))
         return made
+
+    def host_step(self, node: Call, host: HostStep, given: Sequence[Register],
+                  read: Sequence[Result]) -> Mapping[int, Value]:
+        """A step of the host, of copies of short operands: a kernel has these in variables, and
+        stores them only where the step is."""
+        if host.native_name is not None:
+            raise Unsuited
+        operands = []
+        for x in given:
+            own = x
+            if x.elements <= _MOST_SINGLES:
+                own = self.new(x.elements, x.dtype)
+                self.copy(own, x)
+            operands.append(own)
+        made = {result.number: self.new(result.size, result.dtype) for result in read}
+        self.block.append(Instruction(
+            "call", None, tuple(operands), CALL_PYTHON, results=self.written(node, made),
+            host=host))
+        return made
+
+    def written(self, node: Call, made: Mapping[int, Register]) -> tuple[Register, ...]:
+        """The results of a call: all are written, also those that nobody reads."""
+        word = np.dtype(np.int64)
+        return tuple([made[number] if number in made else self.new(-(-size // word.itemsize), word)
+                      for number, size in enumerate(node.result_bytes)])
 
     def table(self, x: Register) -> Memory:
         """A register as an array that rows are read of: of what is in memory, where it is."""

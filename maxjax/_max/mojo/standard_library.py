@@ -42,7 +42,8 @@ _ENVIRONMENT = {_IMPORT_PATH: "lib/mojo", "MODULAR_MOJO_MAX_DRIVER_PATH": "bin/m
 # Kernels that texts import; with those that these import, they are the package `kernels`.
 _KERNELS = "".join(f"from kernels.{name} import\n" for name in (
     "arithmetic", "arrangement", "calling", "comparison", "conversion", "copies", "crew",
-    "cumulative", "fixed", "halves", "host", "launching", "loops", "reduction", "scatter",
+    "cumulative", "fixed", "fourier", "halves", "host", "launching", "loops", "reduction",
+    "scatter",
     "special", "special_single", "unary", "windows"))
 _IMPORTS = re.compile(r"^\s*(?:from|import) +(\w+)(?:\.(\w+))?", re.MULTILINE)
 _MANIFEST = "manifest.json"

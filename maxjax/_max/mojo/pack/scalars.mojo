@@ -15,6 +15,7 @@ from kernels.arithmetic import *
 from kernels.calling import Args, Slots, address, integer
 from kernels.comparison import *
 from kernels.conversion import *
+from kernels.host import is_stopped
 from kernels.loops import load, load_bool, store_bool
 from kernels.unary import *
 
@@ -255,6 +256,8 @@ def scalar_machine(slots: Slots, args: Args) abi("C"):
                 short(x, 5), short(x, 6), 1)
         elif kind == CALL:
             x.unsafe_bitcast[Kernel]()[](slots, x.unsafe_offset(4).unsafe_bitcast[Args]()[])
+            if is_stopped(slots):
+                return
         elif kind == SET:
             long(block.unsafe_offset(short(x, 2)))[] = integer(x, 0)
         elif kind == LOAD:

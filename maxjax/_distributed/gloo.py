@@ -11,7 +11,6 @@ each proves to each, over the connection that Gloo will use, that it has the job
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
-import contextlib
 import datetime
 import hmac
 import importlib.util
@@ -26,6 +25,7 @@ import numpy as np
 
 from maxjax._base import caches
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.interrupts import context_manager
 from maxjax._distributed.communicator import (
     Array,
     Communicator,
@@ -396,7 +396,7 @@ def _interrupt_raises() -> None:
     _signal.signal(_INTERRUPT, signal.default_int_handler)
 
 
-@contextlib.contextmanager
+@context_manager
 def _ended_by_interrupt() -> Iterator[None]:
     ends = _interrupt_ends()
     try:

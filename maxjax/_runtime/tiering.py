@@ -6,7 +6,6 @@ wherever no backend can serve, it stays interpreted.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
 import threading
@@ -20,6 +19,7 @@ import numpy as np
 from maxjax._base import collection, config, dtypes, monitoring, spans, threads
 from maxjax._base.blas import blas_threads
 from maxjax._base.errors import CompileError
+from maxjax._base.interrupts import context_manager
 from maxjax._base.ownership import locked
 from maxjax._ir.control_flow import iterations
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, every_equation, subjaxprs
@@ -549,7 +549,7 @@ def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: ShapedArray) -> str
     return None
 
 
-@contextlib.contextmanager
+@context_manager
 def _progress_line(program: Program, pack: Pack) -> Iterator[Progress | None]:
     """A line on the terminal, or in a notebook, that says what is waited for, as long as it is."""
     if not notebooks.rewrites_lines(sys.stderr):

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from maxjax._base import threads
+from maxjax._base.interrupts import context_manager
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.folder_locks import KeyLock
 from maxjax._max.mojo import crew, toolchain
@@ -313,7 +314,7 @@ class Libraries:
             with contextlib.suppress(OSError):
                 output.unlink()
 
-    @contextlib.contextmanager
+    @context_manager
     def locked(self, keys: Iterable[bytes]) -> Any:
         """Takes the locks of those keys that no other process holds; returns these keys."""
         locks: dict[bytes, KeyLock] = {}

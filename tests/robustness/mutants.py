@@ -186,9 +186,19 @@ def fault(blob: bytes, seed: int) -> str:
             return f"WRONG: result {number} is {ours.dtype}{ours.shape}, of type {aval}"
         difference = None if ours.dtype.kind == "V" and ours.dtype.names else _difference(
             ours, theirs, aval)
-        if difference:
+        if difference and not _is_rounding(program, values, number, theirs, aval):
             return f"DIFFERENT: result {number}: {difference}"
     return "ran"
+
+
+def _is_rounding(program: Program, values: list[Any], number: int, expected: np.ndarray, aval: Any
+                 ) -> bool:
+    """Whether the interpreter's own result differs too where its inputs are the next numbers: of
+    what cancels, such as the logarithm of a determinant near one, little is known."""
+    with np.errstate(all="ignore"):
+        near = [np.nextafter(x, x.dtype.type(9)) if x.dtype in (np.float32, np.float64)
+                else np.array(x) for x in values]
+        return bool(_difference(np.asarray(program.tier0(*near)[number]), expected, aval))
 
 
 def peak() -> int:

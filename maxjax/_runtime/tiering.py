@@ -6,6 +6,7 @@ wherever no backend can serve, it stays interpreted.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import threading
@@ -381,8 +382,8 @@ class Tiering(program_module.Tiering):
             self.compile_or_warn(program)
             compiled = program.compiled
         start = _clock()
-        self.long_calls.begin(program)
         try:
+            self.long_calls.begin(program)
             outputs = compiled(values)
         finally:
             charged = self.long_calls.end(program)
@@ -453,8 +454,12 @@ class LongCalls:
         if not self._watched:
             with self._lock:
                 if not self._watched:
-                    self._watched = True
-                    threading.Thread(target=self._watch, name="maxjax-calls", daemon=True).start()
+                    thread = threading.Thread(
+                        target=self._watch, name="maxjax-calls", daemon=True)
+                    # Where there are no more threads, the call goes on without.
+                    with contextlib.suppress(RuntimeError):
+                        thread.start()
+                        self._watched = True
 
     def end(self, program: Program) -> int:
         """The nanoseconds of the call that have been told."""

@@ -25,6 +25,8 @@ from maxjax._base import source as _source
 from maxjax._base import variables as _variables
 from maxjax._base.config import config as config
 from maxjax._base.dtypes import float0 as float0
+from maxjax._base.interrupts import context_manager as _context_manager
+from maxjax._base.interrupts import entered_at_once as _entered_at_once
 from maxjax._base.lazy import import_module as _import_module
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import explain_missing_names as _explain_missing_names
@@ -122,10 +124,14 @@ class _NamedScope(contextlib.ContextDecorator):
         return _NamedScope(self.name)
 
     def __enter__(self) -> None:
-        self.previous.append(_source.open_scope(self.name))
+        scopes = _source.scopes
+        self.previous.append((scopes.names, scopes.source_line))
+        scopes.names, scopes.source_line = _source.inside_scope(self.name)
 
+    @_entered_at_once
     def __exit__(self, *_: Any) -> None:
-        _source.close_scope(self.previous.pop())
+        scopes = _source.scopes
+        *self.previous, (scopes.names, scopes.source_line) = self.previous
 
 
 def named_call(fun: _Function, *, name: str | None = None) -> _Function:
@@ -156,7 +162,7 @@ transfer_guard_device_to_host = _option("jax_transfer_guard_device_to_host")
 transfer_guard_host_to_device = _option("jax_transfer_guard_host_to_device")
 
 
-@contextlib.contextmanager
+@_context_manager
 def transfer_guard(new_val: str) -> Iterator[None]:
     """Transfers in all directions, and what becomes of them, for a block of code in one thread.
 
@@ -175,9 +181,8 @@ def transfer_guard(new_val: str) -> Iterator[None]:
     Traceback (most recent call last):
     jax.errors.JaxRuntimeError: INVALID_ARGUMENT: Disallowed host-to-device transfer: ...
     """
-    with contextlib.ExitStack() as stack:
-        for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
-            stack.enter_context(_options.config.option(f"jax_transfer_guard{name}")(new_val))
+    with (_option("jax_transfer_guard")(new_val), transfer_guard_host_to_device(new_val),
+          transfer_guard_device_to_device(new_val), transfer_guard_device_to_host(new_val)):
         yield
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as _np
 
+from maxjax._base.interrupts import context_manager
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_trace import CustomTrace as Trace  # noqa: F401
 from maxjax._higher_order.hi_types import HiValue as _HiValue
@@ -64,7 +64,7 @@ def eval_jaxpr(jaxpr: _Jaxpr, consts: Sequence[Any], *args: Any,
     return _eval_jaxpr(jaxpr, values[:count], *values[count:])
 
 
-@contextlib.contextmanager
+@context_manager
 def ensure_compile_time_eval() -> Iterator[None]:
     """Operations inside run at once, even while a function is being traced.
 

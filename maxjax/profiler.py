@@ -7,7 +7,6 @@ and each program that was compiled, each exchange with other processes, and for 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import gzip
@@ -19,6 +18,7 @@ from typing import Any
 
 from maxjax._base import spans as _spans
 from maxjax._base import threads as _threads
+from maxjax._base.interrupts import context_manager
 from maxjax._base.missing import explain_missing_names
 from maxjax._base.profiles import ProfileData as ProfileData
 from maxjax._base.profiles import ProfileEvent as ProfileEvent
@@ -244,7 +244,7 @@ def stop_trace() -> ProfileData | None:
     return session.stop()
 
 
-@contextlib.contextmanager
+@context_manager
 def trace(log_dir: os.PathLike[str] | str | None = None, create_perfetto_link: bool = False,
           create_perfetto_trace: bool = False,
           profiler_options: ProfileOptions | None = None) -> Iterator[ProfileSession]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import meshes
+from maxjax._base.interrupts import entered_at_once
 from maxjax._base.meshes import AbstractDevice as AbstractDevice
 from maxjax._base.meshes import AbstractMesh as AbstractMesh
 from maxjax._base.meshes import AxisType as AxisType
@@ -100,11 +101,13 @@ class set_mesh:
         self._previous = meshes.set_around(meshes.Around(
             chosen.abstract_mesh, chosen, meshes.around().physical))
 
+    @entered_at_once
     def __enter__(self) -> None:
         return None
 
+    @entered_at_once
     def __exit__(self, *_: Any) -> None:
-        meshes.set_around(self._previous)
+        meshes.put_back(self._previous)
 
 
 def get_mesh() -> Mesh:

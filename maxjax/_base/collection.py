@@ -9,35 +9,51 @@ from __future__ import annotations
 import gc
 
 from maxjax._base import threads
+from maxjax._base.interrupts import entered_at_once
 
 
 class _Stopped:
-    """A context; several threads may be in it."""
+    """A context; several threads may be in it.
+
+    It holds no lock, and an interrupt leaves the collector as it was: each thread changes an entry
+    of its own. Where two enter and leave at the same moment it may run for one of them.
+    """
 
     def __init__(self) -> None:
-        self._lock = threads.lock()
-        self._inside = 0
+        self._inside: dict[int, int] = {}       # how often, by threads
         self._was_running = False
         threads.after_fork(self._after_fork_in_child)
 
     def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                self._was_running = gc.isenabled()
-                gc.disable()
+        thread = threads.this.number
+        inside = self._inside.get(thread, 0)
+        if not self._inside:
+            self._was_running = gc.isenabled()
+        try:
+            self._inside[thread] = inside + 1
+            gc.disable()
+        except BaseException:       # an interrupt: nobody calls `__exit__`
+            self.__exit__()
+            raise
 
+    @entered_at_once
     def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside = max(0, self._inside - 1)
-            if self._inside == 0 and self._was_running:
+        thread = threads.this.number
+        inside = self._inside[thread] - 1
+        if inside:
+            self._inside[thread] = inside
+        else:
+            del self._inside[thread]
+            if not self._inside and self._was_running:
                 gc.enable()
 
     def _after_fork_in_child(self) -> None:
-        """Who was inside was another thread."""
-        if self._inside and self._was_running:
+        """Who else was inside was another thread."""
+        thread = threads.this.number
+        before = self._inside
+        self._inside = {thread: before[thread]} if thread in before else {}
+        if before and not self._inside and self._was_running:
             gc.enable()
-        self._inside = 0
 
 
 stopped = _Stopped()

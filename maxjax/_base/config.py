@@ -107,8 +107,13 @@ class Option:
 
     @entered_at_once
     def changed(self) -> None:
-        for callback in self.on_change:
-            callback()
+        try:
+            for callback in self.on_change:
+                callback()
+        except BaseException:       # an interrupt: all are to know of the change still
+            for callback in self.on_change:
+                callback()
+            raise
 
     def __call__(self, new_val: object = _MISSING) -> OptionContext:
         if new_val is _MISSING:
@@ -584,6 +589,7 @@ def trace_state_changes(now: tuple[object, ...],
     return [change for change in zip(names, now, before, strict=True) if change[1] != change[2]]
 
 
+@entered_at_once
 def set_trace_meshes(meshes: object) -> None:
     """What this thread's programs are traced under, besides the options."""
     _trace_state.meshes = meshes
@@ -593,6 +599,12 @@ def set_trace_meshes(meshes: object) -> None:
         _trace_state.value = generation, (*values[:-1], meshes)
 
 
+def trace_metadata() -> Any:
+    """What ``set_trace_metadata`` has set for this thread."""
+    return _trace_state.metadata
+
+
+@entered_at_once
 def set_trace_metadata(metadata: object) -> None:
     """What this thread's programs say to XLA, besides the meshes."""
     _trace_state.metadata = metadata

@@ -8,11 +8,12 @@ was imported before maxjax, it has registered its function already and that is n
 from __future__ import annotations
 
 import atexit
-import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from maxjax._base.interrupts import context_manager
 
 
 def _when_python_ends(function: Callable[[], Any]) -> Callable[[], Any]:
@@ -23,7 +24,7 @@ def _when_python_ends(function: Callable[[], Any]) -> Callable[[], Any]:
     return call
 
 
-@contextlib.contextmanager
+@context_manager
 def _late_exit_functions() -> Iterator[None]:
     """What is registered meanwhile, without arguments, is called at the end of Python alone."""
     register = atexit.register

@@ -5,6 +5,7 @@ All that is asked of devices here is ``id``, ``platform`` and ``device_kind``.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 import math
@@ -13,7 +14,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar
 
 import numpy as np
@@ -615,12 +616,20 @@ class Mesh(_Axes):
             raise RuntimeError("Mesh context manager is disabled.")
         warnings.warn("`with mesh:` context manager has been deprecated. Please use `with "
                       "jax.set_mesh(mesh):` instead.", DeprecationWarning, stacklevel=2)
-        _current.push(physical=self)
+        now, before = _current.around, _current.before
+        try:
+            _current.before = [*before, now]
+            _current.enter(_current.changed(physical=self))
+        except BaseException:       # an interrupt: nobody calls `__exit__`
+            _current.before = before
+            _current.put_back(now)
+            raise
         return self
 
     @entered_at_once
     def __exit__(self, *_: object) -> Literal[False]:
-        _current.pop()
+        *_current.before, previous = _current.before
+        _current.put_back(previous)
         return False
 
     def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -677,6 +686,12 @@ class Around:
     abstract: AbstractMesh = EMPTY
     concrete: Mesh = EMPTY_MESH
     physical: Mesh = EMPTY_MESH
+    # Whether there is none; a field, as who puts something back cannot compute it.
+    is_none: bool = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_none", self.abstract == EMPTY and all(
+            mesh == EMPTY_MESH for mesh in (self.concrete, self.physical)))
 
 
 NONE_AROUND = Around()
@@ -698,27 +713,22 @@ use = _Use()
 class _Current(threading.local):
     def __init__(self) -> None:
         self.around = NONE_AROUND
-        self.previous: list[Around] = []
+        self.before: list[Around] = []      # what is set around each ``with mesh``
 
-    @entered_at_once
-    def set(self, around: Around) -> None:
-        self.around = around
+    def enter(self, around: Around) -> None:
         if not around.concrete.empty:
             use.ever_set = True
-        # Programs traced under other meshes are other programs.
-        set_trace_meshes(None if around == NONE_AROUND else around)
-
-    def push(self, abstract: AbstractMesh | None = None, concrete: Mesh | None = None,
-             physical: Mesh | None = None) -> None:
-        now = self.around
-        self.previous.append(now)
-        self.set(Around(now.abstract if abstract is None else abstract,
-                        now.concrete if concrete is None else concrete,
-                        now.physical if physical is None else physical))
+        self.put_back(around)
 
     @entered_at_once
-    def pop(self) -> None:
-        self.set(self.previous.pop())
+    def put_back(self, around: Around) -> None:
+        self.around = around
+        # Programs traced under other meshes are other programs.
+        set_trace_meshes(None if around.is_none else around)
+
+    def changed(self, **meshes: Any) -> Around:
+        """The meshes that are set, but for these."""
+        return dataclasses.replace(self.around, **meshes)
 
 
 _current = _Current()
@@ -729,12 +739,21 @@ def around() -> Around:
     return _current.around
 
 
-@entered_at_once
 def set_around(meshes: Around) -> Around:
     """Puts other meshes around the code that follows, and returns the previous ones."""
     previous = _current.around
-    _current.set(meshes)
+    try:
+        _current.enter(meshes)
+    except BaseException:       # an interrupt
+        _current.put_back(previous)
+        raise
     return previous
+
+
+@entered_at_once
+def put_back(meshes: Around) -> None:
+    """Puts those meshes around the code that follows that were there before."""
+    _current.put_back(meshes)
 
 
 class within:
@@ -745,12 +764,21 @@ class within:
     def __init__(self, meshes: Around):
         self._meshes = meshes
 
+    def _chosen(self) -> Around:
+        return self._meshes
+
     def __enter__(self) -> None:
-        self._previous = set_around(self._meshes)
+        chosen = self._chosen()
+        self._previous = _current.around
+        try:
+            _current.enter(chosen)
+        except BaseException:       # an interrupt: nobody calls `__exit__`
+            self.__exit__()
+            raise
 
     @entered_at_once
     def __exit__(self, *_: object) -> None:
-        set_around(self._previous)
+        _current.put_back(self._previous)
 
 
 def get_abstract_mesh() -> AbstractMesh:
@@ -773,7 +801,7 @@ def context_mesh() -> AnyMesh:
                 abstract.axis_types)
 
 
-class use_abstract_mesh:
+class use_abstract_mesh(within):
     """``with use_abstract_mesh(mesh):`` sets an abstract mesh.
 
     Raises:
@@ -788,13 +816,9 @@ class use_abstract_mesh:
                 f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}")
         self.mesh = mesh
 
-    def __enter__(self) -> None:
+    def _chosen(self) -> Around:
         _check_size(self.mesh)
-        _current.push(abstract=self.mesh)
-
-    @entered_at_once
-    def __exit__(self, *_: object) -> None:
-        _current.pop()
+        return _current.changed(abstract=self.mesh)
 
 
 def _check_size(mesh: AbstractMesh) -> None:
@@ -806,23 +830,21 @@ def _check_size(mesh: AbstractMesh) -> None:
             f"size={mesh.size} and prev mesh: {previous} with size={previous.size}")
 
 
-class physical_mesh_set:
+class physical_mesh_set(within):
     """Sets the mesh of ``with mesh:``, if there is one, as ``set_mesh`` would.
 
     Raises:
       ValueError: another mesh is set, of another number of devices.
     """
 
-    __slots__ = ("_is_set",)
+    __slots__ = ()
 
-    def __enter__(self) -> None:
+    def __init__(self) -> None:
+        """Which mesh it is, is seen when the context is entered."""
+
+    def _chosen(self) -> Around:
         physical = _current.around.physical
-        self._is_set = not physical.empty
-        if self._is_set:
-            _check_size(physical.abstract_mesh)
-            _current.push(physical.abstract_mesh, physical)
-
-    @entered_at_once
-    def __exit__(self, *_: object) -> None:
-        if self._is_set:
-            _current.pop()
+        if physical.empty:
+            return _current.around
+        _check_size(physical.abstract_mesh)
+        return _current.changed(abstract=physical.abstract_mesh, concrete=physical)

@@ -174,38 +174,30 @@ class transformed:
         self._transformation = transformation
 
     def __enter__(self) -> None:
-        self._previous = open_scope(self._transformation)
+        self._previous = scopes.names, scopes.source_line
+        scopes.names, scopes.source_line = inside_scope(self._transformation)
 
     @entered_at_once
     def __exit__(self, *_: object) -> None:
         scopes.names, scopes.source_line = self._previous
 
 
-def open_scope(name: str) -> tuple[Names, SourceLine | str | None]:
-    """Opens a scope, in the inherited line too; gives what closes it."""
-    names, line = scopes.names, scopes.source_line
-    inner, inner_line = names.and_name(name), line
+# Whoever opens a scope or leaves them all sets both attributes at once, to what these give: no
+# interrupt comes between the change and whoever changes it back.
+def inside_scope(name: str) -> tuple[Names, SourceLine | str | None]:
+    """The names and the inherited line in one more scope."""
+    line = scopes.source_line
     if line.__class__ is SourceLine:
-        inner_line = SourceLine(line.code, line.instruction, line.scopes.and_name(name))
-    scopes.names, scopes.source_line = inner, inner_line
-    return names, line
+        line = SourceLine(line.code, line.instruction, line.scopes.and_name(name))
+    return scopes.names.and_name(name), line
 
 
-def leave_scopes() -> tuple[Names, SourceLine | str | None]:
-    """Closes all scopes until ``close_scope``: a program is of use outside of them."""
+def outside_scopes() -> tuple[Names, SourceLine | str | None]:
+    """The names and the inherited line outside of all: a program is of use there."""
     names, line = scopes.names, scopes.source_line
-    inner = NO_NAMES.with_metadata(names.metadata) if names else names
-    inner_line = line
     if line.__class__ is SourceLine and line.scopes:
-        inner_line = line.without(len(line.scopes))
-    # At last, so that what is changed is known to whoever changes it back.
-    scopes.names, scopes.source_line = inner, inner_line
-    return names, line
-
-
-@entered_at_once
-def close_scope(previous: tuple[Names, SourceLine | str | None]) -> None:
-    scopes.names, scopes.source_line = previous
+        line = line.without(len(line.scopes))
+    return NO_NAMES.with_metadata(names.metadata) if names else names, line
 
 
 NO_NAMES = Names()

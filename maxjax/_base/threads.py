@@ -69,6 +69,20 @@ class _Process:
 process = _Process()
 
 
+class _This(threading.local):
+    """The running thread.
+
+    Attributes:
+      number: as ``threading.get_ident`` gives it, with no call, behind which an interrupt may come.
+    """
+
+    def __init__(self) -> None:
+        self.number = threading.get_ident()
+
+
+this = _This()
+
+
 class _Unforked:
     """A context that many threads may be in, and that other threads' forks wait for.
 
@@ -81,18 +95,22 @@ class _Unforked:
         self._forking: set[int] = set()
 
     def __enter__(self) -> None:
-        thread = threading.get_ident()
+        thread = this.number
         inside = self._inside.get(thread, 0)
         self._inside[thread] = inside + 1
         if self._forking and not inside and thread not in self._forking:
-            while self._forking:
-                del self._inside[thread]
-                time.sleep(_SHORT_POLL_SECONDS)
-                self._inside[thread] = 1
+            try:
+                while self._forking:
+                    del self._inside[thread]
+                    time.sleep(_SHORT_POLL_SECONDS)
+                    self._inside[thread] = 1
+            except BaseException:       # an interrupt: nobody calls `__exit__`
+                self._inside.pop(thread, None)
+                raise
 
     @entered_at_once
     def __exit__(self, *error: object) -> None:
-        thread = threading.get_ident()
+        thread = this.number
         inside = self._inside[thread] - 1
         if inside:
             self._inside[thread] = inside
@@ -100,17 +118,17 @@ class _Unforked:
             del self._inside[thread]
 
     def before_fork(self) -> None:
-        self._forking.add(threading.get_ident())
+        self._forking.add(this.number)
         deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
         # Not for those that fork too, as they may wait for this one.
         while set(self._inside) - self._forking and time.monotonic() < deadline:
             time.sleep(_SHORT_POLL_SECONDS)
 
     def after_fork_in_parent(self) -> None:
-        self._forking.discard(threading.get_ident())
+        self._forking.discard(this.number)
 
     def after_fork_in_child(self) -> None:
-        thread = threading.get_ident()
+        thread = this.number
         self._forking.clear()
         self._inside = {thread: self._inside[thread]} if thread in self._inside else {}
 

@@ -3,9 +3,10 @@
 The extension alone is loaded: xoscar itself, and pandas with it, is not. Its store, at which
 processes would meet and which anybody may write to, is not used: they meet at our own (store.py).
 
-Gloo itself believes whoever connects. So a group is formed in three steps: each process waits until
-the others are there; Gloo connects each with each, listening for that time alone (listener.py); and
-each proves to each, over the connection that Gloo will use, that it has the job's secret.
+Gloo itself believes whoever connects and names a pair by its number. It counts pairs, so the count
+begins anywhere. And a group is formed in three steps: each process waits until the others are
+there; Gloo connects each with each, listening for that time alone (listener.py); and each proves to
+each, over the connection that Gloo will use, that it has the job's secret.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import datetime
 import hmac
 import importlib.util
 import os
+import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +28,7 @@ import numpy as np
 
 from maxjax._base import caches
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.interrupts import context_manager
 from maxjax._distributed.communicator import (
     Array,
     Communicator,
@@ -48,6 +51,9 @@ _FIRST_SECONDS, _LATER_SECONDS, _MOST_MISSING = 2, 1, 5
 # are all there, take to connect and to prove who they are; a random number, and its signature.
 _MOST_ATTEMPTS, _CONNECT_SECONDS, _PROVE_SECONDS, _PROOF_BYTES = 4, 20.0, 10.0, 32
 _PREFIX = "maxjax/gloo/"
+# Of so many numbers a pair may have any, and so many are passed over at once: at half a microsecond
+# each.
+_MOST_NUMBERS, _NUMBERS_AT_ONCE = 1 << 16, 1 << 12
 
 
 @caches.memoized
@@ -85,6 +91,17 @@ _left_alone: list[tuple[Any, ...]] = []
 
 def _seconds(count: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=count)
+
+
+class _Passed(Exception):
+    """Ends Gloo's attempt to connect pairs, which has counted them by then."""
+
+
+class _Nobody:
+    """A store at which nobody meets."""
+
+    def set_tcp(self, key: str, value: bytes) -> None:
+        raise _Passed
 
 
 class _Meeting:
@@ -184,14 +201,26 @@ class GlooCommunicator(Communicator):
 
     def _listener(self) -> Listener:
         if not self._listeners:
-            tcp = self._library.transport.tcp
             try:
-                self._listeners.append(
-                    Listener(lambda: tcp.CreateDevice(tcp.attr(self.address))))
+                self._listeners.append(Listener(self._device))
             except RuntimeError as error:
                 raise Unanswered(
                     f"one cannot listen at {self.address}: {_first_line(error)}") from error
         return self._listeners[0]
+
+    def _device(self) -> Any:
+        """A device that listens, whose next pair has a number that nobody can guess."""
+        library = self._library
+        tcp, rendezvous = library.transport.tcp, library.rendezvous
+        device = tcp.CreateDevice(tcp.attr(self.address))
+        left = secrets.randbelow(_MOST_NUMBERS)
+        while left:
+            many = min(left, _NUMBERS_AT_ONCE)
+            with contextlib.suppress(_Passed):      # one with each of the others
+                rendezvous.Context(0, many + 1).connectFullMesh(
+                    rendezvous.CustomStore(_Nobody()), device)
+            left -= many
+        return device
 
     def _attempt(self, place: str) -> str | None:
         """Connects the processes of the group; why one of them is not who it should be, if so."""
@@ -394,7 +423,7 @@ def _interrupt_raises() -> None:
     _signal.signal(_INTERRUPT, signal.default_int_handler)
 
 
-@contextlib.contextmanager
+@context_manager
 def _ended_by_interrupt() -> Iterator[None]:
     ends = _interrupt_ends()
     try:

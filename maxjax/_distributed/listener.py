@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from maxjax._base.interrupts import context_manager
+
 _DESCRIPTORS = Path("/proc/self/fd")
 # Of Linux, which Python does not name. The filter is one instruction: keep no byte.
 _ATTACH_FILTER, _DETACH_FILTER = 26, 27
@@ -40,7 +42,7 @@ class Listener:
                     found.close()
         self._be_deaf()
 
-    @contextlib.contextmanager
+    @context_manager
     def hearing(self) -> Iterator[None]:
         """In the meantime others can connect."""
         for found in self._found:

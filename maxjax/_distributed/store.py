@@ -163,17 +163,19 @@ class Client:
           OSError: nobody is there, or nobody who speaks as a process of a job does.
         """
         address, port, key = self._place
+        deadline = time.monotonic() + _HANDSHAKE_SECONDS
         made = socket.create_connection((address, port), _HANDSHAKE_SECONDS)
         try:
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            greeting = _received(made, len(GREETING))
+            greeting = _received(made, len(GREETING), deadline)
             if greeting != GREETING:
                 raise ConnectionError(f"what listens at {address}:{port} is no process of a job")
-            theirs, ours = _received(made, NONCE_BYTES), os.urandom(NONCE_BYTES)
+            theirs = _received(made, NONCE_BYTES, deadline)
+            ours = os.urandom(NONCE_BYTES)
             number = self._process.to_bytes(4, "little")
             random = theirs + ours + number
             made.sendall(number + ours + hmac.digest(key, CLIENT + random, "sha256"))
-            proof = _received(made, SIGNED_BYTES)
+            proof = _received(made, SIGNED_BYTES, deadline)
             if not hmac.compare_digest(proof, hmac.digest(key, SERVER + random, "sha256")):
                 raise WrongSecret(f"process 0, at {address}:{port}, has another secret than "
                                   f"process {self._process}")
@@ -272,14 +274,20 @@ class Client:
                          text, milliseconds=timeout_in_ms)
 
 
-def _received(connection: socket.socket, size: int) -> bytes:
+def _received(connection: socket.socket, size: int, deadline: float | None = None) -> bytes:
     """So many bytes.
+
+    Args:
+      deadline: by the monotonic clock; None: the connection's own timeout for each part.
 
     Raises:
       ConnectionError: the connection ends before.
+      TimeoutError: they have not come in time.
     """
     parts = bytearray()
     while len(parts) < size:
+        if deadline is not None:
+            connection.settimeout(max(1e-3, deadline - time.monotonic()))
         part = connection.recv(min(size - len(parts), 1 << 16))
         if not part:
             raise ConnectionError("the connection has ended")

@@ -13,6 +13,7 @@ from maxjax._ir.contract import type_problem
 from maxjax._ir.control_flow import Structure, structure_of
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from maxjax._ir.primitive import abstract_results
+from maxjax._ir.printing import unruled_text
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 
@@ -207,6 +208,7 @@ class _Place(NamedTuple):
     eqn: JaxprEqn
 
     def __str__(self) -> str:
-        text = " ".join(str(self.eqn).split())
+        # What is refused may be of a kind that rules would loop over for ever.
+        text = " ".join(unruled_text(self.eqn).split())
         text = text if len(text) <= 200 else text[:200] + "..."
         return f"equation {self.position} ({text})"

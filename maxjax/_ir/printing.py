@@ -158,7 +158,8 @@ class Names:
 
     def __init__(self, jaxpr: Jaxpr | None = None, *, source_info: bool = False,
                  name_stack: bool = False, print_shapes: bool = True,
-                 print_effects: bool = False) -> None:
+                 print_effects: bool = False, by_rules: bool = True) -> None:
+        self.by_rules = by_rules
         self.source_info = source_info
         self.name_stack = name_stack
         self.print_shapes = print_shapes
@@ -254,15 +255,15 @@ def _shown(eqn: JaxprEqn) -> dict[str, Any]:
 
 
 def _eqn(eqn: JaxprEqn, names: Names) -> Document:
-    params = _shown(eqn)
+    params = _shown(eqn) if names.by_rules else eqn.params
     called = params.get("jaxpr")
-    if eqn.primitive.names_inputs and isinstance(called, ClosedJaxpr) and (
+    if names.by_rules and eqn.primitive.names_inputs and isinstance(called, ClosedJaxpr) and (
             called.jaxpr not in names.shared):
         names.suggest(called.jaxpr.invars, eqn.invars)
         names.suggest(called.jaxpr.outvars, eqn.outvars)
     results = [_binder(var, names) for var in eqn.outvars]
     operands = [_atom(atom, names) for atom in eqn.invars]
-    named = eqn.primitive.shown_name
+    named = eqn.primitive.shown_name if names.by_rules else None
     document: Document = Nest(
         2, *fill(results), " = " if results else "",
         eqn.primitive.name if named is None else named(eqn.params),
@@ -364,6 +365,12 @@ def pretty_print(self: Jaxpr | ClosedJaxpr | JaxprEqn, *, source_info: bool = Fa
     if source_info or name_stack:       # notes of all parts stand in one column
         return layout([*parts, whole])
     return "".join(map(layout, parts)) + layout(whole)
+
+
+def unruled_text(eqn: JaxprEqn) -> str:
+    """The text of an equation whose parameters may be anything: no rule of its primitive, or of one
+    in its jaxprs, is asked."""
+    return layout(_eqn(eqn, Names(by_rules=False)))
 
 
 def _text(self: Any) -> str:

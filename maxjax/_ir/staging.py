@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
-from maxjax._base.source import close_scope, current_line, leave_scopes
+from maxjax._base.source import current_line, outside_scopes, scopes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.liveness import needed_equations, read_variables
 from maxjax._ir.primitive import Primitive, result_types
@@ -305,11 +305,13 @@ def _traced(function: FlatFunction, in_avals: Sequence[ShapedArray], debug_info:
             ) -> tuple[ClosedJaxpr, weakref.ref[Trace]]:
     trace = StagingTrace(debug_info, kind, argument_names)
     tracers = [trace.new_input(aval) for aval in in_avals]
-    left = leave_scopes()
+    left = scopes.names, scopes.source_line
+    outside = outside_scopes()
     try:
+        scopes.names, scopes.source_line = outside
         with current_trace(trace):
             outputs = function(*tracers)
         return trace.close(outputs, with_refs), weakref.ref(trace)
     finally:
         trace.live = False
-        close_scope(left)
+        scopes.names, scopes.source_line = left

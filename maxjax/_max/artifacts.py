@@ -35,11 +35,12 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from maxjax._base import threads, variables
 from maxjax._max.folder_locks import KeyLock, claims, fresh_name
+from maxjax._max.folder_trust import is_ours, is_prepared, may_be_read, why_exchangeable
 
 DEFAULT_MAX_BYTES = 2 << 30
 _FORMAT = 1
@@ -74,56 +75,6 @@ def default_directory() -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "maxjax"
 
 
-def _is_ours(status: os.stat_result) -> bool:
-    """Whether this user owns the file and nobody else may write to it."""
-    if os.name == "nt":
-        return True
-    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
-
-
-def _is_trusted(status: os.stat_result) -> bool:
-    """Whether nobody but root and this user may write to the file."""
-    if os.name == "nt":
-        return True
-    return status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022
-
-
-def _may_be_read(path: Path, status: os.stat_result) -> bool:
-    """Whether a file is this user's own, or of a prepared folder and can be trusted."""
-    return _is_ours(status) or _is_trusted(status) and not os.access(path.parent, os.W_OK)
-
-
-def _why_exchangeable(directory: Path) -> str | None:
-    """Why others could put another folder in the place of this one, or None."""
-    if os.name == "nt":
-        return None
-    # Of whom the whole system is: in a container that need not be root.
-    trusted = {os.geteuid(), 0, os.stat(directory.anchor).st_uid}
-    for parent in directory.parents:
-        status = os.stat(parent)
-        mode = status.st_mode
-        # A group of the user alone, as many systems make one for each user, is no stranger.
-        shared = mode & 0o002 or mode & 0o020 and status.st_gid not in (0, os.getegid())
-        if shared and not mode & stat.S_ISVTX:
-            return (f"{parent}, in which {directory} is, is writable by other users "
-                    f"(mode {stat.S_IMODE(mode):04o})")
-        if status.st_uid not in trusted:
-            return (f"{parent}, in which {directory} is, belongs to another user "
-                    f"(uid {status.st_uid})")
-    return None
-
-
-def _is_prepared(directory: Path) -> bool:
-    """Whether a folder that this user may not write to holds a cache that can be trusted: of root's
-    or the user's own, as an administrator leaves one."""
-    try:
-        status = os.lstat(directory)
-        return stat.S_ISDIR(status.st_mode) and _is_trusted(status) \
-            and not os.access(directory, os.W_OK) and _why_exchangeable(directory) is None
-    except (OSError, ValueError):
-        return False
-
-
 def _why_unusable(directory: Path) -> str | None:
     """Makes the directory if it is missing; returns why it cannot hold the cache, or None."""
     try:
@@ -139,12 +90,12 @@ def _why_unusable(directory: Path) -> str | None:
             if status.st_mode & 0o022:
                 return (f"{directory} is writable by other users "
                         f"(mode {stat.S_IMODE(status.st_mode):04o}; chmod 700 it)")
-        exchangeable = _why_exchangeable(directory)
+        exchangeable = why_exchangeable(directory)
         if exchangeable is not None:
             return exchangeable
         probe = directory / fresh_name("incoming", directory)
         descriptor = _create(probe)
-        owned = _is_ours(os.fstat(descriptor))
+        owned = is_ours(os.fstat(descriptor))
         os.close(descriptor)
         probe.unlink()
         if not owned:  # network file systems do this to the root user
@@ -170,7 +121,7 @@ def _open_checked(path: Path, size: int | None = None) -> int | None:
     except OSError:
         return None
     status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and _may_be_read(path, status) and size in (
+    if stat.S_ISREG(status.st_mode) and may_be_read(path, status) and size in (
             None, status.st_size):
         return descriptor
     os.close(descriptor)
@@ -246,7 +197,7 @@ class ArtifactCache:
             with contextlib.suppress(OSError):
                 self._remove_leftovers()
         else:
-            if self.reason is not None and _is_prepared(getattr(self, "directory", Path())):
+            if self.reason is not None and is_prepared(getattr(self, "directory", Path())):
                 self.prepared = self.directory
             try:
                 self.directory = _TemporaryDirectory().path
@@ -392,6 +343,31 @@ class ArtifactCache:
         _remove_ours(path)
         return content
 
+    def open_to_readers(self, keys: Iterable[bytes]) -> bool:
+        """Has those read what is stored for some keys who may read the folder: others than this
+        user, where an administrator has made it so. Whether there are such.
+
+        Raises:
+          OSError: it cannot be done.
+        """
+        given = os.lstat(self.directory).st_mode & 0o044
+        for key in keys if given and os.name != "nt" else ():
+            entry = self.directory / f"{hashlib.sha256(key).hexdigest()}.key"
+            found = self._read_entry(entry, key)
+            for path in () if found is None else (found[0], entry):
+                status = os.lstat(path)
+                if stat.S_ISREG(status.st_mode) and is_ours(status):
+                    os.chmod(path, stat.S_IMODE(status.st_mode) | given)
+        return bool(given)
+
+    def unreadable(self) -> int:
+        """How many files of a prepared folder this user may not read."""
+        with contextlib.suppress(OSError):
+            return 0 if self.prepared is None else sum(
+                not os.access(item.path, os.R_OK) for item in os.scandir(self.prepared)
+                if _ENTRY.fullmatch(item.name) or _ARTIFACT.fullmatch(item.name))
+        return 0
+
     def size(self) -> tuple[int, int]:
         """The number of entries and the bytes of all files."""
         entries = total = 0
@@ -413,7 +389,7 @@ class ArtifactCache:
         try:
             with open(descriptor, "rb") as file:
                 header = json.loads(file.readline(4096))
-                stored = file.read()
+                stored = file.read(len(key) + 1)
             if header["format"] != _FORMAT:
                 return None
             digest, size, key_size = header["digest"], header["size"], header["key_size"]
@@ -438,7 +414,7 @@ class ArtifactCache:
             return False
         state = (status.st_ino, status.st_size, status.st_mtime_ns)
         if self._verified.get(artifact.name) == state:
-            return stat.S_ISREG(status.st_mode) and _may_be_read(artifact, status)
+            return stat.S_ISREG(status.st_mode) and may_be_read(artifact, status)
         if _digest(artifact, size) != (digest, size):
             return False
         self._verified[artifact.name] = state

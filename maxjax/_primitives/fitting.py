@@ -202,12 +202,14 @@ def product_dtype(x: ShapedArray, y: ShapedArray, *, preferred_element_type: Any
 
 
 def starts(first: int) -> Rule:
-    """Operands from that number on are integers, one for each dimension of the first."""
+    """Operands from that number on are integers of one dtype, one for each dimension of the first.
+    """
     def rule(*avals: ShapedArray, **params: object) -> str | None:
         rest = avals[first:]
         return _require(len(rest) == avals[0].ndim and all(
-            aval.shape == () and aval.dtype in dtypes.INTS for aval in rest),
-            "each dimension needs an integer as its start", avals)
+            aval.shape == () and aval.dtype in dtypes.INTS and aval.dtype == rest[0].dtype
+            for aval in rest),
+            "each dimension needs an integer as its start, all of one dtype", avals)
 
     return rule
 

@@ -56,6 +56,12 @@ def prepare() -> int:
         print(f"the kernel pack: built {len(missing)} of {many} libraries in "
               f"{time.monotonic() - start:.0f} s")
     print(f"the kernel pack is ready: {_where(pack)}")
+    try:
+        if cache.open_to_readers([unit.key for unit in pack.units]):
+            print("it can be read by those who may read the folder")
+    except OSError as error:
+        print(f"the kernel pack cannot be made readable for others: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -164,6 +170,12 @@ _COMPILER_REMEDIES = {
 
 def _cache() -> Iterator[Finding]:
     cache = artifacts.ArtifactCache()
+    if cache.prepared is not None:
+        unreadable = cache.unreadable()
+        yield Finding("cache", f"{cache.prepared}: prepared, not for this user to write to", (
+            f"{unreadable} of its files cannot be read: whoever prepared it runs {_PREPARE} again, "
+            "with the folder open to its readers (chmod 755)") if unreadable else None)
+        return
     if not cache.usable:
         yield Finding("cache", str(cache.reason), "nothing that is compiled is kept for other "
                       "processes; MAXJAX_CACHE_DIR names another folder")

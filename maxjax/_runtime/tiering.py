@@ -20,6 +20,7 @@ import numpy as np
 from maxjax._base import collection, config, dtypes, monitoring, spans, threads, variables
 from maxjax._base.blas import blas_threads
 from maxjax._base.errors import CompileError
+from maxjax._base.interrupts import context_manager
 from maxjax._base.ownership import locked
 from maxjax._ir.control_flow import iterations
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, every_equation, subjaxprs
@@ -390,8 +391,8 @@ class Tiering(program_module.Tiering):
             self.compile_or_warn(program)
             compiled = program.compiled
         start = _clock()
-        self.long_calls.begin(program)
         try:
+            self.long_calls.begin(program)
             outputs = compiled(values)
         finally:
             charged = self.long_calls.end(program)
@@ -462,8 +463,12 @@ class LongCalls:
         if not self._watched:
             with self._lock:
                 if not self._watched:
-                    self._watched = True
-                    threading.Thread(target=self._watch, name="maxjax-calls", daemon=True).start()
+                    thread = threading.Thread(
+                        target=self._watch, name="maxjax-calls", daemon=True)
+                    # Where there are no more threads, the call goes on without.
+                    with contextlib.suppress(RuntimeError):
+                        thread.start()
+                        self._watched = True
 
     def end(self, program: Program) -> int:
         """The nanoseconds of the call that have been told."""
@@ -558,7 +563,7 @@ def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: ShapedArray) -> str
     return None
 
 
-@contextlib.contextmanager
+@context_manager
 def _progress_line(program: Program, pack: Pack) -> Iterator[Progress | None]:
     """A line on the terminal, or in a notebook, that says what is waited for, as long as it is."""
     if not notebooks.rewrites_lines(sys.stderr):

@@ -7,7 +7,6 @@ an array on another device than the result's.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import sys
 import threading
@@ -20,6 +19,7 @@ import numpy as np
 from maxjax._base import config, dtypes
 from maxjax._base.config import logger
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.interrupts import context_manager
 from maxjax._base.shardings import Sharding, SingleDeviceSharding
 from maxjax._base.source import is_internal
 from maxjax._ir.staging import is_staging
@@ -45,13 +45,13 @@ class _State(threading.local):
 _state = _State()
 
 
-@contextlib.contextmanager
+@context_manager
 def explicit(destination: Any = None) -> Iterator[None]:
     """Transfers inside are what the user asks for."""
     before = _state.is_explicit, _state.destination
-    _state.is_explicit = True
-    _state.destination = destination if isinstance(destination, Sharding) else None
+    known = destination if isinstance(destination, Sharding) else None
     try:
+        _state.is_explicit, _state.destination = True, known
         yield
     finally:
         _state.is_explicit, _state.destination = before

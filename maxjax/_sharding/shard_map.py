@@ -7,13 +7,13 @@ types say nothing of that. ``global_program`` makes of it the program that runs.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from maxjax._base import caches, config, dtypes
+from maxjax._base.interrupts import context_manager
 from maxjax._base.meshes import (
     AnyMesh,
     AxisName,
@@ -130,7 +130,7 @@ def inner_mesh(mesh: AnyMesh, manual: frozenset[AxisName]) -> Any:
     return mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
 
 
-@contextlib.contextmanager
+@context_manager
 def inside(mesh: AnyMesh, manual: frozenset[AxisName], check_vma: bool) -> Iterator[None]:
     """The context of a body: the mesh's axes are bound, and these are manual.
 

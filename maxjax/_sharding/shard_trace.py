@@ -9,7 +9,6 @@ transformed as any ``shard_map``; under others (``jit``, what ``vmap`` maps) the
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import caches, config
+from maxjax._base.interrupts import context_manager
 from maxjax._base.meshes import (
     NONE_AROUND,
     AnyMesh,
@@ -24,7 +24,6 @@ from maxjax._base.meshes import (
     Mesh,
     PartitionSpec,
     around,
-    set_around,
     within,
 )
 from maxjax._base.pytree import PyTree
@@ -84,16 +83,16 @@ class _Surroundings:
         self.state = dict(vars(context))
         self.meshes = around()
 
-    @contextlib.contextmanager
+    @context_manager
     def restored(self) -> Iterator[None]:
-        state = dict(vars(context))
-        meshes = set_around(self.meshes)
-        vars(context).update(self.state)
-        try:
-            yield
-        finally:
-            vars(context).update(state)
-            set_around(meshes)
+        now = vars(context)
+        state = dict(now)
+        with within(self.meshes):
+            try:
+                now.update(self.state)
+                yield
+            finally:
+                now.update(state)
 
 
 class Part(NamedTuple):

@@ -6,11 +6,11 @@ a loop's body, say) logs values that are unknown outside.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Iterator
 from typing import Any
 
+from maxjax._base.interrupts import context_manager
 from maxjax._ir.trace import context
 
 
@@ -68,7 +68,7 @@ class _Current(threading.local):
 _current = _Current()
 
 
-@contextlib.contextmanager
+@context_manager
 def collected() -> Iterator[Logs]:
     """Within it, what rules log is collected; of a backward pass in another, by the inner one."""
     outer, logs = _current.logs, Logs()

@@ -6,11 +6,11 @@ transformed values; their final values are written to the caller's references af
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.interrupts import context_manager, entered_at_once
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.source import function_location
 from maxjax._ir.refs import AbstractRef, Ref, Storage, argument_ref, check_distinct, read, write
@@ -55,26 +55,36 @@ class Lent:
         self.written = [n for n, (ref, value) in own.items() if ref._storage.value is not value]
         return [own[n][0]._storage.value for n in self.written]
 
-    @contextlib.contextmanager
+    @context_manager
     def borrowed(self) -> Iterator[None]:
         """Lets nobody else use the references while the function has them.
 
         Raises:
           ValueError: somebody else used one.
         """
-        before = {ref._storage: ref._storage.lent for ref in self.refs.values()}
-        for n, ref in self.refs.items():
-            ref._storage.lent = self.location, self.kind, self.names[n]
+        before = [(ref._storage, ref._storage.lent) for ref in self.refs.values()]
+        lent = [(n, ref._storage) for n, ref in self.refs.items()]
         try:
+            for n, storage in lent:
+                storage.lent = self.location, self.kind, self.names[n]
             yield
         finally:
-            for storage, lent in before.items():
-                storage.lent = lent
+            _restore(before)
 
     def write(self, values: Sequence[Value]) -> None:
         """Gives the caller's references the new values of those that were written."""
         for n, value in zip(self.written, values, strict=True):
             write(self.refs[n], value)
+
+
+@entered_at_once
+def _restore(before: Sequence[tuple[Storage, Any]]) -> None:
+    try:
+        for storage, lent in before:
+            storage.lent = lent
+    except BaseException:       # an interrupt, as in the middle of any loop
+        _restore(before)
+        raise
 
 
 def lending(function: Callable[..., PyTree], tree: PyTreeSpec, leaves: Sequence[object],

@@ -6,12 +6,12 @@ frontend attributes, from which XLA's tools take it.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from maxjax._base import config, pytree
+from maxjax._base.interrupts import context_manager, entered_at_once
 from maxjax._base.missing import explain_missing_names
 from maxjax._base.pytree import PyTree
 from maxjax._base.source import scopes
@@ -28,19 +28,23 @@ class XlaMetadataContextManager:
 
     def __enter__(self) -> None:
         outer = scopes.names
-        self._outer.append(outer)
-        _set({**outer.metadata, **self._updates})
+        metadata = {**outer.metadata, **self._updates}
+        inner, kept = outer.with_metadata(metadata), tuple(sorted(metadata.items())) or None
+        self._outer.append((outer, config.trace_metadata()))
+        try:
+            scopes.names = inner
+            config.set_trace_metadata(kept)
+        except BaseException:       # an interrupt: nobody calls `__exit__`
+            self.__exit__()
+            raise
 
+    @entered_at_once
     def __exit__(self, *_: Any) -> None:
-        _set(self._outer.pop().metadata)
+        *self._outer, (scopes.names, metadata) = self._outer
+        config.set_trace_metadata(metadata)
 
     def __call__(self, function: Callable[..., PyTree]) -> _XlaMetadataWrapper:
         return _XlaMetadataWrapper(function, self._updates)
-
-
-def _set(metadata: Any) -> None:
-    scopes.names = scopes.names.with_metadata(metadata)
-    config.set_trace_metadata(tuple(sorted(metadata.items())) or None)
 
 
 class _XlaMetadataWrapper:
@@ -156,7 +160,7 @@ def _with_metadata(f: Callable[..., Any], metadata: Mapping[str, Any] | None,
     return XlaMetadataContextManager(known)(of_arrays)
 
 
-@contextlib.contextmanager
+@context_manager
 def fuse_limit() -> Iterator[None]:
     """Operations that are traced inside have the metadata ``FUSE_LIMIT``, which keeps XLA from
     fusing them with others. maxjax's own kernels do not look at it.

@@ -3,10 +3,10 @@ running code is, and the scopes around it."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 
 from maxjax._base import source
+from maxjax._base.interrupts import context_manager
 from maxjax._base.missing import explain_missing_names
 from maxjax._base.source import SourceLine as SourceInfo
 
@@ -71,7 +71,7 @@ def new_name_stack(name: str = "") -> str:
     return name
 
 
-@contextlib.contextmanager
+@context_manager
 def extend_name_stack(name: str) -> Iterator[str]:
     """A scope of that name, as ``jax.named_scope``.
 
@@ -79,14 +79,16 @@ def extend_name_stack(name: str) -> Iterator[str]:
     ...     names
     'layer'
     """
-    previous = source.open_scope(name)
+    scopes = source.scopes
+    previous, inside = (scopes.names, scopes.source_line), source.inside_scope(name)
     try:
+        scopes.names, scopes.source_line = inside
         yield current_name_stack()
     finally:
-        source.close_scope(previous)
+        scopes.names, scopes.source_line = previous
 
 
-@contextlib.contextmanager
+@context_manager
 def transform_name_stack(name: str) -> Iterator[str]:
     """What is traced inside is of a function that is transformed so.
 
@@ -99,7 +101,7 @@ def transform_name_stack(name: str) -> Iterator[str]:
         yield current_name_stack()
 
 
-@contextlib.contextmanager
+@context_manager
 def reset_name_stack() -> Iterator[None]:
     """Outside of all scopes.
 
@@ -107,14 +109,16 @@ def reset_name_stack() -> Iterator[None]:
     ...     jax.extend.source_info_util.current_name_stack()
     ''
     """
-    previous = source.leave_scopes()
+    scopes = source.scopes
+    previous, outside = (scopes.names, scopes.source_line), source.outside_scopes()
     try:
+        scopes.names, scopes.source_line = outside
         yield
     finally:
-        source.close_scope(previous)
+        scopes.names, scopes.source_line = previous
 
 
-@contextlib.contextmanager
+@context_manager
 def user_context(traceback: object, *, name_stack: object = None) -> Iterator[None]:
     """Errors inside are of what was traced earlier: they name its line themselves in maxjax.
 

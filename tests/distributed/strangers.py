@@ -65,6 +65,14 @@ def huge(place: Place, numbers: random.Random, kept: list[socket.socket]) -> Non
         numbers.randbytes(numbers.choice((0, 1, 4, 8, 68))) + struct.pack("<Q", length) * 13)
 
 
+def slow(place: Place, numbers: random.Random, kept: list[socket.socket]) -> None:
+    """One more byte on each connection of a few that have said little so far."""
+    _connect(place, kept)
+    for made in kept[-20:]:
+        with contextlib.suppress(OSError):
+            made.send(numbers.randbytes(1))
+
+
 def reset(place: Place, numbers: random.Random, kept: list[socket.socket]) -> None:
     made = _connect(place, [])
     made.sendall(numbers.randbytes(numbers.randrange(1, 12)))
@@ -109,7 +117,7 @@ def _request() -> bytes:
 
 
 KINDS: tuple[Callable[[Place, random.Random, list[socket.socket]], None], ...] = (
-    garbage, text, half, silent, many, huge, reset, wrong_secret, replayed, gloo_number)
+    garbage, text, half, silent, slow, many, huge, reset, wrong_secret, replayed, gloo_number)
 
 
 def listeners(process: int) -> dict[Place, str]:

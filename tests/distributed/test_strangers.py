@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import socket
 import threading
 import time
@@ -119,6 +120,8 @@ _BETWEEN = START.replace("import jax, numpy as np", r"""
 import jax, numpy as np
 import contextlib, socket, struct
 from maxjax._distributed.listener import Listener
+from maxjax._distributed import gloo
+gloo._MOST_NUMBERS = 1      # somebody guesses right
 hearing, attempts, kept = Listener.hearing, [], []
 @contextlib.contextmanager
 def taken(self):
@@ -150,6 +153,50 @@ def test_who_takes_the_place_of_a_process_is_found_out(attempts, said):
         assert result.returncode == 1, result
         assert "UNAVAILABLE: process" in result.stderr
         assert "or a stranger came between" in result.stderr
+
+
+# For as long as a group forms somebody connects as fast as he can.
+_FLOODED = START.replace("import jax, numpy as np", r"""
+import jax, numpy as np
+import contextlib, itertools, random, socket, struct, threading
+from maxjax._distributed.listener import Listener
+hearing, attempts, kept, said = Listener.hearing, [], [], itertools.count()
+def flood(place, over):
+    while not over.is_set():
+        with contextlib.suppress(OSError):
+            made = socket.socket()
+            made.settimeout(0.05)
+            made.connect(place)
+            kept.append(made)
+            made.send(random.choice((b"", b"a", os.urandom(4000), struct.pack("<q", next(said)))))
+        del kept[:-500]
+@contextlib.contextmanager
+def flooded(self):
+    attempts.append(1)
+    over = threading.Event()
+    with hearing(self):
+        threads = [threading.Thread(target=flood, args=(found.getsockname(), over))
+                   for found in self._found]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+Listener.hearing = flooded
+""") + r"""
+from jax.experimental import multihost_utils as mu
+sys.stdout.write("* fine %s %s\n" % (mu.process_allgather(np.arange(2)).tolist(), len(attempts)))
+jax.distributed.shutdown()
+"""
+
+
+@pytest.mark.slow
+def test_a_flood_while_a_group_forms():
+    """Its numbers are not those of the pairs, which begin anywhere."""
+    assert lines(run("gloo", _FLOODED, 2, 1)) == ["* fine [[0, 1], [0, 1]] 1"] * 2
 
 
 # --- the store ---
@@ -237,6 +284,30 @@ def test_a_listener_that_does_not_prove_itself_is_told_nothing(keeper):
             Client((*stranger.getsockname(), KEY), 1).join(2, 20)
         thread.join()
     assert [len(said) for said in heard] == [68, 0]
+
+
+def test_a_listener_that_speaks_slowly_is_given_up(monkeypatch):
+    """However it divides what it says: the time is one of the whole handshake."""
+    monkeypatch.setattr("maxjax._distributed.store._HANDSHAKE_SECONDS", 1.0)
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        def listen() -> None:
+            made, _ = stranger.accept()
+            for byte in b"maxjax-1" + bytes(64):
+                if ended.wait(0.3):
+                    break
+                with contextlib.suppress(OSError):
+                    made.sendall(bytes([byte]))
+            made.close()
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        started = time.monotonic()
+        with pytest.raises(jax.errors.JaxRuntimeError, match="process 0 does not answer"):
+            Client((*stranger.getsockname(), KEY), 1).join(2, 0.5)
+        assert time.monotonic() - started < 5
+        ended.set()
+        thread.join()
 
 
 def test_a_message_of_a_process_is_bounded(keeper, monkeypatch):

@@ -12,6 +12,7 @@ import collections
 import copy
 import json
 import random
+import resource
 import signal
 import sys
 from typing import Any
@@ -34,6 +35,8 @@ from tests.support import harness, mojo_programs
 
 # Seconds that a program may take on the interpreter: loops without end are their writer's.
 SECONDS = 2
+# The most memory that reading a small file takes, and that its program is given.
+MOST_READING, MOST_MEMORY = 200 << 20, 12 << 30
 
 INTEGERS = (-1, 0, 1, 2, 3, 5, 7, 31, 32, 1000, 1 << 20, (1 << 31) - 1, 1 << 31, -(1 << 31),
             1 << 40, (1 << 63) - 1, -(1 << 63), 1 << 64, 10 ** 30)
@@ -143,10 +146,17 @@ def _end(*_: object) -> None:
 def fault(blob: bytes, seed: int) -> str:
     """What is wrong about how a file is read and run; "refused", "endless" or "ran" if nothing is.
     """
+    before = peak()
     try:
         exported = export.deserialize(blob)
     except ValueError as error:
-        return f"WRONG: {error}" if "bug in maxjax" in str(error) else "refused"
+        exported = None
+        if "bug in maxjax" in str(error):
+            return f"WRONG: {error}"
+    if peak() > before + MOST_READING:
+        return f"WRONG: to read it took {(peak() - before) >> 20} MB"
+    if exported is None:
+        return "refused"
     rng = np.random.default_rng(seed)
     closed = exported.program
     program = Program(closed)
@@ -164,7 +174,10 @@ def fault(blob: bytes, seed: int) -> str:
     finally:
         signal.alarm(0)
     print("native", flush=True)
-    actual = natively(program, values)
+    try:
+        actual = natively(program, values)
+    except MemoryError:
+        return "memory"
     for number, (ours, theirs, aval) in enumerate(zip(
             actual, expected, program.out_avals, strict=True)):
         ours, theirs = np.asarray(ours), np.asarray(theirs)
@@ -173,9 +186,24 @@ def fault(blob: bytes, seed: int) -> str:
             return f"WRONG: result {number} is {ours.dtype}{ours.shape}, of type {aval}"
         difference = None if ours.dtype.kind == "V" and ours.dtype.names else _difference(
             ours, theirs, aval)
-        if difference:
+        if difference and not _is_rounding(program, values, number, theirs, aval):
             return f"DIFFERENT: result {number}: {difference}"
     return "ran"
+
+
+def _is_rounding(program: Program, values: list[Any], number: int, expected: np.ndarray, aval: Any
+                 ) -> bool:
+    """Whether the interpreter's own result differs too where its inputs are the next numbers: of
+    what cancels, such as the logarithm of a determinant near one, little is known."""
+    with np.errstate(all="ignore"):
+        near = [np.nextafter(x, x.dtype.type(9)) if x.dtype in (np.float32, np.float64)
+                else np.array(x) for x in values]
+        return bool(_difference(np.asarray(program.tier0(*near)[number]), expected, aval))
+
+
+def peak() -> int:
+    """The most memory that this process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def _difference(ours: np.ndarray, theirs: np.ndarray, aval: Any) -> str | None:
@@ -211,17 +239,16 @@ def _kept(value: np.ndarray) -> np.ndarray:
 
 def main(seed: int, count: int, first: int = 0) -> None:
     signal.signal(signal.SIGALRM, _end)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     executable._empty = lambda shape, dtype: guarded(shape, dtype, True)  # type: ignore[assignment]
     rng = random.Random(seed)
     files = programs(rng, max(count // 8, 60))
     print("ready", flush=True)
     outcomes: collections.Counter[str] = collections.Counter()
-    for number in range(count):
+    for number in range(first, count):
         one = random.Random(seed * 1_000_003 + number)
         name, data = files[number % len(files)]
         data, what = mutant(data, one)
-        if number < first:
-            continue
         print(f"begin {number} {name} {what}", flush=True)
         try:
             outcome = fault(bytes(packed(data)), seed + number)

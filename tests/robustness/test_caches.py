@@ -3,10 +3,14 @@ that others can exchange."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import time
+from pathlib import Path
 
 import pytest
 
@@ -98,6 +102,50 @@ def test_a_read_only_cache_is_read(tmp_path, monkeypatch):
     folder.chmod(0o755)
 
 
+def as_another_user(folder, then):
+    """What a process of a user of no rights says of a folder."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            os.write(write, repr(then(ArtifactCache(folder))).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with open(read) as said:
+        text = said.read()
+    os.waitpid(child, 0)
+    return text
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or os.geteuid() != 0, reason="becomes another user")
+@pytest.mark.parametrize(("mode", "is_read"), [(0o755, True), (0o700, False), (0o711, False)])
+def test_who_may_read_the_folder_reads_what_was_prepared(mode, is_read):
+    with tempfile.TemporaryDirectory() as outer:
+        os.chmod(outer, 0o755)
+        folder = Path(outer) / "cache"
+        folder.mkdir(mode)
+        cache = ArtifactCache(folder)
+        for key in (b"pack", b"own"):
+            source = cache.incoming(".so")
+            source.write_bytes(b"native code " + key)
+            cache.store(key, source, suffix=".so")
+        keys = {name: hashlib.sha256(name).hexdigest() for name in (b"pack", b"own")}
+        looks = lambda user: [user.lookup(b"pack") is not None, user.lookup(b"own") is not None]
+        assert as_another_user(folder, looks) == "[False, False]"
+        assert cache.open_to_readers([b"pack", b"nothing"]) is is_read
+        assert as_another_user(folder, looks) == str([is_read, False])
+        if is_read:
+            assert as_another_user(folder, ArtifactCache.unreadable) == "2"
+        modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+        assert modes[f"{keys[b'own']}.key"] == 0o600
+        assert modes[f"{keys[b'pack']}.key"] == (0o644 if is_read else 0o600)
+        assert cache.lookup(b"pack") is not None and cache.lookup(b"own") is not None
+
+
 def refuse(path):
     raise PermissionError(13, "Permission denied")
 
@@ -113,3 +161,95 @@ def test_a_folder_that_others_can_exchange_is_refused(mode, refused, tmp_path):
         assert cache.usable is not refused
         assert not refused or "writable by other users" in cache.reason
     outer.chmod(0o700)
+
+
+@pytest.mark.parametrize("way", ["link", "link of a link", "relative link", "up and down"])
+def test_a_link_does_not_hide_such_a_folder(way, tmp_path):
+    """What is checked is all that the path leads through, as homes often link to a shared disk."""
+    disk, home = tmp_path / "disk", tmp_path / "home"
+    (disk / "mine").mkdir(parents=True)
+    home.mkdir()
+    link = home / "caches"
+    if way == "link of a link":
+        (home / "first").symlink_to(disk / "mine")
+        link.symlink_to(home / "first")
+    elif way == "relative link":
+        link.symlink_to("../disk/mine")
+    elif way == "link":
+        link.symlink_to(disk / "mine")
+    folder = disk / "mine" / ".." / "mine" / "cache" if way == "up and down" else link / "cache"
+    assert ArtifactCache(folder).usable
+    disk.chmod(0o777)
+    cache = ArtifactCache(folder)
+    assert not cache.usable and f"{disk}, in which" in cache.reason
+    disk.chmod(0o700)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes another user's files")
+def test_a_link_of_another_user_is_refused(tmp_path):
+    """He can make it lead elsewhere, also where a sticky folder keeps his hands off the others'."""
+    (tmp_path / "mine").mkdir(mode=0o700)
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    (shared / "link").symlink_to(tmp_path / "mine")
+    assert ArtifactCache(shared / "link" / "cache").usable
+    os.chown(shared / "link", 65534, 65534, follow_symlinks=False)
+    cache = ArtifactCache(shared / "link" / "cache")
+    assert not cache.usable and "belongs to another user" in cache.reason
+
+
+def test_links_in_a_circle(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    assert not ArtifactCache(tmp_path / "a" / "cache").usable
+
+
+# --- what stands in the place of a file -----------------------------------------------------------
+def link(path, elsewhere):
+    path.unlink()
+    path.symlink_to(elsewhere)
+
+
+def pipe(path, elsewhere):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder(path, elsewhere):
+    path.unlink()
+    path.mkdir()
+
+
+def writable(path, elsewhere):
+    path.chmod(0o666)
+
+
+def of_another(path, elsewhere):
+    if os.geteuid() != 0:
+        pytest.skip("makes another user's files")
+    os.chown(path, 65534, 65534)
+
+
+def endless(path, elsewhere):
+    """A file of holes alone, of more bytes than there is memory."""
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.parametrize("which", ["entry", "artifact"])
+@pytest.mark.parametrize("kind", [link, pipe, folder, writable, of_another, endless])
+def test_what_is_no_file_of_this_user_is_a_miss(kind, which, tmp_path):
+    cache = ArtifactCache(tmp_path / "cache")
+    source = cache.incoming(".so")
+    source.write_bytes(b"native code")
+    artifact = cache.store(b"key", source, suffix=".so")
+    entry = cache.directory / f"{hashlib.sha256(b'key').hexdigest()}.key"
+    elsewhere = tmp_path / "elsewhere"
+    path = artifact if which == "artifact" else entry
+    elsewhere.write_bytes(path.read_bytes())
+    kind(path, elsewhere)
+    started = time.monotonic()
+    assert ArtifactCache(tmp_path / "cache").lookup(b"key") is None
+    assert cache.lookup(b"key") is None     # also by who has seen it before
+    assert time.monotonic() - started < 5
+    assert elsewhere.exists()

@@ -155,6 +155,18 @@ def test_a_refusal_names_the_equation_and_the_parameter():
         "broadcast_in_dim", "its dimensions must be those of the result")
 
 
+@pytest.mark.parametrize("value", [-(1 << 31), -(1 << 62), 1 << 40])
+def test_a_refusal_takes_no_memory(value):
+    """Also its text, which shows what is refused."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for name in ("num_carry", "num_consts"):
+        refused(packed(edited(lambda data, name=name: params(data, "scan").update({name: value}),
+                              lambda x: lax.scan(lambda c, row: (c + row, c), x[0], x))),
+                "scan", f"{name}={value}")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + (100 << 10)
+
+
 @pytest.mark.parametrize("step", [1, 7])
 def test_files_that_are_cut_off(step):
     blob = bytes(packed(parts()))

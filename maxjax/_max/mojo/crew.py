@@ -64,17 +64,25 @@ def start(pack: Pack, graphs: bool = False) -> None:
     with _lock:
         if _started:
             return
-        _started = True
-        memory = np.zeros(_WORDS + _ALIGNMENT // 8, np.int64)
-        _memories.append(memory)
-        words = memory.ctypes.data + -memory.ctypes.data % _ALIGNMENT
-        pack.function("crew_open", None, (ctypes.c_void_p,))(words)
-        assist = pack.function("crew_help", None, (ctypes.c_void_p,))
-        with contextlib.suppress(RuntimeError):     # no more threads available: use fewer
-            for _ in range(cores() - 1):
-                threading.Thread(
-                    target=assist, args=(words,), name="maxjax-crew", daemon=True).start()
-        _cell[0] = words
+        try:
+            _start(pack)
+            _started = True
+        except BaseException:       # an interrupt: the next call starts others
+            _cell[0] = 0
+            raise
+
+
+def _start(pack: Pack) -> None:
+    memory = np.zeros(_WORDS + _ALIGNMENT // 8, np.int64)
+    _memories.append(memory)
+    words = memory.ctypes.data + -memory.ctypes.data % _ALIGNMENT
+    pack.function("crew_open", None, (ctypes.c_void_p,))(words)
+    assist = pack.function("crew_help", None, (ctypes.c_void_p,))
+    with contextlib.suppress(RuntimeError):     # no more threads available: use fewer
+        for _ in range(cores() - 1):
+            threading.Thread(
+                target=assist, args=(words,), name="maxjax-crew", daemon=True).start()
+    _cell[0] = words
 
 
 def _announce() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from maxjax._base import threads
+from maxjax._base.interrupts import context_manager
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.folder_locks import KeyLock
 from maxjax._max.mojo import crew, toolchain
@@ -101,6 +102,7 @@ class Job:
       error: why a kernel is missing, once the job is done; None when all can be found.
       ready: set after ``done`` has been called.
       submitted, started: ``time.monotonic()``; ``started`` is None while the job waits.
+      begun: a thread is at it, or has been.
     """
 
     def __init__(self, work: Callable[[Pace], str | None], done: Done, priority: float,
@@ -115,6 +117,7 @@ class Job:
         self.ready = threads.Event()
         self.submitted = time.monotonic()
         self.started: float | None = None
+        self.begun = False
 
     def __repr__(self) -> str:
         state = ("failed" if self.error else "done") if self.ready.is_set() else (
@@ -160,13 +163,17 @@ class Queue:
             if job in self._inherited:
                 self._inherited.remove(job)
                 self._jobs.append(job)
-                job.started = None
+                job.started, job.begun = None, False
             if job not in self._jobs or job.started is not None:    # gone after a fork, or begun
                 return None
-            job.started = time.monotonic()
-            _, problem = self._thread_for(lambda: self._do(job))
-            if problem is not None:
-                job.started = None
+            problem: str | None = "interrupted"
+            try:
+                job.started = time.monotonic()
+                _, problem = self._thread_for(lambda: self._do(job))
+            finally:
+                # Also after an interrupt, with a thread or without: the next who waits hastens it.
+                if problem is not None:
+                    job.started = None
         return problem
 
     def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
@@ -212,6 +219,11 @@ class Queue:
             self._do(job)
 
     def _do(self, job: Job) -> None:
+        with self._lock:
+            if job.begun:
+                return
+            job.begun = True
+            job.started = job.started or time.monotonic()
         _thread.builds = True
         try:
             error = job.work(job.pace)
@@ -238,7 +250,7 @@ class Queue:
         self._jobs = []
         for job in self._inherited:
             job.ready.clear()
-            job.started = None
+            job.started, job.begun = None, False
             job.pace = Pace()
 
 
@@ -313,7 +325,7 @@ class Libraries:
             with contextlib.suppress(OSError):
                 output.unlink()
 
-    @contextlib.contextmanager
+    @context_manager
     def locked(self, keys: Iterable[bytes]) -> Any:
         """Takes the locks of those keys that no other process holds; returns these keys."""
         locks: dict[bytes, KeyLock] = {}

@@ -7,7 +7,6 @@ what it wrote; so it is compiled with what is around it, and has all derivatives
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 from maxjax import core, lax, tree_util
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
+from maxjax._base.interrupts import context_manager
 from maxjax._base.source import function_location
 from maxjax._higher_order.api import make_jaxpr
 from maxjax._higher_order.refs import strong
@@ -36,7 +36,7 @@ from maxjax.experimental.pallas._specs import (
 _forced = 0      # how many contexts are open that have all kernels interpreted
 
 
-@contextlib.contextmanager
+@context_manager
 def interpreted() -> Iterator[None]:
     """Kernels are interpreted, whatever their calls say."""
     global _forced

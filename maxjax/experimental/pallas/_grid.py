@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from maxjax import lax
 from maxjax import numpy as jnp
+from maxjax._base.interrupts import context_manager
 
 
 class _Point(threading.local):
@@ -25,12 +25,12 @@ class _Point(threading.local):
 _point = _Point()
 
 
-@contextlib.contextmanager
+@context_manager
 def at(indices: Sequence[Any], sizes: Sequence[Any]) -> Iterator[None]:
     """What is traced inside is at this point."""
     before = _point.indices, _point.sizes
-    _point.indices, _point.sizes = indices, sizes
     try:
+        _point.indices, _point.sizes = indices, sizes
         yield
     finally:
         _point.indices, _point.sizes = before

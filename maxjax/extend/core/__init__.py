@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from maxjax._base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
 )
 from maxjax._base.errors import JaxprTypeError as JaxprTypeError
+from maxjax._base.interrupts import context_manager
 from maxjax._base.missing import explain_missing_names
 from maxjax._base.source import SourceLine
 from maxjax._higher_order.custom_primitive import CustomPrimitive
@@ -284,7 +284,7 @@ class TraceTag:
         return hash(TraceTag)
 
 
-@contextlib.contextmanager
+@context_manager
 def take_current_trace() -> Iterator[Trace]:
     """The previous trace; inside the context, operations are evaluated at once.
 
@@ -297,7 +297,7 @@ def take_current_trace() -> Iterator[Trace]:
         yield trace
 
 
-@contextlib.contextmanager
+@context_manager
 def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]:
     """Operations inside go to this trace.
 

@@ -125,6 +125,11 @@ class Drawn:
     def do_row(self, j, i, x, y, v, k):
         return x.at[i + k[0] % 3].set(y[(i + k[1]) % self.n] + v[k[2] % self.n])
 
+    def do_row_part(self, j, i, x, y, v, k):
+        if k[0] % 2:
+            return x.at[i % self.n, 1:].set(y[(i + k[1]) % self.n, :-1])
+        return x.at[:-1, i % self.m].add(y[1:, k[1] % self.m] - x[:-1, (i + 1) % self.m])
+
     def do_column(self, j, i, x, y, v, k):
         return x.at[:, i % self.m].set(v + y[:, (i + 1) % self.m])
 
@@ -151,6 +156,12 @@ class Drawn:
 
     def do_sums(self, j, i, x, y, v, k):
         return x - y.sum(k[0] % 2, keepdims=True).astype(self.dtype)
+
+    def do_maxima(self, j, i, x, y, v, k):
+        if self.dtype.kind == "c":
+            return x - (x * 2 - y).sum(0)
+        boxes = y[:self.n // 2 * 2].reshape(self.n // 2, 2, self.m)
+        return x.at[:self.n // 2].set(boxes.max(1) - j.numpy.min(x + 1, 0))
 
     def do_total(self, j, i, x, y, v, k):
         return v + (x * y).sum(1).astype(self.dtype)

@@ -563,6 +563,12 @@ class MojoContext(Lowering):
 
     # --- indexing ---
     def read_window(self, x: Node, starts: Sequence[Node], shape: Sequence[int]) -> Node | None:
+        if self._overlays and isinstance(x, View) and _is_part(x):
+            # A part of a part of an array, `x[i, 1:-1]`: the first need not be copied.
+            starts = [self._within(start, begin, size - part) if size != whole else start
+                      for start, (begin, _, _), size, part, whole in zip(
+                          starts, x.index_map, x.shape, shape, x.inputs[0].shape, strict=True)]
+            x = x.inputs[0]
         if not self._is_window(x.shape, shape, starts):
             return None
         return self.call(f"read_window_{8 * x.dtype.itemsize}", [x, self._positions(starts)],
@@ -595,9 +601,21 @@ class MojoContext(Lowering):
         axes = [axis for axis, (size, bound) in enumerate(zip(part, whole, strict=True))
                 if size != bound]
         lines = math.prod(part[:max(axes, default=0)])
-        least, lines_least = (1, 2) if self._overlays else (_LEAST_WINDOW, _LEAST_LINES)
-        return (lines >= lines_least and math.prod(part) >= least
+        if self._overlays:      # of a row's part, the same part of all rows would be copied first
+            is_window = math.prod(part) > 0 and (lines > 1 or len(axes) > 1)
+        else:
+            is_window = math.prod(part) >= _LEAST_WINDOW and lines >= _LEAST_LINES
+        return (is_window
                 and all(start.dtype.kind == "i" or start.dtype.itemsize < 8 for start in starts))
+
+    def _within(self, start: Node, begin: int, last: int) -> Node:
+        """Where a part of a part begins in the whole: as near to `start` as it fits in that."""
+        if isinstance(start, Constant):
+            return self.constant(np.int64(begin + max(0, min(int(start.value), last))))
+        start = self.convert(start, np.int64)
+        start = self.native("min", start, self.scalar(last, start))
+        start = self.native("max", start, self.scalar(0, start))
+        return self.native("add", start, self.scalar(begin, start))
 
     def _positions(self, starts: Sequence[Node]) -> Node:
         """A vector of int64."""
@@ -711,6 +729,13 @@ def _is_stack_of_dots(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether products of matrices are many dots of short vectors."""
     return (len(a) > 2 and a[-2] == 1 and b[-1] == 1 and a[-1] <= _MOST_TERMS
             and math.prod(a[:-2]) >= _LEAST_DOTS)
+
+
+def _is_part(x: View) -> bool:
+    """Whether a view is a box of its operand."""
+    return len(x.index_map) == len(x.shape) and all(
+        (dim == axis and step == 1) or (size == 1 and dim < 0)
+        for axis, (size, (_, step, dim)) in enumerate(zip(x.shape, x.index_map, strict=True)))
 
 
 def _window_integers(whole: Sequence[int], part: Sequence[int]) -> tuple[int, ...]:

@@ -10,10 +10,21 @@ from typing import Any
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.emit import MapEmitter
+from maxjax._max.mojo.emit_columns import ColumnsEmitter
 from maxjax._max.mojo.emit_rows import RowsEmitter
-from maxjax._max.mojo.emitter import Emitter, Value, kind_name, stored_name
+from maxjax._max.mojo.emitter import (
+    BOOL,
+    REDUCERS,
+    Emitter,
+    Value,
+    kind_name,
+    stored_name,
+)
 from maxjax._max.mojo.layout import KernelIntegers
 from maxjax._max.mojo.structure import STRIDED, KernelStructure
+
+# Of columns that are added up in one accumulator: rounding errors grow with them.
+_MOST_ROWS = 64
 
 
 def fixed_function(structure: KernelStructure, call: KernelIntegers, name: str,
@@ -27,6 +38,10 @@ def fixed_function(structure: KernelStructure, call: KernelIntegers, name: str,
         emitter: _Fixed = _FixedMap(structure, call, name, known)
     elif structure.kind == "rows" and max(len(call.point_dims), len(call.row_dims)) <= 1:
         emitter = _FixedRows(structure, call, name, known)
+    elif structure.kind == "columns" and call.rows <= _MOST_ROWS:
+        emitter = _FixedColumns(structure, call, name, known)
+        if not emitter.is_suited:
+            return None
     else:
         return None
     emitter.write(emitter.outputs)
@@ -151,3 +166,85 @@ class _FixedRows(_Fixed, RowsEmitter):
 
     def _pointer_row(self, number: int) -> tuple[str, str]:
         return _Fixed._pointer_row(self, number) if self.rows else self._pointer_point(number)
+
+
+class _FixedColumns(_Fixed, ColumnsEmitter):
+    """Writes a group that reduces outer dimensions: a vector of columns at a time, all its rows."""
+
+    @property
+    def is_suited(self) -> bool:
+        """Whether nothing is stored while rows are gone through."""
+        return not any(self._is_full(number) for _, number in self.outputs)
+
+    def write(self, outputs: list[tuple[Value, int]]) -> None:
+        self._start()
+        reductions = [value for value in self.values if value.kind == "reduce"]
+        needed = self._needed([value.inputs[0] for value in reductions],
+                              lambda value: value.scope == "call")
+        wanted = self._needed_after([value for value, _ in outputs])
+        after = [value for value in self.values if value in wanted and value.scope != "call"
+                 and value not in reductions]
+        depth = 1
+        for number, dim in enumerate(self.call.point_dims):
+            self.line(depth, f"for i{number} in range({dim[0]}):")
+            depth += 1
+        swept = [value.operand for value in (*needed, *after)
+                 if value.scope == "sweep" and value.operand >= 0]
+        self._row_pointers(depth, [*swept, *(number for _, number in outputs)],
+                           self._pointer_point)
+        rows = {value.operand for value in (*needed, *after)
+                if value.scope == "row" and value.operand >= 0}
+        strided = {number for number in (*swept, *(number for _, number in outputs))
+                   if self.inner_stride(number) == STRIDED}
+        call = [value for value in self.values if value.scope == "call"]
+        self._closure(depth, "body[w: Int]", [
+            *(f"var r{number}" for number in sorted({*swept, *(x for _, x in outputs)})),
+            *(f"var t{number}" for number in sorted(strided)),
+            *(f"var p{number}" for number in sorted(rows)),
+            *(f"var i{number}" for number in range(len(self.call.point_dims)) if rows),
+            *(f"var v{value.number}" for value in call)])
+        self._reduce(depth + 1, reductions, needed)
+        for value in after:
+            value.number = -1       # the loop over rows may have computed its own copy
+            self._compute(depth + 1, value, "w" if value.scope == "sweep" else "1",
+                          self._pointer_sweep if value.scope == "sweep" else self._pointer_point)
+        for value, number in outputs:
+            self._store(depth + 1, value, number, "w", self._pointer_sweep)
+        self.line(depth, f"sweep_fixed[W, {self.call.length}](body)")
+
+    def _reduce(self, depth: int, reductions: list[Value], needed: list[Value]) -> None:
+        """All rows of some columns, into one vector for each reduction."""
+        for value in reductions:
+            self.number(value)
+            kind = self._accumulated(value)
+            self.line(depth, f"var b{value.number} = SIMD[{kind}, w]"
+                             f"({REDUCERS[value.name]}.identity[{kind}]())")
+        inner = depth
+        for number, dim in enumerate(self.call.row_dims):
+            self.line(inner, f"for j{number} in range({dim[0]}):")
+            inner += 1
+        for value in needed:
+            self._compute(inner, value, "w" if value.scope == "sweep" else "1",
+                          self._pointer_of_row if value.scope == "sweep" else self._pointer_row)
+        for value in reductions:
+            operand, kind = value.inputs[0], self._accumulated(value)
+            name = self._name(operand, "w", "sweep")
+            if operand.dtype == BOOL:
+                name = f"as_bytes({name})"
+            elif kind != kind_name(operand.dtype):
+                name = f"{name}.cast[{kind}]()"
+            self.line(inner, f"b{value.number} = {REDUCERS[value.name]}.combine[{kind}, w]"
+                             f"(b{value.number}, {name})")
+        for value in reductions:
+            text = f"b{value.number}"
+            if value.dtype == BOOL:
+                text += ".ne(0)"
+            elif self._accumulated(value) != kind_name(value.dtype):
+                text += f".cast[{kind_name(value.dtype)}]()"
+            self.line(depth, f"var v{value.number} = {text}")
+
+    def _pointer_of_row(self, number: int) -> tuple[str, str]:
+        place = _position("j", self.call.row_dims, number)
+        if self.operands[number].is_iota:
+            return f"r{number} + {place}", "i"
+        return f"r{number}.unsafe_offset({place})", "i"

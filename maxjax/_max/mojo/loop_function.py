@@ -145,7 +145,7 @@ class _Writer:
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
-        if len(self.lines) > _MOST_LINES:
+        if len(self.lines) + len(self.texts) > _MOST_LINES:
             raise _Unsuited
 
     def new(self, prefix: str) -> str:

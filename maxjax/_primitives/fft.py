@@ -18,7 +18,7 @@ from maxjax._ir.linearity import SUM
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
-from maxjax._primitives import fitting
+from maxjax._primitives import fitting, fourier
 from maxjax._primitives.arithmetic import conj, div, mul
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.fourier import Kind
@@ -150,7 +150,9 @@ def _lower(ctx: Lowering, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, 
 
 
 def _why_on_host(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> str | None:
-    return None if x.size and all(fft_lengths) else "it has no elements"
+    if not x.size or not all(fft_lengths):
+        return "it has no elements"
+    return "its lines are long" if max(fft_lengths) > fourier.LONGEST else None
 
 
 fft_p = linear_primitive(

@@ -63,6 +63,8 @@ def passes(n: int, kind: Kind) -> Passes:
     return Passes(length, chirp, factors, np.concatenate(parts))
 
 
+# Longer lines are the host's: the native transform is no faster, and its table is large.
+LONGEST = 1 << 20
 # Factors above that are computed as convolutions, if that is faster.
 _LARGEST = 5
 # What a convolution costs beside its two transforms.
@@ -115,28 +117,40 @@ def _factors(n: int) -> tuple[int, ...]:
 
 
 def _parts(numerators: np.ndarray, n: int) -> np.ndarray:
-    """Real parts of ``exp(-2 pi i numerators / n)``, then imaginary parts.
+    """Real parts of ``exp(-2 pi i numerators / n)``, then imaginary parts."""
+    roots = _roots(n)[numerators % n]
+    return np.concatenate([roots.real, roots.imag])
+
+
+@functools.lru_cache(maxsize=4)
+def _roots(n: int) -> np.ndarray:
+    """The roots of unity ``exp(-2 pi i k / n)``.
 
     By quarters of a turn: the angles left are small, and their sines and cosines are rounded once.
     """
-    turns = 4 * (numerators % n)
+    turns = 4 * np.arange(n // 2 + 1)
     quarters = (2 * turns + n) // (2 * n)
     angles = (turns - quarters * n).astype(np.longdouble) * (_PI / (2 * n))
     cosines, sines = np.cos(angles), np.sin(angles)
-    quarters %= 4
-    real = np.choose(quarters, (cosines, -sines, -cosines, sines))
-    imaginary = np.choose(quarters, (sines, cosines, -sines, -cosines))
-    return np.concatenate([real, -imaginary], axis=None).astype(np.float64)
+    roots = np.empty(n, np.complex128)
+    half = roots[:n // 2 + 1]       # all of it, if n is 1
+    half.real = np.choose(quarters, (cosines, -sines, -cosines))[:len(half)]
+    half.imag = -np.choose(quarters, (sines, cosines, -sines))[:len(half)]
+    roots[n // 2 + 1:] = np.conj(roots[(n - 1) // 2:0:-1])
+    return roots
 
 
 _PI = np.longdouble("3.14159265358979323846264338327950288")
 
 
 def _roots_of_passes(n: int, factors: Sequence[int]) -> np.ndarray:
+    """Those of a part of the length are some of the length's."""
+    whole = n
     parts = [np.zeros(0)]
     for factor in factors:
         m = n // factor
-        parts += [_parts(k * np.arange(m), n) for k in range(1, factor)]
+        step = whole // n
+        parts += [_parts(step * k * np.arange(m), whole) for k in range(1, factor)]
         if factor > _LARGEST:
             cosines, sines = np.split(_parts(np.arange(factor), factor), 2)
             parts += [cosines, -sines]
@@ -176,7 +190,7 @@ def lanes(lines: int, size: int, itemsize: int, apart: bool) -> int:
     if room >= vector:
         count = min(2 * vector if apart else vector, room - room % vector)
     else:
-        count = vector // 2 if apart or room >= vector // 2 else 1
+        count = vector if apart else vector // 2 if room >= vector // 2 else 1
     return max(1, min(lines, count))
 
 

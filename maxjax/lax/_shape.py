@@ -526,15 +526,15 @@ def pad(operand: ArrayLike, padding_value: Any,
     x = as_operand(operand, "pad")
     value = as_operand(padding_value, "pad", 1)
     config = tuple([integers(entry) for entry in padding_config])
+    if len(config) != x.ndim:
+        raise ValueError("length of padding_config must equal the number of axes of operand, got "
+                         f"padding_config {config} for operand shape {x.shape}")
     if x.dtype != value.dtype:
         raise TypeError("pad operand and padding_value must be same dtype: got "
                         f"{x.dtype} and {value.dtype}.")
     if value.shape:
         raise ValueError(f"padding_value must be a scalar; got np.shape(padding_value)="
                          f"{value.shape}")
-    if len(config) != x.ndim:
-        raise ValueError("length of padding_config must equal the number of axes of operand, got "
-                         f"padding_config {config} for operand shape {x.shape}")
     if any(interior < 0 for _, _, interior in config):
         raise ValueError("interior padding in padding_config must be nonnegative, got "
                          f"padding_config {config}")

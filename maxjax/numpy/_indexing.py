@@ -493,12 +493,14 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     check_out("choose", out)
     check_arraylike("choose", a)
     a = as_array(a)
-    if not dtypes.is_integer(a.dtype):
-        raise ValueError("`a` array must be integer typed")
     if isinstance(choices, (Array, np.ndarray)):
+        if not choices.ndim:
+            raise TypeError("iteration over a 0-d array")
         choices = [getitem(as_array(choices), number) for number in range(choices.shape[0])]
     else:
         check_arraylike("choose", *choices)
+    if not dtypes.is_integer(a.dtype):
+        raise ValueError("`a` array must be integer typed")
     count = len(choices)
     if mode == "raise":
         values = np.asarray(concrete(
@@ -506,6 +508,8 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
             "mode='wrap' or mode='clip' instead."))
         if np.any((values < 0) | (values >= count)):
             raise ValueError("invalid entry in choice array")
+        if not count:
+            raise IndexError("choose requires at least one choice")
     elif mode == "wrap":
         a = _division.remainder(a, scalar_like(count, a.dtype))
     elif mode == "clip":

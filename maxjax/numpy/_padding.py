@@ -263,7 +263,7 @@ def _ramp(x: Array, widths: list[tuple[int, int]], end_values: Any) -> Array:
 def _line(start: Any, stop: Array, count: int, axis: int) -> Array:
     line = ranges.linspace(start, shapes.squeeze(stop, axis), count, endpoint=False, axis=axis,
                              dtype=stop.dtype)
-    return convert_element_type(line, stop.dtype)
+    return convert_element_type(line, stop.dtype, stop.aval.weak_type)
 
 
 def _statistic(x: Array, widths: list[tuple[int, int]], mode: str, stat_length: Any) -> Array:

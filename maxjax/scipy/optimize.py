@@ -9,9 +9,9 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
+from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
 from maxjax._transforms.autodiff import value_and_grad
-from maxjax.numpy._promotion import promote_inexact
 from maxjax.tree_util import tree_map
 
 explain_missing_names(__name__)
@@ -340,8 +340,11 @@ def minimize(fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, me
     if method.lower() not in ("bfgs", _LIMITED):
         raise ValueError(f"Method {method} not recognized")
     chosen = dict(options or {})
-    x, = promote_inexact("minimize", x0)
-    x = lax.convert_element_type(jnp.asarray(x), jnp.asarray(x).dtype)
+    x = jnp.asarray(x0)
+    if not dtypes.is_inexact(x.dtype):
+        raise TypeError("minimize differentiates fun, and requires an x0 of floats or complex "
+                        f"numbers, but got {x.dtype}.")
+    x = lax.convert_element_type(x, x.dtype)
     if x.ndim != 1:
         raise ValueError(f"x0 must be a vector, got the shape {x.shape}")
     if method.lower() == _LIMITED:

@@ -32,11 +32,11 @@ def _direct(x: Any, y: Any, mode: str, precision: Any) -> Any:
     if x.size == 0 or y.size == 0:
         raise ValueError("zero-size arrays not supported in convolutions, got shapes "
                          f"{x.shape} and {y.shape}.")
-    if mode == "valid" and any(a < b for a, b in zip(x.shape, y.shape)):
-        if not all(a <= b for a, b in zip(x.shape, y.shape)):
-            raise ValueError("For 'valid' mode, one input must be at least as large as the other "
-                             "in every dimension.")
-        x, y = y, x
+    if any(a < b for a, b in zip(x.shape, y.shape)):
+        if any(a > b for a, b in zip(x.shape, y.shape)):
+            raise ValueError("One input must be smaller than the other in every dimension.")
+        if mode == "valid":
+            x, y = y, x
     sizes = y.shape
     padding = {"valid": [(0, 0) for n in sizes],
                "same": [(n // 2, n - n // 2 - 1) for n in sizes],
@@ -132,9 +132,10 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full",
     if any(x.shape[i] != y.shape[i] for i in range(x.ndim) if i not in chosen):
         raise ValueError("mapped axes must have same shape; got in1.shape="
                          f"{x.shape} in2.shape={y.shape} axes={tuple(chosen)}")
-    chosen = [a for a in chosen if x.shape[a] != 1 and y.shape[a] != 1] if axes is None else chosen
-    if mode == "valid" and all(x.shape[a] <= y.shape[a] for a in chosen) and any(
-            x.shape[a] < y.shape[a] for a in chosen):
+    if mode == "valid" and any(x.shape[a] < y.shape[a] for a in chosen):
+        if any(x.shape[a] > y.shape[a] for a in chosen):
+            raise ValueError("For 'valid' mode, One input must be at least as large as the other "
+                             "in every dimension.")
         x, y = y, x
     full = [x.shape[a] + y.shape[a] - 1 for a in chosen]
     if not chosen:

@@ -172,6 +172,20 @@ j.array([[np.uint8(200)], [-1]], dtype='int8'); j.array([np.int32(20)], dtype='b
 j.signbit(j.expm1(j.array([complex(x, y) for x in (0., -0., 1., -1.) for y in (0., 1.)])).real)
 """
 
+SHAPES = "((1, 3), (2, 1), (2, 2), (1, 1))"
+SIGNALS = "\n".join(
+    f"[s.signal.fftconvolve(j.ones(a), j.ones(b), {mode!r}, axes={axes}).round(3) "
+    f"for a in {SHAPES} for b in {SHAPES} if {fits}]" for mode, axes, fits in (
+        ("full", None, True), ("same", None, True), ("same", 0, "a[1] == b[1]"),
+        ("valid", None, "(a[0] - b[0]) * (a[1] - b[1]) >= 0"), ("same", (), "a == b"))) + """
+s.signal.fftconvolve(j.ones((1, 3)), j.ones((2, 1)), 'valid')
+s.optimize.minimize(lambda x: j.sum(x ** 2), j.arange(3), method='BFGS').x
+s.signal.convolve(j.ones((1, 3)), j.ones((2, 1)))
+s.signal.correlate2d(j.ones((3, 1)), j.ones((2, 2)), 'same')
+s.signal.convolve2d(j.ones((3, 1)), j.ones((2, 2)), 'valid')
+s.signal.convolve(j.ones((2, 3)), j.ones((2, 1)), 'same')
+"""
+
 WEAK = """
 [f(j.full((3, 3), 2.)) for f in (j.linalg.eigvalsh, j.linalg.cholesky, j.diagonal, j.diag, j.sinc, \
 j.rad2deg, j.deg2rad, j.angle, j.logical_not, j.isreal, j.iscomplex, s.signal.detrend)]
@@ -248,7 +262,7 @@ j.isclose(j.int64(-2**63), j.int64(2**63 - 1)); j.isclose(j.uint64(2**64 - 1), j
 
 @pytest.mark.parametrize("expression", [
     text for group in (CLOSENESS, SUMS, PRODUCTS, DTYPES, OTHERS, EMPTY_AND_SCALAR,
-                             ARGUMENTS, WEAK) for text in expressions(group)])
+                             ARGUMENTS, SIGNALS, WEAK) for text in expressions(group)])
 def test_value(expression: str) -> None:
     check(expression, CONSTANTS)
 

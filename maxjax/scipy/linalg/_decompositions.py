@@ -14,6 +14,7 @@ from maxjax._base import dtypes
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax.lax import linalg as lax_linalg
+from maxjax.numpy._logic import input_dimensions
 from maxjax.numpy._promotion import promote_inexact
 from maxjax.numpy._reductions import strong
 
@@ -94,9 +95,15 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False,
 
 
 def _as_matrices(name: str, first: str, a: Array, b: Array) -> Array:
-    """Right sides as matrices: vectors get an axis, also batches of them (with a warning)."""
+    """Right sides as matrices: vectors get an axis, also batches of them (with a warning).
+
+    Raises:
+      ValueError: ``a`` is no square matrix, or of another size than the right sides.
+    """
     if b.ndim != 1 and (b.ndim != a.ndim - 1 or b.shape[-1] != a.shape[-1]):
+        input_dimensions((a.shape, b.shape), (("n", "n"), ("n", "k")), f" in {name}")
         return b
+    input_dimensions((a.shape, b.shape), (("n", "n"), ("n",)), f" in {name}")
     if b.ndim > 1:
         warnings.warn(
             f"jax.scipy.linalg.{name}: batched 1D solves with b.ndim > 1 are deprecated, and in "

@@ -128,12 +128,12 @@ def test_moments_of_tracing():
 
 @pytest.mark.extended
 def test_many_moments_of_tracing():
-    check(is_own, 1500)
+    check(is_own, 500)
 
 
 @pytest.mark.extended
 def test_all_entries_and_exits():
-    check(enters_or_leaves, None)
+    check(enters_or_leaves, 600)
 
 
 # --- each context, and what enters it -------------------------------------------------------------
@@ -235,13 +235,13 @@ def test_programs(name):
 @pytest.mark.extended
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_all_entries_and_exits_of_programs(name):
-    check(enters_or_leaves, 300, PROGRAMS[name], least=1)
+    check(enters_or_leaves, 80, PROGRAMS[name], least=1)
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_moments_of_programs(name):
-    check(is_own, 40, PROGRAMS[name], least=1)
+    check(is_own, 25, PROGRAMS[name], least=1)
 
 
 CONTEXTS = {

@@ -234,7 +234,7 @@ def _run_script(path: str) -> None:
     _run_code(compile(source, name, "exec", dont_inherit=True), _new_main(file))
 
 
-@contextlib.contextmanager
+@contextlib.contextmanager      # noqa: TID251 -- it changes nothing that could be left behind
 def _one_line_if_missing(path: str | None = None) -> Iterator[None]:
     """Ends as Python does where there is no such module to run, or none in a folder."""
     try:

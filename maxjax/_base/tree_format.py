@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import collections
+import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -96,8 +97,18 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
         raise ValueError("Use `jax.export.register_pytree_node_serialization` for types other "
                          "than `collections.namedtuple`.")
     make: Any = nodetype
-    _register(_Format(nodetype, serialized_name, lambda _: b"", lambda _: None,
-                      lambda _, children: make(*children)))
+
+    def from_children(names: Any, children: Any) -> Any:
+        if names is None or names == list(make._fields):
+            return make(*children)
+        if not isinstance(names, list) or sorted(map(str, names)) != sorted(make._fields):
+            raise ValueError(f"{nodetype.__name__} has the fields {make._fields}, not {names}")
+        return make(**dict(zip(names, children, strict=True)))
+
+    # As JAX's files have it; older ones of maxjax's own have no names.
+    _register(_Format(nodetype, serialized_name,
+                      lambda _: json.dumps(list(make._fields)).encode(),
+                      lambda content: json.loads(content) if content else None, from_children))
     return nodetype
 
 

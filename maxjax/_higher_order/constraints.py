@@ -325,7 +325,7 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> Any:
         for leaf, sharding in zip(leaves, chosen, strict=True)])
 
 
-def resharded(value: Value, sharding: Sharding) -> Any:
+def resharded(value: Value, sharding: Sharding | PartitionSpec | None) -> Any:
     """One value, moved; left where it is by a sharding over no mesh, as types without one have."""
     if sharding is None:
         return value

@@ -14,7 +14,7 @@ from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.signatures import leaf_names
 from maxjax._base.treedef import PyTreeDef
-from maxjax._higher_order import export_format
+from maxjax._higher_order import export_format, export_jax
 from maxjax._higher_order.cache_misses import tree_differences
 from maxjax._higher_order.custom_vjp import custom_vjp
 from maxjax._higher_order.dynamic import MAX_SIZES
@@ -172,18 +172,23 @@ class Exported:
         return self.mlir_module().encode()
 
     # --- saving ---
-    def serialize(self, vjp_order: int = 0) -> bytearray:
+    def serialize(self, vjp_order: int = 0, *, format: str = "maxjax") -> bytearray:
         """The function as bytes, which ``deserialize`` reads, in another process too.
 
         Args:
           vjp_order: how many times it can be differentiated in reverse mode afterwards.
+          format: "maxjax", or "jax": what real JAX's ``deserialize`` reads, too.
 
         Raises:
-          ValueError: there are no derivatives of that order, or a structure holds a class that is
-            not registered for it.
+          ValueError: there are no derivatives of that order, a structure holds a class that is
+            not registered for it, or there is no such format.
+          NotImplementedError: JAX's format cannot hold it: sizes are symbolic, it is of several
+            devices, or has an operation that XLA does not have.
         """
         if vjp_order < 0:
             raise ValueError(f"vjp_order must not be negative, got {vjp_order}")
+        if format not in ("maxjax", "jax"):
+            raise ValueError(f"format must be 'maxjax' or 'jax', got {format!r}")
         functions = [self]
         for _ in range(vjp_order):
             if not functions[-1].has_vjp():
@@ -192,7 +197,7 @@ class Exported:
             functions.append(functions[-1].vjp())
         for function in functions:
             function._check_program("in maxjax's format")
-        return export_format.write(functions)
+        return export_jax.write(functions) if format == "jax" else export_format.write(functions)
 
     def _check_program(self, form: str) -> None:
         if self._read_module is not None and self.uses_global_constants:

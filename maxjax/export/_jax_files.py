@@ -18,10 +18,11 @@ import numpy as np
 from maxjax import random
 from maxjax._base import dtypes
 from maxjax._base.config import enable_x64
+from maxjax._base.flatbuffer import Buffer, Damaged, Table
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.tree_format import UnregisteredType, decode_tree
 from maxjax._base.treedef import PyTreeDef
-from maxjax._higher_order import export_format
+from maxjax._higher_order import export_format, export_jax
 from maxjax._higher_order.exported import Exported
 from maxjax._higher_order.exporting import without_rules
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
@@ -30,35 +31,21 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.symbolic import SymbolicScope, parse_dimension
 from maxjax._ir.types import ShapedArray
-from maxjax._stablehlo.bytecode import MAGIC, parse_bytecode
+from maxjax._stablehlo.bytecode import MAGIC
 from maxjax._transforms.autodiff import leaf_operand
-from maxjax.export._flatbuffer import Buffer, Damaged, Table
-from maxjax.export._stablehlo import Program
+from maxjax.export._stablehlo import Program, read_module
 
-# Fields of a file, by number.
-_VERSION, _NAME, _IN_TREE, _IN_TYPES, _OUT_TREE, _OUT_TYPES = range(6)
-_PLATFORMS, _ORDERED_EFFECTS, _UNORDERED_EFFECTS, _DISABLED_CHECKS, _MODULE = range(9, 14)
-_CALLING_CONVENTION, _KEPT, _HAS_SIZES, _DERIVATIVE, _DEVICES = range(14, 19)
-_MESHES, _SHARDINGS = 20, 21
-_IN_SHARDINGS, _OUT_SHARDINGS = 24, 25
 # The version of files of JAX 0.12.0.1, which is in all of them.
-VERSIONS = range(2, 13)
+VERSIONS = range(2, export_jax.NEWEST + 1)
 
-_DTYPES: tuple[Any, ...] = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-    "float32", "float64", "complex64", "complex128", "bfloat16", "int4", "uint4",
-    "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-    "float0", "float8_e4m3", "float8_e3m4", "float8_e8m0fnu", "float4_e2m1fn")
-_KEYS = ("fry", "rbg", "urbg")
 _IMPLEMENTATIONS = ("threefry2x32", "rbg", "unsafe_rbg")
-# Kinds of nodes of a structure.
-_LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
 _EXPLICIT = 2
 
 
 def is_jax_file(content: bytes) -> bool:
     """Whether bytes look like a file that JAX has exported."""
-    return MAGIC in content
+    return not content.startswith(export_format.MAGIC) and (
+        MAGIC in content or b"func.func" in content)
 
 
 def read_jax_file(content: bytes) -> Exported:
@@ -80,17 +67,17 @@ def read_jax_file(content: bytes) -> Exported:
 
 
 def _read(table: Table) -> Exported:
-    version = table.number(_VERSION, "H")
+    version = table.number(export_jax.VERSION, "H")
     if version not in VERSIONS:
         raise ValueError(f"cannot deserialize: a file of JAX's jax.export of version {version}; "
                          f"those up to {VERSIONS[-1]} can be read")
-    name = table.text(_NAME)
-    if table.texts(_ORDERED_EFFECTS) or table.texts(_UNORDERED_EFFECTS):
+    name = table.text(export_jax.NAME)
+    if table.texts(export_jax.ORDERED_EFFECTS) or table.texts(export_jax.UNORDERED_EFFECTS):
         raise ValueError(f"cannot deserialize: the function {name} has effects")
     scope = SymbolicScope(())
     ins, outs = ([_type_of(part, scope) for part in table.tables(field)]
-                 for field in (_IN_TYPES, _OUT_TYPES))
-    in_tree, out_tree = _tree(table, _IN_TREE), _tree(table, _OUT_TREE)
+                 for field in (export_jax.IN_TYPES, export_jax.OUT_TYPES))
+    in_tree, out_tree = _tree(table, export_jax.IN_TREE), _tree(table, export_jax.OUT_TREE)
     if (in_tree.num_leaves, out_tree.num_leaves) != (len(ins), len(outs)):
         raise Damaged("its structures are not those of its types")
     in_node = in_tree.node_data()
@@ -98,18 +85,18 @@ def _read(table: Table) -> Exported:
         raise Damaged("its arguments are no pair of positional ones and keywords")
     program = _Module(table, name, ins, outs)
     is_static = not any(is_dimension(size) for aval in (*ins, *outs) for size in aval.shape)
-    derivative = table.table(_DERIVATIVE)
+    derivative = table.table(export_jax.DERIVATIVE)
     known = None if derivative is None else _read(derivative)
     in_specs, out_specs, axes = _shardings(table, ins, outs)
     return Exported(
         fun_name=name, in_tree=in_tree, in_avals=tuple(ins), out_tree=out_tree,
         out_avals=tuple(outs), platforms=program.platforms,
-        disabled_safety_checks=tuple(map(_check, table.tables(_DISABLED_CHECKS))),
+        disabled_safety_checks=tuple(map(_check, table.tables(export_jax.DISABLED_CHECKS))),
         program=program.at([aval for aval in ins if aval.dtype != dtypes.float0])
         if is_static else None,      # type: ignore[arg-type]  # made for each call's sizes
         _get_vjp=None if known is None else lambda _: known,
-        calling_convention_version=table.number(_CALLING_CONVENTION, "H"),
-        nr_devices=table.number(_DEVICES, "I", 1) if axes else 1,
+        calling_convention_version=table.number(export_jax.CALLING_CONVENTION, "H"),
+        nr_devices=table.number(export_jax.DEVICES, "I", 1) if axes else 1,
         in_specs=in_specs, out_specs=out_specs, mesh_axes=axes,
         _read_module=program)
 
@@ -117,14 +104,15 @@ def _read(table: Table) -> Exported:
 def _type_of(table: Table, scope: SymbolicScope) -> ShapedArray:
     """A type: sizes are texts, as they may be symbolic."""
     code = table.number(2, "B")
-    if code < len(_DTYPES):
-        name = _DTYPES[code]
-        dtype: Any = dtypes.float0 if name == "float0" else np.dtype(
-            getattr(ml_dtypes, name, None) or name)
-    elif code < len(_DTYPES) + len(_KEYS):
-        dtype = random.key(0, impl=_IMPLEMENTATIONS[code - len(_DTYPES)]).dtype
-    else:
+    if code >= len(export_jax.DTYPES):
         raise Damaged(f"a dtype of the number {code}")
+    name = export_jax.DTYPES[code]
+    if name.startswith("key"):
+        keys = len(export_jax.DTYPES) - len(_IMPLEMENTATIONS)
+        dtype: Any = random.key(0, impl=_IMPLEMENTATIONS[code - keys]).dtype
+    else:
+        dtype = dtypes.float0 if name == "float0" else np.dtype(
+            getattr(ml_dtypes, name, None) or name)
     sizes = []
     for text in table.texts(1):
         if not export_format.is_proportionate(text):
@@ -157,16 +145,16 @@ def _node(table: Table) -> Any:
     """A node of a structure, as ``encode_tree`` has it."""
     kind = table.number(0, "B")
     children = [_node(child) for child in table.tables(1)]
-    if kind in (_LEAF, _NONE):
-        return "*" if kind == _LEAF else None
-    if kind in (_TUPLE, _LIST):
-        return ["tuple" if kind == _TUPLE else "list", children]
-    if kind == _DICT:
+    if kind in (export_jax.LEAF, export_jax.NONE):
+        return "*" if kind == export_jax.LEAF else None
+    if kind in (export_jax.TUPLE, export_jax.LIST):
+        return ["tuple" if kind == export_jax.TUPLE else "list", children]
+    if kind == export_jax.DICT:
         names = table.texts(2)
         if len(names) != len(children):
             raise Damaged("a dictionary with other keys than values")
         return ["dict", children, names]
-    if kind != _CUSTOM:
+    if kind != export_jax.CUSTOM:
         raise Damaged(f"a node of the kind {kind}")
     return ["custom", children, table.text(3), base64.b64encode(table.bytes(4)).decode()]
 
@@ -183,13 +171,13 @@ def _shardings(table: Table, ins: Sequence[ShapedArray], outs: Sequence[ShapedAr
         tuple[PartitionSpec | None, ...], tuple[PartitionSpec | None, ...],
         tuple[tuple[str, int, bool], ...]]:
     """The specifications of arguments and results, and the axes of the mesh of all of them."""
-    meshes, listed = table.tables(_MESHES), table.tables(_SHARDINGS)
+    meshes, listed = table.tables(export_jax.MESHES), table.tables(export_jax.SHARDINGS)
     if len(meshes) != 1 or not listed:
         return (), (), ()
     names, sizes = meshes[0].texts(1), meshes[0].numbers(0, "I")
     kinds = meshes[0].numbers(2, "B") or [0] * len(names)
     if len({len(names), len(sizes), len(kinds)}) > 1 or len(set(names)) < len(names) or (
-            math.prod(sizes) != table.number(_DEVICES, "I", 1)):
+            math.prod(sizes) != table.number(export_jax.DEVICES, "I", 1)):
         raise Damaged("a mesh that is none of its devices")
     found = []
     for sharding in listed:
@@ -201,7 +189,7 @@ def _shardings(table: Table, ins: Sequence[ShapedArray], outs: Sequence[ShapedAr
         found.append(PartitionSpec(*[
             None if not part else part[0] if len(part) == 1 else part for part in parts]))
     specs = []
-    for field, avals in ((_IN_SHARDINGS, ins), (_OUT_SHARDINGS, outs)):
+    for field, avals in ((export_jax.IN_SHARDINGS, ins), (export_jax.OUT_SHARDINGS, outs)):
         places = table.numbers(field, "I")
         if len(places) != len(avals) or any(place > len(found) for place in places):
             raise Damaged("the shardings are not those of its types")
@@ -228,16 +216,16 @@ class _Module:
     def __init__(self, table: Table, name: str, ins: Sequence[ShapedArray],
                  outs: Sequence[ShapedArray]):
         self.name = name
-        self.artifact = table.bytes(_MODULE)
-        self.platforms = tuple(table.texts(_PLATFORMS))
-        self.kept = tuple(table.numbers(_KEPT, "H"))
+        self.artifact = table.bytes(export_jax.MODULE)
+        self.platforms = tuple(table.texts(export_jax.PLATFORMS))
+        self.kept = tuple(table.numbers(export_jax.KEPT, "H"))
         self.ins, self.outs = ins, outs
         if list(self.kept) != sorted(set(self.kept)) or any(
                 number >= len(ins) or ins[number].dtype == dtypes.float0 for number in self.kept):
             raise Damaged("the arguments that its program takes")
         if not self.platforms:
             raise Damaged("it is for no platform")
-        self.program = Program(parse_bytecode(self.artifact))
+        self.program = Program(read_module(self.artifact))
 
     def at(self, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
         """The program of all arguments but those of float0, for these types."""

@@ -5,7 +5,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import pickle
 import random
+import subprocess
+import sys
 
 import jax
 import jax.export
@@ -13,9 +18,11 @@ import numpy as np
 import pytest
 
 import maxjax
+import maxjax.scipy.special
 from maxjax import export
+from maxjax._base.flatbuffer import Buffer
 from tests.api.test_export import same
-from tests.gen.exported_programs import FOLDER, PROGRAMS, State, key_of
+from tests.gen.exported_programs import DEVICES, FOLDER, PROGRAMS, State, X, key_of
 
 DAMAGED, MANY_DAMAGED = 250, 5000
 
@@ -129,6 +136,26 @@ def test_shardings():
         loaded.call(*PROGRAMS["sharded"].args)
 
 
+def test_calls_on_a_mesh(tmp_path):
+    code = f"""
+import maxjax as jax, numpy as np
+from maxjax import export
+x, y = np.load("x.npy"), np.load("y.npy")
+loaded = export.deserialize(open({str(FOLDER / "sharded.bin")!r}, "rb").read())
+with jax.set_mesh(jax.make_mesh((2, 2), ("a", "b"))):
+    out, total = loaded.call(x, y)
+np.savez("out.npz", np.asarray(out), np.asarray(total))
+"""
+    args = PROGRAMS["sharded"].args
+    for name, value in zip("xy", args, strict=True):
+        np.save(tmp_path / f"{name}.npy", value)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env={
+        **os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}"})
+    found = np.load(tmp_path / "out.npz")
+    for a, e in zip(found.values(), PROGRAMS["sharded"].function(jax, *args), strict=True):
+        np.testing.assert_allclose(a, np.asarray(e), 1e-5, 1e-6)
+
+
 def test_saved_again():
     """In maxjax's format, with the derivative."""
     loaded = export.deserialize(content_of("rnn"))
@@ -143,6 +170,104 @@ def test_a_class_that_is_not_registered(monkeypatch):
     with pytest.raises(ValueError, match="unregistered type `tests.Other`"):
         export.deserialize(content)
 
+
+# --- written for JAX ------------------------------------------------------------------------------
+
+WRITTEN = [name for name, program in PROGRAMS.items() if not program.specs and not program.sizes]
+
+
+def fields_of(table):
+    """A file's fields, but for its program and what says who wrote it."""
+    def tree(part):
+        return (part.number(0, "B"), part.texts(2), part.text(3), part.bytes(4),
+                [*map(tree, part.tables(1))])
+
+    def types(number):
+        return [(part.texts(1), part.number(2, "B"), part.number(3, "B"))
+                for part in table.tables(number)]
+
+    return {
+        "version": table.number(0, "H"), "trees": [tree(table.table(number)) for number in (2, 4)],
+        "types": [types(number) for number in (3, 5, 19)],
+        "places": [len(table.tables(number)) for number in (7, 8)],
+        "platforms": table.texts(9), "effects": [table.texts(number) for number in (10, 11)],
+        "checks": len(table.tables(12)), "convention": table.number(14, "H"),
+        "kept": table.numbers(15, "H"), "sizes": table.number(16, "B"),
+        "devices": table.number(18, "I"), "meshes": [len(table.tables(n)) for n in (20, 21)],
+        "numbers": [table.numbers(number, "I") for number in (22, 23, 24, 25)],
+        "release": table.text(26),
+        "derivative": None if table.table(17) is None else fields_of(table.table(17))}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_files_written_for_jax(name):
+    """They have the fields of JAX's files, and a program that JAX runs, as its derivative does."""
+    program = PROGRAMS[name]
+    args = args_of(name, maxjax)
+    exported = export.export(maxjax.jit(lambda *xs: program.function(maxjax, *xs)))(*args)
+    order = 1 if program.smooth else 0
+    content = bytes(exported.serialize(vjp_order=order, format="jax"))
+    ours, theirs = (Buffer(x).root() for x in (content, content_of(name)))
+    assert fields_of(ours) == fields_of(theirs)
+    loaded = export.deserialize(content)
+    same(plain(loaded.call(*args), maxjax), plain(result_of(name, jax), jax))
+
+    # JAX reads a file by a package that is not needed here: its own has our program in its place.
+    args = args_of(name, jax)
+    made = jax.export.export(jax.jit(lambda *xs: program.function(jax, *xs)))(*args)
+    made = dataclasses.replace(made, mlir_module_serialized=ours.bytes(13))
+    same(plain(made.call(*args), jax), plain(result_of(name, jax), jax))
+    if order:
+        derivative = made.vjp()
+        given = [*jax.tree.leaves(args), *jax.tree.map(
+            lambda aval: np.ones(aval.shape, aval.dtype), list(
+                derivative.in_avals[len(jax.tree.leaves(args)):]))]
+        expected = derivative.call(*given)
+        actual = dataclasses.replace(
+            derivative, mlir_module_serialized=ours.table(17).bytes(13)).call(*given)
+        for a, e in zip(actual, expected, strict=True):
+            assert a.dtype == e.dtype
+            if e.dtype != jax.dtypes.float0:
+                np.testing.assert_allclose(np.asarray(a), np.asarray(e), 2e-3, 2e-4)
+
+
+def test_what_the_format_of_jax_cannot_hold():
+    exported = export.export(maxjax.jit(lambda x: x + x.shape[0]))(
+        *export.symbolic_args_specs((X,), "b, 3"))
+    with pytest.raises(NotImplementedError, match="symbolic"):
+        exported.serialize(format="jax")
+    exported = export.export(maxjax.jit(maxjax.scipy.special.expi))(X)
+    with pytest.raises(NotImplementedError, match="XLA has no operation for its primitive 'expi'"):
+        exported.serialize(format="jax")
+    with pytest.raises(ValueError, match="format must be"):
+        exported.serialize(format="onnx")
+
+
+# --- pickles --------------------------------------------------------------------------------------
+
+def test_pickles_of_jax(tmp_path):
+    """Arrays, keys and specifications in trees, read under the name of JAX."""
+    keys = [jax.random.key(3, impl=name) for name in ("threefry2x32", "rbg", "unsafe_rbg")]
+    spec = jax.P("a", ("b", "c"), None, unreduced={"d"})
+    tree = {"weights": [jax.numpy.arange(4.0), jax.numpy.ones(2, jax.numpy.bfloat16)],
+            "keys": keys, "spec": spec, "split": jax.random.split(keys[0], 3)}
+    (tmp_path / "tree").write_bytes(pickle.dumps(tree))
+    code = """
+import pickle, jax
+tree = pickle.load(open("tree", "rb"))
+print(tree["weights"], tree["spec"], tree["split"].shape)
+print([key.dtype for key in tree["keys"]], type(tree["keys"][0]) is type(tree["weights"][0]))
+print(jax.random.normal(tree["keys"][0], (3,)), jax.random.key_data(tree["split"]).tolist())
+"""
+    done = subprocess.run([sys.executable, "-m", "maxjax", "-c", code], capture_output=True,
+                          text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines() == [
+        f"{tree['weights']} {spec} (3,)",
+        f"{[key.dtype for key in keys]} True",
+        f"{jax.random.normal(keys[0], (3,))} {jax.random.key_data(tree['split']).tolist()}"]
+
+
+# --- damaged files --------------------------------------------------------------------------------
 
 def check_damaged(seed, count):
     draw = random.Random(seed)

@@ -1,10 +1,11 @@
-"""FlatBuffers, read: tables of fields that are found by offsets. Every offset is checked."""
+"""FlatBuffers: tables of fields that are found by offsets. Where they are read, every offset is
+checked."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 # Tables in tables nest at most so deep, and a file has at most so many: one can be in many places.
@@ -113,3 +114,87 @@ def _decoded(content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError:
         raise Damaged("a text that is none") from None
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+class Number:
+    """A number, of a ``struct`` kind."""
+
+    def __init__(self, kind: str, value: int):
+        self.content = struct.pack(f"<{kind}", value)
+
+
+class Numbers:
+    """A list of numbers of a ``struct`` kind."""
+
+    def __init__(self, kind: str, values: Sequence[int]):
+        self.count = len(values)
+        self.content = struct.pack(f"<{len(values)}{kind}", *values)
+
+
+def written(root: Mapping[int, Any]) -> bytes:
+    """A file with a table.
+
+    Args:
+      root: for each field a ``Number`` or ``Numbers``, a text, bytes, another such table, or a list
+        of texts or tables.
+    """
+    writer = _Writer()
+    writer.content += bytes(4)
+    writer.point(0, root)
+    return bytes(writer.content)
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def align(self) -> None:
+        self.content += bytes(-len(self.content) % 4)
+
+    def point(self, place: int, value: Any) -> None:
+        """Writes a value at the end, and how far it is from a place, there."""
+        self.align()
+        if isinstance(value, Mapping):
+            target = self._table(value)
+        else:
+            target = len(self.content)
+            self._list(value)
+        struct.pack_into("<I", self.content, place, target - place)
+
+    def _list(self, value: Any) -> None:
+        if isinstance(value, Numbers):
+            self.content += struct.pack("<I", value.count) + value.content
+        elif isinstance(value, (str, bytes)):
+            encoded = value.encode() if isinstance(value, str) else value
+            self.content += struct.pack("<I", len(encoded)) + encoded + b"\0"
+        else:
+            self.content += struct.pack("<I", len(value))
+            places = [len(self.content) + 4 * number for number in range(len(value))]
+            self.content += bytes(4 * len(value))
+            for place, item in zip(places, value, strict=True):
+                self.point(place, item)
+
+    def _table(self, fields: Mapping[int, Any]) -> int:
+        count = max(fields, default=-1) + 1
+        offsets, size = [0] * count, 4
+        for number, value in fields.items():
+            width = len(value.content) if isinstance(value, Number) else 4
+            size += -size % width
+            offsets[number] = size
+            size += width
+        size += -size % 4
+        start = len(self.content)
+        self.content += struct.pack(f"<HH{count}H", 4 + 2 * count, size, *offsets)
+        self.align()
+        place = len(self.content)
+        self.content += struct.pack("<i", place - start) + bytes(size - 4)
+        for number, value in fields.items():
+            if isinstance(value, Number):
+                at = place + offsets[number]
+                self.content[at:at + len(value.content)] = value.content
+        for number, value in fields.items():
+            if not isinstance(value, Number):
+                self.point(place + offsets[number], value)
+        return place

@@ -1,0 +1,1 @@
+"""What pickles of random keys that JAX wrote name."""

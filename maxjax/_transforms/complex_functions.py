@@ -43,7 +43,7 @@ from maxjax._primitives.comparison import (
     or_p,
     select,
 )
-from maxjax._primitives.convert import convert_element_type_p
+from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type_p
 from maxjax._primitives.transcendental import (
     atan2_p,
     cos_p,
@@ -134,9 +134,11 @@ def _is_nan(x: Any) -> Any:
 
 def _with_sign(size: Any, x: Any) -> Any:
     """A number of a size, which is not negative, with the sign of another, also of a zero."""
-    # A quotient of infinity has the zero's sign.
-    negative = lt_p.bind(
-        _chosen(_is(x, 0), x, div(number_like(1, x), x)), number_like(0, x))
+    bits = np.dtype(f"i{x.dtype.itemsize}")
+    if isinstance(x, np.generic):       # of a constant
+        negative: Any = np.signbit(x)
+    else:
+        negative = lt_p.bind(bitcast_convert_type_p.bind(x, new_dtype=bits), bits.type(0))
     return _chosen(negative, size, neg(size))
 
 

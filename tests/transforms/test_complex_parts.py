@@ -233,6 +233,17 @@ def test_scalars_and_no_elements(dtype):
     check(lambda z: (z * 2j, z.sum(0), jnp.abs(z), z.T @ z), Z[:0].astype(dtype))
 
 
+@pytest.mark.parametrize("function", (
+    lambda x, y: x * y + x, lambda x, y: (x * 2j).conj() - y, lambda x, y: jnp.where(
+        jnp.real(x) > 1, x * y, y)))
+def test_both_parts_are_computed_together(function, dtype):
+    """Operands are read once, and the result is written where it is to be."""
+    z = np.tile(Z.astype(dtype), (100, 8))
+    item = check(function, z, z + 1)
+    plan, = [piece.plan for piece in item.pieces]
+    assert len(plan.codes) == 1 and len(plan.tape.steps) == 1
+
+
 def test_arguments_and_results(dtype):
     """They stay whole: what is only passed on is not taken apart."""
     z = Z.astype(dtype)

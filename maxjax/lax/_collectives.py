@@ -281,8 +281,8 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     """
     axes = _axes(axis_name)
     if not isinstance(perm, (list, tuple)):
-        raise TypeError("`perm` passed to `jax.lax.ppermute` must be a list or a tuple. Got perm of "
-                        f"type {type(perm)}")
+        raise TypeError("`perm` passed to `jax.lax.ppermute` must be a list or a tuple. Got perm "
+                        f"of type {type(perm)}")
     pairs = tuple(tuple(pair) for pair in perm)
     if not axes:
         return x

@@ -138,9 +138,9 @@ class ShapeDtypeStruct(HasNoValue):
         if isinstance(fields["sharding"], Sharding) and self.format.layout is not None:
             raise ValueError(
                 "You are updating ShapeDtypeStruct with a <class 'jax.sharding."
-                f"{type(fields['sharding']).__name__}'> when the original ShapeDtypeStruct had a concrete layout {self.format}. This might lead "
-                "to bugs. If you want to do this, create a new ShapeDtypeStruct via the "
-                "constructor.")
+                f"{type(fields['sharding']).__name__}'> when the original ShapeDtypeStruct had a "
+                f"concrete layout {self.format}. This might lead to bugs. If you want to do this, "
+                "create a new ShapeDtypeStruct via the constructor.")
         return ShapeDtypeStruct(changes.get("shape", self.shape),
                                 changes.get("dtype", self.dtype), **fields)
 

@@ -137,10 +137,10 @@ class ShapeDtypeStruct(HasNoValue):
         fields["sharding"] = changes.get("sharding", self._sharding)
         if isinstance(fields["sharding"], Sharding) and self.format.layout is not None:
             raise ValueError(
-                f"You are updating ShapeDtypeStruct with a {type(fields['sharding'])} when the "
-                f"original ShapeDtypeStruct had a concrete layout {self.format}. This might lead "
-                "to bugs. If you want to do this, create a new ShapeDtypeStruct via the "
-                "constructor.")
+                "You are updating ShapeDtypeStruct with a <class 'jax.sharding."
+                f"{type(fields['sharding']).__name__}'> when the original ShapeDtypeStruct had a "
+                f"concrete layout {self.format}. This might lead to bugs. If you want to do this, "
+                "create a new ShapeDtypeStruct via the constructor.")
         return ShapeDtypeStruct(changes.get("shape", self.shape),
                                 changes.get("dtype", self.dtype), **fields)
 

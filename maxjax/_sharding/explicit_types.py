@@ -259,7 +259,7 @@ class _Application:
                     f"produces an illegally sharded result: {name}[{sizes}]")
 
     def _check_alike(self) -> None:
-        group = self.in_avals[self.primitive.split_alike or slice(0)]
+        group = self.in_avals[self.primitive.split_alike or slice(None)]
         # Operands that are on no mesh may have any sharding.
         dims = [_dims(aval) for aval in group if aval.ndim and aval.mesh_spec is not None]
         if all(other == dims[0] for other in dims):

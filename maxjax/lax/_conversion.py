@@ -9,7 +9,12 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.meshes import AbstractMesh, PartitionSpec, get_abstract_mesh
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
-from maxjax._higher_order.constraints import check_out_sharding, constrained, resharded
+from maxjax._higher_order.constraints import (
+    check_out_sharding,
+    constrained,
+    over_context,
+    resharded,
+)
 from maxjax._ir.dimensions import is_dimension, size_index
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging, staged
@@ -291,7 +296,7 @@ def lying_like(x: Array, other: Any) -> Array:
         if get_abstract_mesh().empty or other.shape != x.shape:
             return x
         check_out_sharding("broadcast_in_dim", placement)
-        return resharded(x, placement.spec)
+        return resharded(x, over_context(placement.spec))
     one_device = not isinstance(placement, Sharding) or placement.num_devices == 1
     return device_put(x, placement) if one_device or other.shape == x.shape else x
 

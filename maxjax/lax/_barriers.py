@@ -12,7 +12,6 @@ from maxjax._higher_order.constraints import with_sharding_constraint
 from maxjax._higher_order.control import operands_of
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer
-from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.identities import (
     after_all_p,
     create_token_p,
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 
-def optimization_barrier(operand: ArrayLike, /) -> Any:
+def optimization_barrier(operand: Any, /) -> Any:
     """The leaves of a pytree, unchanged; nothing is moved or merged across it.
 
     Args:

@@ -76,6 +76,8 @@ def main() -> int:
         assert place is not None, section
         listed = "".join(f"\n{place[1]}  - {page.relative_to(PAGES)}" for page in files)
         config = config.replace(place[0], f"{place[1]}- {section.capitalize()}:{listed}")
+    about = f"maxjax {jax.__version__}, follows JAX {jax.version.JAX_VERSION} · Apache-2.0"
+    config = config.replace("copyright: Apache-2.0", f"copyright: {about}")
     (BUILD / "mkdocs.yml").write_text(config)
     if options.mkdocs is None:
         return 0

@@ -138,7 +138,7 @@ def _intro(module: str) -> str:
 
 
 def _summary(module: str) -> str:
-    return _intro(module).replace("\n", " ").strip().replace("|", "\\|")
+    return _cell(_intro(module).replace("\n", " ").strip())
 
 
 def _first_sentence(name: str) -> str:
@@ -148,7 +148,13 @@ def _first_sentence(name: str) -> str:
         return f"`{value!r}`"
     text = markdown(_doc(value).partition("\n\n")[0]).replace("\n", " ")
     sentence = re.match(r".*?(?:[.:](?= |$)|$)", text)
-    return (sentence[0] if sentence else text).rstrip(".:").replace("|", "\\|")
+    return _cell((sentence[0] if sentence else text).rstrip(".:"))
+
+
+def _cell(text: str) -> str:
+    """A text for a cell of a table: bars in code need no backslash, others do."""
+    return "".join(part if part.startswith("`") else part.replace("|", "\\|")
+                   for part in re.split(r"(`[^`]*`)", text))
 
 
 def _has_entry(name: str) -> bool:

@@ -17,7 +17,6 @@ from maxjax._ir.axes import axis_size as size_of
 from maxjax._ir.axes import is_bound
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of, context, invalid_type
-from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.collective import (
     all_gather_p,
@@ -137,7 +136,7 @@ def _axis(axis: int, rank: int) -> int:
 # --- reductions -----------------------------------------------------------------------------------
 
 
-def psum(x: ArrayLike, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The sum over the elements of named axes.
 
     Booleans are summed as int32. A number that is the same for all elements is multiplied by their
@@ -199,7 +198,7 @@ def _multiplied(x: Any, axes: Sequence[Any], groups: Groups) -> Any:
     return x * size if named(axes) else x
 
 
-def pmean(x: ArrayLike, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The mean over the elements of named axes: ``psum(x) / psum(1)``.
 
     Args:
@@ -238,7 +237,7 @@ def _extreme(primitive: Any, x: Any, axis_name: Any, axis_index_groups: Any) -> 
     return _each(extreme, x)
 
 
-def pmax(x: ArrayLike, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The greatest of the elements of named axes. It has no derivative.
 
     Args:
@@ -250,7 +249,7 @@ def pmax(x: ArrayLike, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _extreme(pmax_p, x, axis_name, axis_index_groups)
 
 
-def pmin(x: ArrayLike, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The least of the elements of named axes. It has no derivative.
 
     Args:
@@ -265,7 +264,7 @@ def pmin(x: ArrayLike, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 # --- permutations ---------------------------------------------------------------------------------
 
 
-def ppermute(x: ArrayLike, axis_name: Any, perm: Any) -> Any:
+def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     """Sends element ``source`` to ``target``, for each pair of ``perm``.
 
     Args:
@@ -296,7 +295,7 @@ def ppermute(x: ArrayLike, axis_name: Any, perm: Any) -> Any:
     return _each(permuted, x)
 
 
-def pshuffle(x: ArrayLike, axis_name: Any, perm: Sequence[int]) -> Any:
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     """Sends element ``perm[n]`` to position ``n``.
 
     Raises:
@@ -310,7 +309,7 @@ def pshuffle(x: ArrayLike, axis_name: Any, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)), strict=True)))
 
 
-def pbroadcast(x: ArrayLike, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     """Broadcasts the element ``source`` to all elements of the axis.
 
     >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([10, 20, 30]))
@@ -332,7 +331,7 @@ _CASTS = {("invarying", "varying"): pvary_p, ("invarying", "reduced"): preduced_
           ("reduced", "varying"): reduced_vary_cast_p}
 
 
-def pcast(x: ArrayLike, axis_name: Any, *, to: str) -> Any:
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """Inside ``shard_map``: the same values with another variation in their type.
 
     Args:
@@ -380,7 +379,7 @@ def pcast(x: ArrayLike, axis_name: Any, *, to: str) -> Any:
 _GATHERED = ("invarying", "reduced", "varying")
 
 
-def all_gather(x: ArrayLike, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0,
+def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0,
                tiled: bool = False, to: str = "varying") -> Any:
     """Gathers all elements of a named axis along a dimension, on each of them.
 
@@ -426,7 +425,7 @@ def all_gather(x: ArrayLike, axis_name: Any, *, axis_index_groups: Any = None, a
     return _each(gathered, x)
 
 
-def psum_scatter(x: ArrayLike, axis_name: Any, *, scatter_dimension: int = 0,
+def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
                  axis_index_groups: Any = None, tiled: bool = False) -> Any:
     """The sum over a named axis, scattered: each element gets one part.
 
@@ -470,7 +469,7 @@ def psum_scatter(x: ArrayLike, axis_name: Any, *, scatter_dimension: int = 0,
     return _each(scattered, x)
 
 
-def all_to_all(x: ArrayLike, axis_name: Any, split_axis: int, concat_axis: int, *,
+def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
                axis_index_groups: Any = None, tiled: bool = False) -> Any:
     """Splits each element into one part per element, and sends part ``n`` of all to element ``n``.
 
@@ -527,7 +526,7 @@ def all_to_all(x: ArrayLike, axis_name: Any, split_axis: int, concat_axis: int, 
     return _each(exchanged, x)
 
 
-def pswapaxes(x: ArrayLike, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
     """Swaps a named axis with a dimension of the same size.
 
     >>> jax.vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
@@ -540,7 +539,7 @@ def pswapaxes(x: ArrayLike, axis_name: Any, axis: int, *, axis_index_groups: Any
 _SLICES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
 
 
-def ragged_all_to_all(operand: ArrayLike, output: Any, input_offsets: Any, send_sizes: Any,
+def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes: Any,
                       output_offsets: Any, recv_sizes: Any, *, axis_name: Any,
                       axis_index_groups: Any = None) -> Array:
     """Sends slices of different sizes, of the leading axis, between the n elements of a named axis.

@@ -301,7 +301,7 @@ def lying_like(x: Array, other: Any) -> Array:
     return device_put(x, placement) if one_device or other.shape == x.shape else x
 
 
-def empty(shape: Any, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
+def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
     """An array of unspecified elements: zeros.
 
     >>> lax.empty((2, 3), jnp.float32).shape

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from typing import Any
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import fft as primitives
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.fft import FftType, fft_p
@@ -18,7 +18,7 @@ __all__ = ["FftType", "fft", "fft_p"]
 _NAMES = {name: kind for kind in FftType for name in (kind.name, kind.name.lower())}
 
 
-def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """The discrete Fourier transform over the last ``len(fft_lengths)`` dimensions.
 
     Args:

@@ -11,7 +11,6 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._higher_order.constraints import resharded
 from maxjax._ir.trace import Array
-from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.bit_generator import rng_bit_generator_p, rng_uniform_p
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._shape import integers
@@ -36,7 +35,7 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-def rng_bit_generator(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike = np.uint32,
+def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
                       algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT, *,
                       out_sharding: Any = None) -> tuple[Array, Array]:
     """Random bits, and the state of the generator after them.
@@ -68,7 +67,7 @@ def rng_bit_generator(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike = n
     return state, bits if out_sharding is None else resharded(bits, out_sharding)
 
 
-def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
+def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Array:
     """Random numbers in [a, b), different at each call; ``jax.random`` gives reproducible ones.
 
     Args:

@@ -206,7 +206,7 @@ def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any,
     return product.astype(preferred_element_type)
 
 
-def scaled_dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any,
+def scaled_dot_general(lhs: Any, rhs: Any, dimension_numbers: Any,
                        preferred_element_type: Any = np.float32, configs: Any = None,
                        implementation: str | None = None) -> Array:
     """``lax.dot_general``; with ``configs``, which JAX supports only on GPUs, of quantised

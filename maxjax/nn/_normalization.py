@@ -21,7 +21,7 @@ from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array, aval_of
-from maxjax._ir.typing import ArrayLike, DTypeLike
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax.numpy._promotion import (
     canonical_axes,
@@ -251,7 +251,7 @@ def _check_one_hot(x: Array, axis: int, out_sharding: Any) -> None:
             f"typeof(x).spec={own} and out_sharding.spec={asked}")
 
 
-def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1,
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1,
             out_sharding: Any = None) -> Array:
     """1 at each index of ``x`` along a new axis, 0 elsewhere; all 0 for indices out of range.
 

@@ -315,7 +315,7 @@ def kron(a: Any, b: Any) -> Array:
         product, tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
 
 
-def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Array:
     """The cross product of vectors of 3 elements.
 

@@ -263,7 +263,8 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return array(a, copy=True, order=order)
 
 
-def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False,
+           device: Any = None) -> Array:
     """``x`` converted to ``dtype``.
 
     >>> jnp.astype(jnp.array([1.7, -1.7]), jnp.int32)

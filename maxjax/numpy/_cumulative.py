@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
@@ -40,7 +39,7 @@ def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, ou
     return primitive.bind(strong(cast(x, dtype)), axis=index, reverse=False)
 
 
-def cumsum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
            out: Any = None) -> Array:
     """Cumulative sums along ``axis`` (of the flattened array by default).
 
@@ -52,7 +51,7 @@ def cumsum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
     return _cumulate("cumsum", cumsum_p, a, axis, dtype, out)
 
 
-def cumprod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
             out: Any = None) -> Array:
     """Cumulative products along ``axis`` (of the flattened array by default).
 
@@ -62,7 +61,7 @@ def cumprod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeL
     return _cumulate("cumprod", cumprod_p, a, axis, dtype, out)
 
 
-def nancumsum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
               out: Any = None) -> Array:
     """As ``cumsum``, with NaN treated as zero.
 
@@ -72,7 +71,7 @@ def nancumsum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTyp
     return _cumulate("nancumsum", cumsum_p, without_nan("nancumsum", a, 0), axis, dtype, out)
 
 
-def nancumprod(a: ArrayLike, axis: int | Sequence[int] | None = None,
+def nancumprod(a: ArrayLike, axis: int | None = None,
                dtype: DTypeLike | None = None, out: Any = None) -> Array:
     """As ``cumprod``, with NaN treated as one.
 
@@ -105,7 +104,7 @@ def _cumulative(name: str, primitive: Primitive, start: int, x: Any, axis: Any, 
     return pad(result, start, padding)
 
 
-def cumulative_sum(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None,
+def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None,
                    dtype: DTypeLike | None = None, include_initial: bool = False) -> Array:
     """Cumulative sums along ``axis``, starting with 0 if ``include_initial``.
 
@@ -115,7 +114,7 @@ def cumulative_sum(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None,
     return _cumulative("cumulative_sum", cumsum_p, 0, x, axis, dtype, include_initial)
 
 
-def cumulative_prod(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None,
+def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None,
                     dtype: DTypeLike | None = None, include_initial: bool = False) -> Array:
     """Cumulative products along ``axis``, starting with 1 if ``include_initial``.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array, Tracer
-from maxjax._ir.typing import ArrayLike, DTypeLike
+from maxjax._ir.typing import DTypeLike
 from maxjax._transforms.vmap import vmap
 from maxjax.numpy._creation import array, on_device
 from maxjax.numpy._promotion import canonical_shape
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array from another library, through DLPack.
 
     >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))

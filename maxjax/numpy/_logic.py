@@ -126,7 +126,7 @@ def isscalar(element: Any) -> bool:
     return False
 
 
-def iterable(y: ArrayLike) -> bool:
+def iterable(y: Any) -> bool:
     """Whether ``y`` is iterable.
 
     >>> jnp.iterable(jnp.arange(3)), jnp.iterable(jnp.array(3))

@@ -52,7 +52,7 @@ def _nan_position(name: str, function: Any, filler: float, a: Any, axis: Any, ou
     return _where(all(missing, axis, keepdims=bool(keepdims)), -1, result)
 
 
-def nanargmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+def nanargmax(a: ArrayLike, axis: int | None = None, out: Any = None,
               keepdims: Any = None) -> Array:
     """As ``argmax``, ignoring NaN; -1 where all are NaN.
 
@@ -62,7 +62,7 @@ def nanargmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = 
     return _nan_position("nanargmax", argmax, -np.inf, a, axis, out, keepdims)
 
 
-def nanargmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+def nanargmin(a: ArrayLike, axis: int | None = None, out: Any = None,
               keepdims: Any = None) -> Array:
     """As ``argmin``, ignoring NaN; -1 where all are NaN.
 

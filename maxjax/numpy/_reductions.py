@@ -572,7 +572,7 @@ def _position(name: str, primitive: Primitive, a: Any, axis: Any, out: Any,
     return result
 
 
-def argmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+def argmax(a: ArrayLike, axis: int | None = None, out: Any = None,
            keepdims: Any = None) -> Array:
     """The index of the first maximum (of the first NaN, if there is one).
 
@@ -583,7 +583,7 @@ def argmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
     return _position("argmax", argmax_p, a, axis, out, keepdims)
 
 
-def argmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
+def argmin(a: ArrayLike, axis: int | None = None, out: Any = None,
            keepdims: Any = None) -> Array:
     """The index of the first minimum (of the first NaN, if there is one).
 

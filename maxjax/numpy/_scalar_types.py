@@ -116,7 +116,7 @@ ComplexWarning = np.exceptions.ComplexWarning
 pi, e, inf, nan, euler_gamma, newaxis = np.pi, np.e, np.inf, np.nan, np.euler_gamma, None
 
 
-def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
+def finfo(dtype: Any) -> ml_dtypes.finfo:
     """Limits of a floating dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits`` and so on.
 
     >>> float(jnp.finfo(jnp.float16).max), jnp.finfo("bfloat16").bits

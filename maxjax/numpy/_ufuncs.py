@@ -567,7 +567,7 @@ def _is_infinity(name: str, x: Any, infinity: float) -> Array:
     raise ValueError(f"{name} is not well defined for complex types")
 
 
-def isposinf(x: ArrayLike, /, out: Any = None) -> Array:
+def isposinf(x: Any, /, out: Any = None) -> Array:
     """Whether each element is positive infinity.
 
     >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
@@ -577,7 +577,7 @@ def isposinf(x: ArrayLike, /, out: Any = None) -> Array:
     return _is_infinity("isposinf", x, np.inf)
 
 
-def isneginf(x: ArrayLike, /, out: Any = None) -> Array:
+def isneginf(x: Any, /, out: Any = None) -> Array:
     """Whether each element is negative infinity.
 
     >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
@@ -606,7 +606,7 @@ def isreal(x: ArrayLike) -> Array:
     return logical_not(iscomplex(x))
 
 
-def iscomplexobj(x: ArrayLike) -> bool:
+def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex.
 
     >>> jnp.iscomplexobj(jnp.array([1j, 2])), jnp.iscomplexobj(2.0)
@@ -623,7 +623,7 @@ def iscomplexobj(x: ArrayLike) -> bool:
     return dtypes.is_complex(dtype)
 
 
-def isrealobj(x: ArrayLike) -> bool:
+def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex.
 
     >>> jnp.isrealobj(jnp.array([1j, 2])), jnp.isrealobj(2.0)

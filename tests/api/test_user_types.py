@@ -24,6 +24,7 @@ PAGES = Path(__file__).parent / "user_types"
 ROOT = Path(maxjax.__file__).parents[1]
 PAGE = PAGES / "page.py"
 MISSPELT = PAGES / "misspelt.py"
+MISTAKEN = PAGES / "mistaken.py"
 
 # Classes of the same use that the two call differently.
 OTHER_NAMES = {"PjitFunction": "JitWrapped", "IndexUpdateHelper": "_IndexUpdateHelper",
@@ -77,6 +78,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[i
         "with_jax": PAGE.read_text(),
         "with_maxjax": of_maxjax(PAGE.read_text()),
         "misspelt": of_maxjax(MISSPELT.read_text()),
+        "mistaken": of_maxjax(MISTAKEN.read_text()),
         "names": names_page(modules),
         "absent_names": absent_names_page(modules),
     }
@@ -129,6 +131,12 @@ def test_every_misspelt_name_is_flagged(messages):
     flagged = {number for number, _ in messages["misspelt"]}
     assert not [lines[n - 1] for n in range(first, len(lines) + 1) if n not in flagged]
     assert not [lines[n - 1] for n in flagged if n < first]
+
+
+def test_every_mistaken_argument_is_flagged(messages):
+    lines = MISTAKEN.read_text().splitlines()
+    wrong = range(lines.index("# mistaken:") + 2, len(lines) + 1)
+    assert sorted({number for number, _ in messages["mistaken"]}) == list(wrong)
 
 
 def test_every_module_is_without_names_that_it_does_not_have(messages):

@@ -81,6 +81,10 @@ def test_each_name_has_one_row_in_a_group(tmp_path):
     assert pages["jax.numpy"].index("#jax.numpy.where") < pages["jax.numpy"].index("#jax.numpy.pad")
 
 
+def test_bars_in_code_stay_in_cells():
+    assert reference._cell("`x / (|x| + 1)` or | y") == "`x / (|x| + 1)` or \\| y"
+
+
 def test_modules_have_an_introduction(tmp_path):
     index = next(reference.write(tmp_path / "pages")).read_text()
     rows = re.findall(r"^\| \[(\S+)\]\(\S+\) \| \d+ \| *(.*?) *\|$", index, re.MULTILINE)

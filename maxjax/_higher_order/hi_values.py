@@ -192,16 +192,20 @@ def _elements(xs: PyTree, length: Any) -> Any:
 
 
 def _stacked(structure: PyTreeSpec, length: int) -> PyTreeSpec:
-    """The structure of a carry and of what a loop stacks, from that of the body's pair."""
+    """The structure of a carry and of what a loop stacks, from that of the body's pair, whose own
+    type it has."""
+    pair = pytree.numbered(structure)
+    _, ys = pair
+    stacks = {id(x) for x in pytree.leaves(ys, is_leaf=is_value) if x.__class__ is HiValue}
+
     def whole(x: Any) -> Any:
-        if x.__class__ is not HiValue:
+        if id(x) not in stacks:
             return x
         aval = x.aval.inc_rank(length, x.aval.leading_axis_spec())
         _check_tangents(aval, x.aval, length)
         return HiValue(aval, x.arrays, x.carrier)
 
-    carry, ys = pytree.numbered(structure)
-    return pytree.canonical(pytree.structure((carry, pytree.map(whole, ys, is_leaf=is_value))))
+    return pytree.canonical(pytree.structure(pytree.map(whole, pair, is_leaf=is_value)))
 
 
 def _check_tangents(whole: Any, one: Any, length: int) -> None:

@@ -142,3 +142,13 @@ def test_what_is_refused():
         maxjax.jit(lambda number: number.count)(number)
     with pytest.raises(NotImplementedError, match="must implement `batch`"):
         maxjax.vmap(f.fixed)(X)
+
+
+@pytest.mark.parametrize("pair", [lambda a, b: [a, b], lambda a, b: (a, b)], ids=["list", "tuple"])
+def test_what_a_loop_gives_has_its_body_s_own_type(pair):
+    """Also where values of such types could be among what it stacks."""
+    def program(j):
+        Fixed(j)
+        return j.lax.scan(lambda c, x: pair(c + x, {"y": (c, None)}), 1.0, X[0])
+
+    agree(program)

@@ -555,4 +555,4 @@ def test_an_interrupted_wait_leaves_the_process_usable(pack_only, tmp_path):
         assert_close(f(x), expected)
         assert debug.statistics(f).compiled_calls == 1 and len(builds) == 1
         assert not warned, warned
-        """, cache, **{DRIVER: driver})
+        """, cache, MAXJAX_STANDARD_LIBRARY="small", **{DRIVER: driver})

@@ -107,7 +107,8 @@ def why_not() -> str | None:
     for variable, place in _ENVIRONMENT.items():
         value = os.environ.get(variable)
         # MAX itself sets some to where its own files are.
-        if value and max_folder() is not None and Path(value) != Path(max_folder() or "", place):
+        if value and chosen != "small" and max_folder() is not None and Path(value) != Path(
+                max_folder() or "", place):
             return f"{variable} names another compiler's: {value}"
     if sys.platform != "linux":
         return "the small one is for Linux"

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax import numpy as jnp
+from maxjax._base import pytree, shardings
 from maxjax._base.missing import explain_missing_names
-from maxjax._base.pytree import broadcast_prefix
-from maxjax._base.shardings import NamedSharding
 from maxjax._base.signatures import fun_name, wraps
 from maxjax._higher_order.api import make_jaxpr
 from maxjax._higher_order.roofline import Counting
@@ -56,8 +55,9 @@ def roofline(f: Callable[..., Any], mesh: Any = None, in_specs: Any = None, out_
         if mesh is not None and out_specs is not None:
             leaves, tree = tree_flatten(shapes)
             shapes = tree_unflatten(tree, [
-                ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(mesh, spec))
-                for x, spec in zip(leaves, broadcast_prefix(out_specs, shapes), strict=True)])
+                ShapeDtypeStruct(x.shape, x.dtype, sharding=shardings.NamedSharding(mesh, spec))
+                for x, spec in zip(
+                    leaves, pytree.broadcast_prefix(out_specs, shapes), strict=True)])
         closed = eliminate_dead_code(closed)
         if over_mesh:
             # The last is the backward pass, where there is one.

@@ -1,5 +1,5 @@
 # tolerance: 2e-3 (samples by fifty steps of a trained network amplify the rounding)
-# absolute: 1e-3
+# absolute: 1e-3 (numbers near zero)
 """A diffusion model of rings of points: cosine schedule, guidance, samplers with and without noise."""
 import functools
 

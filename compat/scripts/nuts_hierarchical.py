@@ -1,5 +1,5 @@
 # tolerance: 2e-3 (leapfrog steps amplify the rounding)
-# absolute: 2e-3
+# absolute: 2e-3 (numbers near zero)
 """No-U-turn sampling of a hierarchical model, iteratively, with an adapted step, four chains by vmap."""
 from typing import NamedTuple
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import maxjax
+from maxjax._ir import trace
 from maxjax._runtime.array import ArrayImpl
 
 # What they share is computed once.
@@ -28,9 +29,13 @@ MISTAKEN = PAGES / "mistaken.py"
 
 # Classes of the same use that the two call differently.
 OTHER_NAMES = {"PjitFunction": "JitWrapped", "IndexUpdateHelper": "_IndexUpdateHelper",
+               # JAX's one class for a program is also here the one that holds its constants.
+               "ClosedJaxpr": "Jaxpr",
                # JAX imports it from a library without types.
                "tree_util.PyTreeDef?": "PyTreeDef"}
 
+# A module that is hidden by its function of the same name, as in JAX.
+HIDDEN = "maxjax.experimental.roofline.roofline"
 # A module whose names are those of the registry of primitives.
 BY_REGISTRY = "maxjax.extend.core.primitives"
 
@@ -46,7 +51,7 @@ def of_maxjax(source: str) -> str:
 
 def public_modules() -> list[str]:
     names = [info.name for info in pkgutil.walk_packages(maxjax.__path__, "maxjax.")]
-    return ["maxjax", *[name for name in names
+    return ["maxjax", *[name for name in names if name != HIDDEN
                         if not any(part.startswith("_") for part in name.split("."))]]
 
 
@@ -161,7 +166,7 @@ REFUSED = {"device_buffer", "device_buffers", "flat", "format"}
 
 def declared_members() -> dict[str, list[str] | None]:
     """Of the members that type checkers read, the parameters of methods, None of properties."""
-    stub = Path(inspect.getfile(maxjax.Array)).with_name("array_members.pyi")
+    stub = Path(inspect.getfile(trace)).with_name("array_members.pyi")
     body = next(node for node in ast.parse(stub.read_text()).body
                 if isinstance(node, ast.ClassDef)).body
     members: dict[str, list[str] | None] = {}

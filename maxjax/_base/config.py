@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from maxjax._base import absl_flags, option_kinds, spans, threads
+from maxjax._base import absl_flags, option_kinds, spans
 from maxjax._base.errors import InternalError
 from maxjax._base.interrupts import entered_at_once
 from maxjax._base.option_kinds import Kind, one_of
@@ -33,7 +33,6 @@ class _Overrides(threading.local):
 
 
 _overrides = _Overrides()
-_count_lock = threads.lock()
 
 
 class Option:
@@ -60,7 +59,9 @@ class Option:
         self.suffices = (default, *suffices)
         self.on_change: list[Callable[[], None]] = []
         self.process_value: Any = default
-        self.overrides = 0      # context managers that are open, in all threads
+        # The context managers that are open, in all threads: a set, since adding and removing one
+        # are done or not, whenever an interrupt comes.
+        self.overrides: set[OptionContext] = set()
         text = None if variable is None else os.environ.get(variable)
         if text is not None:
             self.process_value = kind.read(name, str(variable), text)
@@ -144,9 +145,8 @@ class OptionContext:
     def __enter__(self) -> None:
         option = self.option
         self.previous = _overrides.values.get(option.name, _MISSING)
-        with _count_lock:
-            option.overrides += 1
         try:
+            option.overrides.add(self)
             _overrides.values[option.name] = self.value
             option.changed()
         except BaseException:       # an interrupt: nobody calls `__exit__`
@@ -161,8 +161,7 @@ class OptionContext:
         elif option.name in _overrides.values:
             del _overrides.values[option.name]
         try:
-            with _count_lock:
-                option.overrides -= 1
+            option.overrides.discard(self)
         finally:
             option.changed()
 

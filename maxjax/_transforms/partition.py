@@ -51,9 +51,9 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
         if dtype in COMPILED_DTYPES or (
                 takes_complex and dtype in dtypes.COMPLEX):
             continue
-        if control_flow and dtype == dtypes.complex64:
+        if control_flow and dtype in dtypes.COMPLEX:
             # Others of that dtype are computed as pairs of real numbers.
-            return primitive.host_reason or f"{primitive.name} of complex64 has no kernel"
+            return primitive.host_reason or f"{primitive.name} of {dtype.name} has no kernel"
         if not dtypes.is_opaque(dtype):
             return f"MAX has no {dtype.name}"
         if dtypes.physical(dtype) not in COMPILED_DTYPES:

@@ -92,7 +92,7 @@ def mixed(params, x):
     _, last = maxjax.lax.while_loop(
         lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * params["b"]), (0, c))
     return maxjax.nn.relu(last), maxjax.numpy.diagonal(
-        maxjax.scipy.linalg.schur(ys.T @ ys)[0]), maxjax.jit(
+        maxjax.scipy.linalg.qr(ys.T @ ys, pivoting=True)[1]), maxjax.jit(
         maxjax.numpy.tanh)(c)
 
 
@@ -104,7 +104,7 @@ def test_explain_shows_the_program_and_its_cost():
     text = str(found)
     assert found.flops == sum(flops for flops, _ in found.piece_costs) > 0
     assert found.bytes == X.nbytes + 12 + 3 * 12
-    assert re.search(r"piece \d on host: schur", text) and "schur: MAX has no LAPACK" in text
+    assert re.search(r"piece \d on host: qr", text) and "qr: MAX has no LAPACK" in text
     assert f"{found.flops:.4g} flops" in text and "bytes in and out" in text
     simplified = str(found.jaxpr)
     assert all(line.strip() in text for line in simplified.splitlines())
@@ -239,7 +239,7 @@ def test_the_picture_of_what_runs():
     text = maxjax.debug.graph(mixed, *ARGUMENTS, simplified=True)
     nodes, _, boxes = parsed(text)
     assert not any(title.startswith("jit") for title in boxes)
-    assert any("schur" in label and "host: MAX has no LAPACK" in label for label in nodes.values())
+    assert any("qr" in label and "host: MAX has no LAPACK" in label for label in nodes.values())
 
 
 def test_results_without_equations_and_with_constants():
@@ -273,8 +273,9 @@ def test_an_explanation_opens_with_a_sentence():
 
 
 def test_complex_numbers_are_not_the_reason_where_others_are_compiled():
-    explained = str(maxjax.debug.explain(lambda x: jnp.fft.fft(x * 2) * 2, X + 0j))
-    assert "fft: MAX has no Fourier transform" in explained and "complex64:" not in explained
+    explained = str(maxjax.debug.explain(lambda x: jnp.tan(x * 2) * 2, X + 0j))
+    assert "tan: tan of complex64 has no kernel" in explained
+    assert "MAX has no complex" not in explained
 
 
 def test_a_long_program_is_folded_by_lines():

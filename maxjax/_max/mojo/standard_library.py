@@ -43,7 +43,7 @@ _ENVIRONMENT = {_IMPORT_PATH: "lib/mojo", "MODULAR_MOJO_MAX_DRIVER_PATH": "bin/m
 _KERNELS = "".join(f"from kernels.{name} import\n" for name in (
     "arithmetic", "arrangement", "calling", "comparison", "conversion", "copies", "crew",
     "cumulative", "fixed", "fourier", "halves", "host", "launching", "loops", "reduction",
-    "scatter", "special", "special_single", "unary", "windows"))
+    "scatter", "special", "special_single", "stacks", "unary", "windows"))
 _IMPORTS = re.compile(r"^\s*(?:from|import) +(\w+)(?:\.(\w+))?", re.MULTILINE)
 _MANIFEST = "manifest.json"
 _STAND_IN = "stand-in"      # the folder of a `cc` that is never called

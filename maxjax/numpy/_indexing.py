@@ -318,17 +318,17 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if not a.ndim:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use "
                          "jnp.atleast_1d(scalar).nonzero() instead.")
+    if size is None and isinstance(a, Tracer) and a.concrete() is None:
+        # Only the number of elements is needed.
+        raise ConcretizationTypeError(
+            "Abstract tracer value encountered where concrete value is expected: traced "
+            "array with shape int32[]\nThe size argument of jnp.nonzero must be statically "
+            "specified to use jnp.nonzero within JAX transformations."
+            f"{origin_message(a)}\n")
     if explicit_mesh(a) is not None and any(partitions(a)):
         raise ValueError(f"Cannot apply nonzero over sharded axes {tuple(range(a.ndim))} for array "
                          f"with sharding {NamedSharding(*a.aval.mesh_spec)}")
     if size is None:
-        if isinstance(a, Tracer) and a.concrete() is None:
-            # Only the number of elements is needed.
-            raise ConcretizationTypeError(
-                "Abstract tracer value encountered where concrete value is expected: traced "
-                "array with shape int32[]\nThe size argument of jnp.nonzero must be statically "
-                "specified to use jnp.nonzero within JAX transformations."
-                f"{origin_message(a)}\n")
         found = np.nonzero(concrete(a, ""))
         dtype = dtypes.canonical(dtypes.int64)
         return tuple(_wrap(line.astype(dtype)) for line in found)

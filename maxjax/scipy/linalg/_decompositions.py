@@ -238,6 +238,11 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False,
            [0., 1.]], dtype=float32)
     """
     a, = _inexact("lu", a)
+    if a.ndim < 2:
+        raise ValueError(
+            f"input with shape {a.shape} does not have enough dimensions for all core dimensions "
+            "('m', 'n') on vectorized function with excluded=frozenset() and "
+            "signature='(m,n)->(m,m),(m,k),(k,n)'")
     factors, _, permutation = lax_linalg.lu(a)
     m, n = a.shape[-2:]
     k = min(m, n)

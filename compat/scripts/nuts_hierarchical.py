@@ -54,13 +54,11 @@ def turns(left, right, total):
 
 def grow(key, start, direction, depth, step, energy):
     """A subtree of 2**depth points from one end, its checkpoints in arrays."""
-    point = start
     sums, momenta = jnp.zeros((DEPTH, DIMENSIONS)), jnp.zeros((DEPTH, DIMENSIONS))
     tree = Tree(start, start, start, -jnp.inf, jnp.zeros(DIMENSIONS), False, False, 0.0, 0)
 
     def proceeds(carry):
-        tree = carry[2]
-        return (tree.steps < 2**depth) & ~tree.turning & ~tree.diverging
+        return (carry[2].steps < 2**depth) & ~carry[2].turning & ~carry[2].diverging
 
     def body(carry):
         key, point, tree, sums, momenta = carry
@@ -72,24 +70,21 @@ def grow(key, start, direction, depth, step, energy):
         takes = jnp.log(random.uniform(choice)) < delta - weight
         chosen = jax.tree.map(lambda a, b: jnp.where(takes, a, b), point, tree.chosen)
         total = tree.total_r + point.r
-        n = tree.steps
-        even = n % 2 == 0
+        n, even = tree.steps, tree.steps % 2 == 0
         slot = lax.population_count(n >> 1)
         new_sums = jnp.where(even, sums.at[slot].set(total), sums)
         new_momenta = jnp.where(even, momenta.at[slot].set(point.r), momenta)
-        trailing = lax.population_count((~n & (n + 1)) - 1)
-        low = slot - trailing + 1
+        low = slot - lax.population_count((~n & (n + 1)) - 1) + 1
 
         def check(state):
-            at, _ = state
-            part = total - new_sums[at] + new_momenta[at]
-            return at - 1, turns(new_momenta[at], point.r, part)
+            at = state[0]
+            return at - 1, turns(new_momenta[at], point.r, total - new_sums[at] + new_momenta[at])
         _, turning = lax.while_loop(lambda s: (s[0] >= low) & ~s[1], check, (slot, False))
         turning = jnp.where(even, False, turning)
         tree = Tree(tree.left, point, chosen, weight, total, turning, delta < -1000,
                     tree.accepted + jnp.minimum(1, jnp.exp(delta)), n + 1)
         return key, point, tree, new_sums, new_momenta
-    return lax.while_loop(proceeds, body, (key, point, tree, sums, momenta))[2]
+    return lax.while_loop(proceeds, body, (key, start, tree, sums, momenta))[2]
 
 
 def draw(key, z, step):
@@ -100,8 +95,7 @@ def draw(key, z, step):
     tree = Tree(point, point, point, 0.0, r, False, False, 0.0, 0)
 
     def proceeds(carry):
-        _, depth, tree = carry
-        return (depth < DEPTH) & ~tree.turning & ~tree.diverging
+        return (carry[1] < DEPTH) & ~carry[2].turning & ~carry[2].diverging
 
     def body(carry):
         key, depth, tree = carry

@@ -50,15 +50,13 @@ def move(key, state, action):
 def mlp(layers, x):
     for w, b in layers[:-1]:
         x = jnp.tanh(x @ w + b)
-    w, b = layers[-1]
-    return x @ w + b
+    return x @ layers[-1][0] + layers[-1][1]
 
 
 def init(key):
     def layers(key, sizes, last):
         ks = random.split(key, len(sizes))
-        scales = [2**0.5] * (len(sizes) - 2) + [last]
-        make = jax.nn.initializers.orthogonal
+        make, scales = jax.nn.initializers.orthogonal, [2**0.5] * (len(sizes) - 2) + [last]
         return [(make(s)(k, (m, n)), jnp.zeros(n)) for k, m, n, s in zip(ks, sizes, sizes[1:], scales)]
     k1, k2 = random.split(key)
     return {"policy": layers(k1, (3, 32, 32, 1), 0.01), "value": layers(k2, (3, 32, 32, 1), 1.0),
@@ -72,8 +70,7 @@ def log_prob_of(params, seen, action):
 
 def loss_of(params, part):
     step, advantage, target = part
-    log_prob = log_prob_of(params, step.seen, step.action)
-    ratio = jnp.exp(log_prob - step.log_prob)
+    ratio = jnp.exp(log_prob_of(params, step.seen, step.action) - step.log_prob)
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     gain = jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - CLIP, 1 + CLIP) * advantage).mean()
     value_loss = jnp.mean((mlp(params["value"], step.seen)[..., 0] - target) ** 2)
@@ -103,8 +100,8 @@ def update(carry, number):
     def back(carry, step):
         advantage, following = carry
         keep = 1.0 - step.done
-        delta = step.reward + GAMMA * following * keep - step.value
-        advantage = delta + GAMMA * LAMBDA * keep * advantage
+        advantage = (step.reward + GAMMA * following * keep - step.value
+                     + GAMMA * LAMBDA * keep * advantage)
         return (advantage, step.value), advantage
     _, advantages = lax.scan(back, (jnp.zeros(ENVS), last), steps, reverse=True)
     flat = jax.tree.map(lambda x: x.reshape(ENVS * LENGTH, *x.shape[2:]),
@@ -118,8 +115,7 @@ def update(carry, number):
             (loss, parts), grads = jax.value_and_grad(loss_of, has_aux=True)(
                 params, jax.tree.map(lambda x: x[rows], flat))
             grads, norm = clipped(grads)
-            t = t + 1
-            m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
+            m, t = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, grads), t + 1
             v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g**2, v, grads)
             params = jax.tree.map(lambda p, m, v: p - RATE * (m / (1 - 0.9**t)) / (
                 jnp.sqrt(v / (1 - 0.999**t)) + 1e-5), params, m, v)

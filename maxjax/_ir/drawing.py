@@ -164,10 +164,12 @@ def _ranks(items: Sequence[_Item], pairs: Sequence[tuple[_Item, _Item]]) -> dict
         if not changed:
             break
     targets = {end for _, end in pairs}
-    for item in items:
-        below = [ranks[end] for start, end in pairs if start is item]
-        if item not in targets and below:
-            ranks[item] = min(below) - 1
+    below: dict[_Item, int] = {}
+    for start, end in pairs:
+        below[start] = min(ranks[end], below.get(start, ranks[end]))
+    for item, rank in below.items():
+        if item not in targets:
+            ranks[item] = rank - 1
     return ranks
 
 

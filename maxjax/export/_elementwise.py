@@ -172,24 +172,24 @@ def _sizes(reader: Reader, operation: Operation, x: Any, what: str = "a shape") 
     return found
 
 
-def _broadcast_in_dim(reader: Reader, operation: Operation, operands: list[Any]) -> Any:
-    if operation.name == "stablehlo.dynamic_broadcast_in_dim":
+def _operand_and_shape(reader: Reader, operation: Operation,
+                       operands: list[Any]) -> tuple[Any, tuple[int, ...]]:
+    """The operand and the result's shape: its type's, or for a ``dynamic_`` operation the second
+    operand."""
+    if operation.name.startswith("stablehlo.dynamic_"):
         x, sizes = operands
-        shape = _sizes(reader, operation, sizes)
-    else:
-        x, = operands
-        shape = tuple([size or 0 for size in result_type(operation).shape])
+        return x, _sizes(reader, operation, sizes)
+    x, = operands
+    return x, tuple([size or 0 for size in result_type(operation).shape])
+
+
+def _broadcast_in_dim(reader: Reader, operation: Operation, operands: list[Any]) -> Any:
+    x, shape = _operand_and_shape(reader, operation, operands)
     return lax.broadcast_in_dim(x, shape, integers(operation, "broadcast_dimensions"))
 
 
 def _reshape(reader: Reader, operation: Operation, operands: list[Any]) -> Any:
-    if operation.name == "stablehlo.dynamic_reshape":
-        x, sizes = operands
-        shape = _sizes(reader, operation, sizes)
-    else:
-        x, = operands
-        shape = tuple([size or 0 for size in result_type(operation).shape])
-    return lax.reshape(x, shape)
+    return lax.reshape(*_operand_and_shape(reader, operation, operands))
 
 
 def _transpose(reader: Reader, operation: Operation, operands: list[Any]) -> Any:

@@ -163,5 +163,3 @@ def _main(module: Module, name: str | None) -> Function:
     if found is None:
         raise Unreadable("the module", f"there is no function {name}")
     return found
-
-

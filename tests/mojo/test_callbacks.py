@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -143,6 +145,48 @@ def test_what_a_callback_raises_ends_the_program(seed, size, monkeypatch):
         log.limit = 1 << 30
         np.testing.assert_array_equal(run()[0], wanted[0])
         assert list(log) == whole
+
+
+STOPPED = """
+import numpy as np
+import maxjax
+import maxjax.numpy as jnp
+from maxjax import lax
+from maxjax._base.config import compile_mode
+
+calls = 0
+
+def stop(i):
+    global calls
+    calls += 1
+    if calls == 3:
+        raise ValueError("stop here")
+    return np.int32(i)
+
+def count(i):
+    called = lambda _, i: maxjax.pure_callback(stop, maxjax.ShapeDtypeStruct((), np.int32), i)
+    return lax.fori_loop(0, 2, called, i)
+
+@maxjax.jit
+def run(x):
+    def body(c):
+        i, x = c
+        return count(i) + 1, x.at[1:-1].set((x[:-2] + x[2:]) / 2)
+    return lax.while_loop(lambda c: c[0] < 20, body, (jnp.int32(0), x))
+
+with compile_mode("always"):
+    try:
+        run(np.ones(500, np.float32))[1].block_until_ready()
+    except maxjax.errors.JaxRuntimeError as error:
+        print("stop here" in str(error), calls)
+"""
+
+
+def test_what_an_inner_loops_callback_raises_ends_an_outer_loop_of_kernels():
+    """The loop around it runs on, for ever, if it is one native function of its own."""
+    done = subprocess.run([sys.executable, "-c", STOPPED], capture_output=True, text=True,
+                          timeout=120)
+    assert done.stdout == "True 3\n", done.stderr
 
 
 def of_batch(j, log, x):

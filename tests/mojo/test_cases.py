@@ -34,13 +34,7 @@ def prepared(count: int | None) -> dict[str, list[mojo_programs.Item]]:
 
 def check_family(family: str, count: int | None) -> None:
     items = prepared(count)[family]
-    failures = []
-    for item in items:
-        try:
-            mojo_programs.check(item)
-        except Exception as error:
-            failures.append(f"{item.name}: {type(error).__name__}: {error}")
-    assert not failures, f"{len(failures)} of {len(items)} differ:\n" + "\n".join(failures)
+    mojo_programs.check_all(items)
     on_host = sum(not item.is_compiled for item in items)
     print(f"{family}: {len(items)} programs, {on_host} on the host alone")
     assert on_host < len(items), "no program of the family is compiled"

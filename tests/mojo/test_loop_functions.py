@@ -43,21 +43,11 @@ def poisoned(monkeypatch):
     monkeypatch.setattr(executable, "_empty", empty)
 
 
-def check_all(items) -> None:
-    failures = []
-    for item in items:
-        try:
-            mojo_programs.check(item)
-        except Exception as error:
-            failures.append(f"{item.name}: {type(error).__name__}: {error}")
-    assert not failures, f"{len(failures)} of {len(items)} differ:\n" + "\n".join(failures)
-
-
 # --- random loops ---------------------------------------------------------------------------------
 
 def test_random_loops_on_their_tapes(poisoned, monkeypatch):
     monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
-    check_all(loop_programs.default(COUNT))
+    mojo_programs.check_all(loop_programs.default(COUNT))
 
 
 @pytest.mark.extended
@@ -66,7 +56,7 @@ def test_random_loops_as_functions(poisoned):
     assert sum(any(isinstance(kernel, FunctionForm) for kernel in item.kernels)
                for item in items) > COUNT // 2
     mojo_programs.build(items)
-    check_all(items)
+    mojo_programs.check_all(items)
 
 
 @pytest.mark.extended
@@ -82,7 +72,7 @@ def test_many_random_loops(batch, poisoned):
     items = [loop_programs.item(seed) for seed in range(1000 + batch * MANY // 4,
                                                         1000 + (batch + 1) * MANY // 4)]
     mojo_programs.build(items)
-    check_all(items)
+    mojo_programs.check_all(items)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.recorded import outcomes
 from tests.recorded.outcomes import NAMES
-from tests.support.harness import kinds_in_order
+from tests.support.harness import stable
 
 LINES = {name: outcomes.read(name) for name in NAMES}
 
@@ -48,7 +48,7 @@ def same(expected: str, actual: str, spelled: bool = True) -> bool:
     """Equal text, but for the rounding of floats and the blanks that line them up."""
     for theirs, ours in SPELLINGS if spelled else ():
         expected = expected.replace(theirs, ours)
-    expected, actual = map(kinds_in_order, (worded(expected), worded(actual)))
+    expected, actual = map(stable, (worded(expected), worded(actual)))
     if expected == actual:
         return True
     # JAX's invitation to its bug tracker gives way to a hint.

@@ -138,6 +138,9 @@ LEFT_OUT = {
 def test_what_is_no_plain_array(kind, entrance):
     if (kind, entrance) in LEFT_OUT:
         pytest.skip(LEFT_OUT[kind, entrance])
+    if kind.startswith("masked"):
+        # A compiled function that JAX has for the shape lets them pass, whatever it was built for.
+        jax.clear_caches()
     value = FOREIGN[kind]
     same(lambda j: ENTRANCES[entrance](j, value))
 

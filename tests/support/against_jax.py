@@ -59,7 +59,7 @@ def errors_of(fun: Callable[[Any], Any]) -> tuple[Exception, Exception]:
 
 
 def first_line(error: Exception) -> str:
-    return harness.kinds_in_order(str(error).split("\n")[0])
+    return harness.stable(str(error).split("\n")[0])
 
 
 def assert_same_error(fun: Callable[[Any], Any], whole: bool = False) -> Exception:
@@ -68,7 +68,7 @@ def assert_same_error(fun: Callable[[Any], Any], whole: bool = False) -> Excepti
     shown = f"{type(actual).__name__}: {actual}\nnot {type(expected).__name__}: {expected}"
     assert type(actual).__name__ == type(expected).__name__, shown
     if whole:
-        assert harness.kinds_in_order(str(actual)) == harness.kinds_in_order(str(expected)), shown
+        assert harness.stable(str(actual)) == harness.stable(str(expected)), shown
     else:
         assert first_line(actual) == first_line(expected), shown
     return actual

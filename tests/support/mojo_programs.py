@@ -299,6 +299,17 @@ def check(item: Item, make: Callable[..., Executable] = Executable) -> None:
     item.compare(actual, expected)
 
 
+def check_all(items: Sequence[Item]) -> None:
+    """``check`` of each; all that differ are told."""
+    failures = []
+    for item in items:
+        try:
+            check(item)
+        except Exception as error:
+            failures.append(f"{item.name}: {type(error).__name__}: {error}")
+    assert not failures, f"{len(failures)} of {len(items)} differ:\n" + "\n".join(failures)
+
+
 def sources_of(item: Item) -> str:
     return "\n\n".join(kernel.source for kernel in item.kernels)
 

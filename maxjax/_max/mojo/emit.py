@@ -27,13 +27,17 @@ _MOST_FORMS = 4096
 class MapEmitter(Emitter):
     """Writes a group without reductions."""
 
-    def _write_scalars(self, outputs: list[tuple[Value, int]]) -> None:
-        """A kernel of single elements."""
+    def _begin(self) -> None:
+        """The head of a kernel of single elements."""
         self.line(0, '@export("KERNEL")')
         self.line(0, 'def KERNEL(slots: Slots, args: Args) abi("C"):')
         self._describe()
         self._declare_operands()
         self.line(0, "")
+
+    def _write_scalars(self, outputs: list[tuple[Value, int]]) -> None:
+        """A kernel of single elements."""
+        self._begin()
         for value in self.values:
             self._compute(1, value, "1", self._pointer_call)
         for value, number in outputs:

@@ -107,13 +107,6 @@ def _position(loop: str, dims: Sequence[Sequence[int]], number: int) -> str:
 class _FixedMap(_Fixed, MapEmitter):
     """Writes a group without reductions."""
 
-    def _write_scalars(self, outputs: list[tuple[Value, int]]) -> None:
-        self._begin()
-        for value in self.values:
-            self._compute(1, value, "1", self._pointer_call)
-        for value, number in outputs:
-            self._store(1, value, number, "1", self._pointer_call)
-
     def write(self, outputs: list[tuple[Value, int]]) -> None:
         if not self.has_inner:
             self._write_scalars(outputs)

@@ -202,7 +202,8 @@ class _Writer:
     def step(self, step: Step, at: _At) -> None:
         integers, name = step.integers, step.function
         last = integers[-1] if integers else None
-        if isinstance(last, HostStep):
+        # What a step of the host raises ends the driver's loops, not one that is written here.
+        if isinstance(last, HostStep) or isinstance(last, LoopCode) and last.host_steps:
             raise _Unsuited
         if isinstance(last, GroupCode):
             self.group(last, integers, at)

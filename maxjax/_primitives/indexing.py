@@ -403,6 +403,47 @@ def _scatter_lowered(x: Array, indices: Array, updates: Array, *, kind: str,
     return reshape(out, x.shape)
 
 
+def _window_starts(indices: Array, *, dims: Sequence[int], rank: int) -> tuple[Any, ...]:
+    """Where the only window of a scatter begins, along each dimension of the operand."""
+    indices = reshape(indices, (len(dims),))
+    zero = scalar_like(0, indices.dtype)
+    return tuple([reshape(slice_in_dim(indices, dims.index(dim), dims.index(dim) + 1, 0), ())
+                  if dim in dims else zero for dim in range(rank)])
+
+
+def _window_written(x: Array, indices: Array, updates: Array, *, kind: str, drops: bool,
+                    plan: WindowPlan) -> Any:
+    """What a scatter's only window holds afterwards; ``x``: what it holds before."""
+    updates = reshape(updates, x.shape)
+    if kind != "set":
+        updates = _ON_WINDOWS[kind](x, updates)
+    return select(reshape(_lowered_inside(plan, indices), ()), x, updates) if drops else updates
+
+
+# How updates are combined with a window as with rows, also of booleans.
+_ON_WINDOWS = {"add": add, "mul": mul}
+
+
+def _scattered_window(ctx: Lowering, x: object, indices: object, updates: object, *, kind: str,
+                      dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
+                      **params: object) -> Any:
+    """A scatter of one window of many short rows, as a window that is read and written; None where
+    it is another, or where the backend has no windows."""
+    shape, *others = (aval.shape for aval in ctx.in_avals)
+    plan = scatter_plan(shape, *others, dimension_numbers)
+    if math.prod(plan.batch) > 1 or plan.count == 1 or not (kind == "set" or kind in _ON_WINDOWS):
+        return None
+    starts = ctx.decompose(functools.partial(
+        _window_starts, dims=tuple(dimension_numbers.scatter_dims_to_operand_dims),
+        rank=len(shape)), indices)
+    before = ctx.read_window(x, starts, window_sizes(shape, others[1], dimension_numbers))
+    if before is None:
+        return None
+    return ctx.write_window(x, ctx.decompose(functools.partial(
+        _window_written, kind=kind, drops=mode is not CLIP, plan=plan), before, indices, updates),
+        starts)
+
+
 def _scatter_lower(kind: str):
     def lower(ctx: Lowering, x: object, indices: object, updates: object, **params: Any) -> Any:
         if any(not aval.size for aval in ctx.in_avals[::2]):
@@ -410,8 +451,9 @@ def _scatter_lower(kind: str):
         if kind == "sub":
             updates = ctx.native("neg", updates)
         name = "add" if kind == "sub" else kind
-        return ctx.decompose(functools.partial(_scatter_lowered, kind=name, **params),
-                             x, indices, updates)
+        window = _scattered_window(ctx, x, indices, updates, kind=name, **params)
+        return window if window is not None else ctx.decompose(
+            functools.partial(_scatter_lowered, kind=name, **params), x, indices, updates)
     return lower
 
 

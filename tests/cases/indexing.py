@@ -56,6 +56,11 @@ def scatter_rows(kind):
     return function
 
 
+def column(kind, mode):
+    """A column at a computed place, within the array or outside."""
+    return lambda j, x, i, u: getattr(x.at[:, i[0]], kind)(u, mode=mode)
+
+
 def typed(dtype):
     """Every kind of element through one gather and one scatter of each sort."""
     name = np.dtype(dtype).name
@@ -65,6 +70,8 @@ def typed(dtype):
     yield Case(f"gather filled {name}", lambda j, x, i: x.at[i].get(mode="fill"), (data, OUTSIDE),
                smooth=False)
     yield Case(f"scatter {name}", lambda j, x, i, u: x.at[i].set(u), (data, ints(1, 1), update))
+    yield Case(f"scatter column {name}", lambda j, x, i, u: x.at[:, i[0]].set(u[0, 0]),
+               (data, REPEATED[1:], update))
     if np.dtype(dtype).kind not in "bc":
         yield Case(f"scatter max {name}", lambda j, x, i, u: x.at[i].max(u),
                    (data, ints(1, 0), update), smooth=False)
@@ -166,6 +173,11 @@ CASES = [
     Case("max", lambda j, x, i, u: x.at[i].max(u), (V, ints(1, 3, 1), numbers(3))),
     Case("max ties", lambda j, x, i, u: x.at[i].max(u),
          (np.ones(3, np.float32), ints(0, 0, 1), np.ones(3, np.float32)), smooth=False),
+    *(Case(f"{kind} column {mode} {place}", column(kind, mode),
+           (numbers(4, 3, 5), ints(place), numbers(4, 5)))
+      for kind, mode, place in (("set", "drop", -1), ("set", "drop", 5), ("set", "clip", 5),
+                                ("add", "drop", 2), ("subtract", "drop", -9),
+                                ("multiply", "drop", -1))),
     Case("apply", lambda j, x, i: x.at[i].apply(j.numpy.square), (V, ints(1, 3, 1)),
          differentiable=False),
     # dynamic slices

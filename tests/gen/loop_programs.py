@@ -133,6 +133,25 @@ class Drawn:
     def do_column(self, j, i, x, y, v, k):
         return x.at[:, i % self.m].set(v + y[:, (i + 1) % self.m])
 
+    def do_column_anew(self, j, i, x, y, v, k):
+        """A column computed from what it is, which may be read elsewhere before or after."""
+        c = i % self.m if k[0] % 2 else i - k[0] % 5
+        old = x[:, c]
+        new = [lambda: old * 2 - v, lambda: old[::-1] + 1, lambda: v - old + old[:1],
+               lambda: j.numpy.where(old > v, old, y[:, 0]) if self.dtype.kind != "c" else -old
+               ][k[1] % 4]()
+        x = x.at[:, c].set(new, mode=("drop", "clip")[k[2] % 2])
+        return [lambda: x, lambda: x + old[:, None], lambda: x - new[:, None],
+                lambda: x.at[:, c].add(v)][k[3] % 4]()
+
+    def do_block_anew(self, j, i, x, y, v, k):
+        a, b = 1 + k[0] % self.n, 1 + k[1] % self.m
+        at = i - k[2] % 3, k[3] % self.m - i
+        block = j.lax.dynamic_slice(x, at, (a, b)) - y[:a, :b]
+        if k[4] % 3 == 0:
+            block = block + x[0, 0]
+        return j.lax.dynamic_update_slice(x, block, at if k[4] % 4 else at[:1] + (i,))
+
     def do_element(self, j, i, x, y, v, k):
         return v.at[i].set(x[i % self.n, 0] - v[(i + 1) % self.n])
 

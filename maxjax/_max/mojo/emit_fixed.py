@@ -82,7 +82,12 @@ class _Fixed(Emitter):
                 self.line(1, f"var t{number} = {self.call.strides[number]}")
         costly = any(value.scope == "sweep" and value.kind == "apply"
                      and value.name not in CHEAP for value in self.values)
-        self.line(1, f"comptime W = {'2 * ' if costly else ''}simd_width_of[{self._widest()}]()")
+        width = f"{'2 * ' if costly else ''}simd_width_of[{self._widest()}]()"
+        if not costly and all(self.inner_stride(number) == STRIDED
+                              for number, x in enumerate(self.operands)
+                              if x.varies and not x.is_iota):
+            width = "1"         # vectors would be put together, and taken apart
+        self.line(1, f"comptime W = {width}")
         for value in self.values:
             if value.scope == "call":
                 self._compute(1, value, "1", self._pointer_call)

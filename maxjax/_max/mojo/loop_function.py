@@ -30,7 +30,9 @@ from maxjax._max.mojo.emitter import stored_name
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.pack_integers import merged
 from maxjax._max.mojo.scalar_code import LoopCode
-from maxjax._max.mojo.tape import Step, Tape
+from maxjax._max.mojo.structure import KernelStructure
+from maxjax._max.mojo.tape import Step, Tape, WindowUpdate
+from maxjax._max.mojo.window_updates import Fused, fused
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Part, Plan
@@ -191,13 +193,25 @@ class _Writer:
         word = 0
         if not tape.steps:
             self.line("pass")
+        ats = []
         for step in tape.steps:
+            ats.append(_At(f"{name}.unsafe_offset({word + 2})", f"{name}.unsafe_offset({word})"))
+            word += 2 + sum(2 if isinstance(x, Tape) else 1 for x in step.integers)
+        updates = {update.group: (update, group) for update in tape.updates
+                   if (group := self.in_place(tape, update)) is not None}
+        moved = {x for update, _ in updates.values() for x in (update.read, update.write)}
+        for number, (step, at) in enumerate(zip(tape.steps, ats, strict=True)):
             self.steps += 1
             if self.steps > _MOST_STEPS:
                 raise _Unsuited
-            self.step(step, _At(f"{name}.unsafe_offset({word + 2})",
-                                f"{name}.unsafe_offset({word})"))
-            word += 2 + sum(2 if isinstance(x, Tape) else 1 for x in step.integers)
+            if number in moved:
+                self.own += 1
+            elif number in updates:
+                update, group = updates[number]
+                self.window_update(step.integers, at, group, tape.steps[update.write].integers,
+                                   ats[update.write])
+            else:
+                self.step(step, at)
 
     def step(self, step: Step, at: _At) -> None:
         integers, name = step.integers, step.function
@@ -301,10 +315,7 @@ class _Writer:
         if call.length < _LEAST_ROW and suits_machine(structure.kind, rows, call.length):
             self.call(at)
             return
-        name = self.fixed(code.form, call, {
-            number: text for number, x in enumerate(structure.operands)
-            if not x.is_output and not x.is_iota and not x.varies
-            and (text := self.known(call.places[number], x.dtype)) is not None})
+        name = self.fixed(code.form, structure, call)
         if name is not None:
             self.line(f"{name}({', '.join(self.operands(code.form, call, integers, at))})")
         else:
@@ -324,13 +335,44 @@ class _Writer:
         value = np.frombuffer(data, dtype, 1)[0].item()
         return str(value) if abs(value) < 1 << 62 else None
 
-    def fixed(self, form: Form, call: KernelIntegers, known: Mapping[int, str]) -> str | None:
+    def in_place(self, tape: Tape, update: WindowUpdate) -> Fused | None:
+        """The group of an update, if it can compute the window where it is."""
+        *integers, code = tape.steps[update.group].integers
+        structure = code.form.structure
+        if code.code is None or any(x.source is not None for x in structure.values):
+            return None
+        call = KernelLayout(len(structure.operands)).read(integers)
+        return fused(tape, update, structure, call) if call.threads == 1 else None
+
+    def window_update(self, integers: Sequence[Any], at: _At, group: Fused,
+                      write: Sequence[Any], at_write: _At) -> None:
+        """A window that a group computes where it is.
+
+        Args:
+          write: the integers of the call that would write it.
+        """
+        form = integers[-1].form
+        name = self.fixed(form, group.structure, group.call)
+        if name is None:
+            raise _Unsuited
+        self.own += 1
+        begin = self.begin(write, at_write, 8)
+        operands = self.operands(form, group.call, integers, at)
+        for number in group.windows:
+            kind = stored_name(group.structure.operands[number].dtype).removeprefix("DType.")
+            operands[number] = f"{self.place(write, at_write, 3, kind)}.unsafe_offset({begin})"
+        self.line(f"{name}({', '.join(operands)})")
+
+    def fixed(self, form: Form, structure: KernelStructure, call: KernelIntegers) -> str | None:
         """The function of a group for its sizes, if it has one."""
+        known = {number: text for number, x in enumerate(structure.operands)
+                 if not x.is_output and not x.is_iota and not x.varies
+                 and (text := self.known(call.places[number], x.dtype)) is not None}
         key = form, call.length, str((call.strides, call.point_dims, call.row_dims, known))
         name = self.functions.get(key)
         if name is None:
             name = f"KERNEL_{len(self.functions)}"
-            lines = fixed_function(form.structure, call, name, known)
+            lines = fixed_function(structure, call, name, known)
             if lines is None:
                 return None
             self.functions[key] = name
@@ -387,12 +429,7 @@ class _Writer:
         part, strides, lines, whole = (own[1 + k * rank:1 + (k + 1) * rank] for k in range(4))
         if math.prod(part) > _MOST_MOVED or writes and _is_copied(integers, 3, whole):
             return False
-        starts = self.place(integers, at, 1, "int64")
-        begin = " + ".join(f"clamped({starts}, {dim}, {size - own_size}) * {stride}"
-                           for dim, (size, own_size, stride) in enumerate(
-                               zip(whole, part, strides, strict=True)) if size != own_size)
-        name = self.new("begin")
-        self.line(f"var {name} = {begin or '0'}")
+        name = self.begin(integers, at, 8 if writes else 6)
         if not writes:
             self.copied_lines(
                 kind, [*zip(part, strides, lines, strict=True)],
@@ -406,6 +443,23 @@ class _Writer:
         self.copied_lines(kind, [*zip(part, lines, strides, strict=True)],
                           self.place(integers, at, 2, kind), f"{result}.unsafe_offset({name})")
         return True
+
+    def begin(self, integers: Sequence[Any], at: _At, first: int) -> str:
+        """The variable of a window's first element.
+
+        Args:
+          first: the place of its rank among the integers.
+        """
+        rank = integers[first]
+        part, strides, _, whole = (integers[first + 1 + k * rank:first + 1 + (k + 1) * rank]
+                                   for k in range(4))
+        starts = self.place(integers, at, 1, "int64")
+        begin = " + ".join(f"clamped({starts}, {dim}, {size - own_size}) * {stride}"
+                           for dim, (size, own_size, stride) in enumerate(
+                               zip(whole, part, strides, strict=True)) if size != own_size)
+        name = self.new("begin")
+        self.line(f"var {name} = {begin or '0'}")
+        return name
 
     def scatter(self, adds: bool, kind: str, integers: Sequence[Any], at: _At) -> bool:
         rows, width, count = integers[8:11]

@@ -72,6 +72,7 @@ from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.short_dimensions import turn_short_dimensions
 from maxjax._max.mojo.tape import CALL_PYTHON, Copied, Step, Tape, signature
 from maxjax._max.mojo.walks import walks
+from maxjax._max.mojo.window_updates import window_updates
 from maxjax._transforms.simplify import simplify_once
 
 # Columns of a reduction accumulated together: their partial results stay in L1.
@@ -335,8 +336,11 @@ class Part:
         self.arena_slot = arena_slot
         self._place(outputs)
         self.arena.restart()        # calls have their own temporaries
+        steps = []
         for number, (unit, detail) in enumerate(self.units):
+            steps.append(len(self.tape.steps))
             self._emit(number, unit, detail)
+        self.tape.updates = window_updates(self, [*steps, len(self.tape.steps)])
         self.plan.finished(self)
 
     # --- which unit is done when ---

@@ -54,11 +54,20 @@ class Copied(NamedTuple):
                 f"[{_sizes(self.target_strides)}]")
 
 
+class WindowUpdate(NamedTuple):
+    """Three steps of a tape, by their numbers: a window is read, computed anew, and written."""
+
+    read: int
+    group: int
+    write: int
+
+
 class Tape:
     """Calls in order."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
+        self.updates: list[WindowUpdate] = []
 
 
 def signature(inputs: Sequence[Node], outputs: Sequence[Node], threads: int = 1) -> Signature:

@@ -86,6 +86,28 @@ def reduce_large(x: Float64, mut quadrant: Float64) -> Float64:
     return r
 
 
+@no_inline
+def reduce_large_lanes[
+    width: SIMDLength, //
+](
+    x: SIMD[F64, width],
+    mut r: SIMD[F64, width],
+    mut quadrant: SIMD[F64, width],
+    mut tail: SIMD[F64, width],
+):
+    """What `reduce_angle` gives for the large elements: rarely called, and long to compile."""
+    for lane in range(width):
+        if abs(x[lane]) > LARGEST_SPLIT:
+            if abs(x[lane]) < INFINITY:
+                var lane_quadrant: Float64 = 0
+                r[lane] = reduce_large(x[lane], lane_quadrant)
+                quadrant[lane] = lane_quadrant
+                tail[lane] = 0
+            else:
+                r[lane] = NAN
+                quadrant[lane] = 0
+
+
 @always_inline
 def reduce_angle[
     width: SIMDLength, //
@@ -106,17 +128,15 @@ def reduce_angle[
     tail = (r - sum) + rest
     r = sum
     quadrant = k
-    var large = abs(x).gt(LARGEST_SPLIT)
-    if large.reduce_or():
-        comptime for lane in range(width):
-            if large[lane] and abs(x[lane]) < INFINITY:
-                var lane_quadrant: Float64 = 0
-                r[lane] = reduce_large(x[lane], lane_quadrant)
-                quadrant[lane] = lane_quadrant
-                tail[lane] = 0
-            elif large[lane]:
-                r[lane] = NAN
-                quadrant[lane] = 0
+    if abs(x).gt(LARGEST_SPLIT).reduce_or():
+        # Of their own, so that those above stay in registers.
+        var angle = r
+        var turns = quadrant
+        var rest_of_angle = tail
+        reduce_large_lanes(x, angle, turns, rest_of_angle)
+        r = angle
+        quadrant = turns
+        tail = rest_of_angle
     return r
 
 

@@ -39,6 +39,8 @@ from maxjax._max.mojo.scalar_code import (
 )
 from maxjax._max.mojo.structure import KernelStructure, ValueStructure
 
+# Multiplications of a product that is written out, as a loop of known lengths.
+MOST_MULTIPLIED = 1 << 12
 _MOST_VARIABLES = 4     # elements of a register that are variables
 _VECTOR = 8             # elements of a longer one that are computed at a time
 _MOST_UNROLLED = 4      # vectors that are written one after the other
@@ -97,6 +99,14 @@ def _is_called(x: Instruction) -> bool:
 def _is_assignment(x: Instruction) -> bool:
     """Whether a call writes a few rows of a register."""
     return x.is_assignment and x.numbers[1] * x.numbers[2] <= _MOST_VARIABLES
+
+
+def _is_written_out(x: Instruction) -> bool:
+    """Whether a product is a loop of known lengths in the text."""
+    if x.function not in ("matmul_float32", "matmul_float64"):
+        return False
+    batch, m, n, k, *_, b_col, _, c_row = x.numbers[:12]
+    return batch == 1 and n > 1 and b_col == 1 and c_row == n and m * n * k <= MOST_MULTIPLIED
 
 
 def _in_memory(code: LoopCode) -> set[Register]:
@@ -403,6 +413,8 @@ class _Writer:
             yield from self.product(x)
         elif _is_assignment(x):
             yield from self.assignment(x)
+        elif _is_written_out(x):
+            yield self.rows_of_product(x)
         else:
             entry = WORDS * (1 + self.calls[id(x)])
             yield (f"code.unsafe_offset({entry}).unsafe_bitcast[Function]()[](slots, "
@@ -426,6 +438,14 @@ class _Writer:
                         right = self.value(b, t * b_batch + p * b_row + j * b_col)
                         total = f"{left}.fma({right}, {total})"
                     yield self.set(target, t * c_batch + i * c_row + j, total)
+
+    def rows_of_product(self, x: Instruction) -> str:
+        """The same of more elements, in vectors along the rows, as the pack's function adds."""
+        _, m, n, k, _, a_row, a_col, _, b_row, b_col = x.numbers[:10]
+        kind = kind_name(x.results[0].dtype)
+        operands = ", ".join(_pointer(r, _place(r)) for r in (*x.sources, *x.results))
+        return (f"product_fixed[{kind}, {m}, {n}, {k}, {a_row}, {a_col}, {b_row}, {b_col}]"
+                f"({operands})")
 
     def assignment(self, x: Instruction) -> Iterator[str]:
         """Rows that are not there are left out."""

@@ -25,7 +25,7 @@ from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.cost import suits_machine
 from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emit_fixed import fixed_function
-from maxjax._max.mojo.emit_loop import LoopForm
+from maxjax._max.mojo.emit_loop import MOST_MULTIPLIED, LoopForm
 from maxjax._max.mojo.emitter import stored_name
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.pack_integers import merged
@@ -43,8 +43,6 @@ _MOST_STEPS = 64
 _MOST_MOVED = 1 << 14
 # Elements of a row that fill a vector, or nearly: many shorter ones are the vector machine's.
 _LEAST_ROW = 8
-# Multiplications of a product that is written out.
-_MOST_MULTIPLIED = 1 << 12
 _ADDED = ("float32", "float64", "int32", "int64", "uint32", "uint64")
 
 
@@ -415,7 +413,7 @@ class _Writer:
 
     def product(self, kind: str, integers: Sequence[Any], at: _At) -> bool:
         batch, m, n, k, _, a_row, a_column, _, b_row, b_column = integers[6:16]
-        if batch != 1 or m * n * k > _MOST_MULTIPLIED:
+        if batch != 1 or m * n * k > MOST_MULTIPLIED:
             return False
         a, b, c = (self.place(integers, at, number, kind) for number in range(3))
         self.line(f"product_fixed[DType.{kind}, {m}, {n}, {k}, {a_row}, {a_column}, {b_row}, "

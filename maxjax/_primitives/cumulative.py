@@ -30,10 +30,17 @@ from maxjax._primitives.arithmetic import (
 )
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.comparison import eq, select
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import rev_p
-from maxjax._primitives.rules import axis_factors, linear_primitive, of_numbers, scalar_like
+from maxjax._primitives.rules import (
+    aval_of,
+    axis_factors,
+    linear_primitive,
+    of_numbers,
+    scalar_like,
+)
 from maxjax._primitives.slicing import pad, slice_in_dim
 from maxjax._primitives.sums import accumulated, in_blocks
 from maxjax._primitives.transcendental import exp_p, log1p_p, log_p
@@ -89,7 +96,9 @@ def _scan_jvp(combine: Callable[..., Any]) -> Callable[..., Any]:
         (operand,), (tangent,) = primals, tangents
         out = primitive.bind(operand, axis=axis, reverse=reverse)
         pair = [_reversed(operand, axis, reverse), _reversed(tangent, axis, reverse)]
-        _, tangent = scan_pairs(combine, pair, axis)
+        prefixes, tangent = scan_pairs(combine, pair, axis)
+        # What is interleaved is strongly typed, a single element is as it was.
+        out = convert_element_type(out, out.dtype, aval_of(prefixes).weak_type)
         return out, _reversed(tangent, axis, reverse)
     return rule
 

@@ -18,6 +18,7 @@ from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import add, mul, sub
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import eq
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full, iota
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.lapack import Call, address, bits, run, stack_size
@@ -67,6 +68,7 @@ def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> Any:
                              conjugate_a=True)
     inner = triangular_solve(factor, inner, left_side=True, lower=True)
     half = scalar_like(0.5, inner.dtype)
+    inner = convert_element_type(inner, inner.dtype)      # triangles are strongly typed
     inner = sub(lower(inner), mul(half, on_diagonal(inner)))
     return factor, matmul(factor, inner)
 

@@ -29,7 +29,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full, iota
 from maxjax._primitives.lapack import LAPACK_DTYPES, Call
 from maxjax._primitives.layout import move_axis, transpose
-from maxjax._primitives.rules import FactorRule, batch_factors
+from maxjax._primitives.rules import FactorRule, aval_of, batch_factors
 from maxjax._primitives.widths import INEXACT, WIDER
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ def hermitian_of(x: Array) -> Any:
 
 
 def diagonal(x: Array) -> Any:
-    """The diagonals of square matrices."""
-    return reduce_sum(on_diagonal(x), (len(x.shape) - 1,))
+    """The diagonals of square matrices, as weakly typed as they are."""
+    found = reduce_sum(on_diagonal(x), (len(x.shape) - 1,))
+    return convert_element_type(found, x.dtype, aval_of(x).weak_type)
 
 
 def eye_like(x: Array) -> Any:

@@ -23,6 +23,7 @@ from maxjax._primitives import fitting
 from maxjax._primitives.arithmetic import abs_, add, complex_p, conj, div, imag_p, mul, real_p, sub
 from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._primitives.comparison import eq, select
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full, iota
 from maxjax._primitives.lapack import Call, address, bits, stack_size
 from maxjax._primitives.linalg_rules import (
@@ -105,7 +106,8 @@ def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: obj
     vectors, values = eigh_p.bind(*primals, **params)
     inner = matmul(adjoint(vectors), matmul(tangents[0], vectors))
     share = _gaps(as_dtype(values, vectors.dtype), inner)
-    return [vectors, values], [matmul(vectors, mul(share, inner)), real(diagonal(inner))]
+    turn = mul(share, convert_element_type(inner, inner.dtype))      # by strongly typed shares
+    return [vectors, values], [matmul(vectors, turn), real(diagonal(inner))]
 
 
 eigh_p = linalg_primitive(
@@ -451,8 +453,8 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, full_matric
     gaps = mul(add(column, row), sub(column, row))
     share = sub(div(scalar_like(1, a.dtype), add(gaps, eye)), eye)
     scaled, scaling = mul(inner, column), mul(row, inner)
-    left_turn = mul(share, add(scaled, adjoint(scaled)))
-    right_turn = mul(share, add(scaling, adjoint(scaling)))
+    left_turn, right_turn = (
+        mul(share, convert_element_type(add(x, adjoint(x)), a.dtype)) for x in (scaled, scaling))
     if dtypes.is_complex(a.dtype):      # the phase, which left vectors take
         skew = on_diagonal(sub(inner, adjoint(inner)))
         left_turn = add(left_turn, div(skew, mul(scalar_like(2, a.dtype), column)))

@@ -90,31 +90,41 @@ def refuse_placing(*operands: Any) -> None:
 def check_reshape(x: Any, sizes: Sequence[Any]) -> None:
     """Refuses to reshape an array that is split over Explicit axes, but for simple cases.
 
+    Dimensions of one element may come and go anywhere.
+
     Raises:
       ShardingTypeError: the reshape does more than to split one dimension, or to join several that
-        stand next to one another, dimensions of one element apart.
+        stand next to one another.
     """
-    if explicit_mesh(x) is not None and any(partitions(x)) and not (
-            _is_one_step(x.shape, sizes) and _joins_from_the_front(x, sizes)):
+    if explicit_mesh(x) is None or not any(partitions(x)):
+        return
+    long = [(size, entry) for size, entry in zip(x.shape, partitions(x), strict=True) if size != 1]
+    old, new = tuple(size for size, _ in long), tuple(size for size in sizes if size != 1)
+    if not (_is_one_step(old, new) and _joins_from_the_front(old, new, [e for _, e in long])):
         raise ShardingTypeError(
             "This reshape is not supported. Please specify the sharding of the output via the "
             f"`out_sharding` argument of jax.lax.reshape. Got operand type: {x.aval}, new "
             f"sizes: {tuple(sizes)}")
 
 
+def check_roll(x: Any, axes: Sequence[int]) -> None:
+    """Raises ShardingTypeError where elements would roll over the parts of an axis."""
+    if explicit_mesh(x) is not None and any(partitions(x)[axis] is not None for axis in axes):
+        raise ShardingTypeError(
+            "`a` cannot be sharded on the axis being rolled over. Got arr "
+            f"type={x.aval.str_short(short_dtypes=True)} and axis={tuple(axes)}")
+
+
 def _is_one_step(old: Sequence[Any], new: Sequence[Any]) -> bool:
-    """Whether a reshape only adds or removes dimensions of one element, or splits one dimension, or
-    joins several that stand next to one another."""
-    if [size for size in old if size != 1] == [size for size in new if size != 1]:
-        return True
+    """Whether a reshape splits one dimension, or joins several that stand next to one another."""
     fewer, more = sorted((old, new), key=len)
-    return any(_has_ends(more, fewer[:dim], fewer[dim + 1:]) for dim in range(len(fewer)))
+    return old == new or any(
+        _has_ends(more, fewer[:dim], fewer[dim + 1:]) for dim in range(len(fewer)))
 
 
-def _joins_from_the_front(x: Any, new: Sequence[Any]) -> bool:
+def _joins_from_the_front(old: Sequence[Any], new: Sequence[Any], entries: Sequence[Any]) -> bool:
     """Whether dimensions that are joined are split only where those before them are."""
-    old, entries = x.shape, partitions(x)
-    if len(new) >= len(old) or [n for n in old if n != 1] == [n for n in new if n != 1]:
+    if len(new) >= len(old):
         return True
     for dim in range(len(new)):
         if _has_ends(old, new[:dim], new[dim + 1:]):

@@ -17,7 +17,7 @@ from maxjax._higher_order.function_stages import add_stages
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._primitives import linalg_rules as rules
-from maxjax._primitives.arithmetic import add, div
+from maxjax._primitives.arithmetic import add, div, of_the_type
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.lapack import LAPACK_DTYPES, not_lapack
 from maxjax._primitives.linalg_factors import (
@@ -143,8 +143,8 @@ def symmetrize(x: Any) -> Array:
     if x.shape != swapped.shape:
         raise TypeError(f"a symmetric matrix must be square, but got shape={x.shape}")
     if dtypes.is_inexact(x.dtype):
-        half = div(add(x, swapped), scalar_like(2, x.dtype))
-        return convert_element_type(half, x.dtype, x.weak_type)
+        total = add(x, swapped)
+        return div(total, of_the_type(2, total))
     dtype = dtypes.canonical(dtypes.float64)
     total = add(x, swapped) if x.dtype != dtypes.bool_ else x | swapped
     half = div(convert_element_type(total, dtype), scalar_like(2, dtype))

@@ -13,6 +13,7 @@ from maxjax.numpy._cumulative import *  # noqa: F403
 from maxjax.numpy._division import *  # noqa: F403
 from maxjax.numpy._float_parts import *  # noqa: F403
 from maxjax.numpy._grids import *  # noqa: F403
+from maxjax.numpy._hypot import *  # noqa: F403
 from maxjax.numpy._imported import *  # noqa: F403
 from maxjax.numpy._indexing import *  # noqa: F403
 from maxjax.numpy._joining import *  # noqa: F403

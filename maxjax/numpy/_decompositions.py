@@ -14,6 +14,7 @@ from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import iota_p
 from maxjax._primitives.lapack import not_lapack
 from maxjax._primitives.linalg_factors import geqrf_p
@@ -342,7 +343,10 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     if a.dtype in (dtypes.float16, dtypes.bfloat16) and a.shape[-1] <= 2 and method != "qr":
         value = det(a)      # there is no decomposition in half precision
         return SlogdetResult(ufuncs.sign(value), ufuncs.log(ufuncs.abs(value)))
-    return SlogdetResult(*_slogdet(a, method == "qr"))
+    # A determinant that JAX writes out is as weakly typed as the matrix.
+    weak = a.weak_type and a.shape[-1] <= 2
+    return SlogdetResult(*(
+        convert_element_type(x, x.dtype, weak) for x in _slogdet(a, method == "qr")))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))

@@ -12,6 +12,7 @@ from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.creation import full
+from maxjax.lax._over_mesh import whole_along
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._promotion import (
     as_array,
@@ -107,7 +108,9 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     x = inexact_operand("frexp", x)
     if dtypes.is_complex(x.dtype):
         raise TypeError("frexp does not support complex-valued inputs")
-    return _frexp(x)
+    mantissa, exponent = _frexp(x)
+    # JAX's exponents lie whole on each device, wherever the mantissas lie.
+    return mantissa, whole_along(exponent, range(exponent.ndim))
 
 
 @custom_jvp
@@ -156,7 +159,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @whole("ldexp", rules.ldexp, WORDS)
 def _ldexp(x: Array, shift: Array) -> Array:
-    mantissa, exponent = frexp(x)
+    mantissa, exponent = _frexp(x)
     exponent = convert_element_type(exponent, x.dtype) + convert_element_type(shift, x.dtype)
     # The power of two alone may overflow although the product does not.
     large = exponent > 0

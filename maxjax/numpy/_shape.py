@@ -31,7 +31,13 @@ from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.layout import copy_p, rev_p, squeeze_p
 from maxjax._primitives.rules import nonnegative
 from maxjax._runtime.array import is_spread
-from maxjax.lax._over_mesh import broadcast_over, check_reshape, explicit_mesh, partitions
+from maxjax.lax._over_mesh import (
+    broadcast_over,
+    check_reshape,
+    check_roll,
+    explicit_mesh,
+    partitions,
+)
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axes,
@@ -625,6 +631,7 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
         flat = layout.reshape(x, (x.size,))
         return layout.reshape(roll(flat, shift, 0), x.shape)
     axes = [canonical_axis(i, x.ndim) for i in _sequence(axis)]
+    check_roll(x, axes)
     if any(isinstance(value, Tracer) and value.concrete() is None for value in several):
         amounts = [value for part in several for value in (
             [part] if not np.ndim(part) else [part[i] for i in range(part.shape[0])])]

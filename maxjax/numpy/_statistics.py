@@ -158,7 +158,6 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
                          "defined.")
     if fraction.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {fraction.shape}")
-    x = convert_element_type(x, x.dtype)
     shape = x.shape
     axes = canonical_axes(axis, x.ndim)
     if not dtypes.is_inexact(type_of(q)[0]):      # integers are no fractions, as in JAX
@@ -205,7 +204,8 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         top = as_array(constant(size - 1 if is_dimension(size) else float(size - 1), compute))
     # A fraction and an element may be of different widths.
     wide = dtypes.common(compute, fraction.dtype)
-    x, fraction, top = (convert_element_type(v, wide) for v in (x, fraction, top))
+    fraction, top = (convert_element_type(v, wide) for v in (fraction, top))
+    x = x if x.dtype == wide else convert_element_type(x, wide)
     # q comes first in the result.
     fractions, top = promote_shapes("", layout.reshape(
         fraction, fraction.shape + (1,) * (len(rest) if skip_nan else 0)), top)

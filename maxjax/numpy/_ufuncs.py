@@ -10,7 +10,6 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
-from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.primitive import (
     Primitive,
 )
@@ -28,6 +27,7 @@ from maxjax._primitives.arithmetic import (
     is_finite_p,
     max_p,
     min_p,
+    mul,
     nextafter_p,
     polynomial_p,
     real_p,
@@ -88,7 +88,6 @@ from maxjax.numpy._promotion import (
     cast,
     check_out,
     constant,
-    promote_args_inexact,
     promote_dtypes,
     promote_inexact,
     promote_shapes,
@@ -104,7 +103,7 @@ __all__ = [
     "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_count",
     "bitwise_invert", "bitwise_left_shift", "bitwise_not", "cbrt", "ceil", "conj", "conjugate",
     "cos", "cosh", "deg2rad", "degrees", "divide", "equal", "exp", "exp2", "expm1", "fabs", "floor",
-    "fmax", "fmin", "greater", "greater_equal", "heaviside", "hypot", "i0", "imag", "invert",
+    "fmax", "fmin", "greater", "greater_equal", "heaviside", "i0", "imag", "invert",
     "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal",
     "isrealobj", "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logical_not",
     "nan_to_num", "nextafter", "not_equal", "positive", "rad2deg", "radians", "real", "reciprocal",
@@ -358,7 +357,7 @@ def log10(x: ArrayLike, /) -> Array:
     Array([0., 1., 3.], dtype=float32)
     """
     x = inexact_operand("log10", x)
-    return _each_part(log(x), lambda part: part * cast(1 / math.log(10), part.dtype))
+    return _each_part(log(x), lambda part: mul(part, cast(1 / math.log(10), part.dtype)))
 
 
 def _each_part(x: Array, function: Callable[[Array], Array]) -> Array:
@@ -443,33 +442,6 @@ def complex_of(x: Any, y: Any) -> Array:
 # --- of two arrays --------------------------------------------------------------------------------
 
 _maximum, _minimum = binary("maximum", max_p), binary("minimum", min_p)
-
-
-def hypot(x1: Any, x2: Any, /) -> Array:
-    """sqrt(x1**2 + x2**2) without overflow.
-
-    >>> jnp.hypot(jnp.array([3., 3e30]), jnp.array([4., 4e30]))
-    Array([5.e+00, 5.e+30], dtype=float32)
-    """
-    x1, x2 = promote_args_inexact("hypot", x1, x2)
-    if dtypes.is_complex(x1.dtype):
-        raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert "
-                         "to real values first, such as by using abs(x)")
-    if x1.shape and x2.shape:
-        broadcast_shapes(x1.shape, x2.shape)
-    if explicit_mesh(x1, x2) is not None and x1.shape == x2.shape:
-        select(x1 == x1, x1, x2)      # which says what does not fit
-    return _hypot(x1, x2)
-
-
-@whole("hypot", rules.hypot)
-def _hypot(x1: Array, x2: Array) -> Array:
-    x1, x2 = abs(x1), abs(x2)
-    infinite = (x1 == np.inf) | (x2 == np.inf)
-    large, small = _maximum(x1, x2), _minimum(x1, x2)
-    ratio = small / where(large == 0, 1.0, large)
-    return where(infinite, np.inf,
-                 where(large == 0, large, large * sqrt(1 + square(ratio))))
 
 
 def heaviside(x1: Any, x2: Any, /) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -82,18 +83,20 @@ class Rules(Protocol):
 
 @derived
 def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[AxisName, ...] = (),
-             rules: Rules | None = None) -> ClosedJaxpr:
+             rules: Rules | None = None, called: tuple[AxisName, ...] = ()) -> ClosedJaxpr:
     """The program of one shard, for ``global_program``.
 
     Args:
       sizes: the names and sizes of the axes around.
       copied: the axes along which every shard prints, even a value that is the same on all.
       rules: what collectives become; None: those that batching knows.
+      called: the axes along which every shard makes its own calls of ``io_callback``, even with
+        values that are the same on all: what they do, and return, may differ.
     """
     inlined = inline_calls(closed)
 
     def run(*args: Value) -> list[Any]:
-        return _run(inlined.jaxpr, inlined.consts, args, sizes, copied, rules)
+        return _run(inlined.jaxpr, inlined.consts, args, sizes, copied, rules, called)
 
     with named_axes(sizes), manual_axes(None):
         return trace_to_jaxpr(run, [_plain(aval) for aval in closed.in_avals],
@@ -105,7 +108,8 @@ def _plain(aval: ShapedArray) -> ShapedArray:
 
 
 def _run(jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value], sizes: Sizes,
-         copied: tuple[AxisName, ...], rules: Rules | None) -> list[Any]:
+         copied: tuple[AxisName, ...], rules: Rules | None, called: tuple[AxisName, ...]
+         ) -> list[Any]:
     replacing = RULES if rules is None else rules.rules
 
     def run(eqn: JaxprEqn, operands: Sequence[Value]) -> Sequence[Any]:
@@ -114,12 +118,16 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value], sizes: Si
             result = rule(*operands, **eqn.params)
             return result if eqn.primitive.multiple_results else [result]
         if not eqn.primitive.cacheable:
-            params = {name: _param(value, sizes, copied, rules)
+            params = {name: _param(value, sizes, copied, rules, called)
                       for name, value in eqn.params.items()}
             if eqn.primitive in _CALLBACKS and params["vmap_method"] is None:
                 params["vmap_method"] = "sequential"
-            if eqn.primitive is io_callback_p and params["ordered"]:
-                params["ordered"] = ON_EACH_SHARD
+            if eqn.primitive is io_callback_p:
+                if params["ordered"]:
+                    params["ordered"] = ON_EACH_SHARD
+                if called:
+                    params["callback"] = _OfShard(params["callback"])
+                    operands = [flat_index(called), *operands]
             eqn = eqn.replace(params=params)
         for _ in range(_extra_prints(eqn, sizes, copied)):
             apply_equation(eqn, operands)
@@ -131,6 +139,16 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value], sizes: Si
 _CALLBACKS = (pure_callback_p, buffer_callback_p)
 
 
+@dataclass(frozen=True)
+class _OfShard:
+    """A callback that is also given which shard calls it."""
+
+    callback: Callable[..., Any]
+
+    def __call__(self, shard: np.ndarray, *args: np.ndarray) -> Any:
+        return self.callback(*args)
+
+
 def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[AxisName, ...]) -> int:
     """How many more shards print the same value."""
     if not copied or eqn.primitive not in (debug_callback_p, debug_print_p):
@@ -139,13 +157,14 @@ def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[AxisName, ...]) -> 
     return math.prod(size for name, size in sizes if name in copied and name not in varying) - 1
 
 
-def _param(value: object, sizes: Sizes, copied: tuple[AxisName, ...], rules: Rules | None) -> Any:
+def _param(value: object, sizes: Sizes, copied: tuple[AxisName, ...], rules: Rules | None,
+           called: tuple[AxisName, ...]) -> Any:
     if isinstance(value, ClosedJaxpr):
-        return runnable(value, sizes, copied, rules)
+        return runnable(value, sizes, copied, rules, called)
     if isinstance(value, ShapedArray):
         return _plain(value)
     if type(value) is tuple:
-        return tuple([_param(item, sizes, copied, rules) for item in value])
+        return tuple([_param(item, sizes, copied, rules, called) for item in value])
     return value
 
 

@@ -156,7 +156,8 @@ def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, .
              copied: tuple[AxisName, ...], outside: bool) -> ClosedJaxpr:
     if not outside:
         check_effects(jaxpr, mesh)
-    local = runnable(jaxpr, mesh.shape_tuple, copied)
+    local = runnable(jaxpr, mesh.shape_tuple, copied, None,
+                     tuple(name for name in mesh.axis_names if name in manual))
     with named_axes(mesh.shape_tuple), manual_axes(None):
         local = with_unreduced(local, in_specs, out_specs)
         program = global_program(

@@ -48,6 +48,17 @@ TABLE = {
         "g = jax.grad(lambda x: f(lambda c, _: (h(c) * c, None), x, None, length=2)[0]); "
         "jax.grad(g)(0.7)"),
     "jax.numpy.where": check("str(jax.make_jaxpr(lambda x: f(x > 0, x, 0.0))(1.0))"),
+    "jax.numpy.any": check("f(jnp.array([1j]))"),
+    "jax.numpy.all": check("f(jnp.array([1j]))"),
+    "jax.lax.slice": check("f(2.0, (0,), (1,))"),
+    "jax.numpy.linalg.multi_dot": check("f((2.0,))"),
+    "jax.scipy.linalg.hessenberg": check("f(2.0)", "f(jnp.zeros((1, 0)))"),
+    "jax.scipy.optimize.minimize": check(
+        "f(lambda x: jnp.sum(x ** 2), jnp.float32(2), method='BFGS').x"),
+    "jax.lax.broadcast_in_dim": check("f(jnp.ones((1, 3)), (2, 3), ()).shape"),
+    "jax.nn.dot_product_attention": check("f(3, 3, 3)"),
+    "jax.numpy.put": check("f(jnp.float32(2), 0, 1.0, inplace=False)"),
+    "jax.numpy.unravel_index": check("f(3, 2.0)"),
     "jax.new_ref": check("str(jax.make_jaxpr(lambda r: r[...] + 1)(f(jnp.ones(3))))"),
     "jax.grad": check("f(jax.jit(lambda x, n: x ** n))(0.0, 0).weak_type"),
     "jax.memory": check(

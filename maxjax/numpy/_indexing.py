@@ -246,6 +246,8 @@ def put(a: ArrayLike, ind: Any, v: ArrayLike, mode: str | None = None, *,
     if not a.size or not ind.size or not v.size:
         return a
     v = _repeated(v, ind.size)
+    if ind.dtype == dtypes.bool_:      # 0 and 1, and no mask
+        ind = convert_element_type(ind, dtypes.int32)
     if mode is None or mode == "clip":
         scatter_mode = "clip"
     elif mode == "wrap":
@@ -565,6 +567,8 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     """
     check_arraylike("unravel_index", indices)
     indices = as_array(indices)
+    if dtypes.is_complex(indices.dtype):
+        raise TypeError(f"unravel_index does not accept dtype {indices.dtype}.")
     if indices.dtype == dtypes.bool_:
         indices = convert_element_type(indices, dtypes.int32, True)
     if any(isinstance(size, Tracer) for size in (shape if isinstance(shape, Sequence)

@@ -249,6 +249,8 @@ def _ramp(x: Array, widths: list[tuple[int, int]], end_values: Any) -> Array:
     for axis, ((low, high), (before, after)) in enumerate(zip(
             widths, _for_each_axis(end_values, x.ndim, "end_values"), strict=True)):
         size = x.shape[axis]
+        if size == 0:
+            raise TypeError(f"can't extend empty axis {axis} by a ramp")
         first = slicing.slice_in_dim(x, 0, 1, axis)
         last = slicing.slice_in_dim(x, size - 1, size, axis)
         parts = [x]

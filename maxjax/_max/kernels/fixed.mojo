@@ -4,7 +4,7 @@ from std.memory import unsafe_memcpy
 from std.sys.info import simd_width_of
 
 from .copies import copy_line
-from .reduction import Array
+from .reduction import Array, Reducer, accumulated, fold
 
 
 @always_inline
@@ -25,6 +25,27 @@ def sweep_rest[width: Int, begin: Int, end: Int, Body: def[w: Int](Int) -> None]
             sweep_rest[width // 2, begin + width, end](body)
     else:
         sweep_rest[width // 2, begin, end](body)
+
+
+struct RowTotal[Op: Reducer, dtype: DType, width: Int](Copyable):
+    """What `Lanes` is for rows of few vectors: each is folded at once, also parts of one."""
+
+    comptime kind = accumulated[Self.dtype]()
+    var total: Scalar[Self.kind]
+
+    @always_inline
+    def __init__(out self):
+        self.total = Self.Op.identity[Self.kind]()
+
+    @always_inline
+    def take[w: Int, unit: Int](mut self, x: SIMD[Self.dtype, w]):
+        self.total = Self.Op.combine[Self.kind, 1](
+            self.total, fold[Self.Op, Self.kind, w](x.cast[Self.kind]())
+        )
+
+    @always_inline
+    def result(mut self) -> Scalar[Self.kind]:
+        return self.total
 
 
 @always_inline

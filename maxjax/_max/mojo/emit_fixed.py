@@ -23,6 +23,7 @@ from maxjax._max.mojo.emitter import (
 from maxjax._max.mojo.layout import KernelIntegers
 from maxjax._max.mojo.structure import STRIDED, KernelStructure
 
+_SHORT_ROW_BYTES = 128
 # Of columns that are added up in one accumulator: rounding errors grow with them.
 _MOST_ROWS = 64
 
@@ -141,7 +142,17 @@ class _FixedMap(_Fixed, MapEmitter):
 class _FixedRows(_Fixed, RowsEmitter):
     """Writes a group that reduces its inner dimension, and perhaps one other."""
 
+    def _over_row(self, depth: int, name: str, reduces: bool) -> None:
+        if reduces and self.unit == "0":
+            self.line(depth, f"sweep_fixed[W, {self.call.length}]({name})")
+        else:
+            super()._over_row(depth, name, reduces)
+
     def _start(self) -> None:
+        if (self.call.length * max(x.dtype.itemsize for x in self.values) <= _SHORT_ROW_BYTES
+                and (not self.rows or self.call.rows <= _MOST_ROWS)):
+            # Each vector is folded at once, without an accumulator for each lane.
+            self.lanes, self.unit = "RowTotal", "0"
         super()._start()
         self.line(1, f"var n = {self.call.length}")
 

@@ -13,7 +13,14 @@ from maxjax._max.mojo.emitter import BOOL, Emitter, Value, kind_name
 
 
 class RowsEmitter(Emitter):
-    """Writes a group that reduces its inner dimension."""
+    """Writes a group that reduces its inner dimension.
+
+    Attributes:
+      lanes: the accumulator of a row's sweep.
+      unit: which of its parts takes a vector.
+    """
+
+    lanes, unit = "Lanes", "unit"
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
@@ -103,7 +110,7 @@ class RowsEmitter(Emitter):
         swept = [value for value in needed if value.scope == "sweep"]
         numbers = [value.operand for value in swept if value.operand >= 0]
         numbers += [number for _, number in written]
-        accumulators = self._accumulators(2, reductions, "Lanes", ", W", "")
+        accumulators = self._accumulators(2, reductions, self.lanes, ", W", "")
         depth = self._begin_rows()
         for value in needed:
             if value.scope == "row":
@@ -112,16 +119,19 @@ class RowsEmitter(Emitter):
         if not self.rows:
             pointers.update(numbers)
         self.line(0, "")
-        parameters = "w: Int, unit: Int" if reductions else "w: Int"
+        parameters = "w: Int, unit: Int" if reductions and self.unit == "unit" else "w: Int"
         self._closure(depth, f"{name}[{parameters}]",
                       [*self._swept_captures(swept, numbers, reductions, written),
                        *(f"mut {x}" for x in accumulators)])
         self._sweep(depth + 1, swept, reductions, written)
-        self.line(depth, f"{'sweep_units' if reductions else 'sweep'}[W]({name}, 0, n)")
+        self._over_row(depth, name, bool(reductions))
         self._end_row(depth)
         for value in reductions:
             self.line(2, f"var v{value.number} = {self._result(value, f'a{value.number}')}")
         self.line(0, "")
+
+    def _over_row(self, depth: int, name: str, reduces: bool) -> None:
+        self.line(depth, f"{'sweep_units' if reduces else 'sweep'}[W]({name}, 0, n)")
 
     def _swept_captures(self, swept: list[Value], numbers: list[int], reductions: list[Value],
                         written: list[tuple[Value, int]]) -> list[str]:
@@ -162,7 +172,7 @@ class RowsEmitter(Emitter):
             text = self._name(operand, "w", "sweep")
             if operand.dtype == BOOL:
                 text = f"as_bytes({text})"
-            self.line(depth, f"a{value.number}.take[w, unit]({text})")
+            self.line(depth, f"a{value.number}.take[w, {self.unit}]({text})")
         for value, number in written:
             self._store(depth, value, number, "w", self._pointer_sweep)
         self.line(0, "")

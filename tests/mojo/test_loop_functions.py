@@ -87,6 +87,36 @@ def test_random_loops_give_what_jax_gives(seed):
             np.testing.assert_array_equal(a, np.asarray(b), strict=True)
 
 
+REDUCED = {"bool": ("any", "all", "sum"), "int8": ("sum", "max", "min", "prod"),
+           "uint16": ("sum", "max", "min"), "bfloat16": ("sum", "max", "min", "prod"),
+           "float16": ("sum", "max", "min"), "float32": ("sum", "max", "min", "prod"),
+           "complex64": ("sum", "prod")}
+
+
+@pytest.mark.parametrize("dtype", REDUCED)
+def test_short_rows(dtype, poisoned):
+    """Reductions of rows of several lengths, floats with NaN and infinities, in a scan's body."""
+    items = []
+    for length in (1, 2, 3, 7, 10, 16, 17, 31, 33, 65):
+        data = (np.arange(6 * length).reshape(6, length) * 7 % 5 - 2).astype(jnp.dtype(dtype))
+        if dtype in ("bfloat16", "float16", "float32"):
+            data[1, 0], data[2, -1], data[3, length // 2] = np.nan, np.inf, -np.inf
+
+        def run(rows, dtype=dtype):
+            def body(total, row):
+                found = [getattr(jnp, name)(row, dtype=row.dtype) if name in ("sum", "prod")
+                         and dtype != "bool" else getattr(jnp, name)(row)
+                         for name in REDUCED[dtype]]
+                return total + row, found
+            return lax.scan(body, rows[0], rows)
+
+        program = Program(maxjax.make_jaxpr(run)(data))
+        items.append(mojo_programs.Item(f"{dtype}[{length}]", program, [*program.consts, data],
+                                        "accumulate").plan())
+    mojo_programs.build(items)
+    mojo_programs.check_all(items)
+
+
 # --- what becomes a function ----------------------------------------------------------------------
 
 A, B = (np.random.default_rng(seed).integers(-4, 5, (40, 30)).astype(np.float32)

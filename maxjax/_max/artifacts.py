@@ -49,9 +49,9 @@ _INCOMING_LIFETIME = 3600.0  # seconds
 _LIBRARY_LIFETIME = 30 * 86400.0
 _CHUNK = 1 << 20
 _ENTRY = re.compile(r"[0-9a-f]{64}\.key")
-_ARTIFACT = re.compile(r"([0-9a-f]{64})-([0-9a-f]{32})\.(mef|so)")
+_ARTIFACT = re.compile(r"([0-9a-f]{64})-([0-9a-f]{32})\.(mef|so|o)")
 # In names of 32 digits the first half is the process's.
-_INCOMING = re.compile(r"incoming-([0-9a-f]{16}(?=[0-9a-f]{16}(?:\.|$)))?[0-9a-f]+(\.mef|\.so)?")
+_INCOMING = re.compile(r"incoming-([0-9a-f]{16}(?=[0-9a-f]{16}(?:\.|$)))?[0-9a-f]+(\.(mef|so|o))?")
 _BUILDING = re.compile(r"building-([0-9a-f]{16}(?=[0-9a-f]{16}$))?[0-9a-f]+")
 _STANDARD_LIBRARY = re.compile(r"library-[0-9a-f]{32}")
 _REQUEST = re.compile(r"request-[0-9a-f]+")
@@ -238,7 +238,7 @@ class ArtifactCache:
         Args:
           also: further keys of the same artifact. It is removed together with ``key``; if one of
             these cannot be written, that one is a miss.
-          suffix: of the file's name, ``".mef"`` or ``".so"``.
+          suffix: of the file's name, ``".mef"``, ``".so"`` or ``".o"``.
         """
         name = hashlib.sha256(key).hexdigest()
         temporary: list[Path] = []

@@ -71,7 +71,7 @@ class Tiering(program_module.Tiering):
         self.graph = GraphBackend(lambda: self.mojo.pack)
         self.backends: dict[str, Backend[Any, Any]] = {
             backend.name: backend for backend in (self.mojo, self.graph)}
-        self._planning = threads.lock()
+        self.planning = threads.lock()
         # The programs that are with a compiler or compiled, which a fork may take from them.
         self._submitted: weakref.WeakSet[Program] = weakref.WeakSet()
         self.long_calls = LongCalls(self._charge_within)
@@ -277,7 +277,7 @@ class Tiering(program_module.Tiering):
 
     def retry(self, program: Program) -> None:
         """Tries a compiled program again that was slower: the machine may have been busy."""
-        with self._planning:
+        with self.planning:
             if program.rejected is None:        # another thread was faster
                 return
             program.trial_calls = program.trial_best = 0
@@ -288,7 +288,7 @@ class Tiering(program_module.Tiering):
     def prepare(self, program: Program) -> bool:
         """Cuts the program into pieces and makes them ready to compile; False if it has no
         tier 1."""
-        with self._planning, collection.stopped:
+        with self.planning, collection.stopped:
             return self._prepare(program)
 
     def _prepare(self, program: Program) -> bool:

@@ -37,10 +37,11 @@ from maxjax._ir.symbolic import symbolic_shape as symbolic_shape
 from maxjax._runtime.placement import default_backend
 from maxjax.export._jax_files import is_jax_file as _is_jax_file
 from maxjax.export._jax_files import read_jax_file as _read_jax_file
+from maxjax.export._library import library as library
 from maxjax.export._stablehlo import from_stablehlo as from_stablehlo
 
 __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform",
-           "deserialize", "export", "from_stablehlo", "is_symbolic_dim",
+           "deserialize", "export", "from_stablehlo", "is_symbolic_dim", "library",
            "maximum_supported_calling_convention_version",
            "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
            "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_dim_bounds",

@@ -12,13 +12,11 @@ import numpy as np
 
 from maxjax._base.errors import InternalError
 from maxjax._max.host_step import CalledStep, Failures, HostStep
-from maxjax._max.mojo import scalar_code
-from maxjax._max.mojo.bytecode import MACHINE, Code, GroupCode
 from maxjax._max.mojo.emit import Form
+from maxjax._max.mojo.linking import Linker
 from maxjax._max.mojo.plan import Plan
 from maxjax._max.mojo.result_memory import LEAST_BYTES, arenas, memory
-from maxjax._max.mojo.scalar_code import LoopCode
-from maxjax._max.mojo.tape import CALL_PYTHON, Tape
+from maxjax._max.mojo.tape import CALL_PYTHON
 
 # Frames with arenas up to this size are reused between calls, several for concurrent calls.
 _KEPT_ARENA_BYTES = 1 << 30
@@ -42,16 +40,17 @@ class Executable:
     def __init__(self, plan: Plan, types: Sequence[tuple[tuple[int, ...], np.dtype]],
                  addresses: Mapping[Any, int], run: Callable[..., int]):
         self._run = run
-        self._tapes: list[np.ndarray] = []
-        # Tapes, and where in them the vector machine stands for which kernel.
-        self._without_kernels: list[tuple[np.ndarray, int, Form]] = []
-        self._codes: dict[Code, int] = {}       # addresses
+        self._words: dict[int, np.ndarray] = {}     # tapes and codes, by their addresses
         self._host_steps: list[Any] = []        # what the tapes call by address
         self._failures = Failures()
-        tape = self._link(plan.tape, addresses)
+        self._addresses = addresses
+        linker = Linker(addresses, self._keep, self)
+        self._tape, self._length = linker.tape(plan.tape)
+        # Tapes, and where in them the vector machine stands for which kernel.
+        self._without_kernels = [(self._words[place], position, kernel)
+                                 for place, position, kernel in linker.missing]
         if self._host_steps:
             self._run = self._failures.watched(run)
-        self._tape, self._length = tape.ctypes.data, len(tape)
         self._constants = _empty(max(len(plan.constants), 1), np.uint8)
         self._constants[:len(plan.constants)] = np.frombuffer(plan.constants, np.uint8)
         self.arena_bytes = plan.arena
@@ -98,63 +97,17 @@ class Executable:
         return [_empty(shape, dtype) if size < LEAST_BYTES else memory.empty(shape, dtype, size)
                 for shape, dtype, size in self._large]
 
-    def _link(self, tape: Tape, addresses: Mapping[Any, int]) -> np.ndarray:
-        """A tape's integers, with the addresses of its functions and of nested tapes."""
-        flat: list[int] = []
-        missing: list[tuple[int, Form]] = []
-        for step in tape.steps:
-            integers: list[int] = []
-            for x in step.integers:
-                if isinstance(x, Tape):
-                    nested = self._link(x, addresses)
-                    integers += (nested.ctypes.data, len(nested))
-                elif isinstance(x, GroupCode):
-                    integers.append(self._link_code(x, addresses))
-                elif isinstance(x, LoopCode):
-                    integers.append(self._link_loop(x, step.kernel, addresses))
-                elif isinstance(x, HostStep):
-                    pass
-                else:
-                    integers.append(int(x))
-            function = step.function if step.kernel is None else step.kernel
-            if step.kernel is not None and step.kernel not in addresses:
-                function = step.function or (scalar_code.MACHINE if isinstance(
-                    step.integers[-1], LoopCode) else MACHINE)
-                missing.append((len(flat), step.kernel))
-            host = step.integers[-1] if step.integers else None
-            if not isinstance(host, HostStep):
-                address = addresses[function]
-            elif isinstance(host, CalledStep) and host.native_name is not None:
-                address = addresses[host.native_name]
-                words, kept = host.by_pack(_places(integers), self._failures)
-                self._host_steps += kept
-                integers.append(words)
-            else:
-                address = addresses[CALL_PYTHON]
-                integers = [self._link_host(host, _places(integers))]
-            flat += (address, len(integers), *integers)
-        linked = np.array(flat or [0], np.int64)
-        self._tapes.append(linked)
-        self._without_kernels += [(linked, position, kernel) for position, kernel in missing]
-        return linked[:len(flat)]
+    def call(self, step: HostStep, integers: Sequence[int]) -> tuple[int, list[int]]:
+        """What calls a step of the host, as ``HostLinker`` says."""
+        places = [*zip(integers[::2], integers[1::2], strict=True)]
+        if isinstance(step, CalledStep) and step.native_name is not None:
+            words, kept = step.by_pack(places, self._failures)
+            self._host_steps += kept
+            return self._addresses[step.native_name], [*integers, words]
+        return self._addresses[CALL_PYTHON], [self.function(step, places)]
 
-    def _link_code(self, group: GroupCode, addresses: Mapping[Any, int]) -> int:
-        """The address of a group's code; 0 if it is not needed."""
-        code = group.code if MACHINE in addresses else None
-        if code is None or not addresses.keys() >= code.functions.keys():
-            return 0
-        place = self._codes.get(code)
-        if place is None:
-            place = self._codes[code] = self._keep(code.words(addresses))
-        return place
-
-    def _link_loop(self, code: LoopCode, kernel: Form | None, addresses: Mapping[Any, int]) -> int:
-        """The address of a loop's code; 0 if nothing can run it."""
-        if kernel not in addresses and not addresses.keys() >= code.functions.keys():
-            return 0
-        return self._keep(code.words(addresses, self._keep, self._link_host))
-
-    def _link_host(self, step: HostStep, places: Sequence[tuple[int, int]]) -> int:
+    def function(self, step: HostStep, places: Sequence[tuple[int, int]]) -> int:
+        """The address of a step's function."""
         function = step.native(places, self._failures)
         self._host_steps.append(function)
         address = ctypes.cast(function, ctypes.c_void_p).value
@@ -164,7 +117,7 @@ class Executable:
     def _keep(self, integers: Sequence[int]) -> int:
         """Where integers are stored, for as long as the program."""
         words = np.array(integers, np.int64)
-        self._tapes.append(words)
+        self._words[words.ctypes.data] = words
         return words.ctypes.data
 
     @property
@@ -237,10 +190,6 @@ class Frame:
     def set_arena(self, arena: np.ndarray) -> None:
         self.arena = arena
         self._numbers[-1] = id(arena)
-
-
-def _places(integers: Sequence[int]) -> list[tuple[int, int]]:
-    return [*zip(integers[::2], integers[1::2], strict=True)]
 
 
 def _is_plain(array: np.ndarray) -> bool:

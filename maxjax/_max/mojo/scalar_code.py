@@ -390,13 +390,15 @@ class _Writer:
         self.short[position] = (t, a, b, c, self.here, *rest)
 
     def finished(self) -> list[int]:
-        words = np.zeros((len(self.short), WORDS), np.int64)
-        words.view(np.int32)[:, 2:] = self.short
+        numbers = np.zeros((len(self.short), WORDS), np.int64)
+        numbers.view(np.int32)[:, 2:] = self.short
+        words = numbers.ravel().tolist()
+        # As they are: in a library an address is an object that names what it is of.
         for position, (word, pointer) in enumerate(self.long):
-            words[position, 0] = word
+            words[WORDS * position] = word
             if pointer:
-                words[position, 4] = pointer
-        return words.ravel().tolist()
+                words[WORDS * position + 4] = pointer
+        return words
 
     def calls(self, calls: list[Instruction]) -> None:
         if not calls:

@@ -138,13 +138,20 @@ def identity(source: str) -> str:
 def commands(source: Path, output: Path, folder: Path, options: Sequence[str]) -> list[list[str]]:
     """What compiles a text into a library, in an ``environment``."""
     compiled = source.with_suffix(".o")
-    return [
-        ["mojo", "build", "--emit", "object", *options, "-D", "MAXJAX_LINKED", str(source),
-         "-o", str(compiled)],
-        # Whatever else is missing is to be known now, not when the library is loaded.
-        [linker() or "", "-flavor", "gnu", "-shared", "-Bsymbolic", "--as-needed", "-z", "defs",
-         "-o", str(output), str(compiled), str(folder / "shared.o"), *_system_libraries()],
-    ]
+    return [compile_command(source, compiled, options), link_command([compiled], output, folder)]
+
+
+def compile_command(source: Path, output: Path, options: Sequence[str]) -> list[str]:
+    return ["mojo", "build", "--emit", "object", *options, "-D", "MAXJAX_LINKED", str(source),
+            "-o", str(output)]
+
+
+def link_command(objects: Sequence[Path], output: Path, folder: Path,
+                 options: Sequence[str] = ()) -> list[str]:
+    # Whatever else is missing is to be known now, not when the library is loaded.
+    return [linker() or "", "-flavor", "gnu", "-shared", "-Bsymbolic", "--as-needed", "-z", "defs",
+            *options, "-o", str(output), *map(str, objects), str(folder / "shared.o"),
+            *_system_libraries()]
 
 
 def environment(folder: Path) -> dict[str, str]:

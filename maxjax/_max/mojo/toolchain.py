@@ -234,6 +234,73 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def build_object(source: str, output: Path, *, directory: Path, target: str | None = None,
+                 seconds: float = 300.0, pace: Pace | None = None) -> None:
+    """Compiles the text of a Mojo module, with the small standard library, into an object for
+    ``link_objects``.
+
+    Args:
+      output: the file to write; on the file system of ``directory``.
+      directory: where to create a private folder for the compiler's files.
+      target: the ``--target-cpu``; by default ``MAXJAX_CPU_TARGET``, or else this machine's.
+      seconds: the time after which the compiler is killed.
+      pace: says whether it goes on.
+
+    Raises:
+      ToolchainError: there is none.
+    """
+    def make(folder: Path, library: Path, options: Sequence[str], run: standard_library.Run
+             ) -> None:
+        text = folder / SOURCE_NAME
+        text.write_text(source, encoding="utf-8")
+        run([standard_library.compile_command(text, folder / "made", options)],
+            standard_library.environment(library))
+
+    _make(make, output, directory, target, seconds, pace or Pace())
+
+
+def link_objects(objects: Sequence[Path], output: Path, options: Sequence[str], *,
+                 directory: Path, target: str | None = None, seconds: float = 300.0) -> None:
+    """Links objects, and what all libraries have in common, to a shared library.
+
+    Args:
+      options: of the linker.
+      output, directory, target, seconds: as of ``build_object``.
+
+    Raises:
+      ToolchainError: there is none.
+    """
+    def make(folder: Path, library: Path, _: Sequence[str], run: standard_library.Run) -> None:
+        run([standard_library.link_command(objects, folder / "made", library, options)],
+            standard_library.environment(library))
+
+    _make(make, output, directory, target, seconds, Pace(urgent=True))
+
+
+def _make(make: Callable[[Path, Path, Sequence[str], standard_library.Run], None], output: Path,
+          directory: Path, target: str | None, seconds: float, pace: Pace) -> None:
+    """Has the file ``made`` of a private folder made, and moves it to its place."""
+    folder = directory / fresh_name("building", directory)
+    target = target or target_cpu()
+    options = (*_OPTIONS, *(("--target-cpu", target) if target else ()))
+    deadline = time.monotonic() + seconds
+
+    def run(commands: Sequence[Sequence[str]],
+            environment: Mapping[str, str] | None = None) -> None:
+        _run(commands, folder, environment or {}, seconds, deadline, pace)
+
+    try:
+        folder.mkdir(mode=0o700)
+        library = standard_library.prepared(
+            directory, folder, options, _COMMON, target, run)
+        make(folder, library, (*options, "-j", "1"), run)
+        os.replace(folder / "made", output)
+    except OSError as error:
+        raise ToolchainError("disk", f"no place to build native code: {error}") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _build_small(source: str, built: Path, directory: Path, threads: int,
                  processor: Sequence[str], run: standard_library.Run) -> bool:
     """Builds a library with the small standard library; returns whether that went well.

@@ -19,7 +19,7 @@ from maxjax._higher_order.exported import Exported
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.symbolic import scope_of, symbolic_shape, symbols_of
 from maxjax._ir.types import ShapedArray
-from maxjax._max.mojo import c_header, c_library
+from maxjax._max.mojo import c_entry, c_header, c_library
 from maxjax._max.mojo.c_header import Array
 from maxjax._max.mojo.c_library import Program, Refused, Sizes
 from maxjax._runtime import notebooks
@@ -111,21 +111,23 @@ def _described(exported: Exported, name: str, argument_names: Sequence[str],
                  if aval.dtype != dtypes.float0]
     results = [(x, aval) for x, aval in zip(result_names, exported.out_avals, strict=True)
                if aval.dtype != dtypes.float0]
-    taken = ["arguments", "argument_count", "results", "result_count", name,
-             *(f"{name}_{suffix}" for suffix in ("arrays", "error", "release"))]
+    taken = ["arguments", "argument_count", "results", "result_count", *c_entry.functions(name)]
     size_names = c_header.identifiers([size for size, _, _ in sizes], taken)
     names = c_header.identifiers([x for x, _ in (*arguments, *results)], [*taken, *size_names])
-    arrays = [Array(chosen, tuple([str(size) if is_dimension(size) else size
-                                   for size in aval.shape]), _physical(aval), python)
-              for chosen, (python, aval) in zip(names, (*arguments, *results), strict=True)]
+    arrays = [_array(chosen, aval, python) for chosen, (python, aval) in zip(
+        names, (*arguments, *results), strict=True)]
     return c_library.Described(arrays[:len(arguments)], arrays[len(arguments):], size_names)
 
 
-def _physical(aval: ShapedArray) -> np.dtype:
+def _array(name: str, aval: ShapedArray, python: str) -> Array:
+    shape = tuple([str(size) if is_dimension(size) else size for size in aval.shape])
+    if dtypes.is_key(aval.dtype):       # as its data, of which two words are one number
+        return Array(name, (*shape, *aval.dtype.key_shape), dtypes.uint32, 8, python)
     kind = np.dtype(dtypes.physical(aval.dtype))
     if not c_header.has_type(kind):
         raise Refused(f"C has no type for arrays of {dtypes.name_of(kind)}")
-    return kind
+    real = dtypes.real_dtype(kind) if dtypes.is_complex(kind) else kind
+    return Array(name, shape, kind, real.itemsize, python)
 
 
 def _programs(exported: Exported, described: c_library.Described, sizes: Sizes,
@@ -145,14 +147,15 @@ def _programs(exported: Exported, described: c_library.Described, sizes: Sizes,
         program = program_of(closed)
         yield Program(
             program.opened.jaxpr, program.consts,
-            [array._replace(shape=_at(aval, values)) for array, aval in zip(
-                described.arguments, _arrays(exported.in_avals), strict=True)],
-            [array._replace(shape=_at(aval, values)) for array, aval in zip(
-                described.results, _arrays(exported.out_avals), strict=True)])
+            _sized(described.arguments, exported.in_avals, values),
+            _sized(described.results, exported.out_avals, values))
 
 
-def _arrays(avals: Sequence[ShapedArray]) -> list[ShapedArray]:
-    return [aval for aval in avals if aval.dtype != dtypes.float0]
+def _sized(arrays: Sequence[Array], avals: Sequence[ShapedArray],
+           values: dict[str, int]) -> list[Array]:
+    shapes = [_at(aval, values) for aval in avals if aval.dtype != dtypes.float0]
+    return [array._replace(shape=(*shape, *array.shape[len(shape):]))
+            for array, shape in zip(arrays, shapes, strict=True)]
 
 
 def _at(aval: ShapedArray, values: dict[str, int]) -> tuple[int, ...]:

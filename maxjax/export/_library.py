@@ -35,8 +35,9 @@ def library(f: Callable[..., Any], *args: Any, path: str | os.PathLike[str],
       path: a folder, in which ``lib<name>.so``, ``<name>.h`` and ``<name>.json`` are written. The
         last one says what the library needs.
       name: of the C function; by default that of ``f``.
-      threads: into how many parts kernels cut large calls, by default one for each processor of
-        this machine. A call runs on its caller's thread.
+      threads: how many may share a large call, by default as many as there are processors here.
+        They are started by the library's ``<name>_threads``; without, a call runs on its caller's
+        thread. With 1 there is none to start.
       target: the processor to compile for (``"x86-64-v3"``, say), by default this machine's.
 
     Returns:

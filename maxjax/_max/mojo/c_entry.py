@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 BLOCK = ("TAPE", "LENGTH", "TEMPLATE", "SLOTS", "ARENA_SLOT", "HEAD", "BYTES", "CELLS", "ARRAYS",
-         "COUNT", "COPIES", "COPY_COUNT")
+         "COUNT", "COPIES", "COPY_COUNT", "IS_ONE")
 ROW = ("SLOT", "NBYTES", "ALIGNMENT", "IS_RESULT", "DTYPE", "RANK", "SHAPE")
 # Frames that are kept for further calls, as many as ran at the same time.
 KEPT = 4
 PROGRAMS, TEXTS = "maxjax_library_programs", "maxjax_library_texts"
+# Of a library with threads of its own: words of its own, then those of the crew (``crew.py``).
+CREW, CREW_OWN, CREW_WORDS = "maxjax_library_crew", 16, 112
 # Codes of errors: of the library, then as many of each array.
 NO_MEMORY, WRONG_COUNT, WRONG_SIZES = 1, 2, 3
 FIRST_OF_ARRAYS = OF_ARRAY = 8
@@ -47,29 +49,36 @@ def code_of(array: Int, problem: Int) -> Int:
     return {FIRST_OF_ARRAYS} + {OF_ARRAY} * array + problem
 
 
+def fill(program: Args, slots: Slots):
+    """Puts the addresses of constants, and of the arena, in their slots."""
+    unsafe_memcpy(
+        dest=slots.unsafe_bitcast[UInt8](),
+        src=words_at(program, TEMPLATE).unsafe_bitcast[UInt8](),
+        count=8 * integer(program, SLOTS),
+    )
+    slots.unsafe_offset(integer(program, ARENA_SLOT))[] = (
+        slots.unsafe_bitcast[UInt8]().unsafe_offset(integer(program, HEAD) - 8)
+    )
+
+
 def take(program: Args) -> Int:
     """The slots of a frame that no other call has; 0 if there is no memory. A frame is the word
-    that stops the driver, the slots, then the arena."""
+    that stops the driver, the slots, then the arena; the programs of all sizes share them."""
     var cells = words_at(program, CELLS)
     for i in range(KEPT):
         var cell = cells.unsafe_offset(i)
         var seen = Atomic[Int64].load(cell)
         if seen != 0 and Atomic[Int64].compare_exchange(cell, seen, Int64(0)):
+            if integer(program, IS_ONE) == 0:
+                fill(program, slots_at(Int(seen)))
             return Int(seen)
     var memory = external_call["aligned_alloc", Bytes](ALIGNED, integer(program, BYTES))
     if Int(memory) == 0:
         return 0
     memory.unsafe_bitcast[Int64]()[] = 0
-    var slots = memory.unsafe_offset(8)
-    unsafe_memcpy(
-        dest=slots,
-        src=words_at(program, TEMPLATE).unsafe_bitcast[UInt8](),
-        count=8 * integer(program, SLOTS),
-    )
-    slots.unsafe_bitcast[Bytes]().unsafe_offset(integer(program, ARENA_SLOT))[] = (
-        memory.unsafe_offset(integer(program, HEAD))
-    )
-    return Int(slots)
+    var slots = Int(memory.unsafe_offset(8))
+    fill(program, slots_at(slots))
+    return slots
 
 
 @always_inline
@@ -133,6 +142,7 @@ def finish(program: Args, address: Int) -> Int32:
     var slots = slots_at(address)
     var problem = problem_of(program, slots)
     if problem == 0:
+        look_for_fork()
         external_call["run_tape", NoneType](
             slots, words_at(program, TAPE), integer(program, LENGTH)
         )
@@ -193,8 +203,89 @@ def run_arrays(program: Args, arguments: Args, many: Int, results: Args, more: I
 '''
 
 
+_THREADS = f'''
+comptime LOCK = 0
+comptime HELPERS = 1
+comptime PROCESS = 2
+comptime CELL = 3  # the address of the crew's words, or 0
+comptime OWN = {CREW_OWN}
+comptime Help = def (Args) abi("C") thin -> Args
+
+
+def help(words: Args) abi("C") -> Args:
+    external_call["crew_help", NoneType](words)
+    return words
+
+
+@always_inline
+def process() -> Int64:
+    return Int64(external_call["getpid", Int32]().cast[DType.int64]())
+
+
+def look_for_fork():
+    """In a child after a fork there are no helpers."""
+    var crew = external_call["{CREW}", Args]()
+    if Atomic[Int64].load(crew.unsafe_offset(CELL)) != 0 and (
+        crew.unsafe_offset(PROCESS)[] != process()
+    ):
+        Atomic[Int64].store(crew.unsafe_offset(CELL), Int64(0))
+
+
+def threads_of(wanted: Int) -> Int:
+    """Starts helpers until there are so many threads with a caller's; returns how many there are.
+    """
+    var crew = external_call["{CREW}", Args]()
+    var words = crew.unsafe_offset(OWN)
+    var free = Int64(0)
+    while not Atomic[Int64].compare_exchange(crew.unsafe_offset(LOCK), free, Int64(1)):
+        _ = external_call["sched_yield", Int32]()
+        free = Int64(0)
+    if crew.unsafe_offset(PROCESS)[] != process():
+        Atomic[Int64].store(crew.unsafe_offset(CELL), Int64(0))
+        for i in range({CREW_WORDS}):
+            words.unsafe_offset(i)[] = 0
+        external_call["crew_open", NoneType](words)
+        crew.unsafe_offset(HELPERS)[] = 0
+        crew.unsafe_offset(PROCESS)[] = process()
+    var helpers = integer(crew, HELPERS)
+    var function: Help = help
+    var address = Pointer(to=function).unsafe_bitcast[Int]()[]
+    while helpers + 1 < wanted:
+        var thread = Int(0)
+        if external_call["pthread_create", Int32](
+            Pointer(to=thread).unsafe_bitcast[UInt8](), Int(0), address, words
+        ) != 0:
+            break
+        _ = external_call["pthread_detach", Int32](thread)
+        helpers += 1
+    crew.unsafe_offset(HELPERS)[] = Int64(helpers)
+    if helpers > 0:
+        external_call["maxjax_crew_cell", Slots]()[] = (
+            crew.unsafe_offset(CELL).unsafe_bitcast[UInt8]()
+        )
+        Atomic[Int64].store(crew.unsafe_offset(CELL), Int64(Int(words)))
+    Atomic[Int64].store(crew.unsafe_offset(LOCK), Int64(0))
+    return helpers + 1
+'''
+_NO_THREADS = """
+
+@always_inline
+def look_for_fork():
+    pass
+
+
+def threads_of(wanted: Int) -> Int:
+    return 1
+"""
+
+
+def functions(name: str) -> list[str]:
+    """The names of all functions of a library."""
+    return [name, *(f"{name}_{suffix}" for suffix in ("arrays", "error", "release", "threads"))]
+
+
 def text(name: str, slots: Sequence[int], sizes: Sequence[tuple[str, int, int]],
-         texts: int) -> str:
+         texts: int, has_threads: bool) -> str:
     """The module with the functions of a library.
 
     Args:
@@ -202,6 +293,7 @@ def text(name: str, slots: Sequence[int], sizes: Sequence[tuple[str, int, int]],
       slots: where each array's address goes.
       sizes: names, least and greatest values of the sizes that are arguments.
       texts: how many texts of errors there are.
+      has_threads: whether there is a crew.
     """
     parameters = [f"size_{n}: Int" for n in range(len(sizes))]
     choice = ["    var chosen = 0"]
@@ -214,7 +306,7 @@ def text(name: str, slots: Sequence[int], sizes: Sequence[tuple[str, int, int]],
     choice.append(f'    var program = words_at(external_call["{PROGRAMS}", Args](), chosen)')
     if sizes:       # constraints may forbid what is within bounds
         choice += ["    if Int(program) == 0:", f"        return {WRONG_SIZES}"]
-    lines = [_TEXT, ""]
+    lines = [_TEXT, _THREADS if has_threads else _NO_THREADS, ""]
     if len(slots) <= MOST_PARAMETERS:
         given = [*parameters, *(f"p{n}: Bytes" for n in range(len(slots)))]
         lines += [f'@export("{name}")', f'def {name}({", ".join(given)}) abi("C") -> Int32:',
@@ -232,5 +324,8 @@ def text(name: str, slots: Sequence[int], sizes: Sequence[tuple[str, int, int]],
               f'@export("{name}_release")', f'def {name}_release() abi("C"):',
               f"    for i in range({count}):",
               f'        var program = words_at(external_call["{PROGRAMS}", Args](), i)',
-              "        if Int(program) != 0:", "            release(program)", ""]
+              "        if Int(program) != 0:", "            release(program)",
+              "            return", "", "",
+              f'@export("{name}_threads")', f'def {name}_threads(wanted: Int32) abi("C") -> Int32:',
+              "    return Int32(threads_of(Int(wanted)))", ""]
     return "\n".join(lines)

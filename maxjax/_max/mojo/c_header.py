@@ -36,12 +36,14 @@ class Array(NamedTuple):
 
     Attributes:
       shape: sizes, or how they are written.
+      alignment: of its address, in bytes.
       note: what it is in Python.
     """
 
     name: str
     shape: tuple[int | str, ...]
     dtype: np.dtype
+    alignment: int
     note: str = ""
 
     @property
@@ -83,13 +85,13 @@ def error_texts(arguments: Sequence[Array], results: Sequence[Array],
     texts[c_entry.NO_MEMORY] = "there is no memory for temporary values"
     texts[c_entry.WRONG_COUNT] = (
         f"there must be {len(arguments)} arguments and {len(results)} results")
-    texts[c_entry.WRONG_SIZES] = f"a size is out of bounds: {bounds}" if sizes else unknown
+    texts[c_entry.WRONG_SIZES] = f"the function is not for these sizes: {bounds}" if sizes else unknown
     described = [*(f"argument {n}, {x.name}, {x}" for n, x in enumerate(arguments)),
                  *(f"result {n}, {x.name}, {x}" for n, x in enumerate(results))]
     for text in described:
         of_array = [unknown] * c_entry.OF_ARRAY
         of_array[c_entry.NULL] = f"{text}: there is no array (its address is 0)"
-        of_array[c_entry.MISALIGNED] = f"{text}: its address is no multiple of an element's size"
+        of_array[c_entry.MISALIGNED] = f"{text}: its address is no multiple of what its elements need"
         of_array[c_entry.OVERLAPS] = f"{text}: it shares memory with another array"
         of_array[c_entry.WRONG_DTYPE] = f"{text}: the array has another dtype"
         of_array[c_entry.WRONG_SHAPE] = f"{text}: the array has another shape"
@@ -130,7 +132,10 @@ def header(name: str, arguments: Sequence[Array], results: Sequence[Array],
         _prototype(f"int32_t {name}_arrays", given), "",
         "/* What a code means. */", f"const char *{name}_error(int32_t code);", "",
         "/* Frees the memory that is kept from one call to the next. */",
-        f"void {name}_release(void);", "", "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
+        f"void {name}_release(void);", "",
+        "/* Starts threads that share large calls with those that make them, until there are as",
+        "   many as wanted; returns how many there are. The library then cannot be unloaded. */",
+        f"int32_t {name}_threads(int32_t wanted);", "", "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
     return "\n".join(lines)
 
 

@@ -94,6 +94,7 @@ class Prepared(NamedTuple):
       functions: of the pack.
       entry: the text of the functions that are called.
       temporaries: the most bytes of them that a call takes.
+      threads: how many may share a kernel's call.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Prepared(NamedTuple):
     functions: list[str]
     entry: str
     temporaries: int
+    threads: int
 
 
 def prepare(name: str, programs: Iterable[Program | None], sizes: Sizes, described: Described, *,
@@ -117,25 +119,29 @@ def prepare(name: str, programs: Iterable[Program | None], sizes: Sizes, describ
     Raises:
       Refused: it has something that only Python can compute.
     """
+    threads = threads or crew.cores()
     data = DataObject(platform.machine())
     kernels: dict[Form, None] = {}
     functions = dict.fromkeys([_DRIVER])
-    constants: dict[int, Reference] = {}
-    kept = []       # an identity is that of an object which is there
-    blocks: list[int] = []
-    slots: list[int] = []
-    temporaries = 0
+    members: list[_Member | None] = []
     for program in programs:
-        if program is None:
-            blocks.append(0)
-            continue
-        plan = planned(program.jaxpr, threads or crew.cores())
-        kept.append(program.constants)
-        blocks.append(_block(data, program, plan, constants))
-        slots = _slots_of_arrays(program, plan)
-        kernels.update(plan.kernels)
-        functions.update(plan.functions)
-        temporaries = max(temporaries, plan.arena)
+        member = None if program is None else _Member(
+            program, planned(program.jaxpr, threads))
+        members.append(member)
+        if member is not None:
+            kernels.update(member.plan.kernels)
+            functions.update(member.plan.functions)
+    if threads > 1:
+        functions.update(dict.fromkeys(("crew_open", "crew_help")))
+        data.accessor(c_entry.CREW, data.cells(c_entry.CREW_OWN + c_entry.CREW_WORDS))
+    there = [member for member in members if member is not None]
+    if not there:
+        raise Refused(f"{name} allows no sizes")
+    frame = _frame(data, there)
+    constants: dict[int, Reference] = {}
+    blocks: list[int] = []
+    for member in members:
+        blocks.append(0 if member is None else _block(data, member, frame, constants))
         if data.nbytes > _MOST_CONSTANTS:
             raise Refused(f"the constants of {name} take more than {_MOST_CONSTANTS >> 20} MB: "
                           "pass them as arguments")
@@ -146,7 +152,8 @@ def prepare(name: str, programs: Iterable[Program | None], sizes: Sizes, describ
     data.accessor(c_entry.TEXTS, data.words(
         [data.constant(text.encode() + b"\0", 1) for text in texts]))
     return Prepared(name, described, named, data, list(kernels), list(functions),
-                    c_entry.text(name, slots, named, len(texts) - 1), temporaries)
+                    c_entry.text(name, there[0].slots, named, len(texts) - 1, threads > 1),
+                    max(member.plan.arena for member in there), threads)
 
 
 class Built(NamedTuple):
@@ -176,7 +183,7 @@ def build(prepared: Prepared, output: Path, *, target: str | None = None,
     objects = _Objects(pack.libraries.cache, target, progress)
     found = objects.of([*(sources[unit] for unit in units), *_texts(prepared.kernels),
                         prepared.entry])
-    _link(prepared.name, objects, found, prepared.data, output, target)
+    _link(prepared, objects, found, output, target)
     return Built(units)
 
 
@@ -200,14 +207,32 @@ def planned(jaxpr: Jaxpr, cores: int) -> Plan:
     return plan
 
 
-def _slots_of_arrays(program: Program, plan: Plan) -> list[int]:
-    """Where the addresses of arguments and results go. Results that no call writes have slots
-    behind those of the plan."""
-    first = len(program.jaxpr.invars)
-    written = itertools.count(first)
-    others = itertools.count(plan.slots)
-    return [*range(len(program.constants), first),
+class _Member:
+    """A program for its sizes, planned.
+
+    Attributes:
+      slots: where the addresses of arguments and results go. Results that no call writes have
+        slots behind those of the plan.
+      used: how many slots there are.
+    """
+
+    def __init__(self, program: Program, plan: Plan):
+        self.program = program
+        self.plan = plan
+        first = len(program.jaxpr.invars)
+        written, others = itertools.count(first), itertools.count(plan.slots)
+        self.slots = [
+            *range(len(program.constants), first),
             *(next(written) if type(x) is tuple else next(others) for x in plan.outputs)]
+        self.used = next(others)
+
+
+def _frame(data: DataObject, members: Sequence[_Member]) -> dict[str, int]:
+    """The fields of blocks that say what a call's memory is: the same for all sizes."""
+    head = -(-8 * (1 + max(member.used for member in members)) // 64) * 64
+    arena = max(member.plan.arena for member in members)
+    return {"HEAD": head, "BYTES": -(-(head + max(arena, 1)) // 64) * 64,
+            "CELLS": data.cells(c_entry.KEPT), "IS_ONE": int(len(members) == 1)}
 
 
 class _NoHost:
@@ -220,44 +245,38 @@ class _NoHost:
         raise Refused(f"only Python can compute parts of it: {step}")
 
 
-def _block(data: DataObject, program: Program, plan: Plan,
+def _block(data: DataObject, member: _Member, frame: Mapping[str, int],
            constants: dict[int, Reference]) -> Reference:
     """Adds a program's block, with what it points to.
 
     Args:
       constants: where the constants of programs are, by their identity.
     """
+    program, plan = member.program, member.plan
     addresses: dict[Any, int] = {name: Reference(name) for name in plan.functions}
     addresses |= {form: Reference(Kernel(form).symbol) for form in plan.kernels}
     linker = Linker(addresses, data.words, _NoHost())
     tape, length = linker.tape(plan.tape)
-    template: list[int] = [0] * plan.slots
+    template: list[int] = [0] * member.used
     for slot, value in enumerate(program.constants):
         if id(value) not in constants:
             constants[id(value)] = data.constant(np.ascontiguousarray(value).tobytes())
         template[slot] = constants[id(value)]
     template[plan.constant_slot] = data.constant(plan.constants)
-    slots = _slots_of_arrays(program, plan)
     rows: list[int] = []
     copies: list[int] = []
     arrays = [*program.arguments, *program.results]
-    for number, (array, slot) in enumerate(zip(arrays, slots, strict=True)):
+    for number, (array, slot) in enumerate(zip(arrays, member.slots, strict=True)):
         nbytes = math.prod(map(int, array.shape)) * array.dtype.itemsize
-        is_result = number >= len(program.arguments)
-        kind = dtypes.real_dtype(array.dtype) if dtypes.is_complex(array.dtype) else array.dtype
-        rows += (slot, nbytes, kind.itemsize, int(is_result), array.number, len(array.shape),
+        result = number - len(program.arguments)
+        rows += (slot, nbytes, array.alignment, int(result >= 0), array.number, len(array.shape),
                  data.words([int(size) for size in array.shape] or [0]))
-        if is_result and type(source := plan.outputs[number - len(program.arguments)]) is int:
+        if result >= 0 and type(source := plan.outputs[result]) is int:
             copies += (source, slot, nbytes)
-    used = max([plan.slots, *(slot + 1 for slot in slots)])
-    template += [0] * (used - plan.slots)
-    head = -(-8 * (1 + used) // 64) * 64
-    total = -(-(head + max(plan.arena, 1)) // 64) * 64
     block = {
-        "TAPE": tape, "LENGTH": length, "TEMPLATE": data.words(template), "SLOTS": used,
-        "ARENA_SLOT": plan.arena_slot, "HEAD": head, "BYTES": total,
-        "CELLS": data.cells(c_entry.KEPT), "ARRAYS": data.words(rows or [0]),
-        "COUNT": len(arrays), "COPIES": data.words(copies or [0]), "COPY_COUNT": len(copies) // 3}
+        "TAPE": tape, "LENGTH": length, "TEMPLATE": data.words(template), "SLOTS": member.used,
+        "ARENA_SLOT": plan.arena_slot, "ARRAYS": data.words(rows or [0]), "COUNT": len(arrays),
+        "COPIES": data.words(copies or [0]), "COPY_COUNT": len(copies) // 3, **frame}
     return data.words([block[field] for field in c_entry.BLOCK])
 
 
@@ -326,18 +345,20 @@ class _Objects:
         return self.cache.store(key, output, suffix=".o") or output
 
 
-def _link(name: str, objects: _Objects, found: Sequence[Path], data: DataObject, output: Path,
+def _link(prepared: Prepared, objects: _Objects, found: Sequence[Path], output: Path,
           target: str | None) -> None:
     directory = objects.cache.directory
     written, script = objects.cache.incoming(".o"), objects.cache.incoming(".o")
     made = objects.cache.incoming(".so")
     try:
-        written.write_bytes(data.written())
-        script.write_text(f"{{ global: {name}; {name}_arrays; {name}_error; {name}_release; "
-                          "local: *; };\n")
+        written.write_bytes(prepared.data.written())
+        exported = "".join(f"{x}; " for x in c_entry.functions(prepared.name))
+        script.write_text(f"{{ global: {exported}local: *; }};\n")
         toolchain.link_objects(
-            [*found, written], made, ["-soname", f"lib{name}.so", "-s", "-z", "now",
-                                      "--version-script", str(script)],
+            [*found, written], made,
+            ["-soname", f"lib{prepared.name}.so", "-s", "-z", "now", "--version-script",
+             # Threads of its own stay in its code.
+             str(script), *(("-z", "nodelete") if prepared.threads > 1 else ())],
             directory=directory, target=target)
         output.write_bytes(made.read_bytes())
     finally:
@@ -350,7 +371,7 @@ def check_name(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) or name in c_header.KEYWORDS:
         raise ValueError(f"{name!r} is no name of a C function; `name` chooses another")
     for library in (ctypes.CDLL(None), *_mathematics()):
-        if any(hasattr(library, x) for x in (name, f"{name}_error", f"{name}_arrays")):
+        if any(hasattr(library, x) for x in c_entry.functions(name)):
             raise ValueError(f"{name!r} is a function of the system's libraries, which would be "
                              "called instead; `name` chooses another")
 
@@ -389,5 +410,5 @@ def manifest(prepared: Prepared, built: Built, library: Path, made_by: str,
         "bytes_of_library": len(content),
         "bytes_of_constants_and_tapes": prepared.data.nbytes,
         "bytes_of_temporaries_per_call": prepared.temporaries,
-        "kernels": len(prepared.kernels), "parts_of_the_pack": built.pack,
+        "most_threads": prepared.threads, "kernels": len(prepared.kernels), "parts_of_the_pack": built.pack,
         "sha256": hashlib.sha256(content).hexdigest()}, indent=1) + "\n"

@@ -21,7 +21,7 @@ _SECTIONS = (".text", ".rodata", ".data.rel.ro", ".data")
 _TEXT, _RODATA, _WORDS, _CELLS = range(4)
 # Type and flags: PROGBITS; allocated, written, executed.
 _KINDS = ((1, 2 | 4), (1, 2), (1, 2 | 1), (1, 2 | 1))
-_ALIGNMENT = 64
+_ALIGNMENT = 128
 _SYMTAB, _STRTAB, _RELA = 2, 3, 4
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -72,7 +72,7 @@ class DataObject:
     def nbytes(self) -> int:
         return sum(map(len, self._content))
 
-    def constant(self, data: bytes, alignment: int = _ALIGNMENT) -> Reference:
+    def constant(self, data: bytes, alignment: int = 64) -> Reference:
         """Where bytes will be that nothing writes; equal ones are there once."""
         known = self._constants.get((data, alignment))
         if known is None:

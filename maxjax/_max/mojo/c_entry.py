@@ -279,9 +279,10 @@ def threads_of(wanted: Int) -> Int:
 """
 
 
-def functions(name: str) -> list[str]:
-    """The names of all functions of a library."""
-    return [name, *(f"{name}_{suffix}" for suffix in ("arrays", "error", "release", "threads"))]
+def functions(name: str, arrays: int = 0) -> list[str]:
+    """The names of all functions of a library for so many arrays."""
+    others = [f"{name}_{suffix}" for suffix in ("arrays", "error", "release", "threads")]
+    return others if arrays > MOST_PARAMETERS else [name, *others]
 
 
 def text(name: str, slots: Sequence[int], sizes: Sequence[tuple[str, int, int]],

@@ -352,7 +352,9 @@ def _link(prepared: Prepared, objects: _Objects, found: Sequence[Path], output: 
     made = objects.cache.incoming(".so")
     try:
         written.write_bytes(prepared.data.written())
-        exported = "".join(f"{x}; " for x in c_entry.functions(prepared.name))
+        described = prepared.described
+        exported = "".join(f"{x}; " for x in c_entry.functions(
+            prepared.name, len(described.arguments) + len(described.results)))
         script.write_text(f"{{ global: {exported}local: *; }};\n")
         toolchain.link_objects(
             [*found, written], made,

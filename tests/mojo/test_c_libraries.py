@@ -1,0 +1,571 @@
+"""Libraries for C: the same bits as compiled calls, from Python's ctypes and from other languages."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+pytest.importorskip("max.engine")
+
+import maxjax
+import maxjax.numpy as jnp
+from maxjax import export, lax
+from maxjax._base import dtypes
+from maxjax._base.config import compile_mode, enable_x64
+from maxjax._max.mojo import c_header, c_library, standard_library
+from maxjax._max.mojo.elf import DataObject, Reference
+from maxjax._max.mojo.pack_library import make_portable
+from maxjax._runtime.program import Program
+from tests.gen import exported_programs, loop_programs, mojo_random
+from tests.support.c_libraries import DTYPES, CLibrary
+
+pytestmark = pytest.mark.skipif(
+    standard_library.why_not() is not None, reason=f"{standard_library.why_not()}")
+
+X = exported_programs.X
+KEY = np.array([1, 2], np.uint32)
+PLAIN = {name: (lambda *args, f=program.function: f(maxjax, *args), *program.args)
+         for name, program in exported_programs.PROGRAMS.items()
+         if name in ("mlp", "cnn", "transformer", "rnn", "sort", "fft", "while")}
+CASES: dict[str, tuple[Any, ...]] = PLAIN | {
+    "rows": (lambda x, i: (x[i], x.at[i].add(1.), jnp.cumsum(x, 0), x[::-1]),
+             X, np.array([3, -1, 0], np.int32)),
+    "random": (lambda k: (maxjax.random.bits(k, (100,)), maxjax.random.gamma(k, 2., (5,)),
+                          maxjax.random.permutation(k, 10)), KEY),
+    "keys": (lambda k: (maxjax.random.split(k), maxjax.random.normal(k, (3,)), k),
+             maxjax.random.key(3)),
+    # Results that are arguments, constants, equal, or without elements.
+    "given": (lambda x, y: (x, x, y + 1, y + 1, jnp.zeros((0, 3)), x.reshape(-1), np.ones(3)),
+              X, np.float32(3)),
+    "nothing": (lambda x: (), X),
+    "constant": (lambda: jnp.arange(5) * 2,),
+    "complex": (lambda z: (z * z + 1, abs(z), jnp.exp(z), z), (X + 1j * X).astype(np.complex64)),
+    "while loop": (lambda n: lax.while_loop(
+        lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 1.5 + s[0]), (0, 1.)), np.int32(17)),
+    "stencil": (lambda x: lax.fori_loop(
+        0, 10, lambda i, y: y.at[1:-1].set((y[:-2] + y[2:]) * 0.5), x),
+                np.linspace(0, 1, 300, dtype=np.float32)),
+    "branches": (lambda n, x: lax.switch(n, [jnp.sin, jnp.cos, jnp.tanh], x), np.int32(1), X),
+    "masks": (lambda x: (x > 0, (x > 0).sum(), jnp.argmax(x, 1), jnp.where(x > 0, x, 0)), X),
+    "short rows": (lambda x: (jnp.exp(x).sum(1), x * 2), np.ones((1000, 3), np.float32)),
+    "shared by threads": (lambda x: (jnp.tanh(x @ x).sum(0), jnp.exp(x)),
+                          np.linspace(0, 1, 90000, dtype=np.float32).reshape(300, 300)),
+}
+
+
+def leaves(tree: Any) -> list[np.ndarray]:
+    """As a library takes and gives them: keys as their data."""
+    return [np.asarray(maxjax.random.key_data(x)) if dtypes.is_key(getattr(x, "dtype", None))
+            else np.asarray(x) for x in maxjax.tree.leaves(tree)]
+
+
+def compiled(f: Any, *args: Any) -> list[np.ndarray]:
+    with compile_mode("always"):
+        return leaves(maxjax.jit(f)(*args))
+
+
+def exported(folder: Path, f: Any, *args: Any, name: str = "f", **options: Any) -> CLibrary:
+    return CLibrary(export.library(f, *args, path=folder, name=name, **options))
+
+
+def same_bits(actual: Any, expected: Any) -> None:
+    kinds = [[(x.shape, x.dtype) for x in part] for part in (actual, expected)]
+    assert kinds[0] == kinds[1]
+    for number, (ours, theirs) in enumerate(zip(actual, expected, strict=True)):
+        assert ours.tobytes() == theirs.tobytes(), (number, ours, theirs)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_those_of_compiled_calls(tmp_path, name):
+    f, *args = CASES[name]
+    library = exported(tmp_path, f, *args)
+    given, want = leaves(args), compiled(f, *args)
+    same_bits(library(*given), want)
+    results = library.results()
+    library.run_arrays(given, results)      # whose memory is that of the call before
+    same_bits(results, want)
+
+
+@pytest.mark.parametrize("dtype", [x for x in DTYPES if x != "bool"])
+def test_dtypes(tmp_path, dtype):
+    kind = np.dtype(getattr(ml_dtypes, dtype, None) or dtype)
+
+    def f(x, n):
+        return x * n + x, x[::2], x.sum(), x > 3 if kind.kind != "c" else x == 3
+
+    with enable_x64(True):
+        args = np.arange(40).astype(kind), np.full((), 2, kind)
+        library = exported(tmp_path, f, *args)
+        same_bits(library(*args), compiled(f, *args))
+    assert [x["dtype"] for x in library.manifest["arguments"]] == [dtype, dtype]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [0, pytest.param(12, marks=pytest.mark.extended)])
+def test_random_programs(tmp_path, first):
+    """Several together are one program, whose kernels are built at once."""
+    programs, inputs = [], []
+    with enable_x64(True):
+        for structure in range(first, first + 12):
+            builder = mojo_random.Builder(structure, structure)
+            closed = maxjax.make_jaxpr(builder.function)(*builder.inputs)
+            try:
+                c_library.planned(Program(closed).opened.jaxpr, 2)
+            except c_library.Refused:
+                continue
+            programs.append(maxjax.extend.core.jaxpr_as_fun(closed))
+            inputs.append(builder.inputs)
+        assert len(programs) > 6
+
+        def f(*groups):
+            return [program(*group) for program, group in zip(programs, groups, strict=True)]
+
+        library = exported(tmp_path, f, *inputs)
+        given, want = leaves(inputs), compiled(f, *inputs)
+    results = library.results()
+    library.run_arrays(given, results)
+    same_bits(results, want)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [0, pytest.param(10, marks=pytest.mark.extended)])
+def test_random_loops(tmp_path, first):
+    drawn = [loop_programs.Drawn(seed) for seed in range(first, first + 10)]
+    functions = [x.function(maxjax) for x in drawn]
+
+    def f(*groups):
+        return [function(*group) for function, group in zip(functions, groups, strict=True)]
+
+    with enable_x64(True):
+        inputs = [(*x.args, x.rows) for x in drawn]
+        library = exported(tmp_path, f, *inputs)
+        given, want = leaves(inputs), compiled(f, *inputs)
+    results = library.results()
+    library.run_arrays(given, results)
+    same_bits(results, want)
+
+
+# --- sizes that are arguments ---
+
+def test_symbolic_sizes(tmp_path):
+    def f(x, w):
+        return jnp.tanh(x @ w).sum(1), lax.scan(lambda c, r: (c + r, c.sum()), w[:, 0], x), \
+            x.shape[0]
+
+    batch, = export.symbolic_shape("batch", constraints=["batch >= 2", "batch <= 9"])
+    weights = exported_programs.weights(3, 8)
+    library = exported(tmp_path, f, maxjax.ShapeDtypeStruct((batch, 3), np.float32), weights)
+    for size in (9, 2, 3, 8, 2):
+        args = exported_programs.weights(size, 3, seed=size), weights
+        same_bits(library(*args, sizes=(size,)), compiled(f, *args))
+    arrays = [exported_programs.weights(4, 3), weights]
+    for size, message in ((1, "2 <= batch <= 9"), (10, "2 <= batch <= 9"),
+                          (5, r"argument 0, x, float32\[batch,3\]: the array has another shape")):
+        with pytest.raises(RuntimeError, match=message):
+            library.run_arrays(arrays, library.results((4,)), sizes=(size,))
+    results = library.results((4,))
+    library.run_arrays(arrays, results, sizes=(4,))
+    same_bits(results, compiled(f, *arrays))
+
+
+def test_several_symbolic_sizes(tmp_path):
+    a, b = export.symbolic_shape("a, b", constraints=["b <= 4", "a <= b"])
+    types = [maxjax.ShapeDtypeStruct(shape, np.float32) for shape in ((a,), (2 * b, a))]
+    library = exported(tmp_path, lambda x, y: (y @ x, y.sum(0)), *types)
+    for n, m in itertools.product(range(1, 5), range(1, 5)):
+        args = exported_programs.weights(n), exported_programs.weights(2 * m, n)
+        if n <= m:
+            same_bits(library(*args, sizes=(n, m)), compiled(lambda x, y: (y @ x, y.sum(0)), *args))
+        else:
+            with pytest.raises(RuntimeError, match="the function is not for these sizes"):
+                library(*args, sizes=(n, m))
+
+
+@pytest.mark.parametrize("constraints, message", [
+    ([], 'size b has no greatest value.*\\["b <= 64"'), (["b <= 100000"], "for 100000 sizes")])
+def test_sizes_need_bounds(tmp_path, constraints, message):
+    b, = export.symbolic_shape("b", constraints=constraints)
+    with pytest.raises(NotImplementedError, match=message):
+        export.library(lambda x: x + 1, maxjax.ShapeDtypeStruct((b,), np.float32), path=tmp_path, name="f")
+
+
+# --- what is refused ---
+
+def _looped(f: Any) -> Any:
+    return lambda x: lax.fori_loop(0, 3, lambda i, y: f(y), x)
+
+
+@pytest.mark.parametrize("f, message", [
+    (lambda x: jnp.linalg.cholesky(x @ x.T), "potrf, by SciPy's LAPACK"),
+    (_looped(lambda x: jnp.linalg.inv(x)), "gesv, by SciPy's LAPACK"),
+    (lambda x: maxjax.pure_callback(np.sin, x, x), "pure_callback"),
+    (_looped(lambda x: (maxjax.debug.print("{}", x), x)[1]), "debug_print"),
+    (lambda x: maxjax.scipy.special.gammainc(x, x), "igamma"),
+    (_looped(lambda x: maxjax.scipy.special.gammainc(x, x)), "igamma"),
+    (lambda x: x.astype(jnp.float8_e4m3fn), "float8_e4m3fn"),
+], ids=["factor", "factor in a loop", "callback", "print in a loop", "special function",
+        "special function in a loop", "dtype"])
+def test_what_python_computes_is_refused_by_name(tmp_path, f, message):
+    with pytest.raises(NotImplementedError, match=message):
+        export.library(f, abs(X[:3]) + 1, path=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["sin", "int", "a b", "3x", "", "malloc", "new"])
+def test_names_that_c_cannot_have(tmp_path, name):
+    with pytest.raises(ValueError, match="`name` chooses another"):
+        export.library(jnp.tanh, X, path=tmp_path, name=name)
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"threads": 0}, "at least 1"), ({"target": "no-such-processor"}, "no-such-processor")])
+def test_options_that_cannot_be(tmp_path, options, message):
+    with pytest.raises(Exception, match=message):
+        export.library(jnp.tanh, X, path=tmp_path, name="f", **options)
+
+
+# --- what is exported ---
+
+def test_functions_and_names(tmp_path):
+    def step(params, x, *more, scale=1.0, **rest):
+        return {"new value": params["w"] @ x * scale, "int": more[0] + rest["rest"]}
+
+    files = export.library(maxjax.jit(step), {"w": X.T, "const": X}, X[:, 0], np.int32(3),
+                           path=tmp_path / "made", scale=2.0, rest=np.int32(4))
+    assert [path.name for path in files] == ["libstep.so", "step.h", "step.json"]
+    library = CLibrary(files)
+    assert [x["name"] for x in library.manifest["arguments"]] == [
+        "params_const", "params_w", "x", "args_2", "rest", "scale"]
+    assert [x["name"] for x in library.manifest["results"]] == ["result_int", "result_new_value"]
+    assert library.manifest["arguments"][0]["in_python"] == "params['const']"
+    results = library(X, np.ascontiguousarray(X.T), np.ascontiguousarray(X[:, 0]), *map(np.asarray, (
+        np.int32(3), np.int32(4), np.float32(2))))
+    assert results[0] == 7
+
+
+def test_exported_functions(tmp_path):
+    made = export.export(maxjax.jit(lambda x: jnp.tanh(x) + 1))(X)
+    library = exported(tmp_path, export.deserialize(made.serialize()))
+    same_bits(library(X), compiled(lambda x: jnp.tanh(x) + 1, X))
+    theirs = export.deserialize(made.serialize(format="jax"))
+    same_bits(exported(tmp_path, theirs, name="g")(X), compiled(theirs.call, X))
+    with pytest.raises(ValueError, match="no arguments to give"):
+        export.library(made, X, path=tmp_path)
+
+
+def test_it_needs_the_c_library_alone(tmp_path):
+    files = export.library(PLAIN["mlp"][0], *PLAIN["mlp"][1:], path=tmp_path, name="f")
+    assert make_portable(files.library) == []
+    library = CLibrary(files)
+    assert set(library.manifest["needs"]["libraries"]) <= {"libc.so.6", "libm.so.6"}
+    size = files.library.stat().st_size
+    assert library.manifest["bytes_of_library"] == size < 2_000_000
+    content = files.library.read_bytes()
+    assert str(tmp_path).encode() not in content and os.path.expanduser("~").encode() not in content
+
+
+def test_many_arrays_are_no_parameters(tmp_path):
+    args = [np.full(3, n, np.float32) for n in range(101)]
+    library = exported(tmp_path, lambda *xs: sum(xs), *args)
+    assert library.function is None and "Too many arrays" in (tmp_path / "f.h").read_text()
+    results = library.results()
+    library.run_arrays(args, results)
+    same_bits(results, compiled(lambda *xs: sum(xs), *args))
+
+
+# --- arrays that are wrong ---
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory) -> CLibrary:
+    return exported(tmp_path_factory.mktemp("pair"), lambda x, n: (x * 2, x.sum() + n),
+                    X, np.int32(2))
+
+
+@pytest.mark.parametrize("arguments, results, message", [
+    ([X, np.int32(1)], [np.empty((5, 4), "f4"), np.empty((), "f4")],
+     r"result 0, result_0, float32\[5,3\]: the array has another shape"),
+    ([X, np.ones(1, "i4")], None, r"argument 1, n, int32\[\]: the array has another shape"),
+    ([X, np.uint32(1)], None, r"argument 1, n, int32\[\]: the array has another dtype"),
+    ([X], None, "there must be 2 arguments and 2 results"),
+    ([X, np.int32(1)], [], "there must be 2 arguments and 2 results"),
+])
+def test_types_are_checked(pair, arguments, results, message):
+    with pytest.raises(RuntimeError, match=message):
+        pair.run_arrays([*map(np.asarray, arguments)],
+                        pair.results() if results is None else results)
+
+
+def test_addresses_are_checked(pair):
+    x, n, results = X, np.full((), 3, np.int32), pair.results()
+    memory = np.zeros(200, np.uint8)
+
+    def code(*arrays: Any) -> str:
+        return pair.error(pair.function(*[
+            ctypes.c_void_p(None if array is None else array.ctypes.data)
+            for array in arrays])).decode()
+
+    assert code(x, n, *results) == "no error"
+    assert "argument 0, x, float32[5,3]: there is no array" in code(None, n, *results)
+    assert "result 1, result_1, float32[]: there is no array" in code(x, n, results[0], None)
+    assert "argument 0, x, float32[5,3]: its address" in code(memory[1:], n, *results)
+    for shared in (x, results[1], results[0].reshape(-1)[14:], n):
+        assert "shares memory" in code(x, n, results[0], shared) or shared is results[1]
+    assert "shares memory" in code(x, n, x, results[1])
+    assert [pair.error(number).decode() for number in (-1, 7, 10**9)] == [
+        "there is no error of this number"] * 3
+
+
+# --- threads ---
+
+@pytest.mark.parametrize("helpers", [0, 2])
+def test_calls_from_threads(tmp_path, helpers):
+    """More at once than frames are kept, with helpers of the library and without."""
+    f = CASES["shared by threads"][0]
+    library = exported(tmp_path, f, CASES["shared by threads"][1], threads=3)
+    inputs = [np.random.default_rng(n).random((300, 300), np.float32) for n in range(8)]
+    want = [library(x) for x in inputs]
+    if helpers:
+        assert library.native.f_threads(1 + helpers) == 1 + helpers
+        assert library.native.f_threads(1) == 1 + helpers
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(15):
+                same_bits(library(inputs[number]), want[number])
+                if number == 0:
+                    library.release()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_a_library_without_threads(tmp_path):
+    library = exported(tmp_path, *CASES["mlp"], threads=1)
+    assert library.native.f_threads(4) == 1
+    assert library.manifest["most_threads"] == 1
+
+
+# --- other languages ---
+
+C = r'''
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "classify.h"
+
+static float images[4][64];
+static float wanted[4][10];
+static int failures;
+
+static void *work(void *unused) {
+    for (int i = 0; i < 200; i++) {
+        float logits[4][10];
+        int n = 1 + i % 4;
+        if (classify(n, images[0], logits[0]) || memcmp(logits, wanted, sizeof *logits * n))
+            __atomic_fetch_add(&failures, 1, __ATOMIC_SEQ_CST);
+    }
+    return unused;
+}
+
+int main(int count, char **words) {
+    FILE *file = fopen(words[1], "rb");
+    if (count != 2 || !file || fread(images, sizeof images, 1, file) != 1
+        || fread(wanted, sizeof wanted, 1, file) != 1) return 2;
+    fclose(file);
+    if (count == 2) work(NULL);
+    pthread_t threads[8];
+    classify_threads(2);
+    for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, work, NULL);
+    for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+    int64_t shape[2] = {4, 64}, wrong[2] = {4, 63}, logits_shape[2] = {4, 10};
+    float logits[4][10];
+    maxjax_array given = {images, shape, MAXJAX_FLOAT32, 2};
+    maxjax_array result = {logits, logits_shape, MAXJAX_FLOAT32, 2};
+    if (classify_arrays(4, &given, 1, &result, 1) || memcmp(logits, wanted, sizeof wanted))
+        failures++;
+    given.shape = wrong;
+    puts(classify_error(classify_arrays(4, &given, 1, &result, 1)));
+    puts(classify_error(classify(5, images[0], logits[0])));
+    puts(classify_error(classify(1, NULL, logits[0])));
+    classify_release();
+    printf("%d\n", failures);
+    return failures != 0;
+}
+'''
+RUST = r'''
+use std::{env, ffi::{c_char, CStr}, fs};
+
+#[link(name = "classify")]
+extern "C" {
+    fn classify(n: i64, images: *const f32, logits: *mut f32) -> i32;
+    fn classify_error(code: i32) -> *const c_char;
+}
+
+fn main() {
+    let bytes = fs::read(env::args().nth(1).unwrap()).unwrap();
+    let numbers: Vec<f32> = bytes.chunks(4).map(
+        |x| f32::from_ne_bytes(x.try_into().unwrap())).collect();
+    let mut logits = [0f32; 40];
+    unsafe {
+        assert_eq!(classify(4, numbers.as_ptr(), logits.as_mut_ptr()), 0);
+        assert!(logits.iter().zip(&numbers[256..]).all(|(a, b)| a.to_bits() == b.to_bits()));
+        let code = classify(9, numbers.as_ptr(), logits.as_mut_ptr());
+        println!("{}", CStr::from_ptr(classify_error(code)).to_str().unwrap());
+    }
+}
+'''
+OUT_OF_BOUNDS = "the function is not for these sizes: 1 <= n <= 4"
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory) -> Path:
+    """A folder with a library, and a file of images and what it computes for them."""
+    folder = tmp_path_factory.mktemp("classifier")
+    w, v = exported_programs.weights(64, 32), exported_programs.weights(32, 10, seed=1)
+
+    def classify(images):
+        return maxjax.nn.relu(images @ w) @ v
+
+    n, = export.symbolic_shape("n", constraints=["n <= 4"])
+    export.library(classify, maxjax.ShapeDtypeStruct((n, 64), np.float32), path=folder)
+    images = exported_programs.weights(4, 64, seed=5)
+    (folder / "data").write_bytes(images.tobytes() + compiled(classify, images)[0].tobytes())
+    return folder
+
+
+def run(folder: Path, *command: str) -> str:
+    """What a command prints, in an environment without Python."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env={
+        "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"),
+        "TMPDIR": str(folder)}, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def needs(compiler: str) -> str:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    return compiler
+
+
+LINK = ("-L.", "-lclassify", "-Wl,-rpath,$ORIGIN", "-pthread")
+STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
+
+
+@pytest.mark.parametrize("compiler, options", [
+    ("cc", ("-std=c99",)), ("cc", ("-std=c11", "-O2")),
+    ("c++", ("-x", "c++", "-std=c++17", "-Wno-missing-field-initializers"))])
+def test_c(classifier, compiler, options):
+    (classifier / "main.c").write_text(C)
+    run(classifier, needs(compiler), *STRICT, *options, "main.c", "-o", "program",
+        *(() if compiler == "cc" else ("-x", "none")), *LINK)
+    assert run(classifier, "./program", "data").splitlines() == [
+        "argument 0, images, float32[n,64]: the array has another shape", OUT_OF_BOUNDS,
+        "argument 0, images, float32[n,64]: there is no array (its address is 0)", "0"]
+
+
+def test_rust(classifier):
+    (classifier / "main.rs").write_text(RUST)
+    run(classifier, needs("rustc"), "--edition", "2021", "-L", ".", "main.rs", "-o", "rust_program",
+        "-C", "link-arg=-Wl,-rpath,$ORIGIN")
+    assert run(classifier, "./rust_program", "data").splitlines() == [OUT_OF_BOUNDS]
+
+
+GO = r'''
+package main
+
+// #cgo LDFLAGS: -L${SRCDIR} -lclassify -Wl,-rpath,${SRCDIR}
+// #include "classify.h"
+import "C"
+import (
+    "encoding/binary"
+    "fmt"
+    "math"
+    "os"
+    "unsafe"
+)
+
+func main() {
+    bytes, _ := os.ReadFile(os.Args[1])
+    numbers := make([]float32, len(bytes)/4)
+    for i := range numbers {
+        numbers[i] = math.Float32frombits(binary.NativeEndian.Uint32(bytes[4*i:]))
+    }
+    logits := make([]float32, 40)
+    images, result := (*C.float)(unsafe.Pointer(&numbers[0])), (*C.float)(unsafe.Pointer(&logits[0]))
+    if C.classify(4, images, result) != 0 {
+        panic("it fails")
+    }
+    for i, x := range logits {
+        if x != numbers[256+i] {
+            panic("another result")
+        }
+    }
+    fmt.Println(C.GoString(C.classify_error(C.classify(9, images, result))))
+}
+'''
+
+
+def test_go(classifier):
+    (classifier / "main.go").write_text(GO)
+    (classifier / "go.mod").write_text("module classifier\n")
+    run(classifier, needs("go"), "build", "-o", "go_program", ".")
+    assert run(classifier, "./go_program", "data").splitlines() == [OUT_OF_BOUNDS]
+
+
+def test_two_libraries_in_a_process(tmp_path):
+    """They are apart, also where all may see what they export."""
+    mode = ctypes.RTLD_GLOBAL
+    made = [export.library(lambda x, n=n: jnp.tanh(x @ x) * n, np.ones((3, 3), np.float32),
+                           path=tmp_path, name=f"f{n}") for n in (2, 3)]
+    loaded = [ctypes.CDLL(str(files.library), mode=mode) for files in made]
+    x, y = np.eye(3, dtype=np.float32), np.empty((3, 3), np.float32)
+    for n, library in zip((2, 3), loaded, strict=True):
+        assert library[f"f{n}"](ctypes.c_void_p(x.ctypes.data),
+                                ctypes.c_void_p(y.ctypes.data)) == 0
+        same_bits([y], compiled(lambda x, n=n: jnp.tanh(x @ x) * n, x))
+
+
+# --- the parts ---
+
+def test_numbers_of_dtypes(tmp_path):
+    """Those of the header are those that callers were compiled with."""
+    export.library(jnp.tanh, X, path=tmp_path, name="f")
+    found = re.findall(r"MAXJAX_(\w+) = (\d+)", (tmp_path / "f.h").read_text())
+    assert [(name.lower(), int(number)) for name, number in found] == [
+        (name, number) for number, name in enumerate(DTYPES)]
+
+
+@pytest.mark.parametrize("names, expected", [
+    (["x", "x", "int", "3", "a['b'].c", "", "b*2"],
+     ["x", "x_2", "int_2", "x3", "a_b_c", "x_3", "b_2"])])
+def test_identifiers(names, expected):
+    assert c_header.identifiers(names) == expected
+
+
+def test_objects_of_other_processors():
+    with pytest.raises(ValueError, match="riscv64"):
+        DataObject("riscv64")
+    data = DataObject("aarch64")
+    data.accessor("here", data.words([1, Reference("function"), data.constant(b"x")]))
+    written = data.written()
+    assert written[:4] == b"\x7fELF" and int.from_bytes(written[18:20], "little") == 183

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,8 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-SHORT = ("automatic_sharding", "custom_op", "distributed", "dynamic_batches", "language_model",
-         "sharded_checkpoint", "training_without_jit", "unchanged_script")
+SHORT = ("automatic_sharding", "custom_op", "digits_in_c", "distributed", "dynamic_batches",
+         "language_model", "sharded_checkpoint", "training_without_jit", "unchanged_script")
 
 
 def run(name, *arguments, folder, start=()):
@@ -49,6 +50,23 @@ def test_sharding_is_found_and_drawn(tmp_path):
     first, last = map(float, re.search(r"loss ([\d.]+) -> ([\d.]+)", said).groups())
     assert last < first
     assert (tmp_path / "picture.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_a_program_in_c_classifies_digits(tmp_path):
+    said = run("digits_in_c", "--path", "out", folder=tmp_path)
+    assert float(re.search(r"accuracy ([\d.]+)", said)[1]) > 0.93
+    folder = tmp_path / "out"
+    subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-I.", FOLDER / "digits_in_c.c",
+                    "-L.", "-lclassify", "-Wl,-rpath,$ORIGIN", "-o", "digits"],
+                   cwd=folder, check=True)
+    found = subprocess.run([folder / "digits", folder / "images"], env={}, text=True,
+                           capture_output=True, check=True).stdout
+    # Tier 0 computes what it is compared with, whose sums are others.
+    ours, theirs = found.split(), (folder / "digits.txt").read_text().split()
+    assert len(ours) == len(theirs) == 360
+    assert sum(a != b for a, b in zip(ours, theirs, strict=True)) <= 1
 
 
 @pytest.mark.slow

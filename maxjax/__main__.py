@@ -3,7 +3,8 @@
 Inside the script ``jax`` and its modules are maxjax's. Everything else is as under plain Python:
 the script is ``__main__``, and arguments, tracebacks and exit codes are its own. Without a script
 it is an interpreter. ``--prepare``, ``--doctor``, ``--install-kernel`` and ``--version`` look after
-the installation instead. The command ``maxjax`` is the same.
+the installation instead; ``export-library`` writes a library for C. The command ``maxjax`` is the
+same.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ usage: maxjax [-i] SCRIPT [ARGS]
        maxjax [-i] -c CODE [ARGS]
        maxjax
        maxjax --prepare | --doctor | --install-kernel | --version
+       maxjax export-library SCRIPT:FUNCTION [TYPE ...]
        (python -m maxjax is the same as maxjax)
 
 Runs a JAX program on maxjax: `import jax` gives maxjax. Without a program, opens an interpreter.
@@ -38,6 +40,7 @@ Runs a JAX program on maxjax: `import jax` gives maxjax. Without a program, open
   --doctor          reports on compiler, cache, pack, threads, devices; status 1: one is broken
   --install-kernel  adds a kernel to Jupyter in which `import jax` gives maxjax
   --version, -V     prints the versions that matter
+  export-library    writes a function as a shared library for C (see its --help)
 """
 _NOT_YET = "(maxjax does not have it yet)"
 # The modules of jaxlib that libraries look into.
@@ -317,6 +320,8 @@ def main(arguments: Sequence[str]) -> None:
         print(f"unknown option {option}\n{_USAGE}", end="", file=sys.stderr)
         sys.exit(2)
     install()
+    if option == "export-library":
+        sys.exit(importlib.import_module("maxjax.export._command").main(rest))
     _hide_our_frames()
     if option == "-m":
         sys.argv = ["-m", *rest[1:]]

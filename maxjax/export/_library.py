@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 from collections.abc import Callable
@@ -57,27 +56,18 @@ def library(f: Callable[..., Any], *args: Any, path: str | os.PathLike[str],
             raise ValueError("an exported function has its types: there are no arguments to give")
         # A function that JAX has saved has a program of its own for all sizes.
         exported = f
+        names = leaf_names(f.in_tree.spec, "args[{}]".format, "{}".format)
     else:
         jitted = jitted_form(f) or make_jit(f)
+        _, _, tree, static = jitted._trace_abstract(args, kwargs)
+        names = jitted._argument_names(tree, static)
         exported = export_function(jitted, args, kwargs, (default_backend(),), ())
     if exported.nr_devices > 1:
         raise NotImplementedError(
             f"{exported.fun_name} is for {exported.nr_devices} devices: a library has one")
     chosen = re.sub(r"\W+", "_", exported.fun_name).strip("_") if name is None else name
     paths, _, _ = pytree.flatten_with_path(pytree.numbered(exported.out_tree.spec))
-    return write(exported, chosen, _argument_names(f, exported),
-                 ["result" + pytree.path_string(path) for path in paths], Path(path),
-                 made_by=f"maxjax {__version__} (JAX {JAX_VERSION})", threads=threads, target=target)
-
-
-def _argument_names(f: Any, exported: Exported) -> list[str]:
-    """Names of all leaves of the arguments, by the names of a function's parameters."""
-    try:
-        parameters = list(inspect.signature(f).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    positional = [x.name for x in parameters if not isinstance(f, Exported)
-                  and x.kind in (x.POSITIONAL_ONLY, x.POSITIONAL_OR_KEYWORD)]
-    return leaf_names(
-        exported.in_tree.spec,
-        lambda n: positional[n] if n < len(positional) else f"args[{n}]", "{}".format)
+    return write(exported, chosen, names, ["result" + pytree.path_string(path) for path in paths],
+                 Path(path),
+                 made_by=f"maxjax {__version__} (JAX {JAX_VERSION})", threads=threads,
+                 target=target)

@@ -1,4 +1,4 @@
-"""Libraries for C: the same bits as compiled calls, from Python's ctypes and from other languages."""
+"""Libraries for C: the same bits as compiled calls, from ctypes and from other languages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ from maxjax._base.config import compile_mode, enable_x64
 from maxjax._max.mojo import c_header, c_library, standard_library
 from maxjax._max.mojo.elf import DataObject, Reference
 from maxjax._max.mojo.pack_library import make_portable
+from maxjax._runtime.c_libraries import Files
 from maxjax._runtime.program import Program
+from maxjax.export import _command as export_command
 from tests.gen import exported_programs, loop_programs, mojo_random
 from tests.support.c_libraries import DTYPES, CLibrary
 
@@ -197,7 +200,8 @@ def test_several_symbolic_sizes(tmp_path):
 def test_sizes_need_bounds(tmp_path, constraints, message):
     b, = export.symbolic_shape("b", constraints=constraints)
     with pytest.raises(NotImplementedError, match=message):
-        export.library(lambda x: x + 1, maxjax.ShapeDtypeStruct((b,), np.float32), path=tmp_path, name="f")
+        export.library(lambda x: x + 1, maxjax.ShapeDtypeStruct((b,), np.float32),
+                       path=tmp_path, name="f")
 
 
 # --- what is refused ---
@@ -246,10 +250,10 @@ def test_functions_and_names(tmp_path):
     assert [path.name for path in files] == ["libstep.so", "step.h", "step.json"]
     library = CLibrary(files)
     assert [x["name"] for x in library.manifest["arguments"]] == [
-        "params_const", "params_w", "x", "args_2", "rest", "scale"]
+        "params_const", "params_w", "x", "more_0", "rest", "scale"]
     assert [x["name"] for x in library.manifest["results"]] == ["result_int", "result_new_value"]
     assert library.manifest["arguments"][0]["in_python"] == "params['const']"
-    results = library(X, np.ascontiguousarray(X.T), np.ascontiguousarray(X[:, 0]), *map(np.asarray, (
+    results = library(*map(np.ascontiguousarray, (X, X.T, X[:, 0])), *map(np.asarray, (
         np.int32(3), np.int32(4), np.float32(2))))
     assert results[0] == 7
 
@@ -511,7 +515,8 @@ func main() {
         numbers[i] = math.Float32frombits(binary.NativeEndian.Uint32(bytes[4*i:]))
     }
     logits := make([]float32, 40)
-    images, result := (*C.float)(unsafe.Pointer(&numbers[0])), (*C.float)(unsafe.Pointer(&logits[0]))
+    images := (*C.float)(unsafe.Pointer(&numbers[0]))
+    result := (*C.float)(unsafe.Pointer(&logits[0]))
     if C.classify(4, images, result) != 0 {
         panic("it fails")
     }
@@ -543,6 +548,71 @@ def test_two_libraries_in_a_process(tmp_path):
         assert library[f"f{n}"](ctypes.c_void_p(x.ctypes.data),
                                 ctypes.c_void_p(y.ctypes.data)) == 0
         same_bits([y], compiled(lambda x, n=n: jnp.tanh(x @ x) * n, x))
+
+
+# --- the command ---
+
+SCRIPT = """
+import jax
+import jax.numpy as jnp
+
+def predict(x, n):
+    return jnp.tanh(x) * n
+
+class Model:
+    @staticmethod
+    def __call__(x):
+        return jax.nn.relu(x)
+
+model = Model()
+number = 3
+if __name__ == "__main__":
+    raise SystemExit("the script is the main program")
+"""
+
+
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess:
+    (folder / "model.py").write_text(SCRIPT)
+    return subprocess.run([sys.executable, "-m", "maxjax", "export-library", *words],
+                          cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+                          env={**os.environ, "PYTHONPATH": str(Path(maxjax.__file__).parents[1])})
+
+
+def test_command(tmp_path):
+    done = command(tmp_path, "model.py:predict", "float32[n,3]", "int32[]", "--path", "out",
+                   "--constraint", "n <= 5", "--name", "g", "--threads", "2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["out/libg.so", "out/g.h", "out/g.json"]
+    library = CLibrary(Files(*[tmp_path / line for line in done.stdout.split()]))
+    x, n = X[:4], np.full((), 2, np.int32)
+    same_bits(library(x, n, sizes=(4,)), compiled(lambda x, n: jnp.tanh(x) * n, x, n))
+
+
+def test_command_with_a_saved_function(tmp_path):
+    made = export.export(maxjax.jit(lambda x: x * 2))(X)
+    (tmp_path / "saved").write_bytes(made.serialize())
+    done = command(tmp_path, "saved", "--name", "twice")
+    assert done.returncode == 0 and (tmp_path / "libtwice.so").exists(), done.stderr
+
+
+@pytest.mark.parametrize("words, message", [
+    (["model.py:nothing", "float32[3]"], "model.py defines no 'nothing'"),
+    (["model.py:model.part", "float32[3]"], "there is no 'part'"),
+    (["model.py:number"], "number of model.py is no function"),
+    (["other.py:predict"], "there is no script other.py"),
+    (["model.py"], "no function exported"),
+    (["model.py:predict", "float32[3]"], "missing 1 required positional argument"),
+    (["model.py:model", "float32(3)"], "'float32(3)' is no type of an argument"),
+    (["model.py:model", "float31[3]"], "'float31[3]' is no type of an argument"),
+    (["model.py:model", "float64[3]"], "float64 need JAX_ENABLE_X64=1"),
+    (["model.py:model", "float32[n]"], "the size n has no greatest value")])
+def test_command_says_what_is_wrong(tmp_path, monkeypatch, capsys, words, message):
+    (tmp_path / "model.py").write_text(SCRIPT.replace("import jax", "import maxjax as jax", 1))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    assert export_command.main(words) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("maxjax export-library: ") and message in said
 
 
 # --- the parts ---

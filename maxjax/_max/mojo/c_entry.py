@@ -310,23 +310,23 @@ def text(name: str, slots: Sequence[int], sizes: Sequence[tuple[str, int, int]],
     lines = [_TEXT, _THREADS if has_threads else _NO_THREADS, ""]
     if len(slots) <= MOST_PARAMETERS:
         given = [*parameters, *(f"p{n}: Bytes" for n in range(len(slots)))]
-        lines += [f'@export("{name}")', f'def {name}({", ".join(given)}) abi("C") -> Int32:',
+        lines += [f'@export("{name}")', f'def entry({", ".join(given)}) abi("C") -> Int32:',
                   *choice, "    var address = take(program)", "    if address == 0:",
                   f"        return {NO_MEMORY}", "    var slots = slots_at(address)",
                   *(f"    slots.unsafe_offset({slot})[] = p{n}" for n, slot in enumerate(slots)),
                   "    return finish(program, address)", "", ""]
     given = [*parameters, "arguments: Args", "many: Int", "results: Args", "more: Int"]
     lines += [f'@export("{name}_arrays")',
-              f'def {name}_arrays({", ".join(given)}) abi("C") -> Int32:', *choice,
+              f'def entry_arrays({", ".join(given)}) abi("C") -> Int32:', *choice,
               "    return run_arrays(program, arguments, many, results, more)", "", "",
-              f'@export("{name}_error")', f'def {name}_error(code: Int32) abi("C") -> Args:',
+              f'@export("{name}_error")', 'def entry_error(code: Int32) abi("C") -> Args:',
               f"    var known = Int(code) if code >= 0 and code < {texts} else {texts}",
               f'    return words_at(external_call["{TEXTS}", Args](), known)', "", "",
-              f'@export("{name}_release")', f'def {name}_release() abi("C"):',
+              f'@export("{name}_release")', 'def entry_release() abi("C"):',
               f"    for i in range({count}):",
               f'        var program = words_at(external_call["{PROGRAMS}", Args](), i)',
               "        if Int(program) != 0:", "            release(program)",
               "            return", "", "",
-              f'@export("{name}_threads")', f'def {name}_threads(wanted: Int32) abi("C") -> Int32:',
+              f'@export("{name}_threads")', 'def entry_threads(wanted: Int32) abi("C") -> Int32:',
               "    return Int32(threads_of(Int(wanted)))", ""]
     return "\n".join(lines)

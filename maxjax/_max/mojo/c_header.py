@@ -85,13 +85,15 @@ def error_texts(arguments: Sequence[Array], results: Sequence[Array],
     texts[c_entry.NO_MEMORY] = "there is no memory for temporary values"
     texts[c_entry.WRONG_COUNT] = (
         f"there must be {len(arguments)} arguments and {len(results)} results")
-    texts[c_entry.WRONG_SIZES] = f"the function is not for these sizes: {bounds}" if sizes else unknown
+    if sizes:
+        texts[c_entry.WRONG_SIZES] = f"the function is not for these sizes: {bounds}"
     described = [*(f"argument {n}, {x.name}, {x}" for n, x in enumerate(arguments)),
                  *(f"result {n}, {x.name}, {x}" for n, x in enumerate(results))]
     for text in described:
         of_array = [unknown] * c_entry.OF_ARRAY
         of_array[c_entry.NULL] = f"{text}: there is no array (its address is 0)"
-        of_array[c_entry.MISALIGNED] = f"{text}: its address is no multiple of what its elements need"
+        of_array[c_entry.MISALIGNED] = (
+            f"{text}: its address is no multiple of what its elements need")
         of_array[c_entry.OVERLAPS] = f"{text}: it shares memory with another array"
         of_array[c_entry.WRONG_DTYPE] = f"{text}: the array has another dtype"
         of_array[c_entry.WRONG_SHAPE] = f"{text}: the array has another shape"
@@ -135,7 +137,8 @@ def header(name: str, arguments: Sequence[Array], results: Sequence[Array],
         f"void {name}_release(void);", "",
         "/* Starts threads that share large calls with those that make them, until there are as",
         "   many as wanted; returns how many there are. The library then cannot be unloaded. */",
-        f"int32_t {name}_threads(int32_t wanted);", "", "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
+        f"int32_t {name}_threads(int32_t wanted);", "",
+        "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
     return "\n".join(lines)
 
 

@@ -412,5 +412,6 @@ def manifest(prepared: Prepared, built: Built, library: Path, made_by: str,
         "bytes_of_library": len(content),
         "bytes_of_constants_and_tapes": prepared.data.nbytes,
         "bytes_of_temporaries_per_call": prepared.temporaries,
-        "most_threads": prepared.threads, "kernels": len(prepared.kernels), "parts_of_the_pack": built.pack,
+        "most_threads": prepared.threads, "kernels": len(prepared.kernels),
+        "parts_of_the_pack": built.pack,
         "sha256": hashlib.sha256(content).hexdigest()}, indent=1) + "\n"

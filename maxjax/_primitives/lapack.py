@@ -45,8 +45,18 @@ def stack_size(aval: ShapedArray) -> int:
     return math.prod(aval.shape[:-2])
 
 
+class Routine(int):
+    """Where a routine begins, in this process.
+
+    Attributes:
+      name: as in LAPACK.
+    """
+
+    name: str
+
+
 @functools.cache
-def address(names: str, dtype: np.dtype) -> int:
+def address(names: str, dtype: np.dtype) -> Routine:
     """Where a routine of LAPACK or BLAS begins; of two names, the real or the complex one's.
 
     ``address("orgqr ungqr", dtype)`` is that of ``dorgqr`` for float64, ``zungqr`` for complex128.
@@ -54,7 +64,14 @@ def address(names: str, dtype: np.dtype) -> int:
     chosen = names.split()
     name = _PREFIXES[dtype] + chosen[-1 if dtypes.is_complex(dtype) else 0]
     table = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
-    return capsule_pointer(table[name], capsule_name(table[name]))
+    found = Routine(capsule_pointer(table[name], capsule_name(table[name])))
+    found.name = name
+    routines[int(found)] = found
+    return found
+
+
+# Those that were asked for, by their addresses.
+routines: dict[int, Routine] = {}
 
 
 capsule_name: Any = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(

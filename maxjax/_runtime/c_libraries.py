@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +47,7 @@ class Files(NamedTuple):
 
 def write(exported: Exported, name: str, argument_names: Sequence[str],
           result_names: Sequence[str], folder: Path, *, made_by: str, threads: int | None = None,
-          target: str | None = None) -> Files:
+          target: str | None = None, lapack: Path | None = None) -> Files:
     """Writes an exported function as a library.
 
     Args:
@@ -54,7 +55,7 @@ def write(exported: Exported, name: str, argument_names: Sequence[str],
       argument_names, result_names: of all leaves, as in Python.
       folder: where to write the files.
       made_by: a version of maxjax.
-      threads, target: as of ``c_library.build``.
+      threads, target, lapack: as of ``c_library``.
 
     Raises:
       NotImplementedError: it has something that only Python can compute, or too many sizes.
@@ -69,10 +70,13 @@ def write(exported: Exported, name: str, argument_names: Sequence[str],
         programs = _programs(exported, described, sizes, progress)
         # The planner shares what it remembers with programs that other threads have compiled.
         with tiering.planning, collection.stopped:
-            prepared = c_library.prepare(name, programs, sizes, described, threads=threads)
+            prepared = c_library.prepare(name, programs, sizes, described, threads=threads,
+                                         lapack=lapack)
         built = c_library.build(prepared, files.library.with_suffix(".new"), target=target,
                                 progress=progress)
     os.replace(files.library.with_suffix(".new"), files.library)
+    for companion in prepared.lapack.companions if prepared.lapack is not None else ():
+        shutil.copyfile(companion, folder / companion.name)
     files.header.write_text(c_header.header(
         name, described.arguments, described.results, sizes, made_by), encoding="utf-8")
     files.manifest.write_text(c_library.manifest(

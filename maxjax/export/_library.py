@@ -21,11 +21,11 @@ from maxjax.version import JAX_VERSION, __version__
 
 def library(f: Callable[..., Any], *args: Any, path: str | os.PathLike[str],
             name: str | None = None, threads: int | None = None, target: str | None = None,
-            **kwargs: Any) -> Files:
+            lapack: str | os.PathLike[str] | None = None, **kwargs: Any) -> Files:
     """Writes a function as a shared library, which programs in C and other languages call.
 
     A call needs no Python, reads no files, and may be made from several threads at once. The
-    library has all kernels and constants of the program, and needs the C library alone.
+    library has all kernels and constants of the program, and needs the C library alone, or LAPACK.
 
     Args:
       f: a function, jitted or not, or what ``export`` has made.
@@ -38,6 +38,8 @@ def library(f: Callable[..., Any], *args: Any, path: str | os.PathLike[str],
         They are started by the library's ``<name>_threads``; without, a call runs on its caller's
         thread. With 1 there is none to start.
       target: the processor to compile for (``"x86-64-v3"``, say), by default this machine's.
+      lapack: a library of LAPACK and BLAS, with integers of 32 bits, to link factorizations and
+        solvers with. By default SciPy's is copied to the folder with what it needs.
 
     Returns:
       The paths of the files, as ``library``, ``header`` and ``manifest``.
@@ -70,4 +72,4 @@ def library(f: Callable[..., Any], *args: Any, path: str | os.PathLike[str],
     return write(exported, chosen, names, ["result" + pytree.path_string(path) for path in paths],
                  Path(path),
                  made_by=f"maxjax {__version__} (JAX {JAX_VERSION})", threads=threads,
-                 target=target)
+                 target=target, lapack=None if lapack is None else Path(lapack))

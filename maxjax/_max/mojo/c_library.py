@@ -30,7 +30,8 @@ from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo import c_entry, c_header, crew, standard_library, toolchain
 from maxjax._max.mojo.c_header import Array
-from maxjax._max.mojo.elf import DataObject, Reference
+from maxjax._max.mojo.c_lapack import Lapack
+from maxjax._max.mojo.elf import DataObject, Reference, needed
 from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.linking import Linker, Places
@@ -45,7 +46,6 @@ from maxjax._transforms.tokens import order_steps
 _MOST_CONSTANTS = 3 << 29       # code reaches so far
 _KERNELS_TOGETHER = 24
 _DRIVER = "run_tape"
-_NAMES = {name: f"{name}, by SciPy's LAPACK" for name in native.MATRICES}
 
 Sizes = Sequence[tuple[str, int, int]]      # names, least and greatest values
 
@@ -95,6 +95,7 @@ class Prepared(NamedTuple):
       entry: the text of the functions that are called.
       temporaries: the most bytes of them that a call takes.
       threads: how many may share a kernel's call.
+      lapack: a library of LAPACK, if it needs one.
     """
 
     name: str
@@ -106,18 +107,21 @@ class Prepared(NamedTuple):
     entry: str
     temporaries: int
     threads: int
+    lapack: Lapack | None
 
 
 def prepare(name: str, programs: Iterable[Program | None], sizes: Sizes, described: Described, *,
-            threads: int | None = None) -> Prepared:
+            threads: int | None = None, lapack: Path | None = None) -> Prepared:
     """Plans a library.
 
     Args:
       programs: for all sizes, the last of them varying fastest; None: they are not allowed.
       threads: how many may share a kernel's call.
+      lapack: a library of LAPACK; by default SciPy's.
 
     Raises:
       Refused: it has something that only Python can compute.
+      ValueError: that is no library of LAPACK.
     """
     threads = threads or crew.cores()
     data = DataObject(platform.machine())
@@ -139,9 +143,10 @@ def prepare(name: str, programs: Iterable[Program | None], sizes: Sizes, describ
         raise Refused(f"{name} allows no sizes")
     frame = _frame(data, there)
     constants: dict[int, Reference] = {}
+    routines = Lapack(lapack) if any(member.needs_lapack for member in there) else None
     blocks: list[int] = []
     for member in members:
-        blocks.append(0 if member is None else _block(data, member, frame, constants))
+        blocks.append(0 if member is None else _block(data, member, frame, constants, routines))
         if data.nbytes > _MOST_CONSTANTS:
             raise Refused(f"the constants of {name} take more than {_MOST_CONSTANTS >> 20} MB: "
                           "pass them as arguments")
@@ -153,7 +158,7 @@ def prepare(name: str, programs: Iterable[Program | None], sizes: Sizes, describ
         [data.constant(text.encode() + b"\0", 1) for text in texts]))
     return Prepared(name, described, named, data, list(kernels), list(functions),
                     c_entry.text(name, there[0].slots, named, len(texts) - 1, threads > 1),
-                    max(member.plan.arena for member in there), threads)
+                    max(member.plan.arena for member in there), threads, routines)
 
 
 class Built(NamedTuple):
@@ -200,8 +205,6 @@ def planned(jaxpr: Jaxpr, cores: int) -> Plan:
     if not reasons:
         plan = Plan(jaxpr, cores)
         reasons = [reason for step in plan.host_steps for reason in step.reasons]
-        reasons += [_NAMES[stem] for stem in dict.fromkeys(
-            function.rpartition("_")[0] for function in plan.functions) if stem in _NAMES]
     if plan is None or reasons:
         raise Refused("only Python can compute parts of it: " + "; ".join(dict.fromkeys(reasons)))
     return plan
@@ -225,6 +228,8 @@ class _Member:
             *range(len(program.constants), first),
             *(next(written) if type(x) is tuple else next(others) for x in plan.outputs)]
         self.used = next(others)
+        self.needs_lapack = not {function.rpartition("_")[0] for function in plan.functions
+                                 }.isdisjoint(native.MATRICES)
 
 
 def _frame(data: DataObject, members: Sequence[_Member]) -> dict[str, int]:
@@ -246,16 +251,19 @@ class _NoHost:
 
 
 def _block(data: DataObject, member: _Member, frame: Mapping[str, int],
-           constants: dict[int, Reference]) -> Reference:
+           constants: dict[int, Reference], lapack: Lapack | None) -> Reference:
     """Adds a program's block, with what it points to.
 
     Args:
       constants: where the constants of programs are, by their identity.
     """
+    def keep(integers: Sequence[int]) -> Reference:
+        return data.words(integers if lapack is None else lapack.linked(integers))
+
     program, plan = member.program, member.plan
     addresses: dict[Any, int] = {name: Reference(name) for name in plan.functions}
     addresses |= {form: Reference(Kernel(form).symbol) for form in plan.kernels}
-    linker = Linker(addresses, data.words, _NoHost())
+    linker = Linker(addresses, keep, _NoHost())
     tape, length = linker.tape(plan.tape)
     template: list[int] = [0] * member.used
     for slot, value in enumerate(program.constants):
@@ -347,7 +355,7 @@ class _Objects:
 
 def _link(prepared: Prepared, objects: _Objects, found: Sequence[Path], output: Path,
           target: str | None) -> None:
-    directory = objects.cache.directory
+    directory, lapack = objects.cache.directory, prepared.lapack
     written, script = objects.cache.incoming(".o"), objects.cache.incoming(".o")
     made = objects.cache.incoming(".so")
     try:
@@ -357,10 +365,11 @@ def _link(prepared: Prepared, objects: _Objects, found: Sequence[Path], output: 
             prepared.name, len(described.arguments) + len(described.results)))
         script.write_text(f"{{ global: {exported}local: *; }};\n")
         toolchain.link_objects(
-            [*found, written], made,
+            [*found, written, *([] if lapack is None else lapack.paths)], made,
             ["-soname", f"lib{prepared.name}.so", "-s", "-z", "now", "--version-script",
              # Threads of its own stay in its code.
-             str(script), *(("-z", "nodelete") if prepared.threads > 1 else ())],
+             str(script), *(("-z", "nodelete") if prepared.threads > 1 else ()),
+             *(() if lapack is None else ("-rpath", "$ORIGIN"))],
             directory=directory, target=target)
         output.write_bytes(made.read_bytes())
     finally:
@@ -402,8 +411,9 @@ def manifest(prepared: Prepared, built: Built, library: Path, made_by: str,
         "needs": {"system": sys.platform, "machine": platform.machine(),
                   "processor": target or toolchain.target_cpu()
                   or "of the kind of the machine that it was built on",
-                  "libraries": [x for x in ("libc.so.6", "libm.so.6")
-                                if b"\0" + x.encode() + b"\0" in content],
+                  "libraries": needed(library)[1],
+                  "go_along": [] if prepared.lapack is None else [
+                      path.name for path in prepared.lapack.companions],
                   "least_glibc": symbols[-1].partition("_")[2] if symbols else None},
         "sizes": [{"name": size, "least": least, "greatest": most}
                   for size, least, most in prepared.sizes],

@@ -46,6 +46,7 @@ from maxjax._max.mojo.nodes import (
     strided,
 )
 from maxjax._primitives import fourier
+from maxjax._primitives.lapack import Routine
 
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
@@ -426,7 +427,7 @@ class MojoContext(Lowering):
                  results: Sequence[tuple[Sequence[int], Any]]) -> list[Node]:
         """A function of stacks of matrices (``pack/linalg.mojo``)."""
         return self.call(f"{kind}_{8 * operands[0].dtype.itemsize}", operands,
-                         (*map(int, integers), THREADS),
+                         (*[x if isinstance(x, Routine) else int(x) for x in integers], THREADS),
                          [(shape, memory_dtype(dtype)) for shape, dtype in results])
 
     def fourier(self, x: Node, kind: fourier.Kind, n: int, axis: int, inverse: bool,

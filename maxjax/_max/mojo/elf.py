@@ -1,13 +1,14 @@
-"""Writes data as an object file, with the addresses of functions in it, for the linker.
+"""ELF files: writes data as an object file, with the addresses of functions in it, for the linker.
 
 A program's tapes, codes and constants become such a file: as Mojo text they would take the compiler
-minutes, and there may be no other compiler. It is ELF of 64 bits, for x86-64 and AArch64.
+minutes, and there may be no other compiler. The files are of 64 bits, for x86-64 and AArch64.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from pathlib import Path
 
 _MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183}
 # Of relocations: an address; for the accessors, see `_Code`.
@@ -27,6 +28,10 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+# Of segments, then of entries in the dynamic one.
+_LOAD, _DYNAMIC = 1, 2
+_DT_NEEDED, _DT_STRTAB, _DT_SONAME = 1, 5, 14
 
 
 class Reference(int):
@@ -172,3 +177,33 @@ class _Strings:
         place = len(self.content)
         self.content += text.encode() + b"\0"
         return place
+
+
+def needed(path: Path) -> tuple[str | None, list[str]]:
+    """The name of a shared library, if it has one, and the names of those that it needs.
+
+    Raises:
+      OSError: it cannot be read.
+      ValueError: it is no ELF library of 64 bits.
+    """
+    content = path.read_bytes()
+    if content[:6] != b"\x7fELF\x02\x01":
+        raise ValueError(f"{path} is not an ELF library")
+    offset, = struct.unpack_from("<Q", content, 32)
+    size, count = struct.unpack_from("<HH", content, 54)
+    headers = [_SEGMENT.unpack_from(content, offset + size * n) for n in range(count)]
+    entries: list[tuple[int, int]] = []
+    for kind, _, start, _, _, length, *_ in headers:
+        if kind == _DYNAMIC:
+            entries += struct.iter_unpack("<QQ", content[start:start + length // 16 * 16])
+    tables = [value for kind, value in entries if kind == _DT_STRTAB]
+    strings = next((start + tables[0] - base for kind, _, start, base, _, length, *_ in headers
+                    if tables and kind == _LOAD and base <= tables[0] < base + length), None)
+    if strings is None:
+        return None, []
+
+    def text(place: int) -> str:
+        return content[strings + place:content.index(b"\0", strings + place)].decode()
+
+    names = [text(value) for kind, value in entries if kind == _DT_NEEDED]
+    return next((text(value) for kind, value in entries if kind == _DT_SONAME), None), names

@@ -11,6 +11,7 @@ from maxjax._max.mojo.bytecode import MACHINE, Code, GroupCode
 from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.tape import Step, Tape
+from maxjax._primitives.lapack import Routine
 
 Places = Sequence[tuple[int, int]]
 
@@ -72,7 +73,7 @@ class Linker:
             elif isinstance(x, LoopCode):
                 integers.append(self._loop(x, step.kernel))
             elif not isinstance(x, HostStep):
-                integers.append(int(x))
+                integers.append(x if isinstance(x, Routine) else int(x))
         host = step.integers[-1] if step.integers else None
         if isinstance(host, HostStep):
             return self._host.call(host, integers)

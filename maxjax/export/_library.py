@@ -48,8 +48,11 @@ def library(f: Callable[..., Any], *args: Any, path: str | os.PathLike[str],
       NotImplementedError: it has something that only Python can compute; the message says what.
       ValueError: there can be no C function of that name.
 
-    >>> files = jax.export.library(lambda x: x * 2, jnp.ones(3), path=folder, name="twice")
-    ... # doctest: +SKIP
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> files = jax.export.library(lambda x: x * 2, jnp.ones(3), path=folder.name, name="twice")
+    >>> files.header.name
+    'twice.h'
     """
     if threads is not None and threads < 1:
         raise ValueError(f"threads must be at least 1, got {threads}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -160,6 +161,34 @@ def test_random_loops(tmp_path, first):
     results = library.results()
     library.run_arrays(given, results)
     same_bits(results, want)
+
+
+def conversions(halves, bfloats, singles, doubles):
+    return (halves.astype(jnp.float32), bfloats.astype(jnp.float32), singles.astype(jnp.float16),
+            singles.astype(jnp.bfloat16), doubles.astype(jnp.float16), doubles.astype(jnp.bfloat16))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the processors are others")
+@pytest.mark.parametrize("target", ["x86-64-v3", pytest.param(
+    "x86-64-v2", marks=pytest.mark.extended)])
+def test_other_processors(tmp_path, target):
+    """Which have no instructions for numbers of 16 bits: their conversions are exact."""
+    draw = np.random.default_rng(0)
+    every = np.arange(1 << 16).astype(np.uint16)
+    doubles = np.concatenate([draw.integers(0, 1 << 63, 40000).view(np.float64),
+                              draw.normal(size=40000) * 10. ** draw.integers(-45, 40, 40000)])
+    args = (every.view(np.float16), every.view(ml_dtypes.bfloat16),
+            draw.integers(0, 1 << 32, 40000).astype(np.uint32).view(np.float32), doubles)
+    with enable_x64(True), np.errstate(all="ignore"):
+        library = exported(tmp_path, conversions, *args, target=target)
+        results = library(*args)
+        for ours, theirs in zip(results, conversions(*map(jnp.asarray, args)), strict=True):
+            np.testing.assert_array_equal(ours.astype(np.float64), np.float64(theirs))
+    assert library.manifest["needs"]["processor"] == target
+    f, *args = CASES["mlp"]
+    library = exported(tmp_path, f, *args, target=target, name="g")
+    np.testing.assert_allclose(library(*leaves(args))[0], compiled(f, *args)[0], rtol=1e-5)
 
 
 # --- LAPACK ---

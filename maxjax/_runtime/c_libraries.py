@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxjax._base import collection, dtypes
+from maxjax._base import dtypes
 from maxjax._base.interrupts import context_manager
 from maxjax._higher_order.exported import Exported
 from maxjax._ir.dimensions import is_dimension
@@ -68,10 +68,8 @@ def write(exported: Exported, name: str, argument_names: Sequence[str],
     files = Files(folder / f"lib{name}.so", folder / f"{name}.h", folder / f"{name}.json")
     with _progress_line(name) as progress:
         programs = _programs(exported, described, sizes, progress)
-        # The planner shares what it remembers with programs that other threads have compiled.
-        with tiering.planning, collection.stopped:
-            prepared = c_library.prepare(name, programs, sizes, described, threads=threads,
-                                         lapack=lapack)
+        prepared = c_library.prepare(name, programs, sizes, described, planning=tiering.planning,
+                                     threads=threads, lapack=lapack)
         built = c_library.build(prepared, files.library.with_suffix(".new"), target=target,
                                 progress=progress)
     os.replace(files.library.with_suffix(".new"), files.library)

@@ -19,12 +19,13 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxjax._base import dtypes, native
+from maxjax._base import collection, dtypes, native
 from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.host_step import HostStep
@@ -111,11 +112,13 @@ class Prepared(NamedTuple):
 
 
 def prepare(name: str, programs: Iterable[Program | None], sizes: Sizes, described: Described, *,
-            threads: int | None = None, lapack: Path | None = None) -> Prepared:
+            planning: AbstractContextManager[Any], threads: int | None = None,
+            lapack: Path | None = None) -> Prepared:
     """Plans a library.
 
     Args:
       programs: for all sizes, the last of them varying fastest; None: they are not allowed.
+      planning: held while something is planned: what planners remember is for all programs.
       threads: how many may share a kernel's call.
       lapack: a library of LAPACK; by default SciPy's.
 
@@ -129,8 +132,9 @@ def prepare(name: str, programs: Iterable[Program | None], sizes: Sizes, describ
     functions = dict.fromkeys([_DRIVER])
     members: list[_Member | None] = []
     for program in programs:
-        member = None if program is None else _Member(
-            program, planned(program.jaxpr, threads))
+        with planning, collection.stopped:
+            member = None if program is None else _Member(
+                program, planned(program.jaxpr, threads))
         members.append(member)
         if member is not None:
             kernels.update(member.plan.kernels)

@@ -28,7 +28,7 @@ from maxjax._base.config import compile_mode, enable_x64
 from maxjax._base.errors import InternalError
 from maxjax._max.mojo import c_header, c_library, standard_library
 from maxjax._max.mojo.c_lapack import Lapack
-from maxjax._max.mojo.elf import DataObject, Reference
+from maxjax._max.mojo.elf import DataObject, Reference, needed
 from maxjax._max.mojo.pack_library import make_portable
 from maxjax._primitives import lapack
 from maxjax._runtime.c_libraries import Files
@@ -732,10 +732,35 @@ def test_identifiers(names, expected):
     assert c_header.identifiers(names) == expected
 
 
+@pytest.mark.parametrize("machine, emulation", [
+    ("x86_64", "elf_x86_64"), ("aarch64", "aarch64linux")])
+def test_objects_are_linked(tmp_path, machine, emulation):
+    data = DataObject(machine)
+    assert data.constant(b"abc") is data.constant(b"abc")
+    words = data.words([7, data.constant(b"abc"), data.cells(2), Reference("there")])
+    data.accessor("here", words)
+    (tmp_path / "data.o").write_bytes(data.written())
+    linker = standard_library.linker()
+    assert linker is not None
+    command = [linker, "-flavor", "gnu", "-m", emulation, "-shared", "-o", "data.so", "data.o"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert needed(tmp_path / "data.so") == (None, [])
+    done = subprocess.run([*command, "-z", "defs"], cwd=tmp_path, capture_output=True, text=True,
+                          check=False)
+    assert "undefined symbol: there" in done.stderr
+    if machine == platform.machine():
+        data.accessor("there", words)
+        (tmp_path / "data.o").write_bytes(data.written())
+        subprocess.run(command, cwd=tmp_path, check=True)
+        library = ctypes.CDLL(str(tmp_path / "data.so"))
+        for function in (library.here, library.there):
+            function.restype = ctypes.POINTER(ctypes.c_int64)
+        found = library.here()
+        assert (found[0], ctypes.string_at(found[1], 3)) == (7, b"abc")
+        assert ctypes.string_at(found[2], 16) == bytes(16)
+        assert found[3] == ctypes.cast(library.there, ctypes.c_void_p).value
+
+
 def test_objects_of_other_processors():
     with pytest.raises(ValueError, match="riscv64"):
         DataObject("riscv64")
-    data = DataObject("aarch64")
-    data.accessor("here", data.words([1, Reference("function"), data.constant(b"x")]))
-    written = data.written()
-    assert written[:4] == b"\x7fELF" and int.from_bytes(written[18:20], "little") == 183

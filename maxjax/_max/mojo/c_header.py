@@ -28,7 +28,9 @@ KEYWORDS = frozenset((
     "protected public register reinterpret_cast restrict return short signed sizeof static "
     "static_assert static_cast struct switch template this thread_local throw true try typedef "
     "typeid typename typeof uint8_t uint16_t uint32_t uint64_t union unsigned using virtual void "
-    "volatile wchar_t while xor xor_eq").split())
+    "volatile wchar_t while xor xor_eq "
+    # Macros of compilers, and of headers that may be included before.
+    "EOF I NULL assert errno i386 linux stderr stdin stdout unix").split())
 
 
 class Array(NamedTuple):

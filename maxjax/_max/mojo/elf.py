@@ -127,7 +127,7 @@ class DataObject:
         numbers: dict[str | int, int] = {number: number + 1 for number in range(count)}
         for name, (start, length) in self._functions.items():
             numbers[name] = len(symbols)
-            symbols.append(_SYMBOL.pack(strings.add(name), 0x12, 2, _TEXT + 1, start, length))
+            symbols.append(_SYMBOL.pack(strings.add(name), 0x12, 0, _TEXT + 1, start, length))
         for name in names:
             numbers[name] = len(symbols)
             symbols.append(_SYMBOL.pack(strings.add(name), 0x10, 0, 0, 0, 0))

@@ -1,14 +1,21 @@
-"""Calls of libraries that ``maxjax.export.library`` has written, by ctypes."""
+"""Calls of libraries that ``maxjax.export.library`` has written, by ctypes and in processes."""
 
 from __future__ import annotations
 
 import ctypes
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+import maxjax
+from maxjax import export
+from maxjax._base import dtypes
+from maxjax._base.config import compile_mode
 
 # As in `maxjax_dtype`; tests of the header hold it against that.
 DTYPES = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 "
@@ -76,3 +83,34 @@ class CLibrary:
     def check(self, code: int) -> None:
         if code:
             raise RuntimeError(self.error(code).decode())
+
+
+def leaves(tree: Any) -> list[np.ndarray]:
+    """As a library takes and gives them: keys as their data."""
+    return [np.asarray(maxjax.random.key_data(x)) if dtypes.is_key(getattr(x, "dtype", None))
+            else np.asarray(x) for x in maxjax.tree.leaves(tree)]
+
+
+def compiled(f: Any, *args: Any) -> list[np.ndarray]:
+    with compile_mode("always"):
+        return leaves(maxjax.jit(f)(*args))
+
+
+def exported(folder: Path, f: Any, *args: Any, name: str = "f", **options: Any) -> CLibrary:
+    return CLibrary(export.library(f, *args, path=folder, name=name, **options))
+
+
+def same_bits(actual: Any, expected: Any) -> None:
+    kinds = [[(x.shape, x.dtype) for x in part] for part in (actual, expected)]
+    assert kinds[0] == kinds[1]
+    for number, (ours, theirs) in enumerate(zip(actual, expected, strict=True)):
+        assert ours.tobytes() == theirs.tobytes(), (number, ours, theirs)
+
+
+def run(folder: Path, *command: str) -> str:
+    """What a command prints, in an environment without Python."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env={
+        "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"),
+        "TMPDIR": str(folder)}, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

@@ -32,7 +32,8 @@ import maxjax.numpy as jnp
 from compat.jax_tests.reference import HELPERS, PRIVATE, Reference, is_jax
 from maxjax import __main__ as command
 from maxjax._base import errors, meshes
-from maxjax._base.config import ExplicitX64Mode, config
+from maxjax._base.config import config
+from maxjax._base.options import ExplicitX64Mode
 from maxjax._primitives.convert import convert_element_type
 
 # Options that real private functions read too.

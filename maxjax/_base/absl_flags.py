@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maxjax._base.config import Option
+    from maxjax._base.options import Option
 
 _KINDS = {bool: "DEFINE_bool", int: "DEFINE_integer", float: "DEFINE_float"}
 _state = {"parsed": False}

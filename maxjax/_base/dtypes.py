@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import ml_dtypes
 import numpy as np
 
-from maxjax._base import config, source
+from maxjax._base import config, options, source
 from maxjax._base.errors import TypePromotionError
 from maxjax._base.typed_numbers import KINDS, TypedComplex, TypedFloat, TypedInt
 
@@ -243,10 +243,10 @@ def requested(dtype: DType, name: str) -> Any:
     """
     result = canonical(dtype)
     mode = config.explicit_x64_dtypes.value
-    if result == dtype or mode == config.ExplicitX64Mode.ALLOW:
+    if result == dtype or mode == options.ExplicitX64Mode.ALLOW:
         return dtype
     where = f" requested in {name}" if name else ""
-    if mode == config.ExplicitX64Mode.ERROR:
+    if mode == options.ExplicitX64Mode.ERROR:
         raise ValueError(
             f"Explicitly requested dtype {dtype.name}{where} is not available. To enable more "
             "dtypes, set the jax_enable_x64 or allow_explicit_x64_dtypes configuration options."

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import caches, config, dtypes, source
+from maxjax._base import caches, config, dtypes, options, source
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._higher_order.outputs import HasNoValue, without_value
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, size_index
@@ -126,7 +126,7 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
                                     not (aval.weak_type and isinstance(value, Tracer))):
             return value
         if aval.dtype != dtype and dtypes.canonical(aval.dtype) == dtype and (
-                config.explicit_x64_dtypes.value != config.ExplicitX64Mode.ALLOW):
+                config.explicit_x64_dtypes.value != options.ExplicitX64Mode.ALLOW):
             # A 64-bit array from before 64 bits were disabled.
             source.warn(dtypes.truncation(aval.dtype, dtype, " requested in dtype"))
         return convert_element_type(value, dtype, weak)

@@ -16,7 +16,7 @@ import pytest
 import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
-from maxjax._base import collection, config, meshes, threads
+from maxjax._base import collection, config, meshes, options, threads
 from maxjax._base.interrupts import context_manager
 from maxjax._base.source import scopes
 from maxjax._ir.runtime import installed
@@ -47,7 +47,7 @@ def program():
 def state():
     """What contexts change, of this thread."""
     this = threads.this.number
-    return (dict(vars(context)), dict(config._overrides.values), config.trace_state(),
+    return (dict(vars(context)), dict(options._overrides.values), config.trace_state(),
             scopes.names, scopes.names.metadata, scopes.source_line, meshes.around(),
             dict(vars(transfer_guard._state)), dict(vars(_grid._point)), _call._forced,
             backward_logs._current.logs, gc.isenabled(), collection.stopped._inside.get(this),

@@ -12,10 +12,10 @@ from maxjax._higher_order.custom_rules import SymbolicZero as SymbolicZero
 from maxjax._higher_order.custom_rules import zero_from_primal as zero_from_primal
 from maxjax._higher_order.custom_vjp import CustomVJPPrimal as CustomVJPPrimal
 from maxjax._higher_order.custom_vjp import custom_vjp as custom_vjp
-from maxjax._higher_order.custom_vjp import custom_vjp_call_p as custom_vjp_call_p
 from maxjax._higher_order.custom_vjp import (
     custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
 )
-from maxjax._higher_order.custom_vjp import remat_opt_p as remat_opt_p
+from maxjax._higher_order.custom_vjp_call import custom_vjp_call_p as custom_vjp_call_p
+from maxjax._higher_order.custom_vjp_call import remat_opt_p as remat_opt_p
 
 explain_missing_names(__name__)

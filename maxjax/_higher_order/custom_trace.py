@@ -8,7 +8,7 @@ from typing import Any
 
 from maxjax._base.wrapped_function import WrappedFun, wrap_init
 from maxjax._higher_order.custom_jvp import custom_jvp_call_p
-from maxjax._higher_order.custom_vjp import custom_vjp_call_p
+from maxjax._higher_order.custom_vjp_call import custom_vjp_call_p
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.primitive import Primitive

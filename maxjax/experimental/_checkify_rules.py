@@ -19,7 +19,7 @@ from maxjax._higher_order.checkpoint import remat_p
 from maxjax._higher_order.cond import cond_p
 from maxjax._higher_order.control import rearranged
 from maxjax._higher_order.custom_jvp import custom_jvp_call_p
-from maxjax._higher_order.custom_vjp import custom_vjp_call_p
+from maxjax._higher_order.custom_vjp_call import custom_vjp_call_p
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.scan import scan_p
 from maxjax._higher_order.while_loop import while_p

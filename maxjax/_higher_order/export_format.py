@@ -27,7 +27,8 @@ from maxjax._ir.check import check_contracts, check_jaxpr, check_operands
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.runtime import installed
 from maxjax._ir.serialize import NotSerializable, decode, dumps, elements, encode
-from maxjax._ir.symbolic import SymbolicScope, parse_dimension, scope_of
+from maxjax._ir.shape_parser import parse_dimension
+from maxjax._ir.symbolic import SymbolicScope, scope_of
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._ir.typing import Value
 from maxjax._primitives import all as all_primitives  # noqa: F401  those that come at first use

@@ -8,9 +8,7 @@ an error; but an equality that does not always hold is false.
 from __future__ import annotations
 
 import math
-import operator
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from maxjax._base.errors import InconclusiveDimensionOperation
@@ -22,9 +20,8 @@ from maxjax._ir.dimensions import (
     Terms,
     combined,
     is_dimension,
-    larger,
-    smaller,
 )
+from maxjax._ir.shape_parser import Parser, parse_dimension
 
 if TYPE_CHECKING:
     from maxjax._ir.dimensions import Size
@@ -309,132 +306,6 @@ def _inconclusive(message: str, why: str = "") -> InconclusiveDimensionOperation
 
 # --- reading --------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(r"\s*(\.\.\.|\d+(?:\.\d*)?|[^\W\d]\w*|[-+*^(),]|\S)")
-
-
-_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "floordiv": operator.floordiv, "mod": operator.mod, "max": larger, "min": smaller}
-
-
-class _Parser:
-    """``expression = ["-"] term {("+" | "-") term}``, ``term = power {"*" power}``."""
-
-    def __init__(self, text: str, scope: SymbolicScope):
-        self.text = text
-        self.scope = scope
-        self.tokens = [(match[1], match.start(1)) for match in _TOKEN.finditer(text)]
-        self.position = 0
-        self.dimension = 0
-
-    @property
-    def token(self) -> str:
-        return self.tokens[self.position][0] if self.position < len(self.tokens) else ""
-
-    def take(self, expected: str | None = None) -> str:
-        token = self.token
-        if expected is not None and token != expected:
-            self.fail(f"expecting {expected!r} but found {token or 'the end'!r}")
-        self.position += 1
-        return token
-
-    def accept(self, token: str) -> bool:
-        if self.token != token:
-            return False
-        self.position += 1
-        return True
-
-    def fail(self, why: str) -> NoReturn:
-        start = (self.tokens[self.position][1] if self.position < len(self.tokens)
-                 else len(self.text))
-        raise ValueError(
-            f"syntax error in symbolic shape {self.text!r} in dimension {self.dimension}: {why}. "
-            f"Parsed {self.text[:start]!r}, remaining {self.text[start:]!r}.")
-
-    def shape(self, like: Sequence[Any] | None) -> tuple[Any, ...]:
-        sizes: list[Any] = []
-        parenthesis = self.accept("(")
-        while self.token and not (parenthesis and self.token == ")"):
-            if sizes:
-                self.take(",")
-                if not self.token or (parenthesis and self.token == ")"):
-                    break
-            self.dimension = len(sizes)
-            if self.token in ("...", "_"):
-                if like is None:
-                    self.fail("spec contains ... but no 'like' shape was given")
-                if self.take() == "...":
-                    sizes.extend(like[len(sizes):])
-                    break
-            elif like is None or len(sizes) >= len(like):
-                sizes.append(self.expression())
-                continue
-            else:
-                size = self.expression()
-                known = like[len(sizes)]
-                if not is_dimension(size) and known is not None and size != known:
-                    self.fail(f"different size {size} for known dimension; like={tuple(like)}")
-                sizes.append(size)
-                continue
-            if len(sizes) >= len(like):
-                self.fail(f"no dimension {len(sizes)} in like={tuple(like)}")
-            if like[len(sizes)] is None:
-                self.fail(f"_ placeholder for unknown dimension; like={tuple(like)}")
-            sizes.append(like[len(sizes)])
-        if parenthesis:
-            self.take(")")
-        if self.token:
-            self.fail(f"unexpected {self.token!r}")
-        return tuple(sizes)
-
-    def expression(self) -> Any:
-        sign = -1 if self.accept("-") else 1
-        total = sign * self.term()
-        while self.token in ("+", "-"):
-            sign = 1 if self.take() == "+" else -1
-            total = total + sign * self.term()
-        return total
-
-    def term(self) -> Any:
-        product = self.power()
-        while self.accept("*"):
-            product = product * self.power()
-        return product
-
-    def power(self) -> Any:
-        base = self.atom()
-        if not self.accept("^"):
-            return base
-        if not self.token.isdigit():
-            self.fail(f"expecting a whole number but found {self.token!r}")
-        return base ** int(self.take())
-
-    def atom(self) -> Any:
-        token = self.token
-        if token[:1].isdigit():
-            if "." in token:
-                self.fail(f"expecting integer, found {token}")
-            return int(self.take())
-        if not token.isidentifier():
-            self.fail(f"expecting a name or a number but found {token or 'the end'!r}")
-        self.take()
-        if token not in _OPERATIONS or self.token != "(":
-            return self.scope.symbol(token)
-        self.take("(")
-        left = self.expression()
-        self.take(",")
-        right = self.expression()
-        self.take(")")
-        return _OPERATIONS[token](left, right)
-
-
-def parse_dimension(text: str, scope: SymbolicScope) -> Any:
-    """The size that a text such as ``2*a + 1`` stands for."""
-    parser = _Parser(text, scope)
-    size = parser.expression()
-    if parser.token:
-        parser.fail(f"unexpected {parser.token!r}")
-    return size
-
 
 def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (),
                    scope: SymbolicScope | None = None,
@@ -465,7 +336,7 @@ def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (),
     text = "..." if shape_spec is None else shape_spec
     if not isinstance(text, str):
         raise ValueError(f"symbolic_shape takes a string, got {shape_spec!r}")
-    sizes = _Parser(text, scope).shape(like)
+    sizes = Parser(text, scope).shape(like)
     for size in sizes:
         if not is_dimension(size) and size is not None and size < 0:
             raise ValueError(f"a size in the symbolic shape {text!r} is negative: {size}")

@@ -28,8 +28,9 @@ from maxjax._higher_order.exporting import without_rules
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.shape_parser import parse_dimension
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.symbolic import SymbolicScope, parse_dimension
+from maxjax._ir.symbolic import SymbolicScope
 from maxjax._ir.types import ShapedArray
 from maxjax._stablehlo.bytecode import MAGIC
 from maxjax._transforms.autodiff import leaf_operand

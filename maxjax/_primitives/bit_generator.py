@@ -22,9 +22,9 @@ from maxjax._primitives import fitting
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import move_axis, squeeze_p
-from maxjax._primitives.random_bits import threefry2x32
 from maxjax._primitives.rules import nonnegative, replicated_factors
 from maxjax._primitives.slicing import slice_in_dim
+from maxjax._primitives.threefry import threefry2x32
 
 THREEFRY = 1
 

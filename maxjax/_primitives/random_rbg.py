@@ -11,17 +11,17 @@ import math
 
 import numpy as np
 
-from maxjax._primitives import random_bits as threefry
+from maxjax._primitives import generators, threefry
 from maxjax._primitives.bit_generator import _philox_bits
 
 _STRIDE = 10
 
 
-class Rbg(threefry.OpaqueKeys):
+class Rbg(generators.OpaqueKeys):
     """A generator of NumPy arrays of keys; the safe one."""
 
     def __init__(self, name: str):
-        self.generator = threefry.Generator(name)
+        self.generator = generators.Generator(name)
         super().__init__(self.generator.dtype)
 
     def seed(self, words: np.ndarray) -> np.ndarray:
@@ -69,5 +69,5 @@ class UnsafeRbg(Rbg):
 
 for _kind, _name in ((Rbg, "rbg"), (UnsafeRbg, "unsafe_rbg")):
     _generator = _kind(_name)
-    threefry.other_generators[_generator.physical] = _generator
-    threefry.generators[_name] = _generator.generator
+    generators.other_generators[_generator.physical] = _generator
+    generators.generators[_name] = _generator.generator

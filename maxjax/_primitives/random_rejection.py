@@ -26,16 +26,12 @@ from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.comparison import eq_p, ge_p, lt_p, not_p, or_p, select
 from maxjax._primitives.convert import convert, convert_element_type
 from maxjax._primitives.creation import full
+from maxjax._primitives.generators import THREEFRY
 from maxjax._primitives.incomplete import random_gamma_grad_p
 from maxjax._primitives.layout import move_axis
-from maxjax._primitives.random_bits import (
-    THREEFRY,
-    random_bits,
-    random_split_p,
-    split_keys,
-    without_layout,
-)
+from maxjax._primitives.random_bits import random_split_p, without_layout
 from maxjax._primitives.rules import replicated_factors, scalar_like
+from maxjax._primitives.threefry import random_bits, split_keys
 from maxjax._primitives.transcendental import exp, log, log1p_p, pow_p
 from maxjax._primitives.widths import widened
 

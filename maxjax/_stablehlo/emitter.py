@@ -18,7 +18,7 @@ from maxjax._ir.control_flow import Structure
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
-from maxjax._primitives.random_bits import PARITY, ROTATIONS
+from maxjax._primitives.threefry import PARITY, ROTATIONS
 from maxjax._stablehlo import control_flow
 from maxjax._stablehlo.text import (
     FRONTEND,

@@ -28,7 +28,8 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatFunction, FlatJvp, FlatVjp, Params, Value
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
-from maxjax._primitives.random_bits import generator_of_keys, random_wrap_p
+from maxjax._primitives.generators import generator_of_keys
+from maxjax._primitives.random_bits import random_wrap_p
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.jvp import JVPTrace, JVPTracer, instantiate
 

@@ -13,8 +13,8 @@ from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
-from maxjax._primitives.random_bits import THREEFRY as threefry_prng_impl
-from maxjax._primitives.random_bits import AnyGenerator, DefinedGenerator, generators
+from maxjax._primitives.generators import THREEFRY as threefry_prng_impl
+from maxjax._primitives.generators import AnyGenerator, DefinedGenerator, generators
 from maxjax._primitives.random_bits import threefry2x32_p as threefry2x32_p
 from maxjax._transforms.autodiff import operands_of
 from maxjax.random import key as _key

@@ -24,8 +24,9 @@ from maxjax._ir.typing import ArrayLike, DTypeLike, Tree
 from maxjax._primitives import convert
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.dimension import dimension_scalar
+from maxjax._primitives.generators import generator_of_keys
 from maxjax._primitives.joining import concatenate
-from maxjax._primitives.random_bits import generator_of_keys, random_wrap_p
+from maxjax._primitives.random_bits import random_wrap_p
 from maxjax._primitives.varying import vary
 from maxjax._primitives.widths import bit_width
 from maxjax._runtime.array import ArrayImpl

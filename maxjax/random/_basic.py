@@ -19,8 +19,9 @@ from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.creation import full
+from maxjax._primitives.generators import defined_generators
 from maxjax._primitives.layout import reshape, squeeze_p
-from maxjax._primitives.random_bits import defined_generators, multiply_add, random_bits_p
+from maxjax._primitives.random_bits import multiply_add, random_bits_p
 from maxjax._primitives.slicing import slice_in_dim, slice_p
 from maxjax.numpy._promotion import canonical_shape
 from maxjax.random import _defined

@@ -17,13 +17,9 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
-from maxjax._primitives.random_bits import (
-    PARITY,
-    DefinedGenerator,
-    generators,
-    random_unwrap_p,
-    random_wrap_p,
-)
+from maxjax._primitives.generators import DefinedGenerator, generators
+from maxjax._primitives.random_bits import random_unwrap_p, random_wrap_p
+from maxjax._primitives.threefry import PARITY
 from maxjax._transforms.vmap import vmap
 
 

@@ -17,13 +17,15 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import random_rbg as _random_rbg  # noqa: F401  (it adds its generators)
-from maxjax._primitives.random_bits import (
+from maxjax._primitives.generators import (
     AnyGenerator,
     DefinedGenerator,
     Generator,
     defined_generators,
     generator_of_keys,
     generators,
+)
+from maxjax._primitives.random_bits import (
     random_clone_p,
     random_fold_in_p,
     random_seed_p,

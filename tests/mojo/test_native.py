@@ -28,6 +28,7 @@ from maxjax._primitives import (
     reduction,
     rows,
     sorting,
+    threefry,
 )
 from maxjax._primitives.contraction import dot_general_p, integer_matmul
 from maxjax._primitives.layout import reshape_p
@@ -342,12 +343,12 @@ def test_random_words(calls):
     for size in (1, 300, 40_000):
         for width in (8, 16, 32, 64):
             for partitionable in (True, False):
-                ours = random_bits.random_bits(keys, size, width, partitionable)
+                ours = threefry.random_bits(keys, size, width, partitionable)
                 with compile_mode("never"):
-                    same(ours, random_bits.random_bits(keys, size, width, partitionable))
-        ours = random_bits.split_keys(keys, size, True)
+                    same(ours, threefry.random_bits(keys, size, width, partitionable))
+        ours = threefry.split_keys(keys, size, True)
         with compile_mode("never"):
-            same(ours, random_bits.split_keys(keys, size, True))
+            same(ours, threefry.split_keys(keys, size, True))
     assert set(calls) == {"threefry2x32"}
 
 

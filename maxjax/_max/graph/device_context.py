@@ -19,7 +19,7 @@ from maxjax._base import dtypes
 from maxjax._max.graph.context import GraphContext
 from maxjax._max.lowering import LoweringError, reduction_identity
 from maxjax._primitives.convolution import window_positions
-from maxjax._primitives.random_bits import PARITY, ROTATIONS
+from maxjax._primitives.threefry import PARITY, ROTATIONS
 
 _REDUCTIONS = {"sum": ops.sum, "prod": ops.prod, "max": ops.max, "min": ops.min}
 # Those of lax.Precision and lax.DotAlgorithmPreset that ask for more than the matrix units of an

@@ -32,6 +32,14 @@ import numpy as np
 from maxjax._base.errors import DynamicSizeError, InternalError
 from maxjax._base.interrupts import entered_at_once
 from maxjax._base.source import SourceLine, is_internal, user_frame
+from maxjax._ir.polynomials import (
+    Monomial,
+    Terms,
+    add_terms,
+    divide_terms,
+    multiply_monomials,
+    print_order,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -42,8 +50,6 @@ LEAST = 2
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
-Monomial = tuple[tuple[str, int], ...]      # names of atoms and their powers, sorted
-Terms = Mapping[Monomial, int]
 # A size: a number, or a symbolic one.
 Size = Union[int, "Dimension"]
 
@@ -332,7 +338,7 @@ class Dimension:
     def leading_sign(self) -> int:
         """The sign of the first term that is printed."""
         terms = self._with_remainders()
-        return 1 if terms[max(terms, key=_printed)] > 0 else -1
+        return 1 if terms[max(terms, key=print_order)] > 0 else -1
 
     def lower(self) -> float:
         """A number that it never falls below."""
@@ -341,7 +347,7 @@ class Dimension:
     def __repr__(self) -> str:
         parts: list[str] = []
         terms = self._with_remainders()
-        for monomial in sorted(terms, key=_printed, reverse=True):
+        for monomial in sorted(terms, key=print_order, reverse=True):
             coefficient = terms[monomial]
             factors = [name if power == 1 else f"{name}^{power}" for name, power in monomial]
             if abs(coefficient) != 1 or not factors:
@@ -357,12 +363,12 @@ class Dimension:
         for name in {atom for monomial in terms for atom, _ in monomial
                      if atom in self.scope.quotients}:
             above, below = self.scope.quotients[name]
-            multiple = {_times(monomial, ((name, 1),)): value
+            multiple = {multiply_monomials(monomial, ((name, 1),)): value
                         for monomial, value in below.terms.items()}
             first, value = next(iter(multiple.items()))
             times = -terms.get(first, 0) // value
             parts = {known: times * value
-                     for known, value in _sum(above.terms, multiple, -1).items()}
+                     for known, value in add_terms(above.terms, multiple, -1).items()}
             if times and all(terms.get(known, 0) == value for known, value in parts.items()):
                 terms = {known: value for known, value in terms.items() if known not in parts}
                 terms[((f"mod({above}, {below})", 1),)] = times
@@ -381,7 +387,7 @@ class Dimension:
         terms = self._operand(other)
         if terms is None:
             return self._with_array(operator.add, self, other)
-        return self._make(_sum(self.terms, terms))
+        return self._make(add_terms(self.terms, terms))
 
     __radd__ = __add__
 
@@ -398,13 +404,13 @@ class Dimension:
         terms = self._operand(other)
         if terms is None:
             return self._with_array(operator.sub, self, other)
-        return self._make(_sum(self.terms, terms, -1))
+        return self._make(add_terms(self.terms, terms, -1))
 
     def __rsub__(self, other: object) -> Any:
         terms = self._operand(other)
         if terms is None:
             return self._with_array(operator.sub, other, self)
-        return self._make(_sum(terms, self.terms, -1))
+        return self._make(add_terms(terms, self.terms, -1))
 
     def __mul__(self, other: object) -> Any:
         terms = self._operand(other)
@@ -413,7 +419,7 @@ class Dimension:
         product: dict[Monomial, int] = {}
         for left, a in self.terms.items():
             for right, b in terms.items():
-                monomial = _times(left, right)
+                monomial = multiply_monomials(left, right)
                 product[monomial] = product.get(monomial, 0) + a * b
         return self._make(product)
 
@@ -487,7 +493,7 @@ class Dimension:
             return NotImplemented
         if is_dimension(other) and self.terms == terms:
             return True
-        return self._ask(_sum(self.terms, terms, -1), "==", (self, "==", other))
+        return self._ask(add_terms(self.terms, terms, -1), "==", (self, "==", other))
 
     def __ne__(self, other: object) -> Any:
         equal = self.__eq__(other)
@@ -516,7 +522,7 @@ class Dimension:
         terms = self._operand(other)
         if terms is None:
             return NotImplemented
-        return self._ask(_sum(self.terms, terms, -1), relation, (self, written, other))
+        return self._ask(add_terms(self.terms, terms, -1), relation, (self, written, other))
 
     def _ask(self, terms: Mapping[Monomial, int], relation: str, asked: tuple[Size, str, object]
              ) -> bool:
@@ -619,41 +625,10 @@ def _is_numpy_integer(value: object) -> TypeGuard[SupportsInt]:
         and not hasattr(value, "aval")
 
 
-def _printed(monomial: Monomial) -> Any:
-    """A key that sorts monomials as JAX prints them, the greatest first."""
-    return (len(monomial), sum(power for _, power in monomial),
-            [("(" in atom, atom, power) for atom, power in monomial])
-
-
-def _order(*polynomials: Terms) -> Callable[[Monomial], Any]:
-    """A key that sorts monomials: by degree, then by the powers of the symbols, quotients last."""
-    names = sorted({atom for terms in polynomials for monomial in terms for atom, _ in monomial},
-                   key=lambda name: (name.count("("), name))
-
-    def key(monomial: Monomial) -> Any:
-        powers = dict(monomial)
-        return sum(powers.values()), [powers.get(name, 0) for name in names]
-    return key
-
-
 def combined(left: Size, right: Dimension, factor: int) -> Any:
     """``left + factor * right`` without the scope's rules."""
     terms: Terms = left.terms if is_dimension(left) else {(): left}
-    return polynomial(right.scope, _sum(terms, right.terms, factor))
-
-
-def _sum(left: Terms, right: Terms, sign: int = 1) -> dict[Monomial, int]:
-    total = dict(left)
-    for monomial, coefficient in right.items():
-        total[monomial] = total.get(monomial, 0) + sign * coefficient
-    return total
-
-
-def _times(left: Monomial, right: Monomial) -> Monomial:
-    powers = dict(left)
-    for atom, power in right:
-        powers[atom] = powers.get(atom, 0) + power
-    return tuple(sorted(powers.items()))
+    return polynomial(right.scope, add_terms(terms, right.terms, factor))
 
 
 def _simplest(scope: Scope, terms: Terms) -> Any:
@@ -663,7 +638,7 @@ def _simplest(scope: Scope, terms: Terms) -> Any:
         if terms[monomial] % factor == 0:
             left = {known: value for known, value in terms.items() if known != monomial}
             times = terms[monomial] // factor
-            terms = _sum(left, {other: times * value for other, value in others.items()})
+            terms = add_terms(left, {other: times * value for other, value in others.items()})
     return polynomial(scope, terms)
 
 
@@ -683,7 +658,7 @@ def _quotient(scope: Scope, above: Any, below: Any) -> Any:
         raise ZeroDivisionError("integer division or modulo by zero")
     numerator: Terms = above.terms if is_dimension(above) else {(): int(above)} if above else {}
     denominator: Terms = below.terms if is_dimension(below) else {(): int(below)}
-    whole, rest = _divide(numerator, denominator)
+    whole, rest = divide_terms(numerator, denominator)
     result = _simplest(scope, whole)
     remainder = _simplest(scope, rest)
     if not is_dimension(remainder) and not is_dimension(below):
@@ -707,33 +682,3 @@ def _lower_quotient(above: Dimension, below: Dimension) -> float:
     return 0 if above.lower() >= 0 and below.lower() > 0 else -math.inf
 
 
-def _divide(above: Terms, below: Terms) -> tuple[dict[Monomial, int], dict[Monomial, int]]:
-    """Polynomial division: ``above = whole * below + rest``."""
-    order = _order(above, below)
-    leading = max(below, key=order)
-    whole: dict[Monomial, int] = {}
-    rest: dict[Monomial, int] = {}
-    left = {monomial: value for monomial, value in above.items() if value}
-    while left:
-        monomial = max(left, key=order)
-        factor = _ratio(monomial, leading)
-        if factor is None or left[monomial] % below[leading]:
-            rest[monomial] = left.pop(monomial)
-            continue
-        coefficient = left[monomial] // below[leading]
-        whole[factor] = coefficient
-        for other, value in below.items():
-            product = _times(other, factor)
-            left[product] = left.get(product, 0) - coefficient * value
-            if not left[product]:
-                del left[product]
-    return whole, rest
-
-
-def _ratio(above: Monomial, below: Monomial) -> Monomial | None:
-    powers = dict(above)
-    for atom, power in below:
-        powers[atom] = powers.get(atom, 0) - power
-        if powers[atom] < 0:
-            return None
-    return tuple(sorted((atom, power) for atom, power in powers.items() if power))

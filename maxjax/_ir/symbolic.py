@@ -13,14 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from maxjax._base.errors import InconclusiveDimensionOperation
 from maxjax._base.source import current_line
-from maxjax._ir.dimensions import (
-    Dimension,
-    Extreme,
-    Scope,
-    Terms,
-    combined,
-    is_dimension,
-)
+from maxjax._ir.dimensions import Dimension, Extreme, Scope, combined, is_dimension
+from maxjax._ir.polynomials import Terms
 from maxjax._ir.shape_parser import Parser, parse_dimension
 
 if TYPE_CHECKING:

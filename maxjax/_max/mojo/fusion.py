@@ -12,11 +12,9 @@ those that differ in sizes only (``groupings.py``).
 
 from __future__ import annotations
 
-import bisect
-import heapq
 import math
 import types
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from maxjax._max.elementwise_kernels import CHEAP
@@ -40,6 +38,7 @@ from maxjax._max.mojo.nodes import (
     compose,
     identity_map,
 )
+from maxjax._max.mojo.siblings import Siblings
 from maxjax._max.mojo.unit_graph import UnitGraph
 
 # A kernel with more memory operands or operations than this fuses no more.
@@ -209,7 +208,7 @@ class Fusion:
         groups = list(dict.fromkeys(
             group for node in reversed(self.order) for group in self.groups_of.get(node, ())))
         smallest = min((len(group.maps) for group in groups), default=0)
-        fellows = _Fellows(map(self._sibling_keys, groups))
+        fellows = Siblings(map(self._sibling_keys, groups))
         for position, first in enumerate(groups):
             tries = 0
             needs = self.graph.needs(first)
@@ -517,58 +516,6 @@ class Fusion:
             if unit not in done:
                 visit(unit)
         return list(done)
-
-
-class _Fellows:
-    """Groups by position, and which of them share a key."""
-
-    def __init__(self, keys: Iterable[Iterable[Any]]):
-        numbers: dict[Any, int] = {}
-        self._keys = [[numbers.setdefault(key, len(numbers)) for key in names] for names in keys]
-        self._positions: list[list[int]] = [[] for _ in numbers]
-        for position, names in enumerate(self._keys):
-            for name in names:
-                self._positions[name].append(position)
-        # For each of a key's positions, where to continue the search for one that is not taken.
-        self._skips = [list(range(len(positions) + 1)) for positions in self._positions]
-        self._taken: set[int] = set()
-
-    def take(self, position: int) -> None:
-        """Marks a group as taken; `after` then also follows its keys."""
-        self._taken.add(position)
-        for name in self._keys[position]:
-            index = bisect.bisect_left(self._positions[name], position)
-            self._skips[name][index] = index + 1
-
-    def after(self, position: int) -> Iterator[int]:
-        """The siblings at later positions that have not been taken, in order."""
-        names: set[int] = set()
-        heap: list[tuple[int, int, int]] = []
-
-        def look(name: int, index: int) -> None:
-            skips = self._skips[name]
-            while skips[index] != index:
-                skips[index] = index = skips[skips[index]]
-            if index < len(self._positions[name]):
-                heapq.heappush(heap, (self._positions[name][index], name, index))
-
-        def enter(number: int, last: int) -> None:
-            for name in self._keys[number]:
-                if name not in names:
-                    names.add(name)
-                    look(name, bisect.bisect_right(self._positions[name], last))
-
-        if position not in self._taken:
-            enter(position, position)
-        last = position
-        while heap:
-            other, name, index = heapq.heappop(heap)
-            look(name, index + 1)
-            if other > last and other not in self._taken:
-                last = other
-                yield other
-                if other in self._taken:
-                    enter(other, other)
 
 
 def same_dims(group: Group, axes: Sequence[int]) -> bool:

@@ -19,7 +19,7 @@ import maxjax.numpy as jnp
 from maxjax import debug, lax
 from maxjax._base import config
 from maxjax._max.mojo import backend as mojo_backend
-from maxjax._max.mojo import bytecode, pieces, short_dimensions
+from maxjax._max.mojo import bytecode, pieces, short_dimensions, vector_functions
 from maxjax._max.mojo import plan as plan_module
 from maxjax._max.mojo.backend import _by_heat
 from maxjax._max.mojo.check_code import check_code
@@ -314,7 +314,7 @@ def test_two_operations_are_one_instruction():
         return (a + b) * z - x * (y - a), (x[::-1] * y - z).max(), ((x * z + b) * y).reshape(
             121, 11).max(1)
 
-    joint = bytecode.joint_operations().values()
+    joint = vector_functions.joint_operations().values()
     assert len(joint) == 18
     functions = [(lambda x, y, z, found=found: getattr(lax, found.then)(*[
         getattr(lax, found.first)(x, y), z][::-1 if found.right else 1])) for found in joint]

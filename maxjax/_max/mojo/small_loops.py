@@ -23,7 +23,6 @@ from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, Role, Structure
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.bodies import lower_body
-from maxjax._max.mojo.bytecode import accumulated, operation, reduction
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.emitter import BOOL
 from maxjax._max.mojo.loop_copies import without_copies, without_unread
@@ -71,6 +70,7 @@ from maxjax._max.mojo.scalar_code import (
     every_instruction,
 )
 from maxjax._max.mojo.tape import CALL_PYTHON
+from maxjax._max.mojo.vector_functions import accumulated, operation, reduction
 from maxjax._max.mojo.vector_operations import singles
 from maxjax._transforms.simplify import simplify_once
 

@@ -16,15 +16,6 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP, KERNELS
-from maxjax._max.mojo.bytecode import (
-    COMPENSATED,
-    SETTLE,
-    Joint,
-    accumulated,
-    joint_operations,
-    operation,
-    reduction,
-)
 from maxjax._max.mojo.emitter import (
     BOOL,
     HEADER,
@@ -35,6 +26,15 @@ from maxjax._max.mojo.emitter import (
     stored_name,
 )
 from maxjax._max.mojo.structure import ValueStructure
+from maxjax._max.mojo.vector_functions import (
+    COMPENSATED,
+    SETTLE,
+    Joint,
+    accumulated,
+    joint_operations,
+    operation,
+    reduction,
+)
 
 _NUMBERS = (*dtypes.FLOATS, *dtypes.INTS)
 _INFIX = ("add", "sub", "mul")

@@ -15,7 +15,7 @@ from maxjax._base.ownership import is_alone, locked
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.on_mesh import Leaf
+from maxjax._runtime.operand_devices import Leaf
 
 
 def check_donated_once(leaves: Sequence[Leaf], donated: Sequence[int]) -> None:

@@ -30,7 +30,15 @@ from maxjax._ir.trace import Array, Tracer, Value, aval_of, context, is_scalar, 
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import FlatJvp, FlatVjp
 from maxjax._primitives.sharding import placements, type_on
-from maxjax._runtime import invalid, keys, on_device, on_mesh, spanning, transfer_guard
+from maxjax._runtime import (
+    invalid,
+    keys,
+    on_device,
+    on_mesh,
+    operand_devices,
+    spanning,
+    transfer_guard,
+)
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.cells import Cell, pending
@@ -44,7 +52,8 @@ from maxjax._runtime.devices import (
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.donation import check_donated_once, fitting, give_up
 from maxjax._runtime.memory import out_of_memory, sharing
-from maxjax._runtime.on_mesh import Leaf, Placed, Placement
+from maxjax._runtime.on_mesh import Placed
+from maxjax._runtime.operand_devices import Leaf, Placement
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.spanning_array import SpanningArray, collected, spread
 from maxjax._sharding.summands import shows_summands, unreduced_axes, with_summands
@@ -169,8 +178,8 @@ class LazyTrace(Runtime):
             for arg, placement in zip(args, placements(primitive, params), strict=True):
                 value = self.concrete(arg)
                 if placement is not None:
-                    placement = on_mesh.with_devices(placement, value)
-                    on_mesh.check_devices(primitive, value, placement)
+                    placement = operand_devices.with_devices(placement, value)
+                    operand_devices.check_devices(primitive, value, placement)
                     value = put(value, placement)
                 results.append(value)
             return results if primitive.multiple_results else results[0]
@@ -182,14 +191,15 @@ class LazyTrace(Runtime):
             closed, shardings = primitive.program(**params)
             if job.device_counts:
                 values = [self.concrete(arg) for arg in args]
-                shardings = [on_mesh.of_shard_map(sharding, values) for sharding in shardings]
+                shardings = [operand_devices.of_shard_map(sharding, values)
+                             for sharding in shardings]
                 if any(map(spanning.spans, shardings)):
                     return self.call(whole, values, name=primitive.name, out_shardings=shardings)
             if mesh_use.ever_set and shows_summands(whole):
                 results = self.call(whole, args, name=primitive.name)
                 values = [self.concrete(arg) for arg in args]
                 for result, sharding in zip(results, shardings, strict=True):
-                    result._placement = on_mesh.of_shard_map(sharding, values)
+                    result._placement = operand_devices.of_shard_map(sharding, values)
                 return results
             return self.apply_global(closed, shardings, args)
         callee = primitive.called(params)
@@ -209,7 +219,7 @@ class LazyTrace(Runtime):
           ValueError: they lie over an abstract mesh, and no value is on such a mesh.
         """
         values = [self.concrete(arg) for arg in args]
-        shardings = [on_mesh.of_shard_map(sharding, values) for sharding in shardings]
+        shardings = [operand_devices.of_shard_map(sharding, values) for sharding in shardings]
         values = [x if x._placement is None else ArrayImpl(x.aval.off_mesh(), x.host())
                   for x in values]
         results = self.call(closed, values)
@@ -674,17 +684,17 @@ def common_placement(name: str, known: Placed | None, operand: ArrayImpl, operan
             here[0].mesh is known[0].mesh):
         return known
     if closed is not None:
-        if not on_mesh.is_read(closed, operands, here[0]):
+        if not operand_devices.is_read(closed, operands, here[0]):
             return known
-        if not on_mesh.is_read(closed, operands, known[0]):
+        if not operand_devices.is_read(closed, operands, known[0]):
             return here
-    devices = [on_mesh.devices_of(placement) for placement, _ in (known, here)]
+    devices = [operand_devices.devices_of(placement) for placement, _ in (known, here)]
     if list(devices[0]) != list(devices[1]):
         first = next(x for x in operands
                      if isinstance(x, ArrayImpl) and x._placement is known[0])
-        raise ValueError(on_mesh.incompatible(name, operands, first, operand, closed))
-    one = on_mesh.is_one_device(known[0])
-    return here if one and not on_mesh.is_one_device(here[0]) else known
+        raise ValueError(operand_devices.incompatible(name, operands, first, operand, closed))
+    one = operand_devices.is_one_device(known[0])
+    return here if one and not operand_devices.is_one_device(here[0]) else known
 
 
 def put_on_default_device(results: Sequence[ArrayImpl]) -> None:

@@ -27,7 +27,8 @@ from maxjax._primitives.sharding import inner_mesh, type_on
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
-from maxjax._runtime.on_mesh import Leaf, Placed, Placement
+from maxjax._runtime.on_mesh import Placed
+from maxjax._runtime.operand_devices import Leaf, Placement
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.spanning_array import SpanningArray, cut
 from maxjax._sharding.engine import Partitioned

@@ -1,0 +1,158 @@
+"""The devices that operands and results are on, and the errors where these differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._base import meshes
+from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.liveness import read_inputs
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Value
+from maxjax._primitives.sharding import device_put_p, reshard_p
+from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.devices import Device
+
+Placement = Device | Sharding
+# In messages about devices.
+CONTEXT_MESH = "jit's context mesh"
+# What a program is called with: arrays, and what becomes arrays.
+Leaf = Value | bool | int | float | complex
+
+
+def devices_of(placement: Placement) -> tuple[Any, ...]:
+    return placement._devices() if isinstance(placement, Sharding) else (placement,)
+
+
+def with_devices(sharding: Placement, value: ArrayImpl) -> Any:
+    """The sharding that a value gets, where an abstract mesh or open dimensions leave that open.
+
+    An abstract mesh takes the devices of the value or of the context; an open dimension keeps its
+    sharding.
+
+    Raises:
+      ValueError: neither has that mesh.
+    """
+    if isinstance(sharding, NamedSharding) and UNCONSTRAINED in sharding.spec.partitions:
+        sharding = sharding.update(spec=_closed(sharding, value))
+    if (not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh)
+            or not sharding.mesh.explicit_axes):
+        return sharding
+    found = _over_devices(sharding, [value])
+    if found is not None:
+        return found
+    known = meshes.concrete_meshes(sharding.mesh)
+    if len(known) == 1:
+        return NamedSharding(known[0], sharding.spec)
+    raise ValueError(
+        f"The sharding {sharding!r} has an abstract mesh, and the value is not on such a mesh. "
+        "Please enter into a mesh context via `jax.set_mesh`.")
+
+
+def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
+    """The spec, with the value's own entries where dimensions are open."""
+    spec = sharding.spec
+    own = getattr(value._placement, "spec", PartitionSpec())
+    if getattr(value._placement, "mesh", None) != sharding.mesh:
+        own = PartitionSpec()
+    used = set(meshes.spec_axes(spec))
+    entries = [(() if dim >= len(own) else tuple(
+        axis for axis in entry_axes(own.partitions[dim]) if axis not in used))
+        if entry is UNCONSTRAINED else entry for dim, entry in enumerate(spec.partitions)]
+    return PartitionSpec(*entries, unreduced=spec.unreduced, reduced=spec.reduced)
+
+
+def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Placement) -> None:
+    """Raises ValueError where a sharding constraint names other devices than the value is on."""
+    if not value._committed or primitive is device_put_p or sharding is value._placement or (
+            not isinstance(getattr(sharding, "mesh", meshes.EMPTY_MESH), Mesh)):
+        return
+    devices = devices_of(sharding)
+    are_same = (set(devices_of(value.device)) == set(devices) if primitive is reshard_p else
+                list(devices_of(value.device)) == list(devices))
+    if not are_same:
+        name, what = (("reshard", CONTEXT_MESH) if primitive is reshard_p else
+                      ("_identity_fn", "explicit output sharding"))
+        raise ValueError(incompatible(name, [value], value, device_ids(what, devices), None))
+
+
+def of_shard_map(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedSharding:
+    """The sharding of a result of a ``shard_map``, which may be over an abstract mesh.
+
+    Raises:
+      ValueError: it is, and neither an operand nor the context has that mesh; or an operand is on
+        other devices.
+    """
+    found = sharding if isinstance(sharding.mesh, Mesh) else _over_devices(sharding, values)
+    if found is None:
+        _check_mesh_shapes(sharding, values)
+        raise ValueError(
+            "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
+            "`AbstractMesh` to the mesh argument.")
+    if not isinstance(sharding.mesh, Mesh):
+        _check_mesh_shapes(sharding, values)
+    for value in values:
+        if value._committed and getattr(value._placement, "mesh", None) is not found.mesh and (
+                list(devices_of(value.device)) != list(found._devices())):
+            raise ValueError(incompatible("shard_map", values, value, device_ids(
+                "shard_map inside jit", found._devices()), None))
+    return found
+
+
+def _over_devices(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedSharding | None:
+    """A sharding over an abstract mesh, over the devices of a mesh of the same axes that a value
+    is on, or that is around; None: there is none."""
+    candidates = [getattr(value._placement, "mesh", None) for value in values]
+    for mesh in (*candidates, meshes.around().concrete):
+        if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
+            return NamedSharding(mesh.update(axis_types=sharding.mesh.axis_types), sharding.spec)
+    return None
+
+
+def _check_mesh_shapes(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> None:
+    """Raises ValueError where a value is on a mesh of other axes."""
+    for value in values:
+        mesh = getattr(value._placement, "mesh", None)
+        if isinstance(mesh, Mesh) and mesh.shape_tuple != sharding.mesh.shape_tuple:
+            raise ValueError(
+                f"Mesh shape of the input {mesh.shape_tuple} does not match the mesh shape passed "
+                f"to shard_map  {sharding.mesh.shape_tuple} for shape {value.aval.str_short()}")
+
+
+def is_one_device(placement: Placement) -> bool:
+    return not isinstance(placement, Sharding) or isinstance(placement, SingleDeviceSharding)
+
+
+def is_read(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement) -> bool:
+    """Whether anything reads an operand of a program that is at a placement."""
+    return any(used and isinstance(leaf, ArrayImpl) and leaf._placement is placement
+               for used, leaf in zip(read_inputs(closed), leaves, strict=True))
+
+
+def device_ids(what: str, devices: Sequence[Device]) -> str:
+    """Where something is, in JAX's words."""
+    return (f"{what} with device ids {[device.id for device in devices]} on platform "
+            f"{devices[0].platform.upper()}")
+
+
+def incompatible(name: str, operands: Sequence[Leaf], first: ArrayImpl, second: ArrayImpl | str,
+                 closed: ClosedJaxpr | None) -> str:
+    """JAX's message for two operands on different devices, or one and something named in words."""
+    names: Sequence[str] = "xyzw" if len(operands) < 4 else [
+        f"args[{number}]" for number in range(len(operands))]
+    if closed is not None:
+        name = closed.cache.get("qualname") or closed.cache.get("name", name)
+        names = closed.cache.get("argument names", names)
+
+    def shown(operand: ArrayImpl | str) -> str:
+        if isinstance(operand, str):
+            return operand
+        number = next(n for n, x in enumerate(operands) if x is operand)
+        return device_ids(f"argument {names[number]} of {name} with shape "
+                          f"{operand.aval.off_mesh()} and", devices_of(operand.device))
+
+    return ("Received incompatible devices for jitted computation. Got "
+            f"{shown(first)} and {shown(second)}")

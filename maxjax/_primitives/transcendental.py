@@ -74,8 +74,9 @@ def _one_of_the_type(x: Array) -> Value:
 exp_p = _unary("exp", vectorized("exp", elementary.exp), lambda t, x, out: mul(t, out))
 exp2_p = _unary("exp2", vectorized("exp2", elementary.exp2),
                 lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)))
+# Not by the result plus 1, of which nothing is left for negative arguments.
 expm1_p = _unary("expm1", vectorized("expm1", elementary.expm1),
-                 lambda t, x, out: mul(t, add(out, _one_of_the_type(x))), keeps_zero=True)
+                 lambda t, x, out: mul(t, exp_p.bind(x)), keeps_zero=True)
 log_p = _unary("log", vectorized("log", elementary.log), lambda t, x, out: div(t, x), native("log"))
 log2_p = _unary("log2", vectorized("log2", elementary.log2),
                 lambda t, x, out: div(t, mul(x, log_p.bind(constant(2, x)))))

@@ -95,7 +95,13 @@ def rel_entr(p: Any, q: Any) -> Array:
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
     value = safe_p * _log_ratio(safe_p, safe_q)
-    return jnp.where(both, value, jnp.where(none, 0., np.inf))
+    return jnp.where(both, value, jnp.where(none, 0., _outside(p, q)))
+
+
+def _outside(p: Any, q: Any) -> Array:
+    """Infinity, but NaN, with derivatives that are NaN, where an operand is."""
+    missing = jnp.isnan(p) | jnp.isnan(q)
+    return jnp.where(missing, jnp.square(jnp.where(missing, p + q, 0)), np.inf)
 
 
 def kl_div(p: Any, q: Any) -> Array:
@@ -112,7 +118,8 @@ def kl_div(p: Any, q: Any) -> Array:
 @in_float64
 def _kl_div(p: Any, q: Any, *, wide: bool) -> Array:
     near = (p > 0.5 * q) & (p < 2 * q) & (p < np.inf)
-    far = rel_entr(p, q) - p + q
+    both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    far = jnp.where(both, rel_entr(p, q) - p + q, jnp.where(none, q, _outside(p, q)))
     # With v = (p - q) / (p + q), log(p / q) = 2 (v + v^3 / 3 + v^5 / 5 + ...).
     x, y = jnp.where(near, p, 1), jnp.where(near, q, 1)
     v = (x - y) / (x + y)

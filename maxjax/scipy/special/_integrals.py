@@ -55,7 +55,16 @@ def i0(x: Any) -> Array:
     """
     x, = operands("i0", x)
     _refuse_complex("i0", x)
+    return _i0(x)
+
+
+@custom_jvp
+def _i0(x: Any) -> Array:
     return jnp.exp(jnp.abs(x)) * i0e(x)
+
+
+# The product rule would take the derivative of abs(x) at its kink.
+_i0.defjvps(lambda t, ans, x: t * _i1(x))
 
 
 def i1e(x: Any) -> Array:
@@ -75,7 +84,22 @@ def i1(x: Any) -> Array:
     """
     x, = operands("i1", x)
     _refuse_complex("i1", x)
+    return _i1(x)
+
+
+@custom_jvp
+def _i1(x: Any) -> Array:
     return jnp.exp(jnp.abs(x)) * i1e(x)
+
+
+@_i1.defjvp
+def _i1_jvp(primals: Any, tangents: Any) -> Any:
+    """I1' = I0 - I1 / x, which at 0 is a series without a kink."""
+    (x,), (t,) = primals, tangents
+    y = jnp.where(x == 0, 1, x)
+    square = x * x
+    return _i1(x), t * jnp.where(x == 0, 0.5 + square * (3 / 16 + square * (5 / 384)),
+                                 jnp.exp(jnp.abs(y)) * (i0e(y) - i1e(y) / y))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))

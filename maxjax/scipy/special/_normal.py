@@ -208,8 +208,24 @@ def _log_ndtr(x: Any) -> Array:
     return bind(log_ndtr_p, x)
 
 
-_log_ndtr.defjvps(
-    lambda t, ans, x: t * jnp.exp(-0.5 * x * x - ans - 0.5 * math.log(2 * math.pi)))
+@custom_jvp
+def _normal_slope(x: Any) -> Any:
+    """The density over the distribution, in the tail too, where both vanish."""
+    return math.sqrt(2 / math.pi) / _erfcx(-x * math.sqrt(0.5))
+
+
+@_normal_slope.defjvp
+def _normal_slope_jvp(primals: Any, tangents: Any) -> Any:
+    """s' = -s (s + x), whose sum cancels in the tail: there by the first terms in 1 / x**2."""
+    (x,), (t,) = primals, tangents
+    slope = _normal_slope(x)
+    inverse = 1 / jnp.square(jnp.where(x < -30, x, -30))
+    change = jnp.where(x < -30, 1 - inverse * (1 - 6 * inverse),
+                       slope * jnp.where(slope == 0, 0, x + slope))
+    return slope, -t * change
+
+
+_log_ndtr.defjvps(lambda t, ans, x: t * _normal_slope(x))
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Array:

@@ -17,6 +17,8 @@ from maxjax._primitives.arithmetic import (
     add,
     constant,
     div,
+    maximum,
+    minimum,
     mul,
     neg,
     of_the_type,
@@ -45,8 +47,14 @@ def _special(name: str, function: Callable[..., Any],
 
 
 def _gaussian(scale: float) -> Callable[..., Any]:
-    """The derivative ``scale * exp(-x**2)``."""
-    return lambda t, x, out: mul(scalar_like(scale, x.dtype), mul(t, exp(neg(square(x)))))
+    """The derivative ``scale * exp(-x**2)``.
+
+    Beyond 28 the exponential is 0 in every dtype, and so are its derivatives, also at infinity.
+    """
+    def rule(t: Array, x: Array, out: Array) -> Array:
+        near = minimum(maximum(x, of_the_type(-28, x)), of_the_type(28, x))
+        return mul(scalar_like(scale, x.dtype), mul(t, exp(neg(square(near)))))
+    return rule
 
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)

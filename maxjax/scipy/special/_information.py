@@ -84,6 +84,16 @@ def _log_ratio(p: Any, q: Any) -> Array:
 _log_ratio.defjvps(lambda t, ans, p, q: t / p, lambda t, ans, p, q: -t / q)
 
 
+@custom_jvp
+def _weighted_log_ratio(p: Any, q: Any) -> Array:
+    return p * _log_ratio(p, q)
+
+
+# The product rule would divide an infinite p by itself.
+_weighted_log_ratio.defjvps(
+    lambda t, ans, p, q: t * (_log_ratio(p, q) + 1), lambda t, ans, p, q: -t * (p / q))
+
+
 def rel_entr(p: Any, q: Any) -> Array:
     """``p log(p / q)``: 0 for ``p = 0 <= q``, inf outside the positive numbers.
 
@@ -94,7 +104,7 @@ def rel_entr(p: Any, q: Any) -> Array:
     refuse_complex("rel_entr", p)
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
-    value = safe_p * _log_ratio(safe_p, safe_q)
+    value = _weighted_log_ratio(safe_p, safe_q)
     return jnp.where(both, value, jnp.where(none, 0., _outside(p, q)))
 
 

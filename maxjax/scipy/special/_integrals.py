@@ -94,12 +94,17 @@ def _i1(x: Any) -> Array:
 
 @_i1.defjvp
 def _i1_jvp(primals: Any, tangents: Any) -> Any:
-    """I1' = I0 - I1 / x, which at 0 is a series without a kink."""
+    """I1' = I0 - I1 / x."""
     (x,), (t,) = primals, tangents
-    y = jnp.where(x == 0, 1, x)
-    square = x * x
-    return _i1(x), t * jnp.where(x == 0, 0.5 + square * (3 / 16 + square * (5 / 384)),
-                                 jnp.exp(jnp.abs(y)) * (i0e(y) - i1e(y) / y))
+    small = jnp.abs(x) < 1
+    y = jnp.where(small, 1, x)
+    # Of I1 / x near 0 the sum of (x / 2)**(2 k) / (2 k! (k + 1)!), which has no kink.
+    near = _i0(jnp.where(small, x, 0)) - jnp.polyval(
+        jnp.asarray(_I1_SHARE, x.dtype), jnp.where(small, x * x / 4, 0))
+    return _i1(x), t * jnp.where(small, near, jnp.exp(jnp.abs(y)) * (i0e(y) - i1e(y) / y))
+
+
+_I1_SHARE = [0.5 / (math.factorial(k) * math.factorial(k + 1)) for k in range(10, -1, -1)]
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))

@@ -177,7 +177,13 @@ def _ndtr(x: Any, *, wide: bool) -> Any:
     return 0.5 * value
 
 
-_ndtr.defjvps(lambda t, ans, x: t * jnp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi))
+def _density(x: Any) -> Array:
+    """The normal density. Beyond 40 it is 0, and so are its derivatives, also at infinity."""
+    near = jnp.clip(x, -40, 40)
+    return jnp.exp(-0.5 * near * near) / math.sqrt(2 * math.pi)
+
+
+_ndtr.defjvps(lambda t, ans, x: t * _density(x))
 
 
 @custom_jvp

@@ -85,6 +85,27 @@ def _union(branches: Branches, outputs: Callable[[ClosedJaxpr], tuple[bool, ...]
     return marks
 
 
+def _residual_places(branches: Sequence[Sequence[ShapedArray]]
+                     ) -> tuple[list[ShapedArray], list[list[int]]]:
+    """The types of the places that all branches' residuals share, and for each branch those of its
+    own. Residuals of one type share a place: a branch fills its own and leaves the others zero."""
+    places: list[ShapedArray] = []
+    taken: list[list[int]] = []
+    for residuals in branches:
+        free = list(range(len(places)))
+        mine = []
+        for aval in residuals:
+            place = next((n for n in free if places[n] is aval), None)
+            if place is None:
+                place = len(places)
+                places.append(aval)
+            else:
+                free.remove(place)
+            mine.append(place)
+        taken.append(mine)
+    return places, taken
+
+
 def _linearize(trace: LinearTrace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
                branches: Branches) -> tuple[list[Any], list[Any]]:
     index, *operands = primals
@@ -102,21 +123,7 @@ def _linearize(trace: LinearTrace, primals: Sequence[Array], tangents: Sequence[
     known_outs = division.known(out_nz)
     splits = [split_linearized(branch, division, nonzero, out_nz, given, known_outs, 0)
               for branch in branches]
-    # Residuals of one type share a place: a branch fills its own and leaves the others zero.
-    places: list[ShapedArray] = []
-    taken: list[list[int]] = []      # for each branch, the places of its residuals
-    for split in splits:
-        free = list(range(len(places)))
-        mine = []
-        for aval in split.forward.out_avals[count:]:
-            place = next((n for n in free if places[n] is aval), None)
-            if place is None:
-                place = len(places)
-                places.append(aval)
-            else:
-                free.remove(place)
-            mine.append(place)
-        taken.append(mine)
+    places, taken = _residual_places([split.forward.out_avals[count:] for split in splits])
     results = bind_known(cond_p, primals, {"branches": tuple(
         with_places(split.forward, count, tuple(places), tuple(mine))
         for split, mine in zip(splits, taken, strict=True))},

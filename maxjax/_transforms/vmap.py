@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
-from maxjax._base.meshes import AxisName, entry_axes, spec_axes
+from maxjax._base.meshes import AxisName, SpecEntry, entry_axes, spec_axes
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import leaf_names, parameter_names, wraps
@@ -55,27 +55,12 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
     Array([-1.,  1.], dtype=float32)
     """
     check_callable(fun)
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
-    if (type(in_axes) is not int and not isinstance(in_axes, (tuple, type(None)))
-            and not vmappable.is_spec(in_axes)):
-        raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
-            f"positional arguments passed to the function, but got {in_axes}.")
-    check_axes("in_axes", in_axes)
+    in_axes = _checked_in_axes(in_axes)
     check_axes("out_axes", out_axes)
 
     def vmap_f(*args: PyTree, **kwargs: PyTree) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(
-                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
-                f"positional arguments passed to the function, but got {len(in_axes)=}, "
-                f"{len(args)=}." + (f" Note that the function was called with keyword arguments "
-                f"{list(kwargs)}, which the entries of a tuple in_axes never correspond to: "
-                "keyword arguments are always mapped along their leading axis (axis 0). If that is "
-                "the intended mapping, make in_axes correspond to the positional arguments only; "
-                "otherwise pass the arguments positionally, or bind unmapped keyword arguments "
-                "with functools.partial before applying vmap." if kwargs else ""))
+            raise ValueError(_wrong_length(in_axes, args, kwargs))
 
         def of_values() -> Any:
             return vmappable.above_arrays.call(
@@ -92,25 +77,11 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
         if vmappable.concerns((args, kwargs), (in_axes, out_axes)):
             return with_handlers()
         leaves, tree = pytree.flatten((args, kwargs))
-        if not leaves and axis_size is None:
-            raise ValueError(
-                "vmap wrapped function must be passed at least one argument containing an array or "
-                f"axis_size must be specified, got empty *args={args} and **kwargs={kwargs}")
-        axes = flatten_axes("vmap in_axes", (in_axes, 0), (args, kwargs), tree)
-        if containers:
-            _check_containers("vmap in_axes", (in_axes, 0), (args, kwargs))
-        # What is not mapped is passed on as it is: it need not be an array.
-        values = [leaf if axis is None or leaf.__class__ is Ref else leaf_operand(leaf)
-                  for leaf, axis in zip(leaves, axes, strict=True)]
-        axes = [None if axis is None else normalize_in_axis(axis, value.aval.shape)
-                for axis, value in zip(axes, values, strict=True)]
-        size = mapped_size(fun, tree, values, axes, axis_size)
+        values, axes, size = _mapped_operands(fun, args, kwargs, leaves, tree, in_axes, axis_size)
         entry = _mapped_entry(values, axes, spmd_axis_name) if mesh_use.ever_set else None
         lent: Lent | None = None
         if any(leaf.__class__ is Ref for leaf in leaves):
-            lent = Lent([None if axis is None else leaf
-                         for leaf, axis in zip(leaves, axes, strict=True)],
-                        argument_paths(fun, tree), function_location(fun), "vmap")
+            lent = _lent(fun, leaves, tree, axes)
             values = lent.values(values)
         out_tree: Any = None
         outputs: list[Any] = []
@@ -143,31 +114,100 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
             lent.write([to_axis(out, dim, axes[n], size) for out, dim, n in zip(
                 outs[count:], dims[count:], lent.written, strict=True)])
             outs, dims = outs[:count], dims[:count]
-        # One axis for all needs no pytree.
-        dummy = None if out_axes is None or isinstance(
-            out_axes, int) else pytree.numbered(out_tree)
-        targets = flatten_axes("vmap out_axes", out_axes, dummy, out_tree)
-        results = []
-        for number, (out, dim, target) in enumerate(zip(outs, dims, targets, strict=True)):
-            if target is None:
-                if dim is not None and not sum_match:
-                    raise ValueError(unmapped_message(axis_name, out_axes, dummy, number, dim))
-                if dim is not None:
-                    out = reduce_sum(out, (dim,))
-                results.append(out if outputs[number] is None else outputs[number])
-                continue
-            rank = len(out.shape) + (dim is None)
-            if not -rank <= target < rank:
-                raise ValueError(
-                    f"axis {target} is out of bounds for array of dimension {rank}")
-            # A Python number is on no mesh.
-            results.append(to_axis(out, dim, target % rank, size,
-                                   entry if outputs[number] is None else None))
+        results = _moved_to_targets(outs, dims, outputs, out_tree, out_axes, axis_name, size, entry,
+                                    sum_match)
         return pytree.unflatten(out_tree, results)
 
     typed: Any = wraps(fun)(boundary(vmap_f))     # as ``fun``, of arrays with one dimension more
     typed.__doc__ = vmap_doc(fun)
     return typed
+
+
+def _checked_in_axes(in_axes: PyTree) -> PyTree:
+    """``in_axes``, a list as a tuple.
+
+    Raises:
+      TypeError: it is nothing that vmap takes.
+    """
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if (type(in_axes) is not int and not isinstance(in_axes, (tuple, type(None)))
+            and not vmappable.is_spec(in_axes)):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+            f"positional arguments passed to the function, but got {in_axes}.")
+    check_axes("in_axes", in_axes)
+    return in_axes
+
+
+def _mapped_operands(fun: Function, args: tuple[PyTree, ...], kwargs: dict[str, PyTree],
+                     leaves: Sequence[PyTree], tree: PyTreeSpec, in_axes: PyTree,
+                     axis_size: int | None) -> tuple[list[Any], list[Any], int]:
+    """The arguments' leaves as operands, the axis of each that is mapped, and the size of these."""
+    if not leaves and axis_size is None:
+        raise ValueError(
+            "vmap wrapped function must be passed at least one argument containing an array or "
+            f"axis_size must be specified, got empty *args={args} and **kwargs={kwargs}")
+    axes = flatten_axes("vmap in_axes", (in_axes, 0), (args, kwargs), tree)
+    if containers:
+        _check_containers("vmap in_axes", (in_axes, 0), (args, kwargs))
+    # What is not mapped is passed on as it is: it need not be an array.
+    values = [leaf if axis is None or leaf.__class__ is Ref else leaf_operand(leaf)
+              for leaf, axis in zip(leaves, axes, strict=True)]
+    axes = [None if axis is None else normalize_in_axis(axis, value.aval.shape)
+            for axis, value in zip(axes, values, strict=True)]
+    return values, axes, mapped_size(fun, tree, values, axes, axis_size)
+
+
+def _lent(fun: Function, leaves: Sequence[PyTree], tree: PyTreeSpec, axes: Sequence[int | None]
+          ) -> Lent:
+    """The references among the leaves that are mapped, lent to the call of ``fun``."""
+    return Lent([None if axis is None else leaf for leaf, axis in zip(leaves, axes, strict=True)],
+                argument_paths(fun, tree), function_location(fun), "vmap")
+
+
+def _wrong_length(in_axes: tuple[PyTree, ...], args: tuple[PyTree, ...], kwargs: dict[str, PyTree]
+                  ) -> str:
+    """The message for ``in_axes`` that are not as many as the positional arguments."""
+    return (
+        "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+        f"positional arguments passed to the function, but got {len(in_axes)=}, "
+        f"{len(args)=}." + (f" Note that the function was called with keyword arguments "
+        f"{list(kwargs)}, which the entries of a tuple in_axes never correspond to: "
+        "keyword arguments are always mapped along their leading axis (axis 0). If that is "
+        "the intended mapping, make in_axes correspond to the positional arguments only; "
+        "otherwise pass the arguments positionally, or bind unmapped keyword arguments "
+        "with functools.partial before applying vmap." if kwargs else ""))
+
+
+def _moved_to_targets(outs: Sequence[Array], dims: Sequence[BatchAxis], outputs: Sequence[object],
+                      out_tree: PyTreeSpec, out_axes: PyTree, axis_name: Hashable | None,
+                      size: int, entry: SpecEntry | None, sum_match: bool) -> list[Any]:
+    """The leaves of the results, with the mapped axes where ``out_axes`` has them.
+
+    Args:
+      outputs: leaves that are no tracers, as the function gave them; else None.
+      entry: the mesh axes that the mapped dimension is split over.
+    """
+    # One axis for all needs no pytree.
+    dummy = None if out_axes is None or isinstance(out_axes, int) else pytree.numbered(out_tree)
+    targets = flatten_axes("vmap out_axes", out_axes, dummy, out_tree)
+    results = []
+    for number, (out, dim, target) in enumerate(zip(outs, dims, targets, strict=True)):
+        if target is None:
+            if dim is not None and not sum_match:
+                raise ValueError(unmapped_message(axis_name, out_axes, dummy, number, dim))
+            if dim is not None:
+                out = reduce_sum(out, (dim,))
+            results.append(out if outputs[number] is None else outputs[number])
+            continue
+        rank = len(out.shape) + (dim is None)
+        if not -rank <= target < rank:
+            raise ValueError(f"axis {target} is out of bounds for array of dimension {rank}")
+        # A Python number is on no mesh.
+        results.append(to_axis(out, dim, target % rank, size,
+                               entry if outputs[number] is None else None))
+    return results
 
 
 def _mapped_entry(values: Sequence[Any], axes: Sequence[int | None], spmd_axis: AxisName) -> Any:

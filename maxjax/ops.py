@@ -36,6 +36,9 @@ def _segments(name: str, update: str, reduce: Callable[..., Array], initial: Cal
               data: Any, segment_ids: Any, num_segments: Any, indices_are_sorted: bool,
               unique_indices: bool, bucket_size: Any, mode: Any, out_sharding: Any) -> Array:
     if out_sharding is not None:
+        if update != "add" and getattr(out_sharding, "spec", out_sharding).unreduced:
+            raise NotImplementedError(f"unreduced for {name.removeprefix('segment_')} is not yet "
+                                      "supported.")
         return with_out_sharding(
             functools.partial(_segments, name, update, reduce, initial), out_sharding, data,
             segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, None)

@@ -183,9 +183,10 @@ def _is_weakly_typed(value: Any) -> bool:
             or bool(getattr(getattr(value, "aval", value), "weak_type", False)))
 
 
-def _convert(operand: Any, new_dtype: Any = None, weak_type: bool = False, **_: Any) -> Any:
-    """The private conversion, which can make a result weakly typed."""
-    operand = jnp.asarray(operand)
+def _convert(operand: Any, new_dtype: Any = None, weak_type: bool = False, sharding: Any = None,
+             **_: Any) -> Any:
+    """The private conversion, which can make a result weakly typed, and place it."""
+    operand = jnp.asarray(operand, device=sharding)
     if new_dtype is None:
         new_dtype = operand.dtype
     is_weak = weak_type or any(new_dtype is kind for kind in _KINDS.values())

@@ -41,7 +41,7 @@ def auto_axes(f: Callable[..., PyTree] | None = None, /, *,
     def call(*args: PyTree, **kwargs: PyTree) -> Any:
         wanted = _given(kwargs, "out_sharding", out_sharding)
         mesh = _mesh(args, kwargs)
-        inner = free_mesh(mesh, _chosen(mesh, axes, AxisType.Explicit))
+        inner = free_mesh(mesh, _checked(mesh, _chosen(mesh, axes, AxisType.Explicit)))
         args, kwargs = pytree.map(functools.partial(_over, inner), (args, kwargs))
         with use_abstract_mesh(inner):
             results = f(*args, **kwargs)
@@ -70,7 +70,7 @@ def explicit_axes(f: Callable[..., PyTree] | None = None, /, *,
     def call(*args: PyTree, **kwargs: PyTree) -> Any:
         wanted = _given(kwargs, "in_sharding", in_sharding)
         mesh = _mesh(args, kwargs)
-        chosen = _chosen(mesh, axes, AxisType.Auto)
+        chosen = _checked(mesh, _chosen(mesh, axes, AxisType.Auto))
         inner = mesh.update_axis_types(dict.fromkeys(chosen, AxisType.Explicit))
         args = _moved(args, wanted, inner, "explicit_axes in_sharding")
         with use_abstract_mesh(inner):
@@ -103,6 +103,15 @@ def _chosen(mesh: AbstractMesh, axes: str | Sequence[str] | None,
     if axes is None:
         return mesh.explicit_axes if kind is AxisType.Explicit else mesh.auto_axes
     return (axes,) if isinstance(axes, str) else axes
+
+
+def _checked(mesh: AbstractMesh, axes: Sequence[str]) -> Sequence[str]:
+    """Raises NotImplementedError where axes are Manual, or all of the mesh's are."""
+    if not set(axes).isdisjoint(mesh.manual_axes) or mesh.are_all_axes_manual:
+        raise NotImplementedError(
+            "Going from `Manual` AxisType to `Auto` or `Explicit` AxisType is not allowed: within "
+            "shard_map the code sees one shard")
+    return axes
 
 
 def _over(mesh: AbstractMesh, leaf: Any) -> Any:

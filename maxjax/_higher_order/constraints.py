@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import meshes, pytree
+from maxjax._base.errors import ShardingTypeError
 from maxjax._base.layouts import Format, Layout, check_layout
-from maxjax._base.meshes import AxisType, PartitionSpec, spec_axes
+from maxjax._base.meshes import AxisType, PartitionSpec, UnreducedKind, spec_axes
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
 from maxjax._base.source import occurs_at
@@ -20,13 +20,17 @@ from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, context
-from maxjax._ir.typing import Value
+from maxjax._ir.typing import ArrayLike, Value
 from maxjax._primitives.sharding import freed, reshard_p, sharding_constraint_p
 
 EMPTY_CONTEXT = (
     "{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {name}. "
     "You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s "
     "to {name} and then the mesh context manager is not required.")
+
+
+# Where a caller says that a result is to lie.
+OutSharding = NamedSharding | PartitionSpec | None
 
 
 def is_sharding(node: object) -> bool:
@@ -221,19 +225,78 @@ def with_out_sharding(function: Callable[..., PyTree], out_sharding: Any, *args:
                       **kwargs: PyTree) -> Any:
     """The result of a function of operands whose types mention no mesh, moved to the caller's
     ``out_sharding``."""
+    return _moved_result(function, UnreducedKind.sum, out_sharding, args, kwargs)
+
+
+def reduced_with_out_sharding(function: Callable[..., PyTree], kind: UnreducedKind,
+                              out_sharding: OutSharding, *args: PyTree) -> PyTree:
+    """``with_out_sharding`` of a reduction, which can leave parts of that kind to be combined.
+
+    Raises:
+      ShardingTypeError: the parts are to be of another kind.
+    """
+    if isinstance(out_sharding, PartitionSpec):
+        out_sharding = over_context(out_sharding)
+    if not isinstance(out_sharding, NamedSharding):
+        return _moved_result(function, kind, out_sharding, args, {})
+    spec = out_sharding.spec
+    if spec.unreduced_kind not in (None, kind):
+        raise ShardingTypeError(
+            f"reduce_{kind.name} requires `out_sharding`'s unreduced_kind to be UnreducedKind."
+            f"{kind.name} but got {spec}")
+    own = getattr(getattr(args[0], "aval", None), "mesh_spec", None)
+    if own is not None and own[1].unreduced and not spec.unreduced:
+        # What is unreduced stays so, unless other axes are named.
+        out_sharding = out_sharding.update(spec=spec.update(
+            unreduced=own[1].unreduced, unreduced_kind=own[1].unreduced_kind))
+    return _moved_result(function, kind, out_sharding, args, {})
+
+
+def _moved_result(function: Callable[..., PyTree], kind: UnreducedKind, out_sharding: OutSharding,
+                  args: PyTree, kwargs: PyTree) -> PyTree:
     if isinstance(out_sharding, PartitionSpec):
         out_sharding = over_context(out_sharding)
     if isinstance(out_sharding, NamedSharding) and not out_sharding.mesh.empty:
         named_function = getattr(function, "func", function)      # of a partial
         check_out_sharding(named_function.__name__, out_sharding)
-    unreduced = getattr(getattr(out_sharding, "spec", None), "unreduced", None)
-    if unreduced:
-        check_unreduced_out_sharding(function, unreduced, args, kwargs)
+    if isinstance(out_sharding, NamedSharding) and out_sharding.spec.unreduced:
+        check_unreduced_out_sharding(function, out_sharding, args, kwargs)
         if context.trace is installed.runtime:
-            return _as_program(functools.partial(with_out_sharding, function, out_sharding),
-                               args, kwargs)
+            return _as_program(
+                lambda *args, **kwargs: _moved_result(function, kind, out_sharding, args, kwargs),
+                args, kwargs)
     args, kwargs = pytree.map(freed, (args, kwargs))
-    return resharded(function(*args, **kwargs), out_sharding)
+    return resharded(function(*args, **kwargs), out_sharding, kind)
+
+
+def reshape_with_out_sharding(function: Callable[[Any], Array], operand: ArrayLike,
+                              out_sharding: OutSharding) -> PyTree:
+    """``with_out_sharding`` of a reshape, which keeps what is unreduced or reduced.
+
+    Raises:
+      ValueError: the result is to be unreduced, or reduced, along other axes than the operand.
+    """
+    if isinstance(out_sharding, PartitionSpec):
+        out_sharding = over_context(out_sharding)
+    if not isinstance(out_sharding, NamedSharding):
+        return with_out_sharding(function, out_sharding, operand)
+    asked = out_sharding.spec
+    on_mesh = operand.aval.mesh_spec if isinstance(operand, Array) else None
+    own = PartitionSpec() if on_mesh is None else on_mesh[1]
+    shown = NamedSharding(out_sharding.mesh.abstract_mesh, asked)
+    for what in ("unreduced", "reduced"):
+        if getattr(own, what) == getattr(asked, what):
+            continue
+        if not getattr(own, what):
+            raise ValueError(f"out_sharding passed to `reshape` cannot contain {what} axes. Got "
+                             f"{shown!r}")
+        raise ValueError(
+            f"out_sharding passed to reshape must be {what} over the same mesh axes as operand. "
+            f"Got out_sharding: {asked} and operand type: {_short_type(operand)}")
+    if on_mesh is None or not isinstance(operand, Array) or not (own.unreduced or own.reduced):
+        return with_out_sharding(function, out_sharding, operand)
+    unsplit = NamedSharding(on_mesh[0], own.update(partitions=()))
+    return resharded(function(resharded(operand, unsplit)), out_sharding)
 
 
 def _as_program(function: Callable[..., PyTree], args: PyTree, kwargs: PyTree) -> Any:
@@ -277,16 +340,6 @@ def check_out_sharding(operation: str, sharding: NamedSharding) -> None:
                 f"type: {kinds[axis]}." + occurs_at())
 
 
-def refuse_unreduced(operation: str, out_sharding: object) -> None:
-    """Raises ValueError where an operation that sums nothing should leave its result unreduced."""
-    if isinstance(out_sharding, PartitionSpec):
-        out_sharding = over_context(out_sharding)
-    if isinstance(out_sharding, NamedSharding) and out_sharding.spec.unreduced:
-        shown = NamedSharding(out_sharding.mesh.abstract_mesh, out_sharding.spec)
-        raise ValueError(f"out_sharding passed to `{operation}` cannot contain unreduced axes. Got "
-                         f"{shown!r}")
-
-
 def over_context(spec: PartitionSpec) -> NamedSharding:
     """A spec over the mesh that is set.
 
@@ -325,8 +378,14 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> Any:
         for leaf, sharding in zip(leaves, chosen, strict=True)])
 
 
-def resharded(value: Value, sharding: Sharding | PartitionSpec | None) -> Any:
-    """One value, moved; left where it is by a sharding over no mesh, as types without one have."""
+def resharded(value: Value, sharding: Sharding | PartitionSpec | None,
+              kind: UnreducedKind = UnreducedKind.sum) -> Any:
+    """One value, moved; left where it is by a sharding over no mesh, as types without one have.
+
+    Args:
+      kind: what the value is made by. Any value can become parts of a sum, and only an extreme
+        parts of an extreme.
+    """
     if sharding is None:
         return value
     if isinstance(sharding, PartitionSpec):
@@ -346,6 +405,29 @@ def resharded(value: Value, sharding: Sharding | PartitionSpec | None) -> Any:
     meshes.use.ever_set = True
     missing = len(value.shape) - len(spec)
     full = NamedSharding(mesh, spec.update(partitions=(*spec.partitions, *[None] * missing)))
+    if spec.unreduced_kind not in (None, kind):
+        _check_kind(value, full.spec)
+    if sharding.memory_kind is not None and isinstance(mesh, meshes.AbstractMesh):
+        raise ValueError(
+            "sharding with memory_kind is not allowed. Please use `jax.device_put` to transfer to "
+            f"different memory spaces. Got {sharding=}")
     return reshard_p.bind(value, dst_sharding=full)
+
+
+def _short_type(value: ArrayLike) -> str:
+    return value.aval.str_short(short_dtypes=True) if isinstance(value, Array) else str(value)
+
+
+def _check_kind(value: Value, asked: PartitionSpec) -> None:
+    """Raises ValueError where a value does not consist of parts of the kind that it should."""
+    on_mesh = value.aval.mesh_spec if isinstance(value, Array) else None
+    own = PartitionSpec(*[None] * len(value.shape)) if on_mesh is None else on_mesh[1]
+    if own.unreduced_kind not in (None, asked.unreduced_kind):
+        raise ValueError(
+            "The unreduced_kind of input and output sharding passed to `jax.reshard` should be the "
+            f"same. Got input spec: {own} and output spec: {asked}")
+    if not asked.unreduced <= own.unreduced:
+        raise ValueError("out_sharding passed to `jax.reshard` cannot be more unreduced than the "
+                         f"input. Got input pspec: {own}, out pspec: {asked}")
 
 

@@ -57,7 +57,8 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
 
     Raises:
       TypeError: something given is not a sharding.
-      ValueError: a dimension is left unconstrained, or a layout stands alone.
+      ValueError: a sharding is over no mesh, a dimension is left unconstrained, or a layout stands
+        alone.
     """
     def of_leaf(name: str, leaf: Any) -> Any:
         if isinstance(leaf, Format):
@@ -67,6 +68,9 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
                 "`jax.jit` does not accept device-local layouts directly. Create a `Format` "
                 "instance wrapping this device-local layout and pass that to `jit` instead. Got "
                 f"{leaf}")
+        if isinstance(leaf, NamedSharding) and leaf.mesh.empty:
+            raise ValueError(f"One of {name} leaf specifications got an empty NamedSharding: "
+                             f"{leaf} which is not allowed.")
         if isinstance(leaf, NamedSharding) and UNCONSTRAINED in leaf.spec.partitions:
             raise ValueError(f"Unconstrained dims are not allowed when passed to {name}: {leaf}")
         if not _is_leaf(leaf):

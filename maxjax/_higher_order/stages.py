@@ -36,6 +36,7 @@ from maxjax._ir.refs import AbstractRef, Ref, RefUse, read, write_back
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Tracer, tracer_class
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.sharding import type_on
 from maxjax._transforms.simplify import simplify
 
 if TYPE_CHECKING:
@@ -79,8 +80,13 @@ class Stage:
 
     @property
     def in_avals(self) -> Any:
-        """The types of the arguments, as a pytree ``(args, kwargs)``."""
-        return pytree.unflatten(self._tree, self._argument_avals())
+        """The types of the arguments, as a pytree ``(args, kwargs)``; of what is lowered, with the
+        shardings that they are to have."""
+        avals = self._argument_avals()
+        if not isinstance(self, Traced):
+            avals = [type_on(aval, place) if isinstance(place, NamedSharding) else aval
+                     for aval, place in zip(avals, self._places, strict=True)]
+        return pytree.unflatten(self._tree, avals)
 
     @property
     def args_info(self) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.meshes import AxisName, PartitionSpec, SpecEntry
+from maxjax._base.meshes import AxisName, PartitionSpec, SpecEntry, UnreducedKind
 from maxjax._base.pytree import PyTree
+from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.primitive import result_types
 from maxjax._ir.staging import trace_to_jaxpr
@@ -22,13 +23,15 @@ from maxjax._transforms.simplify import inline_calls
 _SUMMING = (dot_general_p, reduce_sum_p)
 
 
-def check_unreduced_out_sharding(function: Callable[..., PyTree], unreduced: frozenset[AxisName],
+def check_unreduced_out_sharding(function: Callable[..., PyTree], out_sharding: NamedSharding,
                                  args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> None:
     """Follows the types of the arguments through the function's program.
 
     Raises:
       ShardingTypeError: the last sum is over dimensions that are split otherwise.
+      ValueError: a product is to be parts of an extreme.
     """
+    unreduced = out_sharding.spec.unreduced
     leaves, tree = pytree.flatten((args, kwargs))
     positions = [number for number, leaf in enumerate(leaves) if isinstance(leaf, Array)]
 
@@ -45,6 +48,11 @@ def check_unreduced_out_sharding(function: Callable[..., PyTree], unreduced: fro
     last = next((eqn for eqn in reversed(jaxpr.eqns) if eqn.primitive in _SUMMING), None)
     if last is None:
         return
+    if last.primitive is dot_general_p and (
+            out_sharding.spec.unreduced_kind is not UnreducedKind.sum):
+        shown = NamedSharding(out_sharding.mesh.abstract_mesh, out_sharding.spec)
+        raise ValueError("`out_sharding` passed to `dot_general` can only contain unreduced of "
+                         f"kind `sum`. Got out_sharding={shown!r}")
     for eqn in jaxpr.eqns:
         operands = tuple([types.get(atom, atom.aval) for atom in eqn.invars])
         if eqn is last:
@@ -61,7 +69,8 @@ def _check(eqn: JaxprEqn, operands: tuple[ShapedArray, ...], unreduced: frozense
            ) -> None:
     if eqn.primitive is reduce_sum_p:
         axes = frozenset(eqn.params["axes"])
-        if not unreduced <= _names(_entries(operands[0], axes)):
+        own = frozenset() if operands[0].mesh_spec is None else operands[0].mesh_spec[1].unreduced
+        if not unreduced - own <= _names(_entries(operands[0], axes)):
             raise ShardingTypeError(
                 "out_sharding's unreduced axes should be in operand's specs that were reduce_sum "
                 f"over. Got operand={operands[0]!r}, axes={axes}, unreduced_spec={unreduced}")

@@ -173,11 +173,13 @@ class _MeshRules:
     Attributes:
       varying: over which manual axes results vary.
       sharding: how they lie over explicit axes, and what is unreduced.
+      as_cotangent: a value with the sharding that a cotangent has of a value of the given type.
     """
 
-    __slots__ = ("sharding", "varying")
+    __slots__ = ("as_cotangent", "sharding", "varying")
     varying: MeshTypes
     sharding: MeshTypes
+    as_cotangent: Callable[[Any, ShapedArray], Any]
 
 
 mesh_rules = _MeshRules()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from maxjax._base import caches, dtypes, threads
 from maxjax._base.meshes import (
-    EMPTY,
     AbstractMesh,
     PartitionSpec,
     UnreducedKind,
@@ -154,12 +153,10 @@ class ShapedArray:
     @property
     def sharding(self) -> NamedSharding:
         """The sharding that the type says, over an abstract mesh; where it says nothing, over that
-        which is set, if it has axes that types say something of."""
+        which is set."""
         if self.mesh_spec is not None:
             return NamedSharding(*self.mesh_spec)
-        mesh = get_abstract_mesh()
-        return NamedSharding(mesh if mesh.manual_axes or mesh.explicit_axes else EMPTY,
-                             PartitionSpec(*[None] * self.ndim))
+        return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * self.ndim))
 
     def without_dim(self, dim: int) -> ShapedArray:
         """The type of a slice along one dimension."""
@@ -268,7 +265,9 @@ class ShapedArray:
         parts = [("V", order if len(order) == len(self.vma) else sorted(self.vma, key=str))]
         if self.mesh_spec is not None:
             spec = self.mesh_spec[1]
-            parts += [("U", sorted(spec.unreduced)), ("R", sorted(spec.reduced))]
+            kind = spec.unreduced_kind
+            unreduced = "U" if kind in (None, UnreducedKind.sum) else f"U_{kind.name}"
+            parts += [(unreduced, sorted(spec.unreduced)), ("R", sorted(spec.reduced))]
         shown = ", ".join(f"{letter}:{_axes(axes)}" for letter, axes in parts if axes)
         return f"{{{shown}}}" if shown else ""
 

@@ -16,7 +16,7 @@ import numpy as np
 from maxjax._base import caches, dtypes
 from maxjax._ir.contract import FLAG, SIZES, Kind, instance, numbered, optional, takes
 from maxjax._ir.linearity import Linearity, reduced_first
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
@@ -259,6 +259,8 @@ def _gather_transpose(cotangent: Array, operand: Linear, indices: Array, *,
                       indices_are_sorted: bool) -> list[Array | None]:
     # Not the operand's dtype: rules of the user's may give cotangents of another.
     zeros = full(operand.shape, 0, cotangent.dtype)
+    if operand.aval.mesh_spec is not None and operand.aval.mesh_spec[1].reduced:
+        zeros = mesh_rules.as_cotangent(zeros, operand.aval)
     return [scatter_add_p.bind(
         zeros, indices, cotangent, dimension_numbers=gather_to_scatter(dimension_numbers),
         mode=mode, unique_indices=unique_indices, indices_are_sorted=indices_are_sorted), None]

@@ -29,7 +29,7 @@ from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._ir.contract import EACH_NONE, each, takes
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, every_equation
 from maxjax._ir.linearity import ALL_REDUCED_FIRST
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, Params
@@ -248,8 +248,11 @@ def _reshard_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
     entry = context.batch_spmd_axis or context.batch_entry
     if not set(dst_sharding.mesh.explicit_axes).issuperset(entry_axes(entry)):
         entry = None
+    spec, ndim = dst_sharding.spec, operands[0].ndim - 1
+    if not any(spec.partitions[ndim:]):
+        spec = spec.update(partitions=spec.partitions[:ndim])      # as JAX, only here
     return reshard_p.bind(*operands, dst_sharding=dst_sharding.update(
-        spec=with_dimension(dst_sharding.spec, axis, entry))), axis
+        spec=with_dimension(spec, axis, entry))), axis
 
 
 reshard_p = _identity(
@@ -261,6 +264,15 @@ reshard_p = _identity(
     batch=_reshard_batch,
     placement=lambda *, dst_sharding: dst_sharding,
 )
+
+
+def _as_cotangent(value: Array, aval: ShapedArray) -> Array:
+    assert aval.mesh_spec is not None
+    mesh, spec = aval.mesh_spec
+    return reshard_p.bind(value, dst_sharding=NamedSharding(mesh, spec.to_ct_spec()))
+
+
+mesh_rules.as_cotangent = _as_cotangent
 
 
 def along_batch(repeated: Array, axis: int, entry: SpecEntry | None = None) -> Array:

@@ -38,6 +38,7 @@ from maxjax._runtime.operand_devices import (
     device_ids,
     devices_of,
     incompatible,
+    is_concrete,
     is_one_device,
     is_read,
 )
@@ -180,6 +181,8 @@ def _out_shardings(specs: Sequence[PartitionSpec] | None, avals: Sequence[Shaped
             spec = aval.mesh_spec[1]
         elif specs is not None and mesh.auto_axes:
             spec = specs[number]
+            if mesh.explicit_axes:
+                spec = _with_type(spec, aval, mesh)
             alike = written.get(spec)
             if alike is not None and len(alike) == aval.ndim:
                 spec = alike
@@ -187,6 +190,20 @@ def _out_shardings(specs: Sequence[PartitionSpec] | None, avals: Sequence[Shaped
             spec = PartitionSpec(*[None] * aval.ndim)
         result.append(NamedSharding(mesh, spec))
     return result
+
+
+def _with_type(spec: PartitionSpec, aval: ShapedArray, mesh: Mesh) -> PartitionSpec:
+    """A result's spec: along Explicit axes that of its type, along Auto ones what the engine
+    chose."""
+    auto = set(mesh.auto_axes)
+    found = [entry_axes(entry) for entry in spec.partitions]
+    own = PartitionSpec() if aval.mesh_spec is None else aval.mesh_spec[1]
+    if not any(axis in auto for axes in found for axis in axes):
+        return own
+    split = [entry_axes(entry) for entry in own.partitions]
+    return own.update(partitions=trimmed([
+        (*axes, *[axis for axis in chosen if axis in auto]) for axes, chosen in
+        itertools.zip_longest(split, found, fillvalue=())]).partitions)
 
 
 # --- programs -------------------------------------------------------------------------------------
@@ -197,8 +214,8 @@ def mesh_of(placement: Placement | None) -> Mesh | None:
     if isinstance(placement, NamedSharding):
         return placement.mesh      # type: ignore[return-value]
     if placement is None and meshes.use.ever_set:
-        around = meshes.around().concrete
-        return None if around.empty else around
+        around = meshes.context_mesh()
+        return around if isinstance(around, Mesh) and not around.empty else None
     return None
 
 
@@ -289,21 +306,17 @@ def check_elsewhere(closed: ClosedJaxpr, mesh: Mesh,
     here = list(mesh.devices.flat)
     named: list[tuple[str, Any]] = [
         (f"{name} inside jit", sharding._devices()) for name, sharding in named_shardings(closed)
-        if _is_concrete(sharding)]
+        if is_concrete(sharding)]
     manual = manual_mesh(closed)
     if manual is not None:
         named.append(("shard_map inside jit", tuple(manual.devices.flat)))
     named += [("explicit output sharding", sharding._devices()) for sharding in wanted
-              if sharding is not None and _is_concrete(sharding)]
+              if sharding is not None and is_concrete(sharding)]
     for name, devices in named:
         if list(devices) != here:
             raise ValueError("Received incompatible devices for jitted computation. Got "
                              f"{device_ids(_placed_argument(closed, in_shardings), here)} and "
                              f"{device_ids(name, list(devices))}")
-
-
-def _is_concrete(sharding: Sharding) -> bool:
-    return not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh)
 
 
 def _placed_argument(closed: ClosedJaxpr, in_shardings: Sequence[NamedSharding | None]) -> str:
@@ -351,7 +364,23 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed |
     if placed is not None and placed[1] and getattr(placed[0], "mesh", None) is not mesh:
         _check_devices(closed, leaves, placed[0], mesh, wanted)
     made = program_on_mesh(closed, mesh, shardings_on(mesh, leaves), wanted)
-    return made.closed, [(sharding, True) for sharding in made.out_shardings]
+    places = _of_arguments(closed, mesh, leaves, wanted)
+    return made.closed, [(places.get(number, sharding), True)
+                         for number, sharding in enumerate(made.out_shardings)]
+
+
+def _of_arguments(closed: ClosedJaxpr, mesh: Mesh, leaves: Sequence[Leaf],
+                  wanted: Sequence[Sharding | None]) -> dict[int, Sharding]:
+    """By number, the placements of results that are arguments over another mesh than the
+    program's: such a result lies where the argument does."""
+    places = {number: leaf._placement for number, leaf in enumerate(leaves)
+              if isinstance(leaf, ArrayImpl) and isinstance(leaf._placement, NamedSharding)
+              and leaf._placement.mesh is not mesh}
+    if not places:
+        return {}
+    argument = {var: number for number, var in enumerate(closed.jaxpr.invars)}
+    return {number: places[argument[atom]] for number, atom in enumerate(closed.jaxpr.outvars)
+            if isinstance(atom, Var) and argument.get(atom) in places and wanted[number] is None}
 
 
 def _context_devices() -> list[Device]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from maxjax._base import meshes
 from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
-from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, trimmed
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.liveness import read_inputs
 from maxjax._ir.primitive import Primitive
@@ -21,6 +21,10 @@ Placement = Device | Sharding
 CONTEXT_MESH = "jit's context mesh"
 # What a program is called with: arrays, and what becomes arrays.
 Leaf = Value | bool | int | float | complex
+
+
+def is_concrete(sharding: Sharding) -> bool:
+    return not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh)
 
 
 def devices_of(placement: Placement) -> tuple[Any, ...]:
@@ -53,7 +57,8 @@ def with_devices(sharding: Placement, value: ArrayImpl) -> Any:
 
 
 def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
-    """The spec, with the value's own entries where dimensions are open."""
+    """The spec, with the value's own entries where dimensions are open: as short as those that
+    are found for values along Auto axes."""
     spec = sharding.spec
     own = getattr(value._placement, "spec", PartitionSpec())
     if getattr(value._placement, "mesh", None) != sharding.mesh:
@@ -61,8 +66,9 @@ def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
     used = set(meshes.spec_axes(spec))
     entries = [(() if dim >= len(own) else tuple(
         axis for axis in entry_axes(own.partitions[dim]) if axis not in used))
-        if entry is UNCONSTRAINED else entry for dim, entry in enumerate(spec.partitions)]
-    return PartitionSpec(*entries, unreduced=spec.unreduced, reduced=spec.reduced)
+        if entry is UNCONSTRAINED else entry_axes(entry)
+        for dim, entry in enumerate(spec.partitions)]
+    return spec.update(partitions=trimmed(entries).partitions)
 
 
 def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Placement) -> None:
@@ -156,3 +162,17 @@ def incompatible(name: str, operands: Sequence[Leaf], first: ArrayImpl, second: 
 
     return ("Received incompatible devices for jitted computation. Got "
             f"{shown(first)} and {shown(second)}")
+
+
+def check_can_go(value: object, place: object, what: str = "args[0] of convert_element_type"
+                 ) -> None:
+    """Raises ValueError where a value was put on other devices than those of a place."""
+    if not isinstance(value, ArrayImpl) or not value._committed or not isinstance(
+            place, (Device, Sharding)) or isinstance(place, Sharding) and not is_concrete(place):
+        return
+    here, there = devices_of(value.sharding), devices_of(place)
+    if list(here) != list(there):
+        argument = f"argument {what} with shape {value.aval.str_short()} and"
+        raise ValueError("Received incompatible devices for jitted computation. Got "
+                         f"{device_ids(argument, here)} and "
+                         f"{device_ids('sharding_constraint inside jit', there)}")

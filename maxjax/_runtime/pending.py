@@ -752,6 +752,11 @@ def put(value: ArrayImpl, placement: Placement) -> ArrayImpl:
         placed._placement, placed._committed = placement, True
     if hasattr(value, "_layout"):
         placed._layout = value._layout
+    if hasattr(value, "_summands"):
+        before, after = unreduced_axes(value.aval), unreduced_axes(placed.aval)
+        # Summands count by the axes' names: other names may be in another order.
+        if after and (before == after or len(after) == 1):
+            placed._summands = value._summands
     return placed
 
 

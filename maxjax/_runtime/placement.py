@@ -14,7 +14,7 @@ from maxjax._base import meshes, pytree
 from maxjax._base.config import status
 from maxjax._base.dtypes import is_opaque
 from maxjax._base.layouts import Format, Layout, check_layout
-from maxjax._base.meshes import PartitionSpec
+from maxjax._base.meshes import PartitionSpec, UnreducedKind, entry_axes
 from maxjax._base.processes import job
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import (
@@ -188,9 +188,36 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
         placement.is_fully_addressable      # noqa: B018  (raises where there are no devices)
         type_on(value.aval, placement)
         check_shape(placement, value.shape, "device_put args")
-    if placement is not None and not value.aval.plain and not isinstance(value, SpanningArray):
-        refuse_unreduced(value.aval.sharding)
+    if placement is not None:
+        _check_unreduced(value, placement)
     return placement
+
+
+def _check_unreduced(value: Array, placement: object) -> None:
+    """Raises NotImplementedError where parts of a value would have to be made or combined."""
+    aval = value.aval
+    own = PartitionSpec() if aval.mesh_spec is None else aval.mesh_spec[1]
+    asked = placement.spec if isinstance(placement, NamedSharding) else PartitionSpec()
+    if own.unreduced and not isinstance(value, SpanningArray):
+        assert aval.mesh_spec is not None
+        if not (isinstance(placement, NamedSharding) and _lies_alike(*aval.mesh_spec, placement)):
+            refuse_unreduced(aval.sharding)
+    elif asked.unreduced_kind not in (None, UnreducedKind.sum):
+        raise NotImplementedError(
+            f"device_put does not make parts of which a value is the {asked.unreduced_kind.name}")
+
+
+def _lies_alike(mesh: meshes.AbstractMesh, spec: PartitionSpec, other: NamedSharding) -> bool:
+    """Whether each device would have what one has now, be they the same or not."""
+    if mesh.axis_sizes != other.mesh.axis_sizes or (
+            spec.unreduced_kind is not other.spec.unreduced_kind):
+        return False
+    names = dict(zip(mesh.axis_names, other.mesh.axis_names, strict=True))
+    entries = [tuple(names[axis] for axis in entry_axes(entry)) for entry in spec.partitions]
+    asked = [entry_axes(entry) for entry in other.spec.partitions]
+    missing = [()] * (len(entries) - len(asked))
+    return entries == [*asked, *missing] and (
+        {names[axis] for axis in spec.unreduced} == other.spec.unreduced)
 
 
 def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding | None],

@@ -7,12 +7,14 @@ an error, and the caller has to say what is wanted by ``reshard`` or ``out_shard
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.meshes import AbstractMesh, PartitionSpec, entry_axes
+from maxjax._base.meshes import AbstractMesh, PartitionSpec, entry_axes, get_abstract_mesh
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.source import occurs_at
 from maxjax._ir.jaxpr import JaxprEqn, Params, Var
 from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.types import ShapedArray
@@ -47,7 +49,7 @@ from maxjax._primitives.window import (
 )
 from maxjax._sharding.projection import project, rule_of
 from maxjax._sharding.specs import Dims, product
-from maxjax._sharding.unreduced_types import axes_of_results
+from maxjax._sharding.unreduced_types import axes_of_results, kind_of_results
 
 # A dimension that these shorten or lengthen stays split where its new size is divisible.
 RESIZED = (slice_p, dynamic_slice_p, concatenate_p, pad_p, rev_p, dynamic_update_slice_p, split_p,
@@ -69,15 +71,16 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
       ValueError: the operands are on different meshes.
       ShardingTypeError: the operands' types do not determine the results'.
     """
-    mesh = _mesh(in_avals)
+    mesh = _mesh(primitive.name, in_avals)
     if mesh is None:
         return out_avals
     ins = [_dims(aval) for aval in in_avals]
     unreduced, reduced = axes_of_results(primitive, in_avals)
     if not (unreduced or reduced or mesh.explicit_axes):
         return out_avals
+    kind = kind_of_results(primitive, in_avals) if unreduced else None
     if not any(axes for dims in ins for axes in dims):
-        unsplit = PartitionSpec(unreduced=unreduced, reduced=reduced)
+        unsplit = PartitionSpec(unreduced=unreduced, reduced=reduced, unreduced_kind=kind)
         return tuple(aval.on_mesh(mesh, unsplit) for aval in out_avals)
     if primitive.axis_names is not None and len(in_avals) == len(out_avals) == 1:
         outs = [_of_collective(primitive, params, ins[0], out_avals[0].ndim)]
@@ -85,7 +88,8 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
         outs = _Application(
             primitive, in_avals, params, out_avals, dict(mesh.shape_tuple), ins).run()
     return tuple(
-        aval.on_mesh(mesh, PartitionSpec(*dims, unreduced=unreduced, reduced=reduced))
+        aval.on_mesh(mesh, PartitionSpec(
+            *dims, unreduced=unreduced, reduced=reduced, unreduced_kind=kind))
         for aval, dims in zip(out_avals, outs, strict=True))
 
 
@@ -104,7 +108,12 @@ def _of_collective(primitive: Primitive, params: Params, dims: Dims, ndim: int) 
     return tuple(axes for dim, axes in enumerate(dims) if dim not in gone)
 
 
-def _mesh(avals: Sequence[ShapedArray]) -> AbstractMesh | None:
+def _mesh(name: str, avals: Sequence[ShapedArray]) -> AbstractMesh | None:
+    """The mesh of the operands' types.
+
+    Raises:
+      ValueError: they are over several, or the mesh that is set has another number of devices.
+    """
     found: AbstractMesh | None = None
     for aval in avals:
         if aval.mesh_spec is not None:
@@ -113,6 +122,12 @@ def _mesh(avals: Sequence[ShapedArray]) -> AbstractMesh | None:
                 raise ValueError("Mesh for all inputs should be equal. Got one mesh: "
                                  f"{found} and another mesh: {mesh}")
             found = mesh
+    around = get_abstract_mesh()
+    if found is not None and not around.empty and around.size != found.size:
+        aval = next(aval for aval in avals if aval.mesh_spec is not None)
+        raise ValueError(
+            f"For primitive {name}, context mesh {around} should match the aval mesh {found} for "
+            f"shape {aval.str_short()}." + occurs_at())
     return found
 
 
@@ -173,8 +188,21 @@ class _Application:
                     axes += factors.get(name, ())
                 entries.append(axes)
             outs.append(tuple(entries))
+        if self.primitive is reshape_p:
+            outs = [self._with_split_ones(outs[0])]
         self._check_results(outs)
         return outs
+
+    def _with_split_ones(self, dims: Dims) -> Dims:
+        """The result of a reshape, whose dimensions of one element are split (over axes of one
+        device) as the operand's in the same places are: not where it only adds or removes such."""
+        old, new = self.in_avals[0].shape, self.out_avals[0].shape
+        if [size for size in old if size != 1] == [size for size in new if size != 1]:
+            return dims
+        return tuple(
+            own if size == 1 and was == 1 else axes
+            for size, axes, was, own in itertools.zip_longest(
+                new, dims, old[:len(new)], self.ins[0][:len(new)], fillvalue=()))
 
     def _factors(self) -> dict[Any, tuple[str, ...]]:
         """The axes that split each factor."""

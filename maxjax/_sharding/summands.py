@@ -166,6 +166,8 @@ def _results(eqn: JaxprEqn, operands: Sequence[Any], makers: Mapping[Atom, Jaxpr
                 for atom, operand, aval in zip(eqn.invars, operands, made, strict=True)]
     unreduced = [isinstance(x, _Unreduced) for x in operands]
     if any(unreduced) and axes:
+        operands = _with_all_summands(eqn, operands, _count(made[0]))
+        unreduced = [isinstance(x, _Unreduced) for x in operands]
         outputs, out_axes = batch_flat(
             lambda *xs: _applied(eqn, xs), _count(made[0]),
             [x.summands if isinstance(x, _Unreduced) else x for x in operands],
@@ -174,6 +176,17 @@ def _results(eqn: JaxprEqn, operands: Sequence[Any], makers: Mapping[Atom, Jaxpr
                 for output, axis in zip(outputs, out_axes, strict=True)]
     return [_taken(x, aval, None) for x, aval in zip(
         _applied(eqn, list(map(_total, operands))), made, strict=True)]
+
+
+def _with_all_summands(eqn: JaxprEqn, operands: Sequence[object], count: int) -> list[Any]:
+    """The operands, where those that are added to an unreduced one have summands too: each of its
+    summands would otherwise get the whole of them."""
+    linearity = eqn.primitive.linearity
+    if linearity is None or linearity.each:
+        return list(operands)
+    added = linearity.positions(len(operands))
+    return [_first_alone(x, count) if number in added and not isinstance(x, _Unreduced) else x
+            for number, x in enumerate(operands)]
 
 
 def _applied(eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base.errors import ShardingTypeError
+from maxjax._base.meshes import UnreducedKind
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add_p, div_p, integer_pow_p, mul_p, sub_p
@@ -20,10 +21,22 @@ from maxjax._primitives.builders import add_any_p
 from maxjax._primitives.comparison import clamp_p
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convert import bitcast_convert_type_p
+from maxjax._primitives.indexing import (
+    gather_p,
+    scatter_add_p,
+    scatter_max_p,
+    scatter_min_p,
+    scatter_mul_p,
+    scatter_p,
+    scatter_sub_p,
+)
+from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import elementwise_factors
 
 AxisNames = frozenset[Any]
 NONE: AxisNames = frozenset()
+_EXTREMES = {UnreducedKind.max: reduce_max_p, UnreducedKind.min: reduce_min_p}
+_SCATTERS = (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)
 _ADDITIONS = (add_p, add_any_p, sub_p)
 # Elementwise operations that JAX has no rule for, and says so.
 _WITHOUT_RULE = (bitcast_convert_type_p, clamp_p, integer_pow_p)
@@ -47,13 +60,31 @@ def axes_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]
     if not found or primitive is dot_general_p:
         return NONE, NONE
     manual = any(aval.manual_axis_type.reduced for aval in in_avals)
-    asked = (manual and primitive.passes_unreduced) or slice(None)
+    # Indices are no part of what is reduced.
+    asked = slice(1) if primitive is gather_p else (
+        (manual and primitive.passes_unreduced) or slice(None))
     for aval, own in zip(in_avals[asked], reduced[asked], strict=True):
         if own != found and (manual or aval.mesh_spec is not None):
             raise ShardingTypeError(
                 "Inputs cannot be replicated on the same axes that another input is reduced on. "
                 f"Got input type: {aval} and reduced spec: {found}")
     return NONE, found
+
+
+def kind_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]
+                    ) -> UnreducedKind | None:
+    """How the parts of an unreduced result combine: as the operands' do. Only elements that are
+    moved, and extremes of the same kind, can be parts of an extreme.
+
+    Raises:
+      ValueError: the operation is another.
+    """
+    kinds = {aval.mesh_spec[1].unreduced_kind for aval in in_avals if aval.mesh_spec is not None}
+    kind = next((kind for kind in kinds if kind not in (None, UnreducedKind.sum)), None)
+    if kind is None or primitive is _EXTREMES.get(kind) or (
+            primitive.linearity is not None and primitive.linearity.moves and len(kinds) == 1):
+        return kind
+    raise ValueError(f"Expected unreduced_kind=UnreducedKind.sum but got {kind}")
 
 
 def _axes(aval: ShapedArray, kind: str) -> AxisNames:
@@ -63,6 +94,8 @@ def _axes(aval: ShapedArray, kind: str) -> AxisNames:
 def _unreduced_result(primitive: Primitive, in_avals: Sequence[ShapedArray],
                       unreduced: Sequence[AxisNames], reduced: Sequence[AxisNames]) -> AxisNames:
     name = primitive.name
+    if primitive in _EXTREMES.values() and kind_of_results(primitive, in_avals) is not None:
+        return unreduced[0]
     if primitive is dot_general_p:
         raise ShardingTypeError(
             "lhs or rhs passed to dot_general cannot be unreduced. Got "
@@ -79,6 +112,10 @@ def _unreduced_result(primitive: Primitive, in_avals: Sequence[ShapedArray],
         return _unreduced_product(in_avals, unreduced, reduced)
     if primitive is div_p:
         return _unreduced_quotient(in_avals, unreduced, reduced)
+    if primitive in _SCATTERS and not unreduced[0]:
+        return NONE      # the updates are summed before they are added
+    if primitive is scatter_add_p:
+        return _alike(name, [own for own in (unreduced[0], unreduced[2]) if own])
     if primitive.passes_unreduced is not None:
         manual = any(aval.manual_axis_type.unreduced for aval in in_avals)
         asked = primitive.passes_unreduced

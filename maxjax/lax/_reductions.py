@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.meshes import UnreducedKind
 from maxjax._base.pytree import PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.composed import bind_composed, reduce_p
-from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._higher_order.constraints import reduced_with_out_sharding, with_out_sharding
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
@@ -134,7 +135,7 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     Array([3, 5, 7], dtype=int32)
     """
     if out_sharding is not None:
-        return with_out_sharding(_sum, out_sharding, operand, axes)
+        return reduced_with_out_sharding(_sum, UnreducedKind.sum, out_sharding, operand, axes)
     return _sum(operand, axes)
 
 
@@ -148,7 +149,7 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     Array([ 2., nan], dtype=float32)
     """
     if out_sharding is not None:
-        return with_out_sharding(_max, out_sharding, operand, axes)
+        return reduced_with_out_sharding(_max, UnreducedKind.max, out_sharding, operand, axes)
     return _max(operand, axes)
 
 
@@ -162,7 +163,7 @@ def reduce_min(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     Array([ 1., nan], dtype=float32)
     """
     if out_sharding is not None:
-        return with_out_sharding(_min, out_sharding, operand, axes)
+        return reduced_with_out_sharding(_min, UnreducedKind.min, out_sharding, operand, axes)
     return _min(operand, axes)
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
-from maxjax._higher_order.constraints import refuse_unreduced, resharded, with_out_sharding
+from maxjax._higher_order.constraints import (
+    reshape_with_out_sharding,
+    resharded,
+    with_out_sharding,
+)
 from maxjax._ir import dimensions
 from maxjax._ir.dimensions import is_dimension, larger, size_index
 from maxjax._ir.trace import Array, invalid_shape
@@ -278,8 +283,9 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
            [2, 3]], dtype=int32)
     """
     if out_sharding is not None:
-        refuse_unreduced("reshape", out_sharding)
-        return with_out_sharding(reshape, out_sharding, operand, new_sizes, dimensions)
+        return reshape_with_out_sharding(
+            functools.partial(reshape, new_sizes=new_sizes, dimensions=dimensions), operand,
+            out_sharding)
     x = as_operand(operand, "reshape")
     try:
         sizes = (integers(new_sizes) if hasattr(new_sizes, "__iter__")

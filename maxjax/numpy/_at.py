@@ -344,7 +344,9 @@ def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
         if dtypes.is_opaque(dtype) or dtypes.is_opaque(given):
             raise TypeError(
                 f"cannot update an array of dtype {dtype} with values of dtype {given}")
-        joined = dtypes.promote(((dtype, False), (given, weak)))[0]
+        # A Python bool has a place among integers, also where promotion is strict.
+        joined = (dtype if values.__class__ is bool and dtypes.is_integer(dtype) else
+                  dtypes.promote(((dtype, False), (given, weak)))[0])
         if joined != dtype:
             source.warn(
                 "scatter inputs have incompatible types: cannot safely cast value from "

@@ -24,6 +24,7 @@ from maxjax._primitives.layout import copy_p
 from maxjax._primitives.sharding import freed
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
+from maxjax._runtime.operand_devices import check_can_go
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
 from maxjax._transforms.jvp import JVPTracer
@@ -74,6 +75,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool = True,
     result = _array(object, wanted, bool(copy))
     if ndmin > result.ndim:
         result = expand_dims(result, tuple(range(ndmin - result.ndim)))
+    check_device(object, result, device)
     return on_device(result, device, out_sharding)
 
 
@@ -88,7 +90,16 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
         raise ValueError("None is not a valid value for jnp.array")
     _check_order(order)
     wanted = None if dtype is None else dtypes.argument(dtype, "asarray")
-    return on_device(_array(a, wanted, bool(copy)), device, out_sharding)
+    result = _array(a, wanted, bool(copy))
+    check_device(a, result, device)
+    return on_device(result, device, out_sharding)
+
+
+def check_device(given: Any, made: Array, device: Any) -> None:
+    """Raises ValueError where what an array is made of was put elsewhere: only ``device_put`` moves
+    it from there."""
+    if device is not None:
+        check_can_go(given if isinstance(given, Array) else made, device)
 
 
 def _check_order(order: str | None) -> None:
@@ -103,6 +114,9 @@ def on_device(x: Array, device: Any, out_sharding: Any = None) -> Array:
       ValueError: ``device`` is neither.
       TypeError: ``out_sharding`` is not a NamedSharding or PartitionSpec.
     """
+    if isinstance(device, NamedSharding) and isinstance(device.mesh, meshes.AbstractMesh):
+        # It names no devices: only a type can follow it.
+        return resharded(x, device) if device.mesh.explicit_axes else x
     if device is not None:
         if not isinstance(device, Device) and not hasattr(device, "device_set"):
             raise ValueError(f"device={device!r} must be a Device or a Sharding.")
@@ -274,6 +288,7 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False,
     wanted = (dtypes.canonical(dtypes.float64) if dtype is None
               else dtypes.argument(dtype, "astype"))
     x = as_array(x)
+    check_device(x, x, device)
     if x.dtype == wanted and not x.weak_type:
         return on_device(copy_p.bind(x) if copy else x, device)
     if dtypes.is_key(x.dtype) != dtypes.is_key(wanted):

@@ -22,6 +22,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import iota_p, zeros_like
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.transcendental import log_p
+from maxjax._runtime.operand_devices import check_can_go
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._creation import eager, on_device, zeros
 from maxjax.numpy._promotion import (
@@ -163,6 +164,9 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     result = (inexact_dtype(dtypes.promote((type_of(start), type_of(stop)))[0]) if dtype is None
               else dtypes.argument(dtype, "linspace"))
     compute = inexact_dtype(result)
+    if device is not None:
+        check_can_go(start, device, "start of _linspace")
+        check_can_go(stop, device, "stop of _linspace")
     start, stop = (as_array(cast(x, compute)) for x in (start, stop))
     shape = broadcast_shapes(start.shape, stop.shape)
     delta = as_array(constant(np.nan, compute))

@@ -16,7 +16,11 @@ from maxjax._base.errors import InconclusiveDimensionOperation, ShardingTypeErro
 from maxjax._base.meshes import PartitionSpec, get_abstract_mesh
 from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.api import jit
-from maxjax._higher_order.constraints import refuse_unreduced, resharded, with_out_sharding
+from maxjax._higher_order.constraints import (
+    reshape_with_out_sharding,
+    resharded,
+    with_out_sharding,
+)
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
@@ -156,8 +160,8 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
            [3, 4, 5]], dtype=int32)
     """
     if out_sharding is not None:
-        refuse_unreduced("reshape", out_sharding)
-        return with_out_sharding(reshape, out_sharding, a, shape, order, copy=copy)
+        return reshape_with_out_sharding(
+            functools.partial(reshape, shape=shape, order=order, copy=copy), a, out_sharding)
     if isinstance(a, (np.ndarray, np.generic)) and not any(map(dimensions.is_dimension, (
             shape if isinstance(shape, (tuple, list)) else (shape,)))):
         return a.reshape(shape, order=order)      # type: ignore[call-overload]
@@ -186,7 +190,8 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     Array([1, 3, 2, 4], dtype=int32)
     """
     if out_sharding is not None:
-        return with_out_sharding(ravel, out_sharding, a, order)
+        return reshape_with_out_sharding(
+            functools.partial(ravel, order=order), a, out_sharding)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
     x = as_array(a, "ravel")

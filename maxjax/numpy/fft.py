@@ -331,6 +331,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     steps = ranges.arange(n, dtype=real)
     steps = (steps + n // 2) % n - n // 2
     result = steps / creation.array(_period(d, n), dtype=real)
+    creation.check_device(d, result, device)
     return creation.on_device(result.astype(wanted), device)
 
 
@@ -348,7 +349,9 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     _check_frequencies("rfftfreq", n, d)
     wanted = dtypes.canonical(dtypes.as_dtype(float if dtype is None else dtype))
     steps = ranges.arange(0, n // 2 + 1, dtype=wanted)
-    return creation.on_device(steps / creation.array(_period(d, n), dtype=wanted), device)
+    result = steps / creation.array(_period(d, n), dtype=wanted)
+    creation.check_device(d, result, device)
+    return creation.on_device(result, device)
 
 
 # --- shifts ---------------------------------------------------------------------------------------

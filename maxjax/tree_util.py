@@ -464,7 +464,8 @@ def register_dataclass(nodetype: Class, data_fields: Sequence[str] | None = None
             raise TypeError(
                 "register_dataclass: data_fields and meta_fields are required when nodetype is not "
                 f"a dataclass. Got {nodetype=}.")
-        fields = dataclasses.fields(nodetype)
+        fields = [field for field in dataclasses.fields(nodetype)
+                  if field.name not in drop_fields]
         data_fields = [field.name for field in fields if not field.metadata.get("static", False)]
         meta_fields = [field.name for field in fields if field.metadata.get("static", False)]
     data, meta = tuple(data_fields), tuple(meta_fields)

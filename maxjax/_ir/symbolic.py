@@ -200,9 +200,10 @@ class SymbolicScope(Scope):
                     yield above_size
         for name, (above, below) in list(self.quotients.items()):
             _, divisor = below.split_constant()
-            if len(below.terms) == 1 and divisor > 0:
-                quotient = Dimension(self, {((name, 1),): 1})
-                remainder = combined(above, quotient, -divisor)
+            quotient = Dimension(self, {((name, 1),): 1})
+            if self._interval(below)[0] >= 1:
+                remainder = (combined(above, quotient, -divisor) if below.terms.keys() == {()} else
+                             above - below * quotient)
                 if is_dimension(remainder):
                     yield remainder
                     yield combined(below - 1, remainder, -1)
@@ -379,7 +380,8 @@ def solve(names: Sequence[str], specification: Sequence[Sequence[Any]],
       shapes: of the arguments; without them, only whether there is a solution is looked at.
 
     Raises:
-      ValueError: there is no solution, or it is not found this way.
+      ValueError: there is no solution, or it is not found this way; a constraint is about another
+        symbol.
     """
     places = [(f"{name}.shape[{axis}]", size, None if shapes is None else shapes[leaf][axis])
               for leaf, name in enumerate(names) for axis, size in enumerate(specification[leaf])
@@ -395,10 +397,12 @@ def solve(names: Sequence[str], specification: Sequence[Sequence[Any]],
             break
         left = later
     solver.check_all_found([(place, size) for place, size, _ in left])
+    scope: Any = places[0][1].scope if places else None
+    if scope is not None:
+        solver.check_names(scope)
     if shapes is not None:
         solver.check_sizes(places)
-        if places:
-            scope: Any = places[0][1].scope
+        if scope is not None:
             solver.check_constraints(scope)
     return solver.sizes
 
@@ -439,7 +443,11 @@ class _Solver:
         self.sizes[name] = value
         self.obtained += (f"'{name}' = {value} from specification '{size}' for dimension {place} "
                           f"(= {actual}), ")
-        if value < 1:
+        try:
+            is_size = value >= 1
+        except InconclusiveDimensionOperation:      # of a caller's sizes, which may be less
+            is_size = False
+        if not is_size:
             self._fail(f"Expected value >= 1 for dimension variable '{name}'.")
         return True
 
@@ -464,10 +472,19 @@ class _Solver:
                 self._fail(f"Found inconsistency between dimension size {place} (= {actual}) and "
                            f"the specification '{size}' (= {size.value(self.sizes)}).")
 
+    def check_names(self, scope: SymbolicScope) -> None:
+        """Raises ValueError where a constraint is about symbols that no argument has."""
+        for constraint in scope.constraints:
+            for name in sorted(symbols_of(constraint.difference) - set(self.sizes)):
+                raise ValueError(
+                    f"Encountered dimension variable '{name}' that is not appearing in the shapes "
+                    "of the function arguments.\nThe following dimension variables are appearing "
+                    f"in the shapes of the function arguments: {sorted(self.sizes)}.\nPlease see "
+                    f"{_SITE}#dimension-variables-must-be-solvable-from-the-input-shapes for more "
+                    "details.")
+
     def check_constraints(self, scope: SymbolicScope) -> None:
         for constraint in scope.constraints:
-            if not symbols_of(constraint.difference) <= set(self.sizes):
-                continue
             value = constraint.difference.value(self.sizes)
             if not constraint.holds(value):
                 relation = "equal" if constraint.is_equality else "greater or equal"

@@ -107,11 +107,12 @@ def swap_lstm_gates(weights: Any, input_size: int, hidden_size: int, num_layers:
 
 def _states(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, Any]:
     """The states h and c of a cell after each step of ``x`` (time, batch, features)."""
-    from_input = x @ w_ih.T + b_ih
+    # Without rank promotion, which an option can forbid.
+    from_input = x @ w_ih.T + b_ih[None, None]
 
     def step(states: tuple[Any, Any], given: Any) -> tuple[Any, Any]:
         h, c = states
-        into, forget, cell, out = jnp.split(given + h @ w_hh.T + b_hh, _GATES, axis=-1)
+        into, forget, cell, out = jnp.split(given + h @ w_hh.T + b_hh[None], _GATES, axis=-1)
         c = sigmoid(forget) * c + sigmoid(into) * jnp.tanh(cell)
         h = sigmoid(out) * jnp.tanh(c)
         return (h, c), (h, c)
@@ -122,7 +123,8 @@ def _states(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) 
 def _reversed(x: Any, seq_lengths: Any) -> Any:
     """Each sequence of (time, batch, features) backwards; what follows it goes around."""
     times = jnp.arange(x.shape[0])[:, None]
-    return jnp.take_along_axis(x, ((seq_lengths - 1 - times) % x.shape[0])[..., None], axis=0)
+    sources = (seq_lengths[None] - 1 - times) % x.shape[0]
+    return jnp.take_along_axis(x, sources[..., None], axis=0)
 
 
 @functools.partial(jit, static_argnums=(8, 9, 10, 11, 12))

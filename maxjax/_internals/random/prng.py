@@ -16,8 +16,8 @@ class PRNGImpl(NamedTuple):
     split: object
     random_bits: object
     fold_in: object
-    name: str
-    tag: str
+    name: str = "<unnamed>"
+    tag: str = "?"
 
 
 class PRNGKeyArray(ArrayImpl):

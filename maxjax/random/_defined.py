@@ -189,7 +189,7 @@ class _ByCounters:
 
         if width == 64:
             first, second = (joined(part).astype(dtypes.uint64) for part in self._wide)
-            return (first << np.uint64(32)) | second
+            return (first << jnp.asarray(32, first.dtype)) | second      # 32 bits without x64
         return joined(tuple(range(self._counters))).astype(np.dtype(f"uint{width}"))
 
 

@@ -31,10 +31,16 @@ from maxjax._transforms.simplify import expansion, inline_calls
 
 def export_function(jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict[str, PyTree],
                     platforms: tuple[str, ...],
-                    disabled_checks: Sequence[DisabledSafetyCheck]) -> Exported:
-    """Traces a jitted function and exports it; see ``maxjax.export.export``."""
+                    disabled_checks: Sequence[DisabledSafetyCheck],
+                    is_saved: bool = True) -> Exported:
+    """Traces a jitted function and exports it; see ``maxjax.export.export``.
+
+    Args:
+      is_saved: whether it may be saved, and so has to be free of Python functions.
+    """
     entry, _, tree, _ = jitted._trace_abstract(args, kwargs)
-    exported = export_entry(jitted.function_name, entry, tree, platforms, disabled_checks)
+    exported = export_entry(jitted.function_name, entry, tree, platforms, disabled_checks,
+                            is_saved)
     closed = entry.closed
     traced: Any = jitted.trace(*args, **kwargs)      # type: ignore[attr-defined]
     ins, outs = traced._places, traced._result_shardings()
@@ -50,8 +56,12 @@ def export_function(jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict
 
 
 def export_entry(name: str, entry: Entry, tree: PyTreeSpec, platforms: tuple[str, ...],
-                 disabled_checks: Sequence[DisabledSafetyCheck] = ()) -> Exported:
+                 disabled_checks: Sequence[DisabledSafetyCheck] = (),
+                 is_saved: bool = True) -> Exported:
     """Exports a traced function, for one device.
+
+    Args:
+      is_saved: whether it may be saved.
 
     Raises:
       NotImplementedError: it calls back into Python, or closes over tracers.
@@ -64,7 +74,7 @@ def export_entry(name: str, entry: Entry, tree: PyTreeSpec, platforms: tuple[str
             "transformation, or pass them as arguments")
     closed = entry.closed
     return _exported(name, PyTreeDef(tree), tuple(closed.in_avals), PyTreeDef(entry.out_tree),
-                     tuple(closed.out_avals), closed, platforms, tuple(disabled_checks))
+                     tuple(closed.out_avals), closed, platforms, tuple(disabled_checks), is_saved)
 
 
 def _specs(places: Sequence[Sharding | None]) -> tuple[PartitionSpec | None, ...]:
@@ -83,11 +93,13 @@ def _mesh_in(closed: ClosedJaxpr) -> Any:
 
 def _exported(name: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
               out_tree: PyTreeDef, out_avals: tuple[ShapedArray, ...], closed: ClosedJaxpr,
-              platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]) -> Exported:
+              platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...],
+              is_saved: bool = True) -> Exported:
     """``closed`` takes and gives the arrays except those of float0."""
     program = without_rules(closed)
     try:
-        encode(program.jaxpr)
+        if is_saved:
+            encode(program.jaxpr)
     except NotSerializable as error:
         primitive = error.args[1] if len(error.args) > 1 else "a constant"
         raise NotImplementedError(

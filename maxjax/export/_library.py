@@ -66,7 +66,7 @@ def library(f: Callable[..., Any], *args: Any, path: str | os.PathLike[str],
         jitted = jitted_form(f) or make_jit(f)
         _, _, tree, static = jitted._trace_abstract(args, kwargs)
         names = jitted._argument_names(tree, static)
-        exported = export_function(jitted, args, kwargs, (default_backend(),), ())
+        exported = export_function(jitted, args, kwargs, (default_backend(),), (), is_saved=False)
     if exported.nr_devices > 1:
         raise NotImplementedError(
             f"{exported.fun_name} is for {exported.nr_devices} devices: a library has one")

@@ -7,6 +7,7 @@ import itertools
 import os
 import platform
 import re
+import runpy
 import subprocess
 import sys
 import threading
@@ -30,6 +31,7 @@ from maxjax._max.mojo.elf import DataObject, Reference, needed
 from maxjax._max.mojo.pack_library import make_portable
 from maxjax._primitives import lapack
 from maxjax._runtime.program import Program
+from tests import ROOT
 from tests.gen import exported_programs, loop_programs, mojo_random
 from tests.support.c_libraries import (
     DTYPES,
@@ -143,6 +145,18 @@ def test_random_loops(tmp_path, first):
     results = library.results()
     library.run_arrays(given, results)
     same_bits(results, want)
+
+
+def test_operations_of_ones_own(tmp_path):
+    """Whose Mojo is compiled with MAX's standard library."""
+    softclip = runpy.run_path(str(ROOT / "examples" / "custom_op.py"))["softclip"]
+
+    def loss(w, x):
+        return jnp.mean(softclip(jnp.tanh(x @ w) * 3, 2.0) ** 2)
+
+    args = exported_programs.weights(3, 2), X
+    library = exported(tmp_path, maxjax.value_and_grad(loss), *args)
+    same_bits(library(*args), compiled(maxjax.value_and_grad(loss), *args))
 
 
 def conversions(halves, bfloats, singles, doubles):

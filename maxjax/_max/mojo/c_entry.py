@@ -247,6 +247,14 @@ def half_to_single(x: Float16) abi("C") -> Float32:
         return Float32(from_bits=sign | 0x7F800000 | (fraction << 13))
     return Float32(from_bits=sign | ((exponent + 112) << 23) | (fraction << 13))
 """
+# Mojo's standard library, which a user's own function may need, prints by MAX's runtime before it
+# ends a process. That is not here: it ends without a word.
+_PRINTING = """
+
+@export("KGEN_CompilerRT_fprintf")
+def print_nothing() abi("C") -> Int32:
+    return 0
+"""
 _THREADS = f'''
 comptime LOCK = 0
 comptime HELPERS = 1
@@ -351,7 +359,7 @@ def text(name: str, slots: Sequence[int], sizes: Sequence[tuple[str, int, int]],
     choice.append(f'    var program = words_at(external_call["{PROGRAMS}", Args](), chosen)')
     if sizes:       # constraints may forbid what is within bounds
         choice += ["    if Int(program) == 0:", f"        return {WRONG_SIZES}"]
-    lines = [_TEXT, _CONVERSIONS, _THREADS if has_threads else _NO_THREADS, ""]
+    lines = [_TEXT, _CONVERSIONS, _PRINTING, _THREADS if has_threads else _NO_THREADS, ""]
     if len(slots) <= MOST_PARAMETERS:
         given = [*parameters, *(f"p{n}: Bytes" for n in range(len(slots)))]
         lines += [f'@export("{name}")', f'def entry({", ".join(given)}) abi("C") -> Int32:',

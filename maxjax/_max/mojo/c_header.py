@@ -138,7 +138,7 @@ def header(name: str, arguments: Sequence[Array], results: Sequence[Array],
         "/* Frees the memory that is kept from one call to the next. */",
         f"void {name}_release(void);", "",
         "/* Starts threads that share large calls with those that make them, until there are as",
-        "   many as wanted; returns how many there are. The library then cannot be unloaded. */",
+        "   many as wanted; returns how many there are. */",
         f"int32_t {name}_threads(int32_t wanted);", "",
         "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
     return "\n".join(lines)

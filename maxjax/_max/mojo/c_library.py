@@ -48,6 +48,10 @@ _MOST_CONSTANTS = 3 << 29       # code reaches so far
 _KERNELS_TOGETHER = 24
 _DRIVER = "run_tape"
 
+# Among the words of /proc/cpuinfo.
+_INSTRUCTION_SETS = re.compile(
+    r"\b(?:(?:s?sse|avx|bmi|amx|sve|asimd)\w*|fma|f16c|vaes|gfni|popcnt|abm|movbe|fphp|bf16)\b")
+
 Sizes = Sequence[tuple[str, int, int]]      # names, least and greatest values
 
 
@@ -180,7 +184,6 @@ def build(prepared: Prepared, output: Path, *, target: str | None = None,
       progress: told what is being done.
 
     Raises:
-      Refused: it has a function in Mojo that needs MAX.
       ToolchainError: there is no compiler, or it fails.
     """
     reason = standard_library.why_not()
@@ -296,12 +299,8 @@ def _texts(kernels: Sequence[Form]) -> list[str]:
     """The texts of modules with kernels."""
     parts = [Kernel(kernel).text.rstrip("\n") + "\n\n\n" for kernel in sorted(
         kernels, key=lambda kernel: Kernel(kernel).symbol)]
-    texts = [HEADER + "\n\n" + "".join(parts[start:start + _KERNELS_TOGETHER])
-             for start in range(0, len(parts), _KERNELS_TOGETHER)]
-    for text in texts:
-        if not standard_library.applies(text):
-            raise Refused("it has a function in Mojo that needs MAX's libraries")
-    return texts
+    return [HEADER + "\n\n" + "".join(parts[start:start + _KERNELS_TOGETHER])
+            for start in range(0, len(parts), _KERNELS_TOGETHER)]
 
 
 class _Objects:
@@ -413,8 +412,7 @@ def manifest(prepared: Prepared, built: Built, library: Path, made_by: str,
     return json.dumps({
         "function": prepared.name, "made_by": made_by, "compilers": versions(),
         "needs": {"system": sys.platform, "machine": platform.machine(),
-                  "processor": target or toolchain.target_cpu()
-                  or "of the kind of the machine that it was built on",
+                  **_processor(target or toolchain.target_cpu()),
                   "libraries": needed(library)[1],
                   "go_along": [] if prepared.lapack is None else [
                       path.name for path in prepared.lapack.companions],
@@ -429,3 +427,18 @@ def manifest(prepared: Prepared, built: Built, library: Path, made_by: str,
         "most_threads": prepared.threads, "kernels": len(prepared.kernels),
         "parts_of_the_pack": built.pack,
         "sha256": hashlib.sha256(content).hexdigest()}, indent=1) + "\n"
+
+
+def _processor(target: str | None) -> dict[str, Any]:
+    """Which processor code is compiled for: a target, or this one, by its name and by the
+    instruction sets that the compiler may have used."""
+    if target is not None:
+        return {"processor": target}
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        text = ""
+    name, flags = (re.search(rf"^{key}\s*:\s*(.*)$", text, re.MULTILINE | re.IGNORECASE)
+                   for key in ("model name", "(?:flags|features)"))
+    return {"processor": f"like {name[1] if name else 'the one that it was built on'}",
+            "instruction_sets": sorted(_INSTRUCTION_SETS.findall(flags[1] if flags else ""))}

@@ -236,8 +236,8 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
 
 def build_object(source: str, output: Path, *, directory: Path, target: str | None = None,
                  seconds: float = 300.0, pace: Pace | None = None) -> None:
-    """Compiles the text of a Mojo module, with the small standard library, into an object for
-    ``link_objects``.
+    """Compiles the text of a Mojo module into an object for ``link_objects``: with the small
+    standard library, or with MAX's where that lacks something, as a user's function may need.
 
     Args:
       output: the file to write; on the file system of ``directory``.
@@ -253,8 +253,19 @@ def build_object(source: str, output: Path, *, directory: Path, target: str | No
              ) -> None:
         text = folder / SOURCE_NAME
         text.write_text(source, encoding="utf-8")
-        run([standard_library.compile_command(text, folder / "made", options)],
-            standard_library.environment(library))
+        environment = standard_library.environment(library)
+        try:
+            if standard_library.applies(source):
+                run([standard_library.compile_command(text, folder / "made", options)], environment)
+                return
+        except ToolchainError as error:
+            if error.kind not in ("rejected", "crashed"):
+                raise
+            logger.info("an object is compiled with MAX's standard library, as the small one "
+                        "lacks something: %s", error)
+        run([standard_library.compile_command(
+            text, folder / "made", (*options, "-D", "ASSERT=none", "-I", str(KERNELS)))],
+            {"PATH": environment["PATH"]})
 
     _make(make, output, directory, target, seconds, pace or Pace())
 

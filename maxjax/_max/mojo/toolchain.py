@@ -264,7 +264,7 @@ def build_object(source: str, output: Path, *, directory: Path, target: str | No
             logger.info("an object is compiled with MAX's standard library, as the small one "
                         "lacks something: %s", error)
         run([standard_library.compile_command(
-            text, folder / "made", (*options, "-D", "ASSERT=none", "-I", str(KERNELS)))],
+            text, folder / "made", (*options, "-I", str(KERNELS)))],
             {"PATH": environment["PATH"]})
 
     _make(make, output, directory, target, seconds, pace or Pace())

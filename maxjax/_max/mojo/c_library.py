@@ -193,9 +193,12 @@ def build(prepared: Prepared, output: Path, *, target: str | None = None,
     units = list(dict.fromkeys(pack.names[function] for function in prepared.functions))
     sources = {unit.name: unit.source for unit in pack.units if unit.name in units}
     objects = _Objects(pack.libraries.cache, target, progress)
-    found = objects.of([*(sources[unit] for unit in units), *_texts(prepared.kernels),
-                        prepared.entry])
-    _link(prepared, objects, found, output, target)
+    try:
+        found = objects.of([*(sources[unit] for unit in units), *_texts(prepared.kernels),
+                            prepared.entry])
+        _link(prepared, objects, found, output, target)
+    finally:
+        objects.forget()
     return Built(units)
 
 
@@ -311,6 +314,12 @@ class _Objects:
         self.cache = cache
         self.target = target
         self.progress = progress
+        self._not_kept: list[Path] = []
+
+    def forget(self) -> None:
+        """Removes those that the cache has not taken."""
+        for path in self._not_kept:
+            path.unlink(missing_ok=True)
 
     def of(self, texts: Sequence[str]) -> list[Path]:
         """The files, in the order of the texts; those that are missing are built."""
@@ -351,6 +360,7 @@ class _Objects:
 
     def _built(self, text: str, key: bytes, pace: Pace) -> Path:
         output = self.cache.incoming(".o")
+        self._not_kept.append(output)
         toolchain.build_object(text, output, directory=self.cache.directory, target=self.target,
                                seconds=1200.0, pace=pace)
         return self.cache.store(key, output, suffix=".o") or output

@@ -457,6 +457,32 @@ def test_calls_from_threads(tmp_path, helpers):
     assert not failures
 
 
+def test_a_fork(tmp_path):
+    """A child has none of its parent's threads, and may start its own."""
+    f, x = CASES["shared by threads"]
+    exported(tmp_path, f, x, threads=3)
+    (tmp_path / "input").write_bytes(x.tobytes())
+    said = run(tmp_path, sys.executable, "-I", "-S", "-W", "ignore", "-c", """
+import ctypes, os
+library = ctypes.CDLL("./libf.so")
+x = (ctypes.c_float * 90000).from_buffer_copy(open("input", "rb").read())
+
+def called():
+    sums, y = (ctypes.c_float * 300)(), (ctypes.c_float * 90000)()
+    assert library.f(x, sums, y) == 0
+    return bytes(sums) + bytes(y)
+
+want = called()
+assert library.f_threads(3) == 3 and called() == want
+child = os.fork()
+if not child:
+    good = called() == want and library.f_threads(2) == 2
+    os._exit(0 if good and all(called() == want for _ in range(20)) else 1)
+print(os.waitpid(child, 0)[1], called() == want)
+""")
+    assert said.split() == ["0", "True"]
+
+
 def test_a_library_without_threads(tmp_path):
     library = exported(tmp_path, *CASES["mlp"], threads=1)
     assert library.native.f_threads(4) == 1

@@ -16,7 +16,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "jax.numpy": {
         "Making arrays": ("_creation", "_ranges", "_imported", "_grids"),
         "Elementwise functions": ("_elementwise", "_ufuncs", "_division", "_rounding",
-                                  "_float_parts", "_ufunc_objects"),
+                                  "_float_parts", "_hypot", "_ufunc_objects"),
         "Sums, extrema and statistics": ("_reductions", "_nan_reductions", "_statistics",
                                          "_cumulative"),
         "Products": ("_contraction",),
@@ -41,7 +41,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "Shardings": ("sharding", "shardings", "meshes", "constraints"),
         "References": ("ref", "_refs"),
         "Callbacks": ("callback",),
-        "Options": ("config",),
+        "Options": ("config", "options"),
         "Classes": ("maxjax", "target"),
         "Processes, names, switches": ("__init__", "core"),
     },

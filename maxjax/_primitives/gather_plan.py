@@ -343,7 +343,7 @@ def check_gather(x: ShapedArray, indices: ShapedArray, numbers: GatherDimensionN
                 f"Slice size at index {dim} in gather op is out of range, must be within "
                 f"[0, {x.shape[dim]} + 1), got {size}.")
     for position, dim in enumerate(collapsed):
-        if slice_sizes[dim] > 1:
+        if slice_sizes[dim] != 1:
             raise TypeError(
                 "Gather op can only collapse slice dims with bound 1, but bound is "
                 f"{slice_sizes[dim]} for index {dim} at position {position}.")

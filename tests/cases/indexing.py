@@ -92,6 +92,9 @@ CASES = [
     Case("nothing", lambda j, x: x[...], (X,), linear=True),
     Case("scalar", lambda j, x: x[()], (numbers(),), linear=True),
     Case("too many", lambda j, x: x[0, 0], (V,), raises=True),
+    Case("gather of collapsed nothing", lambda j, x, i: j.lax.gather(
+        x, i, gather_numbers(j, (0,), (1,), (1,)), (4, 0), mode="clip"), (M, ints([3])),
+         raises=True),
     Case("two ellipses", lambda j, x: x[..., ...], (X,), raises=True),
     Case("list", lambda j, x: x[[0, 1]], (X,), raises=True),
     Case("string", lambda j, x: x["a"], (X,), raises=True),

@@ -238,7 +238,8 @@ def _check_overlay(node: Overlay) -> None:
 
 def _check_call(node: Call) -> None:
     require(node.shape == (), node, "a call has no shape")
-    require(all(type(x) is int for x in node.integers), node, f"its integers are {node.integers}")
+    require(all(isinstance(x, int) for x in node.integers), node,
+            f"its integers are {node.integers}")
     for operand in node.inputs:
         require(not isinstance(base_of(operand), Iota), node,
                 f"its operand {operand!r} is in no memory")

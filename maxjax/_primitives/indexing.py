@@ -194,6 +194,8 @@ def _gather_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
                 out = np.where(inside.reshape(aligned), out, fill)
         return out
 
+    if 0 in params["slice_sizes"]:      # of a dimension that goes along: nothing is read
+        return lambda x, indices: run(np.zeros_like(x), indices)
     return run
 
 
@@ -208,6 +210,8 @@ def _gather_lowered(x: Array, indices: Array, *, dimension_numbers: GatherDimens
                     slice_sizes: Shape, mode: GatherScatterMode, fill_value: FillValue | None,
                     **params: object) -> Any:
     plan = gather_plan(x.shape, indices.shape, dimension_numbers, slice_sizes)
+    if 0 in slice_sizes:
+        x = zeros_like(x)
     taken = take_rows_p.bind(reshape(x, plan.view), _lowered_rows(plan, indices))
     parts = (*plan.leading, *plan.batch, *plan.window, *plan.trailing)
     out = transpose(reshape(taken, parts), plan.order)
@@ -655,3 +659,4 @@ scatter_min_p = _scatter(
 scatter_max_p = _scatter(
     "scatter-max", "max", lambda primals, tangents, **params: _scatter_extremum_jvp(
         primals, tangents, primitive=scatter_max_p, **params), combine="max")
+SCATTERS = (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)

@@ -122,8 +122,10 @@ def _mesh(name: str, avals: Sequence[ShapedArray]) -> AbstractMesh | None:
                 raise ValueError("Mesh for all inputs should be equal. Got one mesh: "
                                  f"{found} and another mesh: {mesh}")
             found = mesh
+    if found is None:
+        return None
     around = get_abstract_mesh()
-    if found is not None and not around.empty and around.size != found.size:
+    if not around.empty and around.size != found.size:
         aval = next(aval for aval in avals if aval.mesh_spec is not None)
         raise ValueError(
             f"For primitive {name}, context mesh {around} should match the aval mesh {found} for "

@@ -21,22 +21,13 @@ from maxjax._primitives.builders import add_any_p
 from maxjax._primitives.comparison import clamp_p
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convert import bitcast_convert_type_p
-from maxjax._primitives.indexing import (
-    gather_p,
-    scatter_add_p,
-    scatter_max_p,
-    scatter_min_p,
-    scatter_mul_p,
-    scatter_p,
-    scatter_sub_p,
-)
+from maxjax._primitives.indexing import SCATTERS, gather_p, scatter_add_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import elementwise_factors
 
 AxisNames = frozenset[Any]
 NONE: AxisNames = frozenset()
 _EXTREMES = {UnreducedKind.max: reduce_max_p, UnreducedKind.min: reduce_min_p}
-_SCATTERS = (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)
 _ADDITIONS = (add_p, add_any_p, sub_p)
 # Elementwise operations that JAX has no rule for, and says so.
 _WITHOUT_RULE = (bitcast_convert_type_p, clamp_p, integer_pow_p)
@@ -112,7 +103,7 @@ def _unreduced_result(primitive: Primitive, in_avals: Sequence[ShapedArray],
         return _unreduced_product(in_avals, unreduced, reduced)
     if primitive is div_p:
         return _unreduced_quotient(in_avals, unreduced, reduced)
-    if primitive in _SCATTERS and not unreduced[0]:
+    if primitive in SCATTERS and not unreduced[0]:
         return NONE      # the updates are summed before they are added
     if primitive is scatter_add_p:
         return _alike(name, [own for own in (unreduced[0], unreduced[2]) if own])

@@ -37,17 +37,13 @@ from maxjax._primitives.creation import full
 from maxjax._primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
 from maxjax._primitives.gather_plan import GatherScatterMode, window_sizes
 from maxjax._primitives.indexing import (
+    SCATTERS,
     gather_p,
     scatter_add_p,
-    scatter_max_p,
-    scatter_min_p,
     scatter_mul_p,
-    scatter_p,
     scatter_sub_p,
     scatter_to_gather,
 )
-
-_SCATTERS = (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)
 
 
 class _Masked(NamedTuple):
@@ -95,7 +91,7 @@ def _masked(closed: ClosedJaxpr) -> dict[Var, _Masked]:
     masks: dict[Atom, JaxprEqn] = {}
     choices: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
-        if eqn.primitive in _SCATTERS or eqn.primitive is dynamic_update_slice_p:
+        if eqn.primitive in SCATTERS or eqn.primitive is dynamic_update_slice_p:
             updates[eqn.outvars[0]] = eqn
         elif eqn.primitive is broadcast_in_dim_p:
             masks[eqn.outvars[0]] = eqn

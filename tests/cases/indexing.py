@@ -92,6 +92,9 @@ CASES = [
     Case("nothing", lambda j, x: x[...], (X,), linear=True),
     Case("scalar", lambda j, x: x[()], (numbers(),), linear=True),
     Case("too many", lambda j, x: x[0, 0], (V,), raises=True),
+    *(Case(f"gather of nothing along {mode}", lambda j, x, i, mode=mode: j.lax.gather(
+        x, i, gather_numbers(j, (0,), (), (0,), (1,), (0,)), (4, 0), mode=mode),
+           (M, ints([1], [7], [0])), differentiable=False) for mode in ("clip", "fill")),
     Case("gather of collapsed nothing", lambda j, x, i: j.lax.gather(
         x, i, gather_numbers(j, (0,), (1,), (1,)), (4, 0), mode="clip"), (M, ints([3])),
          raises=True),

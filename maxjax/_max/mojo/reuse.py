@@ -35,14 +35,7 @@ from maxjax._max.mojo.nodes import (
 )
 from maxjax._max.mojo.overlays import may_overwrite
 from maxjax._primitives.dynamic_slice import dynamic_update_slice_p
-from maxjax._primitives.indexing import (
-    scatter_add_p,
-    scatter_max_p,
-    scatter_min_p,
-    scatter_mul_p,
-    scatter_p,
-    scatter_sub_p,
-)
+from maxjax._primitives.indexing import SCATTERS
 from maxjax._primitives.rows import scatter_rows_p
 
 if TYPE_CHECKING:
@@ -50,8 +43,7 @@ if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Draft, Part
 
 # Equations that change some elements of their first operand.
-_UPDATES = (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p,
-            scatter_rows_p, dynamic_update_slice_p)
+_UPDATES = (*SCATTERS, scatter_rows_p, dynamic_update_slice_p)
 
 
 class Reuse:

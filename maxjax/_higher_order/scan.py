@@ -35,7 +35,7 @@ from maxjax._higher_order.control import (
 )
 from maxjax._higher_order.hi_types import hi_classes, hooks, lifted_values
 from maxjax._higher_order.structured import bind_known, structured
-from maxjax._ir.contract import CLOSED_JAXPR, COUNT, FLAG, FLAGS, GREATEST, integer, optional, takes
+from maxjax._ir.contract import CLOSED_JAXPR, COUNT, FLAG, FLAGS, NATURAL, POSITIVE, optional, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
@@ -354,8 +354,8 @@ scan_p = structured(
         length="length", reverse="reverse"),
     contract=takes(
         (0, None), fitting.groups("num_consts", "num_carry"), reverse=FLAG, length=COUNT,
-        jaxpr=CLOSED_JAXPR, num_consts=COUNT, num_carry=COUNT,
-        unroll=integer(1, GREATEST), computed=optional(FLAGS)),
+        jaxpr=CLOSED_JAXPR, num_consts=NATURAL, num_carry=NATURAL,
+        unroll=POSITIVE, computed=optional(FLAGS)),
     evaluate=_evaluate,
     specialize=_specialize,
     linearize=_linearize,

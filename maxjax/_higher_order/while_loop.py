@@ -40,7 +40,7 @@ from maxjax._higher_order.structured import (
     bind_known,
     structured,
 )
-from maxjax._ir.contract import CLOSED_JAXPR, COUNT, takes
+from maxjax._ir.contract import CLOSED_JAXPR, NATURAL, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr
@@ -215,8 +215,8 @@ while_p = structured(
     "while",
     _FLOW,
     contract=takes(
-        (0, None), fitting.groups("cond_nconsts", "body_nconsts"), cond_nconsts=COUNT,
-        cond_jaxpr=CLOSED_JAXPR, body_nconsts=COUNT, body_jaxpr=CLOSED_JAXPR),
+        (0, None), fitting.groups("cond_nconsts", "body_nconsts"), cond_nconsts=NATURAL,
+        cond_jaxpr=CLOSED_JAXPR, body_nconsts=NATURAL, body_jaxpr=CLOSED_JAXPR),
     evaluate=_evaluate,
     linearize=_linearize,
     partly=_partly,

@@ -187,7 +187,8 @@ EACH_NONE = each("operand", lambda item: item is None, "None")
 CLOSED_JAXPR = Kind("a jaxpr", lambda value, avals: type(value) is ClosedJaxpr)
 CLOSED_JAXPRS = Kind("a tuple of one or more jaxprs", lambda value, avals: (
     _are(value, lambda item: type(item) is ClosedJaxpr) and len(value) > 0))
-GROUPS = integer(1, GREATEST)
+NATURAL = integer(0, GREATEST)
+POSITIVE = integer(1, GREATEST)
 
 FLAG = Kind("True or False", lambda value, avals: type(value) is bool)
 FLAGS = each("any", lambda item: type(item) is bool, "True or False")

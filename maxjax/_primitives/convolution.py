@@ -15,7 +15,7 @@ import numpy as np
 
 from maxjax._ir.contract import (
     DTYPE,
-    GROUPS,
+    POSITIVE,
     PRECISION,
     SPATIAL_PAIRS,
     SPATIAL_STEPS,
@@ -476,7 +476,7 @@ conv_general_dilated_p = Primitive(
         2, fitting.convolution, fitting.NO_KEYS, fitting.product_dtype,
         window_strides=SPATIAL_STEPS, padding=SPATIAL_PAIRS, lhs_dilation=SPATIAL_STEPS,
         rhs_dilation=SPATIAL_STEPS, dimension_numbers=numbered(ConvDimensionNumbers),
-        feature_group_count=GROUPS, batch_group_count=GROUPS,
+        feature_group_count=POSITIVE, batch_group_count=POSITIVE,
         precision=PRECISION, preferred_element_type=optional(DTYPE)),
     linearity=PRODUCT,
     abstract=_abstract,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.contract import COUNT, DTYPE, SHAPE, takes
+from maxjax._ir.contract import DTYPE, NATURAL, SHAPE, takes
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
@@ -59,7 +59,7 @@ def _iota_on_shard(shard: Shard, eqn: JaxprEqn, operands: Sequence[Array], param
 
 iota_p = Primitive(
     "iota",
-    contract=takes(0, fitting.iota, dtype=DTYPE, shape=SHAPE, dimension=COUNT),
+    contract=takes(0, fitting.iota, dtype=DTYPE, shape=SHAPE, dimension=NATURAL),
     flops=no_flops,
     shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
     on_shard=OnShard(_iota_on_shard, computed=_split_where_exact),

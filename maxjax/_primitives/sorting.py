@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import dtypes, native
-from maxjax._ir.contract import AXIS, COUNT, FLAG, takes
+from maxjax._ir.contract import AXIS, COUNT, FLAG, NATURAL, takes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
@@ -202,7 +202,7 @@ def _sort_abstract(*avals: ShapedArray, dimension: int, is_stable: bool, num_key
 
 sort_p = Primitive(
     "sort",
-    contract=takes((1, None), fitting.sort, dimension=AXIS, is_stable=FLAG, num_keys=COUNT),
+    contract=takes((1, None), fitting.sort, dimension=AXIS, is_stable=FLAG, num_keys=NATURAL),
     abstract=_sort_abstract,
     evaluate=_sort_evaluate,
     lower=_sort_lower,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._ir.contract import AXIS, COUNT, SIZES, takes
+from maxjax._ir.contract import AXIS, NATURAL, SIZES, takes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
@@ -57,7 +57,7 @@ def _stack_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]
 
 stack_p = Primitive(
     "stack",
-    contract=takes((1, None), fitting.stack, axis=COUNT),
+    contract=takes((1, None), fitting.stack, axis=NATURAL),
     flops=no_flops, linearity=SUM, same_dtypes=slice(None),
     abstract=lambda *avals, axis: ShapedArray(
         _with(avals[0].shape, axis, len(avals)), avals[0].dtype,

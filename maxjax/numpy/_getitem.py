@@ -22,7 +22,14 @@ from maxjax._primitives.indexing import gather_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax.lax._indexing import dynamic_slice, fill_parameter
 from maxjax.numpy._creation import asarray
-from maxjax.numpy._index_arrays import advanced, host_or_device, index_vectors, int32_place, layout
+from maxjax.numpy._index_arrays import (
+    advanced,
+    host_or_device,
+    index_vectors,
+    int32_place,
+    layout,
+    slice_starts,
+)
 from maxjax.numpy._index_parsing import (
     ALL,
     Entry,
@@ -152,18 +159,18 @@ def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:
     """Scalars, integers, slices and new axes: static slices first, then a dynamic slice."""
     x = run_steps(x, static_steps(
         x.aval.shape, [entry for entry in entries if entry.kind == "slice"], drop=False))
-    starts: list[Any] = [np.int32(0)] * x.ndim
+    places: list[Any] = [np.int32(0)] * x.ndim
     sizes = list(x.aval.shape)
     for entry in entries:
         if entry.kind not in ("int", "scalar"):
             continue
         if not sizes[entry.dim]:
             raise IndexError(f"index is out of bounds for axis {entry.dim} with size 0")
-        starts[entry.dim] = (
+        places[entry.dim] = (
             int32_place(entry, sizes[entry.dim], wrap_negative) if entry.kind == "int" else
-            host_or_device(entry.value, sizes[entry.dim], wrap_negative, narrow=True))
+            host_or_device(entry.value, sizes[entry.dim], wrap_negative))
         sizes[entry.dim] = 1
-    x = dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(sizes))
+    x = dynamic_slice_p.bind(x, *slice_starts(places, x.aval.shape), slice_sizes=tuple(sizes))
     taken = [Entry("int", 0, entry.dim) if entry.kind in ("int", "scalar") else
              entry if entry.kind == "new" else Entry("slice", slice_range(ALL, sizes[entry.dim]),
                                                              entry.dim)

@@ -35,11 +35,8 @@ def int32_place(entry: Entry, size: int, wrap_negative: bool) -> Any:
                        np.int32)
 
 
-def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = False) -> Any:
-    """An integer operand with negative indices wrapped; on the host if its value is known.
-
-    With ``narrow``, as int32, saturating.
-    """
+def host_or_device(index: Any, size: int, wrap_negative: bool) -> Any:
+    """An integer operand with negative indices wrapped; on the host if its value is known."""
     own = False
     if is_dimension(size) and not isinstance(index, Array):
         index = installed.runtime.operand(index)
@@ -59,13 +56,24 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = Fa
         if wrap_negative and dtypes.is_signed(index.dtype):
             wide = np.where(wide < 0, wide + size, wide)
         return np.clip(wide, -2**31, 2**31 - 1).astype(np.int32)[()]
-    if wrap_negative:
-        index = from_end(index, size)
-    if narrow and (index.dtype != dtypes.int32 or index.aval.weak_type):
-        if index.dtype in (dtypes.uint32, dtypes.uint64, dtypes.int64):
-            index = minimum(index, scalar_like(size, index.dtype))
-        index = cast(index, dtypes.int32)
-    return index
+    return from_end(index, size) if wrap_negative else index
+
+
+def slice_starts(places: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
+    """Where a slice of an array of such sizes starts: of one dtype, as ``dynamic_slice`` wants it,
+    int64 if one of them is, int32 otherwise; saturating."""
+    is_wide = any(isinstance(place, Array) and place.dtype == dtypes.int64 for place in places)
+    dtype = dtypes.int64 if is_wide else dtypes.int32
+    starts = []
+    for place, size in zip(places, sizes, strict=True):
+        if not isinstance(place, Array):
+            place = place.astype(dtype)
+        elif place.dtype != dtype or place.aval.weak_type:
+            if place.dtype in (dtypes.uint32, dtypes.uint64):
+                place = minimum(place, scalar_like(size, place.dtype))
+            place = cast(place, dtype)
+        starts.append(place)
+    return starts
 
 
 def advanced(entries: Sequence[Entry]) -> tuple[list[Entry], tuple[int, ...], bool]:

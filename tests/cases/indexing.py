@@ -274,6 +274,8 @@ CASES = [
         numbers(3, dtype=np.float64)), x64=True),
     Case("computed in 64 bits", lambda j, x, i: x[i], (numbers(5, dtype=np.float64),
                                                         np.int64(-2)), x64=True),
+    Case("out of 32 bits", lambda j, x, i, k: [x[i], x[k]], (
+        numbers(5, dtype=np.float64), np.int64(2 - 2**32), np.int64(2**32 + 1)), x64=True),
     *(case for dtype in (np.bool_, np.int8, np.uint8, np.int32, np.uint32, np.float16,
                          ml_dtypes.bfloat16, np.complex64) for case in typed(dtype)),
 ]

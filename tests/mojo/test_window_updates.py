@@ -108,21 +108,46 @@ def kinds():
             yield window, anew, around, "float32"
 
 
+def fused_seen(monkeypatch):
+    """What becomes of each update of a window; loops of few elements are as others."""
+    def seen(*args):
+        found.append(fused(*args))
+        return found[-1]
+
+    found, fused = [], loop_function.fused
+    monkeypatch.setattr(small_loops, "MOST_ELEMENTS", 0)
+    monkeypatch.setattr(loop_function, "fused", seen)
+    return found
+
+
 def test_windows_computed_where_they_are(monkeypatch):
     def empty(shape, dtype):
         found = np.empty(shape, dtype)
         found.reshape(-1).view(np.uint8)[...] = 0x75
         return found
 
-    def seen(*args):
-        found.append(fused(*args))
-        return found[-1]
-
-    found, fused = [], loop_function.fused
     monkeypatch.setattr(executable, "_empty", empty)
-    monkeypatch.setattr(small_loops, "MOST_ELEMENTS", 0)
-    monkeypatch.setattr(loop_function, "fused", seen)
+    found = fused_seen(monkeypatch)
     items = [program(*kind) for kind in kinds()]
     assert sum(x is not None for x in found) > len(WINDOWS) * 4, found
     mojo_programs.build(items)
     mojo_programs.check_all(items)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_a_column_by_one_index_is_one_window(monkeypatch, x64):
+    """In 64 bits too what is read and what is written begin at one place."""
+    def one(x):
+        def step(state):
+            i, x = state
+            return i + 1, x.at[i].set(x[i] * 2 + 1)
+        return lax.while_loop(lambda state: state[0] < 50, step, (0, x))[1]
+
+    found = fused_seen(monkeypatch)
+    with maxjax.enable_x64(x64):
+        x = np.arange(3200, dtype=np.float32).reshape(64, 50)
+        drawn = Program(maxjax.make_jaxpr(maxjax.vmap(one))(x))
+        item = mojo_programs.Item("a column", drawn, [*drawn.consts, x]).plan()
+    assert [x is not None for x in found] == [True]
+    mojo_programs.build([item])
+    mojo_programs.check_all([item])

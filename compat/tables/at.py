@@ -30,7 +30,8 @@ TABLE = {
         a.at[:,1:].set(w)
         s.at[0].set(1.)
         a.at[0,1,2].set(1)
-    """, raises=True),
+    """, raises=True) + check(
+        "jnp.arange(3).at[jnp.int64(2**32 + 1)].set(7)", x64=True),
     "jax.Array.at[].add": rows("""
         a.at[0].add(v)
         a.at[:,::2].add(1.)

@@ -143,9 +143,11 @@ class LinearFunction:
         return spec.walk(list(self.nonzero), _plain_container)
 
     def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
-        return self.residuals, (
-            self.linear.jaxpr, self.nonzero, self.in_tree, self.in_avals, self.out_tree,
-            self.out_avals, self.location, self.saved, self.held, self.finals)
+        return self.residuals, self._structure()
+
+    def _structure(self) -> tuple[Any, ...]:
+        return (self.linear.jaxpr, self.nonzero, self.in_tree, self.in_avals, self.out_tree,
+                self.out_avals, self.location, self.saved, self.held, self.finals)
 
     @classmethod
     def _unflatten(cls, structure: tuple[Any, ...], residuals: Sequence[Value]) -> LinearFunction:
@@ -323,6 +325,15 @@ class VJP(LinearFunction):
             raise ValueError("args_res must have as many leaves as the arguments, "
                              f"{self.in_tree.num_leaves}, got {len(leaves)}")
         missing = [number for number in self.saved if type(leaves[number]) in _MARKS]
+        if forgotten := [x for x in missing if type(leaves[x]) is NotSaveable]:
+            raise ValueError(
+                "the VJP function was applied before restoring its not-saveable residuals.\n\n"
+                "Because `saveable_args` was passed to `jax.vjp`, some argument values that\nwould "
+                "have been saved for the backward pass were instead replaced with\n"
+                "`NotSaveable()` sentinels. Before the VJP function can be applied, these\nvalues "
+                "must be restored, e.g. by assigning to the VJP function's `args_res`\nattribute. "
+                "The values not yet restored correspond to:\n" + "\n".join(
+                    f"  * {self._name_of(number)};" for number in forgotten))
         if missing:
             raise TypeError("the backward pass needs an argument whose value args_res lacks: leaf "
                             f"{missing[0]} of the arguments")
@@ -434,13 +445,17 @@ class VJP(LinearFunction):
         return cotangents, logs.result()
 
     def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
-        residuals, structure = super()._flatten()
-        return residuals, (*structure, self.want_logs)
+        # What was replaced, or is missing, is so wherever the function is taken apart.
+        leaves, tree = (self.linear.consts, None) if self._kept is None else pytree.flatten(
+            self._kept)
+        return leaves, (*self._structure(), self.want_logs, tree)
 
     @classmethod
-    def _unflatten(cls, structure: tuple[Any, ...], residuals: Sequence[Value]) -> LinearFunction:
-        *fields, want_logs = structure
-        result: Any = super()._unflatten(tuple(fields), residuals)
+    def _unflatten(cls, structure: tuple[Any, ...], leaves: Sequence[Value]) -> LinearFunction:
+        *fields, want_logs, tree = structure
+        result: Any = super()._unflatten(tuple(fields), leaves if tree is None else ())
+        if tree is not None:
+            result._kept = pytree.unflatten(tree, leaves)
         result.want_logs = want_logs
         return result
 

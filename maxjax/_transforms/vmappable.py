@@ -8,17 +8,17 @@ and leave the arrays inside to a function that they are given.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import pytree
 from maxjax._base.pytree import PyTree
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, context, current_trace
 from maxjax._ir.typing import Value
 from maxjax._transforms.autodiff import leaf_operand
-from maxjax._transforms.batching import batch_flat, to_axis
+from maxjax._transforms.batching import BatchTrace, batch_flat, to_axis
 
 ToElement = Callable[[Callable[..., Any], Callable[[], Any], Any, Any], Any]
 FromElement = Callable[[Callable[..., Any], Any, Any, Any], Any]
@@ -165,70 +165,80 @@ def call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, An
     """
     leaves, tree = pytree.flatten((args, kwargs), is_mapped)
     axes = axes_of("vmap in_axes", (in_axes, 0), tree)
-    operands: list[Any] = []
-    dims: list[int] = []
+    plain = [(leaf_operand(leaf), axis) for leaf, axis in zip(leaves, axes, strict=True)
+             if axis is not None and not is_mapped(leaf)]
+    size = _size(axis_size, plain, leaves, axes)
+    iota = leaf_operand(np.arange(size, dtype=np.int32))
+    results: PyTree = None
+
+    def flat(index: Value, *_: Value) -> list[Any]:
+        nonlocal results
+        trace = context.trace
+        assert isinstance(trace, BatchTrace)
+
+        def element(x: Any, axis: Any) -> Any:
+            if axis is None:
+                return x
+            if is_mapped(x):
+                return registered[type(x)].to_element(element, lambda: index, x, axis)
+            operand = leaf_operand(x)
+            dim = _dim(operand, axis)
+            if operand.aval.shape[dim] != size:
+                raise ValueError(_inconsistent({size, operand.aval.shape[dim]}))
+            return trace.box(operand, dim)
+
+        # What handlers compute with elements is mapped as the function is; with what `whole` gives
+        # them, which is no tracer of this trace, it is not.
+        def whole(_: Any, x: Any, axis: Any) -> Any:
+            if is_mapped(x):
+                return x if axis is None else registered[type(x)].from_element(whole, size, x, axis)
+            out, dim = trace.unbox(x if isinstance(x, Array) else leaf_operand(x))
+            if axis is None:
+                if dim is not None:
+                    raise ValueError("vmap has mapped output but out_axes is None")
+                return out
+            with current_trace(trace.parent):
+                return to_axis(out, dim, axis % (len(out.shape) + (dim is None)), size)
+
+        call_args, call_kwargs = pytree.unflatten(tree, list(map(element, leaves, axes)))
+        out_leaves, out_tree = pytree.flatten(fun(*call_args, **call_kwargs), is_mapped)
+        results = pytree.unflatten(out_tree, [
+            whole(size, leaf, axis) for leaf, axis in zip(
+                out_leaves, axes_of("vmap out_axes", out_axes, out_tree), strict=True)])
+        return []
+
+    batch_flat(flat, size, [iota, *(x for x, _ in plain)], [0, *(_dim(*pair) for pair in plain)],
+               axis_name, spmd_axis_name)
+    return results
+
+
+def _size(axis_size: int | None, plain: Sequence[tuple[Any, int]], leaves: Sequence[Any],
+          axes: Sequence[Any]) -> int:
+    """How many elements there are: objects are asked where nothing else says so."""
+    sizes = {x.aval.shape[_dim(x, axis)] for x, axis in plain}
+    if axis_size is not None:
+        sizes.add(axis_size)
 
     def note(x: Any, axis: Any) -> Any:
         if is_mapped(x) and axis is not None:
             return registered[type(x)].to_element(note, lambda: np.int32(0), x, axis)
         if axis is not None:
             operand = leaf_operand(x)
-            operands.append(operand)
-            dims.append(axis % max(len(operand.shape), 1))
+            sizes.add(operand.aval.shape[_dim(operand, axis)])
         return x
 
-    for leaf, axis in zip(leaves, axes, strict=True):
-        note(leaf, axis)
-    sizes = {x.aval.shape[dim] for x, dim in zip(operands, dims, strict=True)}
-    if axis_size is not None:
-        sizes.add(axis_size)
+    if not sizes:
+        for leaf, axis in zip(leaves, axes, strict=True):
+            note(leaf, axis)
     if len(sizes) != 1:
-        raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}"
-                         if sizes else "vmap must have at least one non-None value in in_axes or "
-                         "axis_size must be specified")
-    size, = sizes
-    iota = leaf_operand(np.arange(size, dtype=np.int32))
-    out_leaves: list[Any] = []
-    out_tree: Any = None
+        raise ValueError(_inconsistent(sizes) if sizes else (
+            "vmap must have at least one non-None value in in_axes or axis_size must be specified"))
+    return sizes.pop()
 
-    def flat(index: Value, *given: Value) -> list[Any]:
-        nonlocal out_leaves, out_tree
-        elements = iter(given)
 
-        def element(x: Any, axis: Any) -> Any:
-            if is_mapped(x) and axis is not None:
-                return registered[type(x)].to_element(element, lambda: index, x, axis)
-            return x if axis is None else next(elements)
+def _dim(operand: Any, axis: int) -> int:
+    return axis % max(len(operand.shape), 1)
 
-        call_args, call_kwargs = pytree.unflatten(tree, list(map(element, leaves, axes)))
-        out_leaves, out_tree = pytree.flatten(fun(*call_args, **call_kwargs), is_mapped)
-        found: list[Any] = []
 
-        def collect(_: Any, x: Any, axis: Any) -> Any:
-            if is_mapped(x) and axis is not None:
-                return registered[type(x)].from_element(collect, size, x, axis)
-            if not is_mapped(x):
-                found.append(x if isinstance(x, Array) else leaf_operand(x))
-            return x
-
-        for leaf, axis in zip(out_leaves, axes_of("vmap out_axes", out_axes, out_tree),
-                              strict=True):
-            collect(size, leaf, axis)
-        return found
-
-    results = iter(list(zip(*batch_flat(
-        flat, size, [iota, *operands], [0, *dims], axis_name, spmd_axis_name), strict=True)))
-
-    def whole(_: Any, x: Any, axis: Any) -> Any:
-        if is_mapped(x):
-            return x if axis is None else registered[type(x)].from_element(whole, size, x, axis)
-        out, dim = next(results)
-        if axis is None:
-            if dim is not None:
-                raise ValueError("vmap has mapped output but out_axes is None")
-            return out
-        return to_axis(out, dim, axis % (len(out.shape) + (dim is None)), size)
-
-    return pytree.unflatten(out_tree, [
-        whole(size, leaf, axis) for leaf, axis in zip(
-            out_leaves, axes_of("vmap out_axes", out_axes, out_tree), strict=True)])
+def _inconsistent(sizes: Collection[int]) -> str:
+    return f"vmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}"

@@ -368,6 +368,7 @@ class Named:
     """Data, and what its dimensions are called."""
 
     def __init__(self, names, data):
+        assert len(names) == len(data.shape)
         self.names, self.data = names, data
 
 
@@ -393,7 +394,7 @@ for _library in (maxjax, jax):
 
 
 @pytest.mark.parametrize("program", [
-    lambda j, x: j.vmap(lambda n: Named(n.names, n.data.sum()), in_axes=Along("a", 0),
+    lambda j, x: j.vmap(lambda n: Named([], n.data.sum()), in_axes=Along("a", 0),
                         out_axes=Along("a", 0), axis_size=2)(Named(["a", "b"], x)),
     lambda j, x: j.vmap(lambda n, y: (Named(n.names, n.data * y), y.sum()),
                         in_axes=(Along("b", 1), 0), out_axes=(Along("b", 1), 0), axis_size=3)(
@@ -434,6 +435,30 @@ class Held:
 
     def __init__(self, data, shared):
         self.data, self.shared = data, shared
+
+
+class Shifted:
+    """An array whose handlers compute with what they take apart, and with what they put together.
+    """
+
+    def __init__(self, data):
+        self.data = data
+
+
+def test_handlers_that_compute():
+    def run(j):
+        register = j.interpreters.batching.register_vmappable
+        register(Shifted, int, int, lambda go, index, x, axis: Shifted(go(x.data + 1, axis)),
+                 lambda go, size, x, axis: Shifted(go(size, x.data * 3, axis) - 2), None)
+        mapped = j.vmap(lambda h, y: Shifted(h.data * y), axis_size=3)
+        x = j.numpy.arange(6.0).reshape(3, 2)
+        return [mapped(Shifted(x), x).data, j.jit(lambda x: mapped(Shifted(x), x).data)(x),
+                j.grad(lambda x: mapped(Shifted(x), x).data.sum())(x)]
+    try:
+        agree(run)
+    finally:
+        for library in (maxjax, jax):
+            library.interpreters.batching.unregister_vmappable(Shifted)
 
 
 def test_classes_with_handlers_and_ints():

@@ -112,8 +112,9 @@ save = np.save
 savez = np.savez
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Array:
-    """An array from a file written by ``save``.
+def load(file: Any, *args: Any, **kwargs: Any) -> Array | np.ndarray:
+    """An array from a file written by ``save``; NumPy's own of what is no array of numbers, such as
+    objects.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -126,8 +127,9 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Array:
     if not isinstance(loaded, np.ndarray):
         return loaded
     value: Any = loaded
-    if value.dtype.kind == "V":     # NumPy's file format does not know its name
-        if value.dtype.itemsize != 2:
-            return value
+    if value.dtype == np.dtype("V2"):       # NumPy's file format does not know its name
         value = value.view(dtypes.bfloat16)
-    return array(value)
+    try:
+        return array(value)
+    except TypeError:
+        return value

@@ -212,7 +212,7 @@ def call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, An
     return results
 
 
-def _size(axis_size: int | None, plain: Sequence[tuple[Any, int]], leaves: Sequence[Any],
+def _size(axis_size: int | None, plain: Sequence[tuple[Array, int]], leaves: Sequence[Any],
           axes: Sequence[Any]) -> int:
     """How many elements there are: objects are asked where nothing else says so."""
     sizes = {x.aval.shape[_dim(x, axis)] for x, axis in plain}
@@ -236,7 +236,7 @@ def _size(axis_size: int | None, plain: Sequence[tuple[Any, int]], leaves: Seque
     return sizes.pop()
 
 
-def _dim(operand: Any, axis: int) -> int:
+def _dim(operand: Array, axis: int) -> int:
     return axis % max(len(operand.shape), 1)
 
 

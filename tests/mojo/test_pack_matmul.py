@@ -158,6 +158,32 @@ def test_few_columns_have_the_bits_of_a_larger_product(name: str) -> None:
             np.testing.assert_array_equal(multiply(a[:, :m], b), whole[:, :m])
 
 
+@pytest.mark.parametrize("name", ("float32", "float64"))
+def test_small_products_have_the_bits_of_a_larger_one(name: str) -> None:
+    """Both matrices of small products are read where they are, of a larger one from panels."""
+    rng = np.random.default_rng(7)
+    dtype = numpy_dtype(name)
+    for n, k in itertools.product((5, 6, 8, 13, 16, 23, 33, 47), (1, 2, 5, 16, 40)):
+        b = stored(random(rng, dtype, (1, k, n)), PLAIN)
+        for order in (PLAIN, TRANSPOSED):
+            a = stored(random(rng, dtype, (1, 8192 // (n * k) + 1, k)), order)
+            whole = multiply(a, b)
+            for m in range(2, min(12, a.shape[1])):
+                np.testing.assert_array_equal(multiply(a[:, :m], b, gap=m % 2), whole[:, :m])
+
+
+@pytest.mark.parametrize("name", ("float32", "float64", "bfloat16", "int32"))
+def test_stacks_of_small_matrices(name: str) -> None:
+    rng = np.random.default_rng(8)
+    dtype = numpy_dtype(name)
+    for m, n, k in itertools.product((1, 2, 3, 4, 8, 9), (1, 2, 3, 4, 5, 8), (1, 2, 3, 4, 5)):
+        for batch, threads in ((2, 1), (7, 2)):
+            a = stored(random(rng, dtype, (batch, m, k)), (PLAIN, TRANSPOSED, ROWS_FIRST)[m % 3])
+            b = stored(random(rng, dtype, (batch, k, n)), (PLAIN, TRANSPOSED)[k % 2])
+            check(a, b, multiply(a, b, threads, gap=n % 2))
+            check(a[:1].repeat(batch, 0), b, multiply(np.broadcast_to(a[:1], a.shape), b, threads))
+
+
 @pytest.mark.parametrize("threads", (1, 2))
 def test_batches(threads: int) -> None:
     rng = np.random.default_rng(2)

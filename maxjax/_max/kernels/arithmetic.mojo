@@ -84,6 +84,15 @@ struct Min(ElementwiseBinaryOp):
 
 
 @always_inline
+def below_2_to_52[dtype: DType, width: SIMDLength, //](x: SIMD[dtype, width]) -> Bool:
+    """Whether all of several numbers are, which are divided together then."""
+    comptime if width == 1:
+        return False
+    else:
+        return x.lt(1 << 52).reduce_and()
+
+
+@always_inline
 def integer_quotient[
     dtype: DType, width: SIMDLength, //
 ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
@@ -115,8 +124,18 @@ def integer_quotient[
         var dividend = x_negative.select(-x, x).cast[unsigned]()
         var divisor = by_zero.select(U(1), y_negative.select(-y, y).cast[unsigned]())
         var magnitude = U()
-        comptime for lane in range(width):
-            magnitude[lane] = dividend[lane] // divisor[lane]
+        if below_2_to_52(dividend | divisor):
+            # Such quotients are farther from the next integer than float64 rounds. The bits of
+            # x + 2^52 are those of x behind those of 2^52.
+            comptime two_to_52 = 4503599627370496.0
+            comptime its_bits = U(0x4330000000000000)
+            var x_real = SIMD[F64, width](from_bits=dividend | its_bits) - two_to_52
+            var y_real = SIMD[F64, width](from_bits=divisor | its_bits) - two_to_52
+            var ratio = floor(x_real / y_real)
+            magnitude = (ratio + two_to_52).to_bits[unsigned]() ^ its_bits
+        else:
+            comptime for lane in range(width):
+                magnitude[lane] = dividend[lane] // divisor[lane]
         var result = magnitude.cast[dtype]()
         quotient = x_negative.ne(y_negative).select(-result, result)
     return by_zero.select(~V(0), quotient)

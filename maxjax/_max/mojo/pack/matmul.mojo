@@ -616,6 +616,91 @@ def narrow_product[
         few_rows[T, 1, columns](a.at(i, 0), b, c.unsafe_offset(i * c_row), c_row, k)
 
 
+# Products of so few multiplications read both matrices where they are, if the right one's rows are
+# contiguous: panels would take longer to pack.
+comptime SMALL = 8192
+# A row's product with a matrix of so few elements, too.
+comptime FEW_TO_ADD = 512
+
+
+@no_inline
+def rows_of_vectors[
+    T: DType, rows: Int, width: Int
+](a: Matrix[T], b: Elements[T], b_row: Int, c: Elements[T], c_row: Int, k: Int):
+    """Sets `rows` by `width` elements of c. The bits are those of `product`."""
+    var sums = Array[SIMD[T, width], rows](fill=SIMD[T, width](0))
+    for p in range(k):
+        var right = b.unsafe_offset(p * b_row).unsafe_load[width=width](0)
+        comptime for i in range(rows):
+            var left = SIMD[T, width](a.data.unsafe_offset(i * a.row + p * a.col)[])
+            sums[i] = multiply_add(left, right, sums[i])
+    comptime for i in range(rows):
+        c.unsafe_offset(i * c_row).unsafe_store(0, sums[i])
+
+
+def small_product[
+    T: DType
+](a: Matrix[T], b: Matrix[T], c: Elements[T], c_row: Int, m: Int, n: Int, k: Int):
+    """The same as `product`, of at most `DEPTH` terms, where the columns of b are next to one
+    another: by vectors, halves and quarters of them, and the last columns one by one."""
+    comptime W = simd_width_of[T]()
+    var j = 0
+    comptime for part in range(3):
+        comptime width = max(1, W >> part)
+        while j + width <= n:
+            var right = b.at(0, j).data
+            var i = 0
+            comptime for power in range(3):
+                comptime rows = 8 >> power
+                while i + rows <= m:
+                    rows_of_vectors[T, rows, width](
+                        a.at(i, 0), right, b.row, c.unsafe_offset(i * c_row + j), c_row, k
+                    )
+                    i += rows
+            if i < m:
+                rows_of_vectors[T, 1, width](
+                    a.at(i, 0), right, b.row, c.unsafe_offset(i * c_row + j), c_row, k
+                )
+            j += width
+    comptime for columns in range(1, NARROW):
+        if n - j == columns:
+            narrow_product[T, columns](a, b.at(0, j), c.unsafe_offset(j), c_row, m, k)
+
+
+@no_inline
+def stack_of_few[
+    T: DType, terms: Int, columns: Int
+](
+    a: Matrix[T],
+    a_batch: Int,
+    b: Matrix[T],
+    b_batch: Int,
+    c: Elements[T],
+    c_row: Int,
+    c_batch: Int,
+    m: Int,
+    first: Int,
+    last: Int,
+):
+    """Some of many products of small matrices. The bits are those of `product`."""
+    for t in range(first, last):
+        var y = b.data.unsafe_offset(t * b_batch)
+        var right = Array[Scalar[T], terms * columns](fill=Scalar[T](0))
+        comptime for p in range(terms):
+            comptime for j in range(columns):
+                right[p * columns + j] = y.unsafe_offset(p * b.row + j * b.col)[]
+        for i in range(m):
+            var x = a.data.unsafe_offset(t * a_batch + i * a.row)
+            var z = c.unsafe_offset(t * c_batch + i * c_row)
+            var sums = Array[Scalar[T], columns](fill=Scalar[T](0))
+            comptime for p in range(terms):
+                var left = x.unsafe_offset(p * a.col)[]
+                comptime for j in range(columns):
+                    sums[j] = multiply_add(left, right[p * columns + j], sums[j])
+            comptime for j in range(columns):
+                z.unsafe_store(j, sums[j])
+
+
 # Sums of more terms than these are computed by halves, which bounds their rounding error: where terms
 # are added one after the other, or those of each lane of vectors, or `DEPTH` of them at a time.
 comptime LONG_SEQUENCE = 256
@@ -659,6 +744,10 @@ def product_in_parts[
                         c[unsafe_offset=i * c_row + j] += more[unsafe_offset=i * n + j]
                 others^.free()
                 return
+    comptime if T == DType.float32 or T == DType.float64:
+        if m == 1 and b.col == 1 and n > NARROW and n * k <= FEW_TO_ADD:
+            small_product[T](a, b, c, c_row, m, n, k)
+            return
     if is_row:
         vector_product[T](a.data, a.col, b, c, n, k)
     elif is_column:
@@ -669,6 +758,9 @@ def product_in_parts[
                 comptime for columns in range(1, NARROW + 1):
                     if n == columns:
                         narrow_product[T, columns](a, b, c, c_row, m, k)
+                return
+            if b.col == 1 and k <= DEPTH and m * n * k <= SMALL:
+                small_product[T](a, b, c, c_row, m, n, k)
                 return
         product[T, T](a, b, c, c_row, m, n, k)
 
@@ -753,6 +845,23 @@ struct Products[S: DType, T: DType](Tasks):
                 else:
                     first += row_by_stack[Self.T, FEW](
                         x, left.col, b, right.row, b_batch, y, last - first, n, k)
+            if cuts == 1 and last - first > 1 and m <= FEW and 1 < k <= NARROW and n <= NARROW:
+                comptime for terms in range(2, NARROW + 1):
+                    comptime for columns in range(1, NARROW + 1):
+                        if k == terms and n == columns:
+                            stack_of_few[Self.T, terms, columns](
+                                rebind[Matrix[Self.T]](left),
+                                a_batch,
+                                rebind[Matrix[Self.T]](right),
+                                b_batch,
+                                rebind[Elements[Self.T]](c),
+                                c_row,
+                                c_batch,
+                                m,
+                                first,
+                                last,
+                            )
+                return
         for part in range(first, last):
             var t = part // cuts
             var cut = part % cuts

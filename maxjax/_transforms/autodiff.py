@@ -216,15 +216,15 @@ def check_tangent(aval: ShapedArray, tangent: object) -> Any:
 
 @overload
 def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[False] = False,
-              in_nzs: Any = None) -> tuple[Any, Callable[..., Any]]: ...
+              in_nzs: PyTree = None) -> tuple[Any, Callable[..., Any]]: ...
 @overload
 def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[True],
-              in_nzs: Any = None) -> tuple[Any, Callable[..., Any], Any]: ...
+              in_nzs: PyTree = None) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
 @boundary
 def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
-              in_nzs: Any = None) -> tuple[Any, ...]:
+              in_nzs: PyTree = None) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps tangents to tangents there.
 
     Args:
@@ -312,17 +312,17 @@ def _arguments_first(linear: ClosedJaxpr, leaves: Sequence[object], values: Sequ
 
 @overload
 def vjp(fun: Callable[..., Result], *primals: PyTree, has_aux: Literal[False] = False,
-        reduce_axes: Sequence[Hashable] = (), saveable_args: Any = True, in_nzs: Any = None
+        reduce_axes: Sequence[Hashable] = (), saveable_args: PyTree = True, in_nzs: PyTree = None
         ) -> tuple[Result, Callable[..., Any]]: ...
 @overload
 def vjp(fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True],
-        reduce_axes: Sequence[Hashable] = (), saveable_args: Any = True, in_nzs: Any = None
+        reduce_axes: Sequence[Hashable] = (), saveable_args: PyTree = True, in_nzs: PyTree = None
         ) -> tuple[Result, Callable[..., Any], Aux]: ...
 
 
 @boundary
 def vjp(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
-        reduce_axes: Sequence[Hashable] = (), saveable_args: Any = True, in_nzs: Any = None
+        reduce_axes: Sequence[Hashable] = (), saveable_args: PyTree = True, in_nzs: PyTree = None
         ) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps its cotangent to those of its arguments.
 

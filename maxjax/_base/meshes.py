@@ -283,8 +283,8 @@ class PartitionSpec:
 PartitionSpec.__module__, PartitionSpec.__name__, PartitionSpec.__qualname__ = "maxjax", "P", "P"
 
 
-def _check_spec_parts(partitions: tuple[Any, ...], unreduced: frozenset[Any],
-                      reduced: frozenset[Any]) -> None:
+def _check_spec_parts(partitions: tuple[SpecEntry, ...], unreduced: frozenset[AxisName],
+                      reduced: frozenset[AxisName]) -> None:
     if unreduced & reduced:
         raise ValueError(
             "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "

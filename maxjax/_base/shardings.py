@@ -264,7 +264,7 @@ class NamedSharding(Sharding):
         self._tilings: dict[int, Any] = {}
         self._hash = hash((mesh, spec, self.memory_kind))     # asked for at each call of a program
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if "_hash" in self.__dict__:
             raise AttributeError("property of 'NamedSharding' object has no setter")
         object.__setattr__(self, name, value)

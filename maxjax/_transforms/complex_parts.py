@@ -142,7 +142,7 @@ def _literal(literal: Literal) -> Any:
     return Complex(literal.aval, (value.real, value.imag))
 
 
-def _results(eqn: JaxprEqn, operands: list[Operand]) -> Sequence[Any]:
+def _results(eqn: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
     if not _is_complex(eqn):
         return apply_equation(eqn, operands)
     if eqn.primitive.control_flow is not None:

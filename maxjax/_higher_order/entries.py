@@ -16,6 +16,7 @@ from maxjax._higher_order.dynamic import MAX_SIZES, Variant
 from maxjax._higher_order.shape_struct import shape_structs
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.liveness import count_as_read, read_inputs
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 
@@ -61,7 +62,7 @@ class Entry:
                 "https://docs.jax.dev/en/latest/201/jit.html#jax-201-buffer-donation.")
 
 
-def float0_as_numpy(results: Sequence[Any]) -> list[Any]:
+def float0_as_numpy(results: Sequence[Array]) -> list[Any]:
     """Results where those of float0, which hold nothing, are NumPy's arrays as outside of jit."""
     return [np.zeros(x.shape, dtypes.float0) if x.dtype == dtypes.float0 else x for x in results]
 

@@ -125,7 +125,7 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
     return outs, bind_jvp(while_p, primals, tangents, params, both)[1]
 
 
-def _partly(trace: LinearTrace, primitive: Primitive, args: Sequence[Any], **params: Any
+def _partly(trace: LinearTrace, primitive: Primitive, args: Sequence[Value], **params: Any
             ) -> list[Any]:
     """A loop of known values; the unknown ones run it again, as in ``_linearize``."""
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]

@@ -237,7 +237,7 @@ def _checkpoint_references(fun: Callable[..., PyTree], args: tuple[PyTree, ...],
 
 def remat(fun: Callable[..., PyTree], *, prevent_cse: bool = True, policy: Policy | None = None,
           static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Any]:
-    """The same as ``checkpoint``."""
+    """Another name of ``checkpoint``."""
     return checkpoint(fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
 
 

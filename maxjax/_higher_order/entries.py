@@ -69,7 +69,7 @@ def float0_as_numpy(results: Sequence[Array]) -> list[Any]:
 
 @derived
 def _reading_all(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The same program, which runs where any of its operands is, read or not."""
+    """A copy of a program that runs where any of its operands is, whether it reads it or not."""
     result = ClosedJaxpr(closed.jaxpr, closed.consts, closed.refs)
     result.cache.update({name: closed.cache[name] for name in ("name", "qualname", "argument names")
                          if name in closed.cache})

@@ -129,7 +129,7 @@ class HiPrim:
         self._missing("linearize", _LIN)
 
     def transpose(self, out_ct: PyTree, *maybe_accums: PyTree) -> Any:
-        """Of a primitive that is linear in arguments: adds their cotangents to the accumulators
+        """Adds the cotangents of the arguments that the primitive is linear in to the accumulators
         that stand in their places."""
         self._missing("transpose", "`transpose`")
 

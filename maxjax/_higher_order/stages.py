@@ -306,7 +306,7 @@ class Compiled(Stage):
         return [layout and layout.major_to_minor for layout in layouts]
 
     def _axes_of_results(self) -> list[Any]:
-        """The same of the results."""
+        """For each result the order of axes that was asked for, from the outermost; None: none."""
         shardings = self._jitted._shardings
         layouts = ([None] * len(self._own_results()) if shardings is None else
                    shardings.layouts_of_results(self._entry))
@@ -361,7 +361,7 @@ class Compiled(Stage):
         return self._results(placed)
 
     def _results(self, operands: Sequence[Value]) -> Any:
-        """Of arguments that are where they are to be."""
+        """What the program gives for operands that are on the devices where it wants them."""
         entry = self._entry
         results: Sequence[Any] = installed.runtime.call(
             entry.closed, operands, entry.donated, out_shardings=self._asked)

@@ -300,7 +300,7 @@ def _while(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree], Py
 
 
 def _fori_names(function: Callable[..., PyTree], carry: tuple[PyTree, ...]) -> list[str]:
-    """Of the carry of a ``fori_loop``: the index, the bound and the value."""
+    """The names of a ``fori_loop``'s carries: its index, its bound and the leaves of its value."""
     index, *value = parameter_paths(function, pytree.structure((carry[0], carry[2])))
     return [index, "upper", *value]
 

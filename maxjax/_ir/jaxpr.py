@@ -214,7 +214,7 @@ class ClosedJaxpr(Jaxpr):
                            facts=self.facts)
 
     def with_facts(self, facts: frozenset[str]) -> ClosedJaxpr:
-        """The same, of which more is known."""
+        """The jaxpr with further facts, of which ``facts`` has the names."""
         if facts <= self.facts:
             return self
         return ClosedJaxpr(self.jaxpr, self.consts, self.refs, self.facts | facts)

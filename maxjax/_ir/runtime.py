@@ -113,8 +113,8 @@ class Runtime(Trace, ABC):
 
     @abstractmethod
     def placed_types(self, values: Sequence[object]) -> tuple[object, ...] | None:
-        """The same with where arrays have been put: what decides whether, and how, a call that went
-        through may be repeated."""
+        """What ``array_types`` gives, with where arrays have been put: it decides whether, and how,
+        a call that went through may be repeated."""
 
     @abstractmethod
     def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:

@@ -75,7 +75,7 @@ class ManualAxisType:
                 f"reduced={self.reduced}, unreduced_kind={self.unreduced_kind})")
 
     def update(self, **changes: Any) -> ManualAxisType:
-        """The same but for what is given."""
+        """A copy with what is given in place of its own."""
         return dataclasses.replace(self, **changes)
 
     def to_ct_mat(self) -> ManualAxisType:

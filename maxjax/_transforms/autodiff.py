@@ -264,7 +264,7 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
 def _of_values(kind: type[LinearFunction], fun: Callable[..., PyTree], tree: PyTreeSpec,
                given: Sequence[object], leaves: Sequence[object], has_aux: bool
                ) -> tuple[list[Any], Any, Any]:
-    """The same for the leaves ``given``; ``leaves`` are what the user passed."""
+    """``_linear_function`` at the leaves ``given``; ``leaves`` are what the user passed."""
     typed = dtypes.typed_number if kind is VJP else _same
     values = arguments_of([typed(leaf) for leaf in given])
     flat = FlatFunction(fun, tree, has_aux)
@@ -292,7 +292,7 @@ def _same(leaf: object) -> object:
 
 def _arguments_first(linear: ClosedJaxpr, leaves: Sequence[object], values: Sequence[Array]
                      ) -> tuple[ClosedJaxpr, tuple[int, ...]]:
-    """The same with residuals that are leaves of the arguments first, and the leaves' numbers.
+    """The jaxpr with its residuals that are leaves of the arguments first, and the leaves' numbers.
 
     ``values`` are the leaves as operands. References and numbers among the leaves do not count,
     which are no arrays that anybody could want back, nor does an array that is two leaves.

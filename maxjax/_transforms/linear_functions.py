@@ -340,7 +340,7 @@ class VJP(LinearFunction):
         return [*operands_of([leaves[number] for number in self.saved]), *others]
 
     def with_refs(self, *maybe_ct_refs: PyTree) -> Callable[[Any], Any]:
-        """The same function, which adds cotangents to references.
+        """The linear function as one that adds cotangents to references.
 
         Args:
           maybe_ct_refs: pytrees with the structure of the function's arguments. A cotangent is
@@ -430,8 +430,9 @@ class VJP(LinearFunction):
 
     @property
     def with_logs(self) -> VJP:
-        """The same function, which gives a pair: the cotangents, and a dict of what the backward
-        rules of ``custom_gradient(with_logs=True)`` and ``custom_vjp.defvjp_with_logs`` log."""
+        """The linear function as one that gives a pair: the cotangents, and a dict of what the
+        backward rules of ``custom_gradient(with_logs=True)`` and of
+        ``custom_vjp.defvjp_with_logs`` log."""
         result = copy.copy(self)
         result.want_logs = True
         return result

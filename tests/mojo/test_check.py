@@ -386,7 +386,7 @@ def test_most_dimensions():
     assert f"comptime MOST_DIMENSIONS = {layout.MOST_DIMENSIONS}\n" in text
 
     def plan(rank):
-        """Of a difference whose operands vary along every other dimension."""
+        """The plan of a difference whose operands vary along every other dimension."""
         x, y = (np.zeros([2 if dim % 2 == odd else 1 for dim in range(rank)], np.float32)
                 for odd in (0, 1))
         jaxpr = maxjax.make_jaxpr(lambda x, y: x - y)(x, y).jaxpr

@@ -47,7 +47,7 @@ def close_matrices(ours: Any, theirs: Any) -> None:
 
 
 def magnitudes(ours: Any, theirs: Any) -> None:
-    """Of vectors whose phases are free."""
+    """Compares the magnitudes of vectors, whose phases are free."""
     close_matrices([np.abs(x) for x in ours], [np.abs(x) for x in theirs])
 
 

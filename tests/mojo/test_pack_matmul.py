@@ -47,7 +47,7 @@ def empty(size: int, dtype: np.dtype) -> np.ndarray:
 
 
 def stored(values: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
-    """The same values in new memory, with its axes in this order."""
+    """A copy of an array in new memory, with its axes in this order there."""
     lies = values.transpose(order)
     memory = empty(values.size, values.dtype).reshape(lies.shape)
     memory[...] = lies

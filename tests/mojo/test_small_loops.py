@@ -493,7 +493,7 @@ def test_code_is_read_by_people():
 
 
 def test_what_is_known_of_an_index_is_not_computed():
-    """Of a counter it is known that it is a row's number: nothing compares it."""
+    """Nothing compares a counter that is known to be a row's number."""
     _, plan = planned(*LOOPS["edit distance"])
     code, = codes(plan.tape)
     assert not {"lt", "le", "ge", "select", "max"} & {
@@ -513,7 +513,7 @@ def test_two_operations_are_one_instruction():
 
 
 def test_operations_on_elements_are_one_instruction():
-    """Of three elements; a number is the same for all of them."""
+    """They work on three elements at once; a number is one for all of them."""
     _, plan = planned(lambda x, y: lax.fori_loop(
         0, 9, lambda i, c: jnp.sqrt(jnp.abs(c / y)) * 0.9, x), F3, F3[::-1])
     code, = codes(plan.tape)

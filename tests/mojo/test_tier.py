@@ -133,7 +133,7 @@ def f32(*shape):
 
 
 def arguments() -> dict[str, list[tuple[Any, ...]]]:
-    """Of each program above, for some signatures."""
+    """Arguments of each program above, for some signatures."""
     scaled_dtypes = ["float32", "float64", "bfloat16", "float16", "uint64", "int8"]
     return {
         "dense": [(f32(8, 4), f32(4, 4), f32(4))],

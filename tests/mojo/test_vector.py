@@ -138,7 +138,7 @@ def test_within_bounds(side):
 
 
 def test_rows_that_lie_as_one_and_rows_that_do_not():
-    """Of several reduced dimensions: all one with the innermost, or walked through."""
+    """Several reduced dimensions are all one with the innermost, or are walked through."""
     x = f32(3, 3, 3, 3, 3, 1)
     for function in (
             lambda x: maxjax.nn.softmax(x, (2, 3, 4)),

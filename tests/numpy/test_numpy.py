@@ -373,7 +373,7 @@ CONCRETE = (
 
 @pytest.mark.parametrize("expression", TABLE)
 def test_under_jit(expression: str) -> None:
-    """The same values as without jit."""
+    """Functions under jit give the values that they give without it."""
     if any(part in expression for part in CONCRETE):
         return
     eager = run(expression, maxjax.numpy)

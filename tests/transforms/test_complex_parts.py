@@ -212,7 +212,7 @@ def test_odd_numbers(name, dtype):
     1 + 10.0 ** RNG.uniform(-16, -1, 2000), 1 - 10.0 ** RNG.uniform(-16, -1, 2000)),
     ids=("any", "subnormal", "above one", "below one"))
 def test_sizes_whose_squares_lose_digits(name, sizes, dtype):
-    """Of double precision: squares that overflow or underflow, logarithms near zero."""
+    """In double precision: where squares overflow or underflow, and logarithms are near zero."""
     with maxjax.enable_x64():
         item = check(getattr(jnp, name), (sizes * np.exp(7j * RNG.random(len(sizes)))))
     result, = leaves(mojo_programs.run(item, item.values))

@@ -365,7 +365,7 @@ def test_groups_of_the_example():
 
 # --- integers -------------------------------------------------------------------------------------
 
-def test_layout():
+def test_integers_of_a_kernel_are_read_as_written():
     described = KernelLayout(2)
     call = KernelIntegers([(3, 64), (0, 7)], 2, 8, 128, 4, 5, [1, 0],
                           [[2, 640, 1]], [[5, 128, 0], [3, 1, 1]])

@@ -123,7 +123,8 @@ LARGE = ((150, 200, 300), (301, 97, 543), (20, 2100, 130), (1, 4000, 1300), (400
     (ROWS_FIRST, (2, 0, 1)), ((2, 1, 0), (1, 2, 0)),
 ))
 @pytest.mark.parametrize("name", FLOATS + INTEGERS)
-def test_sizes(name: str, orders: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+def test_products_of_all_sizes_and_orders(name: str,
+                                          orders: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     rng = np.random.default_rng(0)
     dtype = numpy_dtype(name)
     for number, (m, n, k) in enumerate(SIZES):
@@ -135,7 +136,7 @@ def test_sizes(name: str, orders: tuple[tuple[int, ...], tuple[int, ...]]) -> No
 
 @pytest.mark.parametrize("threads", (1, 2, 3))
 @pytest.mark.parametrize("name", ("float32", "float64", "bfloat16", "int32", "uint8"))
-def test_large(name: str, threads: int) -> None:
+def test_products_of_large_matrices(name: str, threads: int) -> None:
     rng = np.random.default_rng(1)
     dtype = numpy_dtype(name)
     for m, n, k in LARGE:
@@ -159,7 +160,7 @@ def test_few_columns_have_the_bits_of_a_larger_product(name: str) -> None:
 
 
 @pytest.mark.parametrize("threads", (1, 2))
-def test_batches(threads: int) -> None:
+def test_products_of_batches(threads: int) -> None:
     rng = np.random.default_rng(2)
     for batch in (5, 6):
         a = stored(random(rng, np.dtype(np.float32), (batch, 131, 70)), ROWS_FIRST)
@@ -183,7 +184,7 @@ def test_batches_of_few_columns(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FLOATS + INTEGERS)
-def test_strides(name: str) -> None:
+def test_products_of_strided_operands(name: str) -> None:
     """Broadcast batches and rows, every other element, and backwards."""
     rng = np.random.default_rng(3)
     dtype = numpy_dtype(name)
@@ -203,7 +204,7 @@ def test_strides(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FLOATS + INTEGERS)
-def test_nothing(name: str) -> None:
+def test_products_without_elements_are_zero(name: str) -> None:
     dtype = numpy_dtype(name)
     for batch, m, n, k in ((0, 3, 4, 5), (2, 0, 4, 5), (2, 3, 0, 5), (2, 3, 4, 0), (1, 1, 9, 0),
                            (1, 9, 1, 0), (0, 0, 0, 0)):

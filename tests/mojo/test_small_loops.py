@@ -287,7 +287,7 @@ LOOPS |= {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_loops(name):
+def test_loops_give_what_tier_0_gives(name):
     check(*LOOPS[name])
 
 
@@ -579,7 +579,7 @@ def test_registers_do_not_overlap():
         check_loop(code)
 
 
-def test_limits(monkeypatch):
+def test_loops_above_a_limit_are_left_alone(monkeypatch):
     for limit in ("_MOST_BYTES", "_MOST_INSTRUCTIONS"):
         with monkeypatch.context() as patch:
             patch.setattr(small_loops, limit, 1)
@@ -608,7 +608,7 @@ def check_kernels(names):
     assert not failures, "\n".join(failures)
 
 
-def test_kernels():
+def test_loops_are_kernels_as_well():
     check_kernels(["mixed", "while in a loop", "lines", "results backwards", "slices and a stack",
                    "a choice of many", "the value before is read, too", "rows that are not there",
                    "one in a loop within", "rows that do not move", "stages", "many lines",

@@ -350,7 +350,7 @@ def test_programs_agree_with_tier_0(warm):
         """, warm, MAXJAX_CHECK_TIERS="1")
 
 
-def test_pieces(warm):
+def test_programs_are_cut_into_the_pieces_expected(warm):
     run("""
         from tests.mojo.test_tier import looped, scanned, interrupted, arguments
         with maxjax.enable_x64(True):

@@ -187,7 +187,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_shapes(name):
+def test_operations_on_all_shapes_agree_with_tier_0(name):
     for shape in SHAPES:
         x = f32(*shape)
         program = program_of(OPERATIONS[name], x)

@@ -98,7 +98,7 @@ def scan(jax: Any) -> Call:
 
 
 def eager_hessian(jax: Any) -> Call:
-    """Of a network of 50 parameters, 4 inputs and 8 hidden units, with 32 examples."""
+    """The Hessian of a network of 50 parameters, 4 inputs and 8 hidden units, with 32 examples."""
     jnp = jax.numpy
     generator = np.random.default_rng(0)
     parameters = jnp.asarray(generator.standard_normal(50).astype(np.float32))

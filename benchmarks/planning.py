@@ -37,7 +37,7 @@ def training(name: str, **options: Any) -> Callable[[int], Traced]:
 
 
 def per_example_gradients(batch: int) -> Traced:
-    """Of the convolutional network: a vmap of its gradients, clipped and summed."""
+    """The convolutional network's gradients by a vmap over examples, clipped and summed."""
 
     def loss(layers: Any, image: Any, label: Any) -> Any:
         return -maxjax.nn.log_softmax(models.cnn_logits(maxjax, layers, image[None])[0])[label]

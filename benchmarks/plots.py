@@ -104,7 +104,7 @@ def measured_with(data: Mapping[str, Any]) -> str:
 
 
 def script_rows(data: Mapping[str, Any]) -> Rows:
-    """Of each script on the quiet machine: its first process, and a step of its second one."""
+    """The ratios of each script on the quiet machine: first process, a step of the second one."""
     rows = [(_SHORT.sub("", title).replace(" with a key-value", ", key-value"),
              [entry["comparisons"][0]["ratio"], entry["comparisons"][2]["ratio"]])
             for title, entry in data["whole_scripts"][0]["scripts"].items()
@@ -114,7 +114,7 @@ def script_rows(data: Mapping[str, Any]) -> Rows:
 
 
 def program_rows(data: Mapping[str, Any]) -> Rows:
-    """Of the compiled programs those that have a short name, and the mean of all."""
+    """The ratios of the compiled programs that have a short name, and the mean of all."""
     compared = data["figures"]["steady"]["comparisons"]
     known = {each["label"]: each["ratio"] for each in compared}
     rows = [(name, [known[label]]) for label, name in _NAMES.items() if label in known]

@@ -135,7 +135,8 @@ def attention(jax: Any) -> Program:
 
 
 def changes(arguments: tuple[Any, ...], result: Any) -> Any:
-    """Of the MLP's step. The weights change in their fifth digit: that is what it has computed."""
+    """The loss of the MLP's step, and the changes of its weights: in the fifth digit, they are what
+    it has computed."""
     loss, layers = result
     return loss, [
         np.asarray(layer[name]) - np.asarray(before[name])

@@ -25,7 +25,7 @@ class Results:
         self.scripts = data.get("whole_scripts", [])
 
     def ratio(self, figure: str, *labels: str) -> float | None:
-        """Of a figure, or the geometric mean of its comparisons of these labels."""
+        """The ratio of a figure, or the geometric mean of its comparisons of these labels."""
         entry = self.figures.get(figure, {})
         if not labels:
             ratio: float | None = entry.get("ratio")

@@ -269,5 +269,5 @@ def measure_script(name: str, library: str, seconds: float, rounds: int) -> Scri
 
 
 def load_average() -> float:
-    """Of the last minute; NaN where the system keeps none."""
+    """The load average of the last minute; NaN where the system keeps none."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")

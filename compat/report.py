@@ -56,7 +56,7 @@ class Row:
 
 @dataclasses.dataclass
 class Coverage:
-    """Of the names of a group that are in scope; the weighted one counts names by their use.
+    """How many of a group's names in scope pass; the weighted coverage counts them by their use.
 
     Attributes:
       strict: the weighted coverage if names out of scope counted as missing.

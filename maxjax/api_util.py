@@ -74,7 +74,7 @@ def _flat(fun: Callable[..., Any], store: Any, in_tree: Any, *args_flat: Any) ->
 
 def flatten_fun_nokwargs(fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,
                          unk_names: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
-    """The same for the leaves of ``args`` alone.
+    """A function of the leaves of ``args`` that returns the leaves of the result.
 
     >>> lu = jax.extend.linear_util
     >>> leaves, tree = jax.tree.flatten(((1, 2),))

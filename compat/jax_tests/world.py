@@ -164,7 +164,7 @@ class Backend:
         return self
 
     def cache_clear(self) -> None:
-        """Of ``get_backend``; there is no cache."""
+        """Does nothing: ``get_backend`` has no cache here."""
 
 
 class _MeshContext:

@@ -28,7 +28,7 @@ HEAD = ("| suite | version | files | passed | failed | known | failed on JAX too
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """Of a suite: how many of its files were run to their end, how many it has, the time."""
+    """How many of a suite's files were run to their end, how many it has, and the times."""
 
     ran: int
     files: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _absl(name: str) -> Any:
     return importlib.import_module(f"absl.{name}")
 
 
-def _set(options: Iterable[Option], flags: Any) -> None:
+def _set(options: Iterable[Option], flags: Mapping[str, Any]) -> None:
     for option in options:
         flag = flags[option.name]
         if flag.present:

@@ -53,7 +53,8 @@ class _Accepted(NamedTuple):
 
 
 class _Flag(NamedTuple):
-    """The same of a flag, with the kind of its environment variable, if it has one."""
+    """A flag's default, the kind of its environment variable if it has one, and the values besides
+    the default that maxjax satisfies."""
 
     default: Any
     read: Kind | None = None

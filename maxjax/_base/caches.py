@@ -20,7 +20,8 @@ def cache() -> dict[Any, Any]:
 
 
 def cache_by_owner() -> weakref.WeakKeyDictionary[Any, dict[Any, Any]]:
-    """The same, with a dictionary for each of many objects, which lives as long as the object."""
+    """A dictionary for each of many objects, which lives as long as the object; ``clear`` empties
+    it."""
     known: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
     _clearers.append(known.clear)
     return known

@@ -564,7 +564,7 @@ def python_scalar(kind: type) -> tuple[Any, bool]:
     return (wide if config.enable_x64.value else narrow), weak
 
 
-def typed_number(value: Any) -> Any:
+def typed_number(value: object) -> Any:
     """A number of Python's with the dtype that it has as an array; what is none, as it is.
 
     >>> typed_number(2.5)

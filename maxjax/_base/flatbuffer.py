@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 # Tables in tables nest at most so deep, and a file has at most so many: one can be in many places.
@@ -133,7 +133,12 @@ class Numbers:
         self.content = struct.pack(f"<{len(values)}{kind}", *values)
 
 
-def written(root: Mapping[int, Any]) -> bytes:
+# What a field refers to, and what a field is. A table has its fields by their numbers.
+Target: TypeAlias = "Numbers | str | bytes | Mapping[int, Field] | Sequence[Target]"
+Field: TypeAlias = "Number | Target"
+
+
+def written(root: Mapping[int, Field]) -> bytes:
     """A file with a table.
 
     Args:
@@ -153,7 +158,7 @@ class _Writer:
     def align(self) -> None:
         self.content += bytes(-len(self.content) % 4)
 
-    def point(self, place: int, value: Any) -> None:
+    def point(self, place: int, value: Target) -> None:
         """Writes a value at the end, and how far it is from a place, there."""
         self.align()
         if isinstance(value, Mapping):
@@ -163,7 +168,7 @@ class _Writer:
             self._list(value)
         struct.pack_into("<I", self.content, place, target - place)
 
-    def _list(self, value: Any) -> None:
+    def _list(self, value: Numbers | str | bytes | Sequence[Target]) -> None:
         if isinstance(value, Numbers):
             self.content += struct.pack("<I", value.count) + value.content
         elif isinstance(value, (str, bytes)):
@@ -176,7 +181,7 @@ class _Writer:
             for place, item in zip(places, value, strict=True):
                 self.point(place, item)
 
-    def _table(self, fields: Mapping[int, Any]) -> int:
+    def _table(self, fields: Mapping[int, Field]) -> int:
         count = max(fields, default=-1) + 1
         offsets, size = [0] * count, 4
         for number, value in fields.items():

@@ -16,7 +16,7 @@ from typing import Any
 from maxjax._base.interrupts import context_manager
 
 
-def _when_python_ends(function: Callable[[], Any]) -> Callable[[], Any]:
+def _when_python_ends(function: Callable[[], object]) -> Callable[[], Any]:
     def call() -> None:
         # Python stops the main thread before it runs the functions of atexit.
         if not threading.main_thread().is_alive():
@@ -29,7 +29,8 @@ def _late_exit_functions() -> Iterator[None]:
     """What is registered meanwhile, without arguments, is called at the end of Python alone."""
     register = atexit.register
 
-    def later(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    def later(function: Callable[..., object], *args: object, **kwargs: object
+              ) -> Callable[..., Any]:
         if args or kwargs:
             return register(function, *args, **kwargs)
         register(_when_python_ends(function))

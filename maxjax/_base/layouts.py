@@ -80,7 +80,7 @@ def format_of(rank: int, sharding: Sharding | None, axes: Sequence[int] | None =
     return Format(Layout(tuple(range(rank) if axes is None else axes), ()), sharding)
 
 
-def check_layout(layout: Layout, shape: Sequence[Any], what: str) -> None:
+def check_layout(layout: Layout, shape: Sequence[object], what: str) -> None:
     """Checks that an array of that shape can lie so.
 
     Args:

@@ -193,7 +193,7 @@ class PartitionSpec:
                unreduced: frozenset[AxisName] | None = None,
                reduced: frozenset[AxisName] | None = None,
                unreduced_kind: UnreducedKind | None = None) -> PartitionSpec:
-        """The same spec but for what is given."""
+        """A copy of the spec, with what is given in place of its own."""
         unreduced = self._unreduced if unreduced is None else unreduced
         if unreduced_kind is None and unreduced:
             unreduced_kind = self._unreduced_kind
@@ -283,8 +283,8 @@ class PartitionSpec:
 PartitionSpec.__module__, PartitionSpec.__name__, PartitionSpec.__qualname__ = "maxjax", "P", "P"
 
 
-def _check_spec_parts(partitions: tuple[Any, ...], unreduced: frozenset[Any],
-                      reduced: frozenset[Any]) -> None:
+def _check_spec_parts(partitions: tuple[SpecEntry, ...], unreduced: frozenset[AxisName],
+                      reduced: frozenset[AxisName]) -> None:
     if unreduced & reduced:
         raise ValueError(
             "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
@@ -466,14 +466,14 @@ class AbstractMesh(_Axes):
 
     def update(self, axis_sizes: Sequence[int] | None = None, axis_names: AxisNames | None = None,
                axis_types: AxisTypes = None, **kwargs: AbstractDevice | None) -> AbstractMesh:
-        """The same mesh but for what is given."""
+        """A copy of the mesh, with what is given in place of its own."""
         kwargs.setdefault("abstract_device", self.abstract_device)
         return AbstractMesh(self.axis_sizes if axis_sizes is None else axis_sizes,
                             self.axis_names if axis_names is None else axis_names,
                             self.axis_types if axis_types is None else axis_types, **kwargs)
 
     def update_axis_types(self, name_to_type: Mapping[AxisName, AxisType]) -> AbstractMesh:
-        """The same mesh with other types of some axes."""
+        """A copy of the mesh in which the named axes have other types."""
         return self.update(axis_types=tuple(
             name_to_type.get(name, kind)
             for name, kind in zip(self.axis_names, self.axis_types, strict=True)))
@@ -606,7 +606,7 @@ class Mesh(_Axes):
 
     def update(self, devices: np.ndarray | Sequence[object] | None = None,
                axis_names: AxisNames | None = None, axis_types: AxisTypes = None) -> Mesh:
-        """The same mesh but for what is given."""
+        """A copy of the mesh, with what is given in place of its own."""
         return Mesh(self.devices if devices is None else devices,
                     self.axis_names if axis_names is None else axis_names,
                     self.axis_types if axis_types is None else axis_types)

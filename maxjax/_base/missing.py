@@ -26,7 +26,7 @@ def public_names(module: str) -> list[str]:
                   if _is_public(name, value) or (name.startswith("__") and name.endswith("__")))
 
 
-def _is_public(name: str, value: Any) -> bool:
+def _is_public(name: str, value: object) -> bool:
     if name.startswith("_") or name in ("annotations", "TYPE_CHECKING"):
         return False
     if isinstance(value, ModuleType):
@@ -38,7 +38,8 @@ def _is_public(name: str, value: Any) -> bool:
 
 
 def explain_missing_names(module: str, reasons: Mapping[str, str] = MappingProxyType({}),
-                          deprecated: Mapping[str, tuple[Any, str]] = MappingProxyType({})) -> None:
+                          deprecated: Mapping[str, tuple[object, str]] = MappingProxyType({})
+                          ) -> None:
     """Has a module raise ``attribute_error`` for names that it lacks, for some with a reason, and
     ``dir`` of it list its ``public_names``.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree
 
 
 class Partial(functools.partial):
@@ -18,7 +19,7 @@ class Partial(functools.partial):
 
     __module__ = "maxjax.tree_util"
 
-    def __new__(cls, func: Callable[..., Any], *args: Any, **kw: Any) -> Partial:
+    def __new__(cls, func: Callable[..., object], *args: PyTree, **kw: PyTree) -> Partial:
         # functools would unpack the arguments of a partial, and make leaves of them.
         if isinstance(func, functools.partial):
             func = _HashableCallableShim(func)
@@ -31,7 +32,7 @@ class _HashableCallableShim:
     def __init__(self, function: functools.partial):
         self.function = function
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         return self.function(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

@@ -37,7 +37,7 @@ class ProfileEvent:
     """
 
     def __init__(self, name: str, category: str, thread: int, start: int, end: int,
-                 arguments: dict[str, Any]):
+                 arguments: dict[str, object]):
         self.name = name
         self.category = category
         self.start_ns = float(start)
@@ -82,7 +82,7 @@ class ProfilePlane:
     ['/host:metadata', '/host:CPU', 'Task Environment']
     """
 
-    def __init__(self, name: str, stats: dict[str, Any], lines: list[ProfileLine]):
+    def __init__(self, name: str, stats: dict[str, object], lines: list[ProfileLine]):
         self.name = name
         self._stats = stats
         self._lines = lines
@@ -153,7 +153,7 @@ class Recording:
         self.threads: dict[int, str] = {}
 
     def record(self, name: str, category: str, start: int, end: int,
-               arguments: dict[str, Any]) -> None:
+               arguments: dict[str, object]) -> None:
         thread = threading.current_thread()
         number = thread.native_id or 0
         self.threads[number] = thread.name

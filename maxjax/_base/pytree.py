@@ -141,7 +141,7 @@ def canonical(spec: PyTreeSpec) -> PyTreeSpec:
 def _canonical_for_equal_ones(spec: PyTreeSpec) -> PyTreeSpec | bool:
     has_dictionary, alike = False, True
 
-    def note(kind: type, metadata: Any, children: Any) -> None:
+    def note(kind: type, metadata: object, children: Sequence[object]) -> None:
         nonlocal has_dictionary, alike
         has_dictionary = has_dictionary or kind is dict or kind is collections.defaultdict
         alike = alike and _is_alike(metadata)
@@ -230,7 +230,7 @@ def _sort_keys(node: PyTreeSpec) -> PyTreeSpec:
     if node.type is collections.defaultdict:
         factories: list[Any] = []
 
-        def note(kind: Any, data: Any, children: Any) -> None:
+        def note(kind: type, data: Any, children: Sequence[object]) -> None:
             factories.append(data[0])
 
         node.walk(range(node.num_leaves), note)

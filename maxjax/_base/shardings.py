@@ -180,7 +180,7 @@ class Sharding:
         """Raises ValueError if arrays of that shape cannot be spread this way."""
 
     def with_memory_kind(self, kind: str) -> Sharding:
-        """The same sharding in another memory."""
+        """A copy of the sharding that lies in another kind of memory."""
         raise NotImplementedError
 
 
@@ -264,7 +264,7 @@ class NamedSharding(Sharding):
         self._tilings: dict[int, Any] = {}
         self._hash = hash((mesh, spec, self.memory_kind))     # asked for at each call of a program
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if "_hash" in self.__dict__:
             raise AttributeError("property of 'NamedSharding' object has no setter")
         object.__setattr__(self, name, value)
@@ -346,7 +346,7 @@ class NamedSharding(Sharding):
                 and self._tiling(ndim) == other._tiling(ndim))
 
     def update(self, **kwargs: Unpack[_Changes]) -> NamedSharding:
-        """The same sharding but for what is given: mesh, spec or memory_kind."""
+        """A copy with another mesh, spec or memory_kind, where given."""
         return NamedSharding(kwargs.get("mesh", self.mesh), kwargs.get("spec", self.spec),
                              memory_kind=kwargs.get("memory_kind", self.memory_kind))
 
@@ -409,7 +409,7 @@ def _check_spec(mesh: AnyMesh, spec: PartitionSpec) -> None:
 
 
 def refuse_unreduced(sharding: object) -> None:
-    """Of an unreduced array no device has a part, only a summand of the whole.
+    """Refuses an unreduced sharding, of which a device has no part but a summand of the whole.
 
     Raises:
       NotImplementedError: the sharding has unreduced axes.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTreeSpec
 
 # Held weakly: a function takes what it closes over with it.
 _signatures: weakref.WeakKeyDictionary[Any, inspect.Signature | None] = (
@@ -20,7 +21,7 @@ _signatures: weakref.WeakKeyDictionary[Any, inspect.Signature | None] = (
 _KINDS = {"__name__": str, "__qualname__": str, "__annotations__": dict}
 
 
-def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+def signature_of(function: Callable[..., object]) -> inspect.Signature | None:
     """The signature of a function; None if it has none that is known."""
     try:
         return _signatures[function]
@@ -37,7 +38,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
     return signature
 
 
-def wraps(function: Callable[..., Any], names: Sequence[str] = functools.WRAPPER_ASSIGNMENTS
+def wraps(function: Callable[..., object], names: Sequence[str] = functools.WRAPPER_ASSIGNMENTS
           ) -> Callable[..., Any]:
     """``functools.wraps`` with those of the names that the callable has.
 
@@ -64,11 +65,11 @@ def wraps(function: Callable[..., Any], names: Sequence[str] = functools.WRAPPER
 UNNAMED = "<unnamed function>"
 
 
-def _is_bare_partial(function: Callable[..., Any]) -> TypeGuard[functools.partial[Any]]:
+def _is_bare_partial(function: Callable[..., object]) -> TypeGuard[functools.partial[Any]]:
     return isinstance(function, functools.partial) and not hasattr(function, "__name__")
 
 
-def fun_name(function: Callable[..., Any]) -> str:
+def fun_name(function: Callable[..., object]) -> str:
     """The function's name; that of a partial which has none is its function's.
 
     >>> fun_name(functools.partial(first_parameter))
@@ -80,13 +81,13 @@ def fun_name(function: Callable[..., Any]) -> str:
     return name if isinstance(name, str) else UNNAMED
 
 
-def parameter_names(function: Callable[..., Any]) -> list[str]:
+def parameter_names(function: Callable[..., object]) -> list[str]:
     """The names of all parameters; none if they are not known."""
     signature = signature_of(function)
     return [] if signature is None else list(signature.parameters)
 
 
-def first_parameter(function: Callable[..., Any]) -> str:
+def first_parameter(function: Callable[..., object]) -> str:
     """The name of the first parameter; empty if it is not known."""
     return next(iter(parameter_names(function)), "")
 
@@ -97,7 +98,7 @@ def positional_names(signature: inspect.Signature) -> list[str]:
             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
-def argument_names(function: Callable[..., Any], tree: Any,
+def argument_names(function: Callable[..., object], tree: PyTreeSpec,
                    positions: Sequence[int] | None = None) -> list[str]:
     """A name like ``params['w']`` for each leaf of ``(args, kwargs)``.
 
@@ -119,7 +120,7 @@ def argument_names(function: Callable[..., Any], tree: Any,
     return leaf_names(tree, name_of, lambda name: name)
 
 
-def leaf_names(tree: Any, positional: Callable[[int], str],
+def leaf_names(tree: PyTreeSpec, positional: Callable[[int], str],
                keyword: Callable[[str], str]) -> list[str]:
     """A name for each leaf of ``(args, kwargs)``: that of the argument, and the path in it.
 

@@ -120,7 +120,7 @@ class Names(tuple[str, ...]):
 
 
 class _Scopes(threading.local):
-    """Of this thread.
+    """The scopes and the source line that this thread gives to what it traces.
 
     Attributes:
       names: what ``jax.named_scope`` has open.
@@ -236,11 +236,11 @@ class SourceLine:
         return str(self.scopes)
 
     def inside(self, outer: Names) -> SourceLine:
-        """The same line, its scopes in others."""
+        """This line with its scopes inside of others."""
         return SourceLine(self.code, self.instruction, self.scopes.inside(outer))
 
     def without(self, count: int) -> SourceLine:
-        """The same line, without its outermost scopes."""
+        """This line without so many of its outermost scopes."""
         names = Names(self.scopes[count:]).with_metadata(self.scopes.metadata)
         return SourceLine(self.code, self.instruction, names)
 

@@ -47,7 +47,7 @@ def is_boundary(function: F) -> F:
 def boundary(function: F) -> F:
     """The function, out of which errors come with shortened tracebacks."""
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception as error:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import collections
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree
 from maxjax._base.treedef import PyTreeDef
 
 T = TypeVar("T", bound=type)
@@ -98,7 +99,7 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
                          "than `collections.namedtuple`.")
     make: Any = nodetype
 
-    def from_children(names: Any, children: Any) -> Any:
+    def from_children(names: object, children: Sequence[PyTree]) -> Any:
         if names is None or names == list(make._fields):
             return make(*children)
         if not isinstance(names, list) or sorted(map(str, names)) != sorted(make._fields):
@@ -160,7 +161,7 @@ def encode_tree(definition: PyTreeDef) -> Any:
     return ["custom", children, form.name, base64.b64encode(auxiliary).decode()]
 
 
-def decode_tree(data: Any) -> PyTreeDef:
+def decode_tree(data: object) -> PyTreeDef:
     """The structure that ``encode_tree`` gave.
 
     Raises:

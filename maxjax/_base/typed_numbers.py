@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 
-def _new(cls: Any, value: Any, dtype: Any) -> Any:
+
+def _new(cls: Any, value: complex, dtype: np.dtype) -> Any:
     made = cls.__base__.__new__(cls, value)
     made.dtype = dtype
     return made

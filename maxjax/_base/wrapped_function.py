@@ -23,7 +23,7 @@ class Store:
         self._values: list[Any] = []
         self._takes_equal = takes_equal
 
-    def store(self, value: Any) -> None:
+    def store(self, value: object) -> None:
         if self._values and not (self._takes_equal and self._values[0] == value):
             raise StoreException("Store occupied")
         self._values[:] = [value]
@@ -54,9 +54,9 @@ class WrappedFun:
     6
     """
 
-    def __init__(self, f: Callable[..., Any], f_transformed: Callable[..., Any],
-                 transforms: tuple[tuple[Callable[..., Any], tuple[Hashable, ...]], ...],
-                 stores: tuple[Store | None, ...], params: tuple[tuple[str, Any], ...]):
+    def __init__(self, f: Callable[..., object], f_transformed: Callable[..., object],
+                 transforms: tuple[tuple[Callable[..., object], tuple[Hashable, ...]], ...],
+                 stores: tuple[Store | None, ...], params: tuple[tuple[str, object], ...]):
         self.f = f
         self.f_transformed = f_transformed
         self.transforms = transforms
@@ -67,13 +67,13 @@ class WrappedFun:
     def __name__(self) -> str:
         return getattr(self.f, "__name__", "<unnamed wrapped function>")
 
-    def wrap(self, gen: Callable[..., Any], gen_static_args: tuple[Hashable, ...],
-             out_store: Store | None, transformed: Callable[..., Any]) -> WrappedFun:
+    def wrap(self, gen: Callable[..., object], gen_static_args: tuple[Hashable, ...],
+             out_store: Store | None, transformed: Callable[..., object]) -> WrappedFun:
         """The function with one more transformation around it."""
         return WrappedFun(self.f, transformed, ((gen, gen_static_args), *self.transforms),
                           (out_store, *self.stores), self.params)
 
-    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+    def call_wrapped(self, *args: object, **kwargs: object) -> Any:
         """The result of the transformed function."""
         return self.f_transformed(*args, **kwargs)
 
@@ -93,8 +93,8 @@ class WrappedFun:
         return f"Wrapped function:\n{layers}\nCore: {self.__name__}\n"
 
 
-def wrap_init(f: Callable[..., Any], params: dict[str, Any] | None = None, *,
-              debug_info: Any = None) -> WrappedFun:
+def wrap_init(f: Callable[..., object], params: dict[str, object] | None = None, *,
+              debug_info: object = None) -> WrappedFun:
     """A function without transformations.
 
     Args:

@@ -57,7 +57,7 @@ def resolved(host: str) -> str:
 
 
 def family(address: str) -> socket.AddressFamily:
-    """Of a numeric address."""
+    """The family of a numeric address: IPv6 where it has a colon, else IPv4."""
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 

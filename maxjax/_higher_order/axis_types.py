@@ -80,7 +80,7 @@ def explicit_axes(f: Callable[..., PyTree] | None = None, /, *,
     return call
 
 
-def _given(kwargs: dict[str, Any], name: str, default: PyTree) -> PyTree:
+def _given(kwargs: dict[str, PyTree], name: str, default: PyTree) -> PyTree:
     """Shardings given at a call, which may be None where there is nothing to move, or before."""
     if name not in kwargs and default is None:
         raise TypeError(f"Missing required keyword argument: {name!r}")
@@ -114,7 +114,7 @@ def _checked(mesh: AbstractMesh, axes: Sequence[str]) -> Sequence[str]:
     return axes
 
 
-def _over(mesh: AbstractMesh, leaf: Any) -> Any:
+def _over(mesh: AbstractMesh, leaf: PyTree) -> Any:
     """A leaf whose type mentions only the Explicit axes of a mesh."""
     on_mesh = getattr(getattr(leaf, "aval", None), "mesh_spec", None)
     if on_mesh is None:

@@ -130,7 +130,7 @@ class Buffer(_MadeByCalls):
     def writeable(self) -> bool:
         return self._array.flags.writeable
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
         if dtype is not None:
             raise ValueError("dtype parameter is not supported by Buffer.__array__.")
         if copy:
@@ -142,8 +142,9 @@ class Buffer(_MadeByCalls):
         raise JaxRuntimeError("UNIMPLEMENTED: Buffer.__cuda_array_interface__ is only supported on "
                               "CUDA and ROCm.")
 
-    def __dlpack__(self, stream: Any = None, max_version: Any = None, dl_device: Any = None,
-                   copy: Any = None) -> Any:
+    def __dlpack__(self, stream: int | None = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None,
+                   copy: bool | None = None) -> Any:
         return self._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device,
                                       copy=copy)
 

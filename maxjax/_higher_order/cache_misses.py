@@ -9,6 +9,7 @@ from typing import Any
 from maxjax._base import config, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.source import current_line, unwrapped
+from maxjax._higher_order.static_arguments import Static
 
 logger = logging.getLogger("maxjax")
 
@@ -72,7 +73,7 @@ def _changes(key: tuple[Any, ...], other: tuple[Any, ...], names: Sequence[str])
             yield f"* {name} differs: now {now} and before {before}"
 
 
-def _static_text(static: Any) -> str:
+def _static_text(static: Static | None) -> str:
     if static is None or not static[1]:
         return "none"
     return ", ".join(f"{place}={value!r}" for place, _, value in static[1])

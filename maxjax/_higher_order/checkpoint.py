@@ -36,6 +36,7 @@ from maxjax._ir.liveness import (
 from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 from maxjax._primitives.identities import name_p
 from maxjax._transforms.linearize import Division, LinearTrace, by_linearization
 from maxjax._transforms.simplify import called_by, inline_calls
@@ -236,7 +237,7 @@ def _checkpoint_references(fun: Callable[..., PyTree], args: tuple[PyTree, ...],
 
 def remat(fun: Callable[..., PyTree], *, prevent_cse: bool = True, policy: Policy | None = None,
           static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Any]:
-    """The same as ``checkpoint``."""
+    """Another name of ``checkpoint``."""
     return checkpoint(fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
 
 
@@ -304,7 +305,7 @@ def checkpoint_name_fwd(x: PyTree, name: str) -> Any:
     >>> jax.grad(lambda x: jax.ad_checkpoint.checkpoint_name_fwd(x * x, "square"))(3.)
     Array(6., dtype=float32, weak_type=True)
     """
-    def named(leaf: Any) -> Any:
+    def named(leaf: Value) -> Any:
         return name_p.bind(leaf, name=name)
 
     function = custom_jvp(named)

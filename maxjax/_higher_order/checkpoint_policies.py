@@ -62,7 +62,7 @@ def nothing_saveable(*_: object, **__: object) -> bool:
     return False
 
 
-def dots_saveable(prim: Primitive, *_: ShapedArray, **__: Any) -> bool:
+def dots_saveable(prim: Primitive, *_: ShapedArray, **__: object) -> bool:
     """Saves the results of matrix products and of convolutions."""
     return prim is dot_general_p or prim is conv_general_dilated_p
 

@@ -289,7 +289,7 @@ _NO_OPERAND = _NoOperand()
 
 
 @boundary
-def cond(pred: Any, true_fun: Callable[..., PyTree], false_fun: Callable[..., PyTree],
+def cond(pred: ArrayLike, true_fun: Callable[..., PyTree], false_fun: Callable[..., PyTree],
          *operands: PyTree, operand: PyTree = _NO_OPERAND) -> Any:
     """Applies ``true_fun`` where ``pred`` is true, else ``false_fun``.
 
@@ -359,7 +359,7 @@ def _index_of(pred: ArrayLike) -> Any:
 
 
 @boundary
-def switch(index: Any, branches: Sequence[Callable[..., PyTree]], *operands: PyTree,
+def switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *operands: PyTree,
            operand: PyTree = _NO_OPERAND) -> Any:
     """Applies the branch of the given number; an index out of range is clamped.
 

@@ -111,7 +111,7 @@ def _names(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def _is_of(modules: list[Any], value: object) -> bool:
+def _is_of(modules: Sequence[types.ModuleType], value: object) -> bool:
     """Whether a variable or attribute may lead to arrays of the user's: functions of other modules
     than theirs are a library's."""
     function = value if isinstance(value, types.FunctionType) else getattr(

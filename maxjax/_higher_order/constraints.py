@@ -70,7 +70,7 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
         for leaf, sharding in zip(leaves, chosen, strict=True)])
 
 
-def _given(sharding: Any, leaf: object = None) -> Any:
+def _given(sharding: object, leaf: object = None) -> Any:
     """A sharding that constrains a leaf.
 
     Raises:
@@ -89,7 +89,7 @@ def _given(sharding: Any, leaf: object = None) -> Any:
     return sharding
 
 
-def constrained(value: Any, sharding: Any) -> Any:
+def constrained(value: Any, sharding: object) -> Any:
     """One value with a constraint; None constrains nothing."""
     if isinstance(sharding, Format):
         return _laid_out(constrained(value, _given(sharding.sharding)), sharding.layout)
@@ -122,7 +122,7 @@ def constrained(value: Any, sharding: Any) -> Any:
         unconstrained_dims=unconstrained)
 
 
-def _laid_out(value: Any, layout: Any) -> Any:
+def _laid_out(value: Array, layout: object) -> Any:
     """A value in a layout: within programs that is only checked."""
     if not isinstance(layout, Layout):
         return value
@@ -221,7 +221,7 @@ def named(sharding: object, what: str, name: str) -> Any:
     return NamedSharding(found, sharding)
 
 
-def with_out_sharding(function: Callable[..., PyTree], out_sharding: Any, *args: PyTree,
+def with_out_sharding(function: Callable[..., PyTree], out_sharding: OutSharding, *args: PyTree,
                       **kwargs: PyTree) -> Any:
     """The result of a function of operands whose types mention no mesh, moved to the caller's
     ``out_sharding``."""
@@ -269,7 +269,7 @@ def _moved_result(function: Callable[..., PyTree], kind: UnreducedKind, out_shar
     return resharded(function(*args, **kwargs), out_sharding, kind)
 
 
-def reshape_with_out_sharding(function: Callable[[Any], Array], operand: ArrayLike,
+def reshape_with_out_sharding(function: Callable[[Array], Array], operand: ArrayLike,
                               out_sharding: OutSharding) -> PyTree:
     """``with_out_sharding`` of a reshape, which keeps what is unreduced or reduced.
 
@@ -306,7 +306,7 @@ def _as_program(function: Callable[..., PyTree], args: PyTree, kwargs: PyTree) -
     places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, Array)]
     result_tree: Any = None
 
-    def flat(*tracers: Any) -> list[Any]:
+    def flat(*tracers: Value) -> list[Any]:
         nonlocal result_tree
         inputs = dict(zip(places, tracers, strict=True))
         own_args, own_kwargs = pytree.unflatten(

@@ -60,11 +60,11 @@ _ALONE = frozenset((
 _VIEWS = frozenset(("transpose", "reshape", "squeeze", "expand_dims"))
 
 
-def _size(avals: Iterable[Any]) -> int:
+def _size(avals: Iterable[ShapedArray]) -> int:
     return sum(aval.size for aval in avals if isinstance(aval, ShapedArray))
 
 
-def _nbytes(avals: Iterable[Any]) -> int:
+def _nbytes(avals: Iterable[ShapedArray]) -> int:
     return sum(aval.nbytes for aval in avals if isinstance(aval, ShapedArray))
 
 
@@ -223,7 +223,7 @@ def _bytes_of_fused(jaxpr: ClosedJaxpr | Jaxpr) -> float:
 
 # --- programs -------------------------------------------------------------------------------------
 
-def _with_pointers(cost: Cost, results: Sequence[Any]) -> Cost:
+def _with_pointers(cost: Cost, results: Sequence[ShapedArray]) -> Cost:
     return cost.plus(Cost(bytes=_COUNTED_POINTER * len(results) if len(results) > 1 else 0))
 
 

@@ -51,7 +51,7 @@ pytree.register(_Rule, lambda rule: (rule.consts, (rule.closed, rule.out_tree)),
 
 
 def custom_gradient(fun: Callable[..., PyTree] | None = None, *, with_logs: bool = False,
-                    remat: bool = False, with_accums: Any = None) -> Callable[..., Any]:
+                    remat: bool = False, with_accums: object = None) -> Callable[..., Any]:
     """A function that returns its own gradient function.
 
     Args:

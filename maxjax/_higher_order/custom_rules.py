@@ -199,7 +199,7 @@ def check_results(results: Results, function: Results | None, messages: tuple[st
 
 def batched_call(size: int, operands: Sequence[Value], axes: Sequence[int | None],
                  closed: ClosedJaxpr, num_consts: int,
-                 apply: Callable[[BatchTrace, Callable[..., list[Value]], list[Value]], list[Any]]
+                 apply: Callable[[BatchTrace, Callable[..., list[Value]], list[Value]], list[Value]]
                  ) -> tuple[list[Any], list[int | None]]:
     """The batching rule of a call that keeps a user's rule, which is batched with it.
 

@@ -51,7 +51,7 @@ class CustomTrace(Trace, metaclass=_AnyTrace):
     2
     """
 
-    def full_raise(self, x: Any) -> Any:
+    def full_raise(self, x: object) -> Any:
         """``x``: values of other traces are told apart by a subclass's own rules."""
         return x
 
@@ -76,7 +76,7 @@ class CustomTrace(Trace, metaclass=_AnyTrace):
 
     def process_custom_vjp_call(self, primitive: Primitive, fun: WrappedFun, fwd: WrappedFun,
                                 bwd: WrappedFun | None, tracers: Sequence[Value],
-                                out_trees: Callable[[], Any] | None,
+                                out_trees: Callable[[], object] | None,
                                 symbolic_zeros: bool) -> Any:
         """The results of a function with a reverse rule of its own; ``bwd`` and ``out_trees`` are
         None: here ``fwd(primals, perturbed)`` gives the backward pass too.
@@ -109,13 +109,13 @@ class CustomTrace(Trace, metaclass=_AnyTrace):
                          args: list[Value], **params: Any) -> list[Any]:
         return self._custom_vjp(function, rule, args, **_told(params))
 
-    def _custom_jvp(self, function: Callable[..., Any], jvp: FlatJvp, args: Sequence[Value],
+    def _custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp, args: Sequence[Value],
                     name: str, symbolic_zeros: bool) -> list[Any]:
         return list(self.process_custom_jvp_call(
             custom_jvp_call_p, _named(function, name), _named(jvp, name), list(args),
             symbolic_zeros=symbolic_zeros))
 
-    def _custom_vjp(self, function: Callable[..., Any], fwd: FlatVjp, args: Sequence[Value],
+    def _custom_vjp(self, function: Callable[..., list[Value]], fwd: FlatVjp, args: Sequence[Value],
                     name: str, symbolic_zeros: bool) -> list[Any]:
         return list(self.process_custom_vjp_call(
             custom_vjp_call_p, _named(function, name), _named(fwd, name), None, list(args), None,
@@ -128,8 +128,8 @@ def _told(params: Params) -> dict[str, Any]:
     return {"name": known["name"], "symbolic_zeros": known["symbolic_zeros"]}
 
 
-def _named(function: Callable[..., Any], name: str) -> WrappedFun:
-    def called(*args: Any) -> Any:
+def _named(function: Callable[..., object], name: str) -> WrappedFun:
+    def called(*args: object) -> Any:
         return function(*args)
 
     called.__name__ = name

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -55,7 +55,7 @@ from maxjax._transforms.backward_logs import log
 # of the old one; what the backward rule gives for a reference among the arguments is added to it.
 
 
-def _with_references(call: _FlatCall, operands: list[Any], hooks: dict[str, Any]) -> list[Any]:
+def _with_references(call: _FlatCall, operands: list[Value], hooks: dict[str, Any]) -> list[Any]:
     def traced(function: FlatFunction) -> ClosedJaxpr:
         return trace_to_jaxpr(function, call.avals, call.name, "custom_vjp", with_refs=True)
 
@@ -91,7 +91,7 @@ def _with_references(call: _FlatCall, operands: list[Any], hooks: dict[str, Any]
         results = list(eval_jaxpr(closed.jaxpr, closed.consts, *primals))
         new = len(results) - len(written)
 
-        def backward(residuals: list[Value], cotangents: list[Any]) -> list[Any]:
+        def backward(residuals: list[Value], cotangents: list[Value | None]) -> list[Any]:
             given = own(residuals, cotangents[:count])
             of_refs = {ref._storage: cotangent for ref, cotangent in zip(
                 call.refs.values(), given[len(call.avals):], strict=True)}
@@ -314,7 +314,8 @@ class _FlatCall:
         self.out_tree: Any = None
         self.results: Results | None = None
 
-    def arguments(self, leaves: Sequence[object], refs: dict[int, Any] | None = None) -> list[Any]:
+    def arguments(self, leaves: Sequence[object], refs: Mapping[int, object] | None = None
+                  ) -> list[Any]:
         """``refs``: the references, or what stands for them."""
         refs = self.refs if refs is None else refs
         if refs:
@@ -351,7 +352,7 @@ class _FlatCall:
         count = out_tree.num_leaves
 
         @functools.wraps(self.bwd, assigned=("__name__",), updated=())      # type: ignore[arg-type]
-        def backward(residuals: list[Value], cotangents: list[Any]) -> list[Any]:
+        def backward(residuals: list[Value], cotangents: list[Value | None]) -> list[Any]:
             arrays = iter(residuals)
             leaves = [next(arrays) if number is None else number for number in numbers]
             return self.backward(pytree.unflatten(res_tree, leaves),

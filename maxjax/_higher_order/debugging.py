@@ -79,7 +79,7 @@ def split(args: PyTree, kwargs: PyTree) -> tuple[PyTreeDef, list[Any], tuple[tup
 # --- the primitives -------------------------------------------------------------------------------
 
 
-def _primitive(name: str, function_of: Callable[[Params], Callable[..., list[Any]]],
+def _primitive(name: str, function_of: Callable[[Params], Callable[..., list[np.ndarray]]],
                effect_of: Callable[..., Effect]) -> Primitive:
     """A primitive without results that calls ``function_of(params)`` with its operands."""
     def specialize(in_avals: Sequence[ShapedArray], params: Params,

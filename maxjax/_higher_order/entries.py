@@ -16,6 +16,7 @@ from maxjax._higher_order.dynamic import MAX_SIZES, Variant
 from maxjax._higher_order.shape_struct import shape_structs
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.liveness import count_as_read, read_inputs
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 
@@ -61,14 +62,14 @@ class Entry:
                 "https://docs.jax.dev/en/latest/201/jit.html#jax-201-buffer-donation.")
 
 
-def float0_as_numpy(results: Sequence[Any]) -> list[Any]:
+def float0_as_numpy(results: Sequence[Array]) -> list[Any]:
     """Results where those of float0, which hold nothing, are NumPy's arrays as outside of jit."""
     return [np.zeros(x.shape, dtypes.float0) if x.dtype == dtypes.float0 else x for x in results]
 
 
 @derived
 def _reading_all(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The same program, which runs where any of its operands is, read or not."""
+    """A copy of a program that runs where any of its operands is, whether it reads it or not."""
     result = ClosedJaxpr(closed.jaxpr, closed.consts, closed.refs)
     result.cache.update({name: closed.cache[name] for name in ("name", "qualname", "argument names")
                          if name in closed.cache})

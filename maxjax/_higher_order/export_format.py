@@ -49,7 +49,7 @@ def write(functions: Sequence[Exported]) -> bytearray:
     return packed([_encode(function) for function in functions])
 
 
-def packed(data: list[Any]) -> bytearray:
+def packed(data: Sequence[object]) -> bytearray:
     """The file of such data: its header, with the digest, and its text."""
     payload = dumps(data).encode()
     return bytearray(_HEADER.pack(MAGIC, VERSION, len(payload), hashlib.sha256(payload).digest())
@@ -249,11 +249,11 @@ def is_proportionate(text: str) -> bool:
         int(power) <= _GREATEST_POWER for power in re.findall(r"\^\s*([0-9]+)", text))
 
 
-def _are(values: Any, kind: type) -> bool:
+def _are(values: object, kind: type) -> bool:
     return isinstance(values, list) and all(type(value) is kind for value in values)
 
 
-def _is_spec(value: Any) -> bool:
+def _is_spec(value: object) -> bool:
     return value is None or isinstance(value, list) and len(value) == 3 and _are(
         value[0], list) and all(_are(names, str) for names in (*value[0], *value[1:]))
 
@@ -275,7 +275,7 @@ def _check_fields(data: Any) -> None:
             raise ValueError(f"the specification {spec} is none of the axes {list(mesh)}")
 
 
-def _pair(tree: Any) -> list[Any]:
+def _pair(tree: Sequence[Any]) -> list[Any]:
     """The two parts of a tuple of two, as ``encode_tree`` gives it."""
     kind, parts = tree
     return list(parts) if kind == "tuple" and len(parts) == 2 else [" "]

@@ -281,7 +281,7 @@ class Exported:
                 f"called in a context with {max(mesh.size, 1)} devices, which is not allowed.")
         return mesh
 
-    def _logical_mesh(self, mesh: Any) -> Any:
+    def _logical_mesh(self, mesh: Mesh | None) -> Any:
         """The devices of a mesh, in its order, under the axes that the function was exported for.
         """
         names, sizes, explicit = zip(*self.mesh_axes, strict=True) if self.mesh_axes else ((),) * 3
@@ -291,7 +291,7 @@ class Exported:
         return Mesh(mesh.devices.reshape(sizes), names, axis_types=tuple(
             AxisType.Explicit if flag else AxisType.Auto for flag in explicit))
 
-    def _placed(self, inputs: Sequence[Array], mesh: Any
+    def _placed(self, inputs: Sequence[Array], mesh: Mesh | None
                 ) -> tuple[list[Any], Sequence[Any] | None]:
         """The arrays with the shardings that the function requires, and those of the results."""
         if mesh is None:
@@ -351,7 +351,7 @@ class Exported:
         return closed
 
 
-    def _with_sizes(self, sizes: Mapping[str, Any]) -> ClosedJaxpr:
+    def _with_sizes(self, sizes: Mapping[str, int]) -> ClosedJaxpr:
         if not self._was_read:
             return with_sizes(self.program, sizes)
         try:

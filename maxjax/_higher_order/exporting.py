@@ -132,7 +132,7 @@ def _anywhere(eqn: JaxprEqn) -> JaxprEqn:
         "copy_semantics": (ArrayCopySemantics.REUSE_INPUT,) * count}, eqn.outvars)
 
 
-def _value_without_rules(value: Any) -> Any:
+def _value_without_rules(value: object) -> Any:
     if isinstance(value, ClosedJaxpr):
         return without_rules(value)
     if isinstance(value, Jaxpr):

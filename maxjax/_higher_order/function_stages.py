@@ -5,10 +5,11 @@ They stay plain functions, which cost less to call; the jitted ones are made whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from types import FunctionType
 from typing import Any
 
+from maxjax._base.pytree import PyTree
 from maxjax._base.signatures import signature_of
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
 
@@ -47,15 +48,15 @@ class _Stages:
                 self._function, static_argnames=static_names(self._function))
         return self._jitted
 
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
+    def trace(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Traces the function for arguments of which only the types matter."""
         return self._made().trace(*args, **kwargs)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Traces and lowers the function."""
         return self._made().lower(*args, **kwargs)
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The shapes and dtypes of the results."""
         return self._made().eval_shape(*args, **kwargs)
 
@@ -86,7 +87,7 @@ def jitted_form(function: object) -> PjitFunction | None:
     return stages._made() if isinstance(stages, _Stages) else None
 
 
-def static_names(function: Callable[..., Any]) -> list[str]:
+def static_names(function: FunctionType) -> list[str]:
     """The names of the parameters that are static when the function is jitted."""
     signature = signature_of(function)
     own = _STATIC_IN.get(function.__name__, "").split()
@@ -94,7 +95,7 @@ def static_names(function: Callable[..., Any]) -> list[str]:
             if name in _STATIC or name in own]
 
 
-def add_stages(namespace: dict[str, Any], names: str) -> None:
+def add_stages(namespace: Mapping[str, Any], names: str) -> None:
     """Gives the functions of these names (separated by spaces) ``trace``, ``lower``,
     ``eval_shape`` and ``clear_cache``."""
     for name in names.split():

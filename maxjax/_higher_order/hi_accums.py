@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_primitive import Zero
+from maxjax._higher_order.hi_types import Aval
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
@@ -25,7 +26,7 @@ class GradAccum:
 
     aval: Any
 
-    def accum(self, x: Any) -> None:
+    def accum(self, x: object) -> None:
         """Adds a cotangent; None and ``Zero`` are zero."""
         raise AssertionError
 
@@ -40,7 +41,7 @@ class NullAccum(GradAccum):
     >>> jax.experimental.hijax.NullAccum(jax.typeof(1.)).accum(2.)
     """
 
-    def __init__(self, aval: Any):
+    def __init__(self, aval: Aval | None):
         self.aval = aval
 
     def __repr__(self) -> str:
@@ -67,7 +68,7 @@ class ValAccum(GradAccum):
     Array(5., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, aval: Any, val: Any = None):
+    def __init__(self, aval: Any, val: object = None):
         self.aval = aval
         self.val = Zero(aval) if val is None else val
         check_cotangent(aval, self.val)
@@ -75,7 +76,7 @@ class ValAccum(GradAccum):
     def __repr__(self) -> str:
         return f"ValAccum({self.aval})"
 
-    def accum(self, x: Any) -> None:
+    def accum(self, x: object) -> None:
         """Adds a cotangent; None and ``Zero`` are zero.
 
         Raises:
@@ -93,7 +94,7 @@ class ValAccum(GradAccum):
         return self.val
 
 
-def summed(aval: Any, so_far: Any, x: Any) -> Any:
+def summed(aval: Aval, so_far: Any, x: object) -> Any:
     """A sum of cotangents, of which the first may be a ``Zero``."""
     if not isinstance(aval, ShapedArray):
         return x if type(so_far) is Zero else aval.vspace_add(so_far, x)
@@ -102,7 +103,7 @@ def summed(aval: Any, so_far: Any, x: Any) -> Any:
     return add_tangents(so_far, like_type(operands_of([x])[0], aval))
 
 
-def check_cotangent(aval: Any, x: Any) -> None:
+def check_cotangent(aval: Aval, x: object) -> None:
     """Raises ValueError where a cotangent is of another type; dtypes do not count."""
     if not isinstance(aval, ShapedArray):
         return

@@ -20,7 +20,7 @@ from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_primitive import CustomPrimitive, Zero
 from maxjax._higher_order.hi_accums import GradAccum, NullAccum, ValAccum
 from maxjax._higher_order.hi_rules import AxisData, is_zero, leaves_of, transposes_lin
-from maxjax._higher_order.hi_types import HiValue, hooks
+from maxjax._higher_order.hi_types import Aval, HiValue, hooks
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.primitive import Primitive
@@ -101,7 +101,7 @@ class HiPrim:
             "reverse-mode rules from its jvp or lin rules by setting `vjp_fwd, vjp_bwd_retval = "
             "vjp_from_jvp` (or `= vjp_from_lin`)")
 
-    def vjp_bwd(self, res: PyTree, outgrad: PyTree, /, *arg_accums: Any) -> Any:
+    def vjp_bwd(self, res: PyTree, outgrad: PyTree, /, *arg_accums: PyTree) -> Any:
         """Adds the cotangent of each argument to its accumulator."""
         accums, tree = pytree.flatten(arg_accums)
         found = PyTreeDef(tree).flatten_up_to(self.vjp_bwd_retval(res, outgrad))
@@ -128,8 +128,8 @@ class HiPrim:
         """The tangent of the result; tangents may be ``Zero``."""
         self._missing("linearize", _LIN)
 
-    def transpose(self, out_ct: PyTree, *maybe_accums: Any) -> Any:
-        """Of a primitive that is linear in arguments: adds their cotangents to the accumulators
+    def transpose(self, out_ct: PyTree, *maybe_accums: PyTree) -> Any:
+        """Adds the cotangents of the arguments that the primitive is linear in to the accumulators
         that stand in their places."""
         self._missing("transpose", "`transpose`")
 
@@ -152,7 +152,7 @@ class HiPrim:
         """
         return self._applied(args)
 
-    def check(self, *arg_tys: Any) -> None:
+    def check(self, *arg_tys: PyTree) -> None:
         """Raises where the types of arguments are not right."""
 
     def pp_params(self) -> dict[str, Any]:
@@ -387,8 +387,8 @@ def _reverse(prim: HiPrim, nonzero: tuple[bool, ...], flags: PyTree, args: tuple
     return forward, _Backward(prim, nonzero, saved, len(arrays)), arrays
 
 
-def _tangents(prim: HiPrim, nonzero: Sequence[bool], residuals: tuple[Any, ...],
-              directions: Sequence[Any]) -> list[Any]:
+def _tangents(prim: HiPrim, nonzero: Sequence[bool], residuals: Sequence[PyTree],
+              directions: Sequence[PyTree]) -> list[Any]:
     """The tangents of the results, by ``linearized``."""
     moving = iter(directions)
     tangent = prim.linearized(*residuals, *pytree.unflatten(prim._in_spec, [
@@ -413,7 +413,7 @@ class _Backward:
     count: int
     start: int = 0
 
-    def __call__(self, cotangents: Sequence[Array | None], operands: Sequence[Any],
+    def __call__(self, cotangents: Sequence[Array | None], operands: Sequence[Value],
                  out_avals: Sequence[ShapedArray]) -> list[Any]:
         prim = self.prim
         given = [Zero(aval) if ct is None else ct for ct, aval in zip(
@@ -428,7 +428,7 @@ class _Backward:
         return [*(None,) * (len(operands) - len(found)), *found]
 
 
-def _cotangent_avals(avals: Sequence[Any]) -> list[Any]:
+def _cotangent_avals(avals: Sequence[Aval]) -> list[Any]:
     return [aval.to_ct_aval() for aval in avals]
 
 
@@ -443,8 +443,8 @@ def _check_logs(prim: HiPrim, method: str, result: object) -> None:
                         f"backward-pass log entries, got {type(result).__name__}")
 
 
-def _pull_back(cotangents: Sequence[Array | None], *operands: Any, _prim: HiPrim,
-               backward: _Backward | None, out_avals: tuple[ShapedArray, ...], **_: Any
+def _pull_back(cotangents: Sequence[Array | None], *operands: PyTree, _prim: HiPrim,
+               backward: _Backward | None, out_avals: tuple[ShapedArray, ...], **_: object
                ) -> list[Any]:
     if backward is None:
         return HiPrim.vjp_fwd(_prim, ())        # says that it is missing
@@ -493,7 +493,7 @@ hi_linearized_p = call_primitive(
 hi_vjp_p.shown_name = hi_linearized_p.shown_name = _linearized_name
 
 
-def _transpose(cotangents: Sequence[Array | None], *operands: Any, _prim: HiPrim) -> list[Any]:
+def _transpose(cotangents: Sequence[Array | None], *operands: PyTree, _prim: HiPrim) -> list[Any]:
     given = [Zero(aval) if ct is None else ct for ct, aval in zip(
         cotangents, _cotangent_avals(_prim.out_avals_flat), strict=True)]
     accums = [ValAccum(x.aval.cotangent()) if type(x) is Linear else x for x in operands]

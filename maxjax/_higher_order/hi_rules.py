@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from maxjax._base import pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.custom_primitive import Zero
-from maxjax._higher_order.hi_types import HiValue
+from maxjax._higher_order.hi_types import Aval, HiValue
 from maxjax._higher_order.linear_transpose import linear_transpose
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Jaxpr
-from maxjax._ir.trace import context, current_trace
+from maxjax._ir.trace import Array, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
 from maxjax._transforms.batching import to_axis
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.linearize import UNKNOWN_PRIMALS, LinearTrace
 from maxjax._transforms.vmap import vmap
+
+if TYPE_CHECKING:
+    from maxjax._higher_order.hi_primitive import HiPrim
 
 
 def is_zero(x: object) -> bool:
@@ -43,12 +46,12 @@ def leaves_of(tree: PyTreeSpec, value: PyTree, what: str) -> list[Any]:
     return leaves
 
 
-def instantiated(leaf: Any) -> Any:
+def instantiated(leaf: PyTree) -> Any:
     """A tangent as an array: zeros for a ``Zero``."""
     return instantiate(None, leaf.aval) if is_zero(leaf) else leaf
 
 
-def _filled(prim: Any, flags: Sequence[bool], moving: Sequence[Any]) -> Any:
+def _filled(prim: HiPrim, flags: Sequence[bool], moving: Sequence[PyTree]) -> Any:
     """A tangent of each argument, or ``Zero`` where the flag says so."""
     given = iter(moving)
     return pytree.unflatten(prim._in_spec, [
@@ -56,10 +59,10 @@ def _filled(prim: Any, flags: Sequence[bool], moving: Sequence[Any]) -> Any:
         for flag, aval in zip(flags, prim.in_avals_flat, strict=True)])
 
 
-def _transposed(prim: Any, flags: Sequence[bool], cotangent: PyTree,
+def _transposed(prim: HiPrim, flags: Sequence[bool], cotangent: PyTree,
                 tangent_of: Callable[[tuple[PyTree, ...]], PyTree]) -> Any:
     """The cotangents of the arguments, from a function of their tangents."""
-    def linear(*moving: Any) -> list[Any]:
+    def linear(*moving: Array) -> list[Any]:
         tangent = tangent_of(_filled(prim, flags, moving))
         return [instantiated(x) for x in leaves_of(prim._out_spec, tangent, "the tangent")]
 
@@ -232,7 +235,7 @@ def _vjp_fwd_from_jvp(self: Any, nzs_in: PyTree, *primals: PyTree) -> Any:
     return self(*primals), (primals, nzs_in)
 
 
-def _vjp_bwd_from_jvp(self: Any, residuals: tuple[Any, ...], cotangent: PyTree) -> Any:
+def _vjp_bwd_from_jvp(self: Any, residuals: tuple[PyTree, PyTree], cotangent: PyTree) -> Any:
     primals, nzs_in = residuals
     return _transposed(self, pytree.leaves(nzs_in), cotangent,
                        lambda tangents: self.jvp(primals, tangents)[1])
@@ -243,7 +246,7 @@ def _vjp_fwd_from_lin(self: Any, nzs_in: PyTree, *primals: PyTree) -> Any:
     return out, (residuals, nzs_in), *rest
 
 
-def _vjp_bwd_from_lin(self: Any, residuals: tuple[Any, ...], cotangent: PyTree) -> Any:
+def _vjp_bwd_from_lin(self: Any, residuals: tuple[PyTree, PyTree], cotangent: PyTree) -> Any:
     given, nzs_in = residuals
     return _transposed(self, pytree.leaves(nzs_in), cotangent,
                        lambda tangents: self.linearized(given, *tangents))
@@ -293,7 +296,7 @@ def unmap_avals(axis_data: AxisData, avals: PyTree, dims: PyTree) -> Any:
     (ShapedArray(float32[3], weak_type=True), ShapedArray(float32[], weak_type=True))
     Array([1., 2., 3.], dtype=float32)
     """
-    def unmapped(aval: Any, dim: Any) -> Any:
+    def unmapped(aval: Aval, dim: Any) -> Any:
         if dim is None:
             return aval
         if not isinstance(aval, ShapedArray):

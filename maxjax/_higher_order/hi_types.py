@@ -9,17 +9,38 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from maxjax._base import pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.types import ShapedArray
+from maxjax._transforms.vmappable import MappingSpec
+
+
+class HighType(Protocol):
+    """A type above arrays, as it is used; ``jax.experimental.hijax.HiType`` says what its methods
+    give."""
+
+    def lo_ty(self) -> list[ShapedArray]: ...
+    def lower_val(self, hi_val: object, /) -> list[Array]: ...
+    def raise_val(self, *lo_vals: object) -> object: ...
+    def to_tangent_aval(self) -> Aval: ...
+    def to_ct_aval(self) -> Aval: ...
+    def vspace_add(self, x: object, y: object) -> object: ...
+    def dec_rank(self, size: int | None, spec: MappingSpec) -> HighType: ...
+    def inc_rank(self, size: int | None, spec: MappingSpec) -> HighType: ...
+    def leading_axis_spec(self) -> MappingSpec: ...
+
+
+# What an operand or result of a primitive may be of.
+Aval = ShapedArray | HighType
 
 # The classes of values, and what tells the type of one.
 hi_classes: dict[type, Callable[[Any], Any]] = {}
 
 
-def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
+def register_hitype(val_cls: type, typeof_fn: Callable[[Any], HighType]) -> None:
     """Declares that values of a class have a type above arrays.
 
     Raises:
@@ -44,10 +65,10 @@ class HiValue:
 
     __slots__ = ("aval", "arrays", "carrier")
 
-    def __init__(self, aval: Any, arrays: Sequence[Any], carrier: Any):
+    def __init__(self, aval: HighType, arrays: Sequence[object], carrier: object):
         self.aval = aval
-        self.arrays = arrays
-        self.carrier = carrier
+        self.arrays: Sequence[Any] = arrays
+        self.carrier: Any = carrier
 
     def __getattr__(self, name: str) -> Any:
         """What the type declares for its values, or has itself."""
@@ -68,7 +89,7 @@ class HiValue:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._declared("_iter", "is not iterable")(self))
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self._declared("_setitem", "is not indexable")(self, key, value)
 
     def _declared(self, name: str, otherwise: str) -> Any:
@@ -82,7 +103,7 @@ class HiValue:
         return [*self.arrays, *carrier], (self.aval, self.carrier is not None)
 
     @staticmethod
-    def _unflatten(structure: tuple[Any, bool], leaves: Sequence[Any]) -> Any:
+    def _unflatten(structure: tuple[HighType, bool], leaves: Sequence[object]) -> Any:
         aval, has_carrier = structure
         arrays = list(leaves)
         carrier = arrays.pop() if has_carrier else None
@@ -94,7 +115,7 @@ class HiValue:
 
 def _operator(name: str) -> Callable[..., Any]:
     """An operator, which the type defines under a name with one underscore."""
-    def apply(self: HiValue, *args: Any) -> Any:
+    def apply(self: HiValue, *args: object) -> Any:
         return getattr(self.aval, f"_{name}")(self, *args)
 
     return apply
@@ -166,7 +187,7 @@ def refuse_hitypes(what: str) -> NoReturn:
 class _Taken:
     """A value taken apart: a pytree of the arrays in it."""
 
-    def __init__(self, aval: Any, arrays: Sequence[Any]):
+    def __init__(self, aval: HighType, arrays: Sequence[object]):
         self.aval = aval
         self.arrays = arrays
 
@@ -183,7 +204,7 @@ def _is_whole(x: object) -> bool:
     return x.__class__ in hi_classes or x.__class__ is _Taken
 
 
-def _take(x: Any) -> Any:
+def _take(x: object) -> Any:
     """A value taken apart; all else as it is."""
     aval = hi_type_of(x)
     return x if aval is None else _Taken(aval, list(aval.lower_val(x)))

@@ -21,8 +21,10 @@ from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.custom_primitive import Zero
 from maxjax._higher_order.hi_accums import GradAccum, NullAccum
 from maxjax._higher_order.hi_primitive import HiPrim
-from maxjax._higher_order.hi_rules import instantiated, is_zero, transposes_lin
+from maxjax._higher_order.hi_rules import AxisData, instantiated, is_zero, transposes_lin
 from maxjax._higher_order.hi_types import (
+    Aval,
+    HighType,
     HiValue,
     hi_type_of,
     hooks,
@@ -30,6 +32,7 @@ from maxjax._higher_order.hi_types import (
     refuse_hitypes,
 )
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 from maxjax._primitives.creation import full
 from maxjax._transforms import autodiff
 from maxjax._transforms.autodiff import operands_of
@@ -43,7 +46,7 @@ def is_value(x: object) -> bool:
     return x.__class__ is HiValue or hi_type_of(x) is not None
 
 
-def tangent_type(aval: Any) -> ShapedArray | None:
+def tangent_type(aval: Aval) -> ShapedArray | None:
     """The type of the carrier; None where values have no derivatives by arrays."""
     try:
         found = aval.to_tangent_aval()
@@ -54,7 +57,7 @@ def tangent_type(aval: Any) -> ShapedArray | None:
     return None
 
 
-def high_tangent_type(aval: Any) -> Any:
+def high_tangent_type(aval: Aval) -> Any:
     """The type above arrays of tangents that hold a tangent for each array; None for others."""
     if isinstance(aval, ShapedArray):
         return None
@@ -68,12 +71,12 @@ def high_tangent_type(aval: Any) -> Any:
     return found if [(low.shape, low.dtype) for low in found.lo_ty()] == of_arrays else None
 
 
-def _of_arrays(aval: Any, arrays: Sequence[Any]) -> Any:
+def _of_arrays(aval: HighType, arrays: Sequence[object]) -> Any:
     """A value of arrays, without a carrier: the object of the user's class where it can be."""
     return HiValue._unflatten((aval, False), arrays)
 
 
-def refuse_tangents(aval: Any) -> NoReturn:
+def refuse_tangents(aval: Aval) -> NoReturn:
     refuse_hitypes(f"a derivative by or of a value of type {aval}, whose tangents are neither an "
                    "array nor have one for each array in the value")
 
@@ -82,7 +85,7 @@ def _carrier(tangent: ShapedArray) -> Any:
     return full(tangent.shape, 0, tangent.dtype)
 
 
-def lifted(x: Any, carrier: Any = None) -> HiValue:
+def lifted(x: PyTree, carrier: object = None) -> HiValue:
     """A value as arrays and a carrier."""
     aval = hi_type_of(x)
     if x.__class__ is HiValue and carrier is None:
@@ -100,7 +103,7 @@ def lift(tree: PyTree) -> Any:
     return pytree.map(lambda x: lifted(x) if is_value(x) else x, tree, is_leaf=is_value)
 
 
-def by_carriers(function: Callable[..., PyTree], args: Any
+def by_carriers(function: Callable[..., PyTree], args: PyTree
                 ) -> tuple[Callable[..., PyTree], Any]:
     """A function of the carriers of the values among its arguments, and these carriers.
 
@@ -142,7 +145,7 @@ def _taken(structure: PyTreeSpec, cotangent: PyTree) -> Any:
         return cotangent
     leaves, tree = pytree.flatten(results, is_value)
 
-    def taken(x: Any, result: Any) -> Any:
+    def taken(x: PyTree, result: PyTree) -> Any:
         if result.__class__ is not HiValue:
             return x
         if high_tangent_type(result.aval) is not None:
@@ -155,13 +158,13 @@ def _taken(structure: PyTreeSpec, cotangent: PyTree) -> Any:
         taken, PyTreeDef(tree).flatten_up_to(cotangent), leaves)))
 
 
-def _found(structure: PyTreeSpec, leaves: Sequence[Any]) -> Any:
+def _found(structure: PyTreeSpec, leaves: Sequence[Value]) -> Any:
     """The tangent of results, which has no arrays in values."""
     results = pytree.numbered(structure)
     if not _has_values(results):
         return pytree.unflatten(structure, leaves)
 
-    def tangent(result: Any) -> Any:
+    def tangent(result: PyTree) -> Any:
         if result.__class__ is not HiValue:
             return leaves[result]
         if (high := high_tangent_type(result.aval)) is not None:
@@ -174,9 +177,9 @@ def _found(structure: PyTreeSpec, leaves: Sequence[Any]) -> Any:
     return pytree.map(tangent, results, is_leaf=is_value)
 
 
-def _elements(xs: PyTree, length: Any) -> Any:
+def _elements(xs: PyTree, length: int | None) -> Any:
     """What a loop over ``xs`` is given, stacked."""
-    def element(x: Any) -> Any:
+    def element(x: PyTree) -> Any:
         if not is_value(x):
             return x
         if length is None:
@@ -198,7 +201,7 @@ def _stacked(structure: PyTreeSpec, length: int) -> PyTreeSpec:
     _, ys = pair
     stacks = {id(x) for x in pytree.leaves(ys, is_leaf=is_value) if x.__class__ is HiValue}
 
-    def whole(x: Any) -> Any:
+    def whole(x: PyTree) -> Any:
         if id(x) not in stacks:
             return x
         aval = x.aval.inc_rank(length, x.aval.leading_axis_spec())
@@ -208,7 +211,7 @@ def _stacked(structure: PyTreeSpec, length: int) -> PyTreeSpec:
     return pytree.canonical(pytree.structure(pytree.map(whole, pair, is_leaf=is_value)))
 
 
-def _check_tangents(whole: Any, one: Any, length: int) -> None:
+def _check_tangents(whole: HighType, one: HighType, length: int) -> None:
     """Raises where the tangents of several elements are not the elements' tangents, stacked."""
     tangent, tangents = tangent_type(one), tangent_type(whole)
     if (None if tangent is None else tangent.with_leading(length)) != tangents:
@@ -225,21 +228,21 @@ hooks.stacked = _stacked
 # --- primitives -----------------------------------------------------------------------------------
 
 
-def _packed_type(aval: Any) -> Any:
+def _packed_type(aval: Aval) -> Any:
     if isinstance(aval, ShapedArray):
         return aval
     tangent = tangent_type(aval)
     return tuple(aval.lo_ty()), () if tangent is None else tangent
 
 
-def _packed(aval: Any, x: Any) -> Any:
+def _packed(aval: Aval, x: PyTree) -> Any:
     if isinstance(aval, ShapedArray):
         return x
     value = lifted(x)
     return tuple(value.arrays), () if value.carrier is None else value.carrier
 
 
-def _unpacked(aval: Any, x: Any) -> Any:
+def _unpacked(aval: Aval, x: PyTree) -> Any:
     """A value as the methods of a primitive get it."""
     if isinstance(aval, ShapedArray):
         return x
@@ -249,7 +252,7 @@ def _unpacked(aval: Any, x: Any) -> Any:
         [*arrays, *(() if isinstance(carrier, tuple) else (carrier,))])
 
 
-def _direction(aval: Any, x: Any) -> Any:
+def _direction(aval: Aval, x: PyTree) -> Any:
     """The tangent or cotangent of a value, from those of arrays and carrier."""
     if isinstance(aval, ShapedArray):
         return x
@@ -260,7 +263,7 @@ def _direction(aval: Any, x: Any) -> Any:
     return Zero(ShapedArray((), dtypes.float0)) if isinstance(x[1], tuple) else x[1]
 
 
-def _packed_direction(aval: Any, x: Any) -> Any:
+def _packed_direction(aval: Aval, x: PyTree) -> Any:
     if isinstance(aval, ShapedArray):
         return x
     zeros = tuple([Zero(low.tangent()) for low in aval.lo_ty()])
@@ -269,7 +272,7 @@ def _packed_direction(aval: Any, x: Any) -> Any:
     return zeros, () if tangent_type(aval) is None else x
 
 
-def _whole(aval: Any, x: Any, dims: Any) -> tuple[Any, Any]:
+def _whole(aval: Aval, x: PyTree, dims: PyTree) -> tuple[Any, Any]:
     """All elements of what a primitive is given, and how they are mapped."""
     if isinstance(aval, ShapedArray):
         return x, dims
@@ -286,7 +289,7 @@ def _whole(aval: Any, x: Any, dims: Any) -> tuple[Any, Any]:
     return _unpacked(found.whole, (arrays, carrier)), found.spec
 
 
-def _packed_whole(aval: Any, x: Any, dim: Any) -> tuple[Any, Any]:
+def _packed_whole(aval: Aval, x: PyTree, dim: PyTree) -> tuple[Any, Any]:
     """All elements of what a primitive gives, and how each array is mapped."""
     if isinstance(aval, ShapedArray):
         return x, dim
@@ -297,14 +300,14 @@ def _packed_whole(aval: Any, x: Any, dim: Any) -> tuple[Any, Any]:
         pytree.structure(packed), axes_of_value(hi_type_of(x), aval, dim))
 
 
-def axes_of_value(whole: Any, one: Any, spec: Any) -> list[ValueAxis]:
+def axes_of_value(whole: HighType, one: HighType, spec: object) -> list[ValueAxis]:
     """How the arrays in a value and its carrier are mapped."""
     tangent = tangent_type(one)
     return [ValueAxis(spec, whole, aval)
             for aval in (*one.lo_ty(), *(() if tangent is None else (tangent,)))]
 
 
-def _flags_of_arrays(aval: Any, flags: Iterator[bool]) -> Any:
+def _flags_of_arrays(aval: Aval, flags: Iterator[bool]) -> Any:
     """Which of the arrays and the carrier of a result are differentiated, from the next flag."""
     if isinstance(aval, ShapedArray):
         return next(flags)
@@ -316,11 +319,11 @@ def _flags_of_arrays(aval: Any, flags: Iterator[bool]) -> Any:
 class _AccumOfArrays(GradAccum):
     """The cotangent of a value that derivatives have by its arrays, in those of the arrays."""
 
-    def __init__(self, aval: Any, accums: Sequence[GradAccum]):
+    def __init__(self, aval: HighType, accums: Sequence[GradAccum]):
         self.aval = aval
         self.accums = accums
 
-    def accum(self, x: Any) -> None:
+    def accum(self, x: object) -> None:
         if x is not None and not is_zero(x):
             for accum, array in zip(self.accums, lifted(x).arrays, strict=True):
                 accum.accum(array)
@@ -329,7 +332,7 @@ class _AccumOfArrays(GradAccum):
         return _of_arrays(self.aval, [instantiated(x.freeze()) for x in self.accums])
 
 
-def _accum(aval: Any, x: Any) -> Any:
+def _accum(aval: Aval, x: PyTree) -> Any:
     """The accumulator for an argument, from those for arrays and carrier."""
     if isinstance(aval, ShapedArray):
         return x
@@ -341,7 +344,7 @@ def _accum(aval: Any, x: Any) -> Any:
     return NullAccum(ShapedArray((), dtypes.float0)) if isinstance(carrier, tuple) else carrier
 
 
-def _linear_argument(aval: Any, x: Any) -> Any:
+def _linear_argument(aval: Aval, x: PyTree) -> Any:
     """An argument of a primitive that is transposed, or the accumulator in its place."""
     if isinstance(aval, ShapedArray) or not any(
             isinstance(leaf, GradAccum) for leaf in (*x[0], x[1])):
@@ -376,17 +379,19 @@ class _OnArrays(HiPrim):
     def _missing(self, transformation: str, methods: str) -> NoReturn:
         self.prim._missing(transformation, methods)
 
-    def _args(self, packed: Sequence[Any], of: Callable[[Any, Any], Any] = _unpacked) -> Any:
+    def _args(self, packed: Sequence[PyTree],
+              of: Callable[[Aval, PyTree], PyTree] = _unpacked) -> Any:
         prim = self.params["prim"]
         return pytree.unflatten(prim._in_spec, [
             of(aval, x) for aval, x in zip(prim.in_avals_flat, packed, strict=True)])
 
-    def _result(self, out: PyTree, of: Callable[[Any, Any], Any] = _packed) -> tuple[Any, ...]:
+    def _result(self, out: PyTree,
+                of: Callable[[Aval, PyTree], PyTree] = _packed) -> tuple[Any, ...]:
         prim = self.params["prim"]
         return tuple([of(aval, x) for aval, x in zip(
             prim.out_avals_flat, prim._out_spec.flatten_up_to(out), strict=True)])
 
-    def expand(self, *packed: Any) -> Any:
+    def expand(self, *packed: PyTree) -> Any:
         return self._result(self.prim.expand(*self._args(packed, lambda aval, x: (
             x if isinstance(aval, ShapedArray) else aval.raise_val(*x[0])))))
 
@@ -406,7 +411,7 @@ class _OnArrays(HiPrim):
                     aval.to_tangent_aval(), ShapedArray) and high_tangent_type(aval) is None:
                 refuse_tangents(aval)
 
-    def _with_result(self, out: PyTree, residuals: PyTree, *rest: Any) -> tuple[Any, ...]:
+    def _with_result(self, out: PyTree, residuals: PyTree, *rest: PyTree) -> tuple[Any, ...]:
         """What a rule gives, for arrays and carriers."""
         if rest:
             flags = iter(flags_for(
@@ -416,11 +421,11 @@ class _OnArrays(HiPrim):
             rest = (nonzero, *map(lift, rest[1:]))
         return self._result(out), lift(residuals), *rest
 
-    def vjp_fwd(self, nzs_in: PyTree, /, *packed: Any) -> Any:
+    def vjp_fwd(self, nzs_in: PyTree, /, *packed: PyTree) -> Any:
         self._check_tangents()
         return self._with_result(*self.prim.vjp_fwd(self._flags(nzs_in), *self._args(packed)))
 
-    def vjp_bwd(self, *given: Any) -> Any:
+    def vjp_bwd(self, *given: PyTree) -> Any:
         *residuals, outgrad = given[:len(given) - len(self.in_avals)]
         direction = pytree.unflatten(self.prim._out_spec, [
             _direction(aval, x) for aval, x in zip(
@@ -428,7 +433,7 @@ class _OnArrays(HiPrim):
         accums = given[len(given) - len(self.in_avals):]
         return self.prim.vjp_bwd(*residuals, direction, *self._args(accums, _accum))
 
-    def transpose(self, out_ct: PyTree, *maybe_accums: Any) -> Any:
+    def transpose(self, out_ct: PyTree, *maybe_accums: PyTree) -> Any:
         direction = pytree.unflatten(self.prim._out_spec, list(map(
             _direction, self.prim.out_avals_flat, out_ct)))
         return self.prim.transpose(direction, *self._args(maybe_accums, _linear_argument))
@@ -442,13 +447,13 @@ class _OnArrays(HiPrim):
         self._check_tangents()
         return self._with_result(*self.prim.lin(self._flags(nzs_in), *self._args(primals)))
 
-    def linearized(self, *given: Any) -> Any:
+    def linearized(self, *given: PyTree) -> Any:
         residuals = given[:len(given) - len(self.in_avals)]
         tangents = given[len(given) - len(self.in_avals):]
         return self._result(self.prim.linearized(
             *residuals, *self._args(tangents, _direction)), _packed_direction)
 
-    def batch(self, axis_data: Any, args: tuple[PyTree, ...], dims: tuple[PyTree, ...]) -> Any:
+    def batch(self, axis_data: AxisData, args: tuple[PyTree, ...], dims: tuple[PyTree, ...]) -> Any:
         prim = self.prim
         wholes, specs = zip(*map(_whole, prim.in_avals_flat, args, dims), strict=True) if (
             args) else ((), ())
@@ -460,7 +465,7 @@ class _OnArrays(HiPrim):
         return tuple([x for x, _ in packed]), tuple([dims for _, dims in packed])
 
 
-def apply(prim: HiPrim, args: tuple[Any, ...]) -> Any:
+def apply(prim: HiPrim, args: tuple[PyTree, ...]) -> Any:
     """A primitive of which an argument or result is of a type above arrays, in a traced function.
 
     Raises:

@@ -30,12 +30,12 @@ def _concerns(tree: PyTree) -> bool:
     return bool(hi_classes) and any(map(is_value, pytree.leaves(tree, is_value)))
 
 
-def _unmatched(path: str, target: Any, axis: Any) -> ValueError:
+def _unmatched(path: str, target: object, axis: object) -> ValueError:
     return ValueError(f"at vmap out_axes{path}, got axis spec {target} but output was batched on "
                       f"axis {axis}")
 
 
-def _size(fun: Callable[..., PyTree], tree: Any, leaves: list[Any], axes: list[Any],
+def _size(fun: Callable[..., PyTree], tree: PyTreeSpec, leaves: list[PyTree], axes: list[Any],
           axis_size: int | None) -> int:
     for leaf, axis in zip(leaves, axes, strict=True):
         if is_value(leaf) and isinstance(axis, int):
@@ -51,15 +51,15 @@ def _size(fun: Callable[..., PyTree], tree: Any, leaves: list[Any], axes: list[A
         for leaf, array, axis in zip(leaves, arrays, axes, strict=True)], axis_size)
 
 
-def _as_given(leaf: Any, operands: Sequence[Any]) -> Any:
+def _as_given(leaf: PyTree, operands: Sequence[Value]) -> Any:
     return leaf
 
 
-def _element(structure: PyTreeSpec, which: slice, operands: Sequence[Any]) -> Any:
+def _element(structure: PyTreeSpec, which: slice, operands: Sequence[Value]) -> Any:
     return pytree.unflatten(structure, operands[which])
 
 
-def _call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any],
+def _call(fun: Callable[..., PyTree], args: tuple[PyTree, ...], kwargs: dict[str, PyTree],
           in_axes: PyTree, out_axes: PyTree, axis_name: Hashable | None, axis_size: int | None,
           spmd_axis_name: Hashable | None, sum_match: bool) -> Any:
     leaves, tree = pytree.flatten((args, kwargs), is_value)

@@ -108,7 +108,7 @@ def _basis(leaves: Sequence[Array]) -> list[Any]:
 
 
 def _symbolic_basis(avals: Sequence[ShapedArray]) -> list[Any]:
-    """The same for sizes that are symbols: written as operations."""
+    """``_basis`` where sizes are symbols: the unit vectors are computed by operations."""
     total = sum(aval.size for aval in avals)
     parts, start = [], 0
     for aval in avals:
@@ -237,7 +237,7 @@ def jacrev(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
 
 
 def _arrays(tree: PyTree) -> Any:
-    """The same of arrays, which Python's numbers among the leaves may be as well."""
+    """The pytree with all leaves as arrays: some may be Python's numbers."""
     leaves, spec = pytree.flatten(tree)
     return pytree.unflatten(spec, operands_of(leaves))
 

@@ -272,7 +272,7 @@ class PjitFunction:
                 *entry.captured, *operands, jaxpr=entry.closed, name=self.function_name)
         return pytree.unflatten(entry.out_tree, results)
 
-    def _call_with_refs(self, entry: Entry, operands: list[Any], tree: PyTreeSpec,
+    def _call_with_refs(self, entry: Entry, operands: list[Value | Ref], tree: PyTreeSpec,
                         static: Static | None, outs: Chosen | None = None) -> Any:
         """Calls with the values of references as further arguments, and writes the new ones.
 

@@ -60,7 +60,7 @@ def checked(in_shardings: PyTree, out_shardings: PyTree) -> Shardings:
       ValueError: a sharding is over no mesh, a dimension is left unconstrained, or a layout stands
         alone.
     """
-    def of_leaf(name: str, leaf: Any) -> Any:
+    def of_leaf(name: str, leaf: object) -> Any:
         if isinstance(leaf, Format):
             return leaf.sharding
         if isinstance(leaf, Layout):
@@ -233,7 +233,7 @@ class Shardings:
                              + pytree.path_string(path))
         return found
 
-    def laid_out(self, entry: Entry, results: Sequence[Any]) -> Sequence[Any]:
+    def laid_out(self, entry: Entry, results: Sequence[Array]) -> Sequence[Any]:
         """A call's results in the layouts asked for, which within programs are only checked."""
         layouts = self.layouts_of_results(entry)
         return [result if layout is None or isinstance(result, Tracer) else

@@ -13,12 +13,12 @@ import dataclasses
 import itertools
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Params, Var, subjaxprs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.gather_plan import GatherScatterMode
@@ -39,7 +39,7 @@ class RooflineShape:
     dtype: Any
 
     @classmethod
-    def from_aval(cls, aval: Any) -> RooflineShape:
+    def from_aval(cls, aval: object) -> RooflineShape:
         """That of a type.
 
         Raises:
@@ -58,7 +58,7 @@ class RooflineShape:
         return self.size * self.dtype.itemsize
 
     @classmethod
-    def total_bytes(cls, avals: Sequence[Any]) -> int:
+    def total_bytes(cls, avals: Sequence[object]) -> int:
         """The bytes of values of those types."""
         return sum(cls.from_aval(aval).bytes for aval in avals)
 
@@ -239,24 +239,24 @@ def _ring(part: int, sizes: list[int]) -> tuple[int, int]:
     return part // len(sizes) * (math.prod(sizes) - 1), max(sizes) * len(sizes)
 
 
-def _all_gather(operand: ShapedArray, sizes: list[int], params: Any) -> tuple[int, int]:
+def _all_gather(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
     return _ring(RooflineShape.total_bytes([operand]), sizes)
 
 
-def _reduce_scatter(operand: ShapedArray, sizes: list[int], params: Any) -> tuple[int, int]:
+def _reduce_scatter(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
     return _ring(RooflineShape.total_bytes([operand]) // math.prod(sizes), sizes)
 
 
-def _psum(operand: ShapedArray, sizes: list[int], params: Any) -> tuple[int, int]:
+def _psum(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
     moved, steps = _reduce_scatter(operand, sizes, params)
     return 2 * moved, 2 * steps
 
 
-def _extreme(operand: ShapedArray, sizes: list[int], params: Any) -> tuple[int, int]:
+def _extreme(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
     return _ring(operand.dtype.itemsize, sizes)
 
 
-def _all_to_all(operand: ShapedArray, sizes: list[int], params: Any) -> tuple[int, int]:
+def _all_to_all(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
     """Half of the data cross the middle of the torus, whose rings are open where an axis is of two
     devices."""
     count = math.prod(sizes)
@@ -265,7 +265,7 @@ def _all_to_all(operand: ShapedArray, sizes: list[int], params: Any) -> tuple[in
             int(sum(size / 2 for size in sizes)))
 
 
-def _ppermute(operand: ShapedArray, sizes: list[int], params: Any) -> tuple[int, int]:
+def _ppermute(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
     """The most that goes over one link, along the axes one after the other, the short way round."""
     load: collections.Counter[Any] = collections.Counter()
     longest = 0
@@ -290,7 +290,7 @@ _COLLECTIVES: dict[str, Callable[[ShapedArray, list[int], Any], tuple[int, int]]
 }
 
 
-def _between_devices(name: str, operand: ShapedArray, params: Any, context: RooflineRuleContext
+def _between_devices(name: str, operand: ShapedArray, params: Params, context: RooflineRuleContext
                      ) -> RooflineResult:
     given = params["axes"] if "axes" in params else params["axis_name"]
     names = given if isinstance(given, (tuple, list)) else (given,)
@@ -348,5 +348,5 @@ class Counting:
         return self.program(inner[0]) if inner else _operation(eqn, ins, outs, context)
 
 
-def _bytes(variables: Any) -> int:
+def _bytes(variables: Iterable[Atom]) -> int:
     return RooflineShape.total_bytes([var.aval for var in variables if isinstance(var, Var)])

@@ -128,7 +128,7 @@ def _specialize(in_avals: Sequence[ShapedArray], params: Params,
 
 
 def _evaluate(*values: HostValue, jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int,
-              reverse: bool, **params: Any) -> list[Any]:
+              reverse: bool, **params: object) -> list[Any]:
     return _loop(jaxpr, length, num_carry, num_consts, reverse)(*values)
 
 
@@ -137,7 +137,7 @@ def _settings(params: Params) -> dict[str, Any]:
 
 
 def _linearize(trace: LinearTrace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
-               jaxpr: ClosedJaxpr, num_carry: int, num_consts: int, **params: Any
+               jaxpr: ClosedJaxpr, num_carry: int, num_consts: int, **params: object
                ) -> tuple[list[Any], list[Any]]:
     division = trace.division
     nonzero = tuple(tangent is not None for tangent in tangents)

@@ -110,7 +110,7 @@ class ShapeDtypeStruct(HasNoValue):
                       Format(None, self.sharding), doc="Layout and sharding.")
 
     @classmethod
-    def like(cls, x: Any) -> ShapeDtypeStruct:
+    def like(cls, x: object) -> ShapeDtypeStruct:
         """The type of an array or scalar: shape, dtype, weakness, and how it lies where it was put
         there on purpose or its type says it."""
         if isinstance(x, ShapeDtypeStruct):

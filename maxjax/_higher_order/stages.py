@@ -36,6 +36,7 @@ from maxjax._ir.refs import AbstractRef, Ref, RefUse, read, write_back
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Tracer, tracer_class
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 from maxjax._primitives.sharding import type_on
 from maxjax._transforms.simplify import simplify
 
@@ -305,7 +306,7 @@ class Compiled(Stage):
         return [layout and layout.major_to_minor for layout in layouts]
 
     def _axes_of_results(self) -> list[Any]:
-        """The same of the results."""
+        """For each result the order of axes that was asked for, from the outermost; None: none."""
         shardings = self._jitted._shardings
         layouts = ([None] * len(self._own_results()) if shardings is None else
                    shardings.layouts_of_results(self._entry))
@@ -359,8 +360,8 @@ class Compiled(Stage):
             self._last_flat = found if is_flat else None
         return self._results(placed)
 
-    def _results(self, operands: Sequence[Any]) -> Any:
-        """Of arguments that are where they are to be."""
+    def _results(self, operands: Sequence[Value]) -> Any:
+        """What the program gives for operands that are on the devices where it wants them."""
         entry = self._entry
         results: Sequence[Any] = installed.runtime.call(
             entry.closed, operands, entry.donated, out_shardings=self._asked)
@@ -369,7 +370,7 @@ class Compiled(Stage):
             results = self._jitted._shardings.laid_out(entry, results)
         return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
 
-    def _call_with_refs(self, leaves: Sequence[Any]) -> Any:
+    def _call_with_refs(self, leaves: Sequence[Value | Ref]) -> Any:
         """Calls with the values of references as further arguments, and writes the new ones."""
         closed = self._entry.closed
         self._check_types([leaf.aval if isinstance(leaf, Ref)
@@ -446,14 +447,14 @@ class Compiled(Stage):
         return None
 
 
-def argument_place(leaf: Any) -> Any:
+def argument_place(leaf: PyTree) -> Any:
     """Where an argument was put, or is going to be."""
     if isinstance(leaf, ShapeDtypeStruct):
         return None if leaf.sharding is None else named(leaf.sharding, "jit", "in_shardings")
     return leaf.sharding if _is_committed(leaf) else None
 
 
-def _is_committed(leaf: Any) -> bool:
+def _is_committed(leaf: object) -> bool:
     """Whether an argument has been put somewhere; nothing is known of a traced one."""
     return not isinstance(leaf, Tracer) and getattr(leaf, "committed", False)
 

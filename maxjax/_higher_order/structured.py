@@ -81,7 +81,7 @@ def without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
         params=flow.regrouped(eqn.params, list(map(sum, flow.parts(needed))), jaxprs))
 
 
-def bind_known(primitive: Primitive, operands: Sequence[Any], params: Params,
+def bind_known(primitive: Primitive, operands: Sequence[Value], params: Params,
                known: Sequence[bool]) -> list[Any]:
     """Applies a loop or a choice for the results that are marked; the others are None.
 
@@ -103,7 +103,7 @@ def bind_known(primitive: Primitive, operands: Sequence[Any], params: Params,
 
 @derived
 def _for_results(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], primitive: Primitive,
-                 count: int, known: tuple[bool, ...], rest: tuple[tuple[str, Any], ...]
+                 count: int, known: tuple[bool, ...], rest: tuple[tuple[str, object], ...]
                  ) -> tuple[list[int], dict[str, Any]]:
     """The operands and the parameters of an application for the results that are marked."""
     assert primitive.control_flow is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 from maxjax._base import dtypes
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import DTypeLike
 
 
 class primal_tangent_dtype_scalar(dtypes.extended):
@@ -39,7 +40,7 @@ class PrimalTangentDType(dtypes.ExtendedDType):
         return self.name
 
 
-def primal_tangent_dtype(primal_dtype: Any, tangent_dtype: Any, name: str | None = None
+def primal_tangent_dtype(primal_dtype: DTypeLike, tangent_dtype: DTypeLike, name: str | None = None
                          ) -> PrimalTangentDType:
     """The dtype of numbers whose tangents, and so cotangents, are of another dtype.
 

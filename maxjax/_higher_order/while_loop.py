@@ -125,7 +125,7 @@ def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array 
     return outs, bind_jvp(while_p, primals, tangents, params, both)[1]
 
 
-def _partly(trace: LinearTrace, primitive: Primitive, args: Sequence[Any], **params: Any
+def _partly(trace: LinearTrace, primitive: Primitive, args: Sequence[Value], **params: Any
             ) -> list[Any]:
     """A loop of known values; the unknown ones run it again, as in ``_linearize``."""
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]
@@ -300,7 +300,7 @@ def _while(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree], Py
 
 
 def _fori_names(function: Callable[..., PyTree], carry: tuple[PyTree, ...]) -> list[str]:
-    """Of the carry of a ``fori_loop``: the index, the bound and the value."""
+    """The names of a ``fori_loop``'s carries: its index, its bound and the leaves of its value."""
     index, *value = parameter_paths(function, pytree.structure((carry[0], carry[2])))
     return [index, "upper", *value]
 

@@ -11,7 +11,7 @@ from maxjax._higher_order.static_arguments import select
 def infer_argnums_and_argnames(sig: inspect.Signature, argnums: int | Sequence[int] | None,
                                argnames: str | Iterable[str] | None
                                ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The same arguments by number and by name, where one of the two is given."""
+    """The positions and the names of arguments of which either the ones or the others are given."""
     def function(*args: Any, **kwargs: Any) -> None:
         pass
 

@@ -67,5 +67,5 @@ def is_concrete(x: Any) -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    """Of the public modules."""
+    """What the public modules have under that name."""
     return getattr(_public if hasattr(_public, name) else _extend, name)

@@ -14,7 +14,7 @@ import enum
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Contract:
         self.rules = rules
         self.parameters = parameters
 
-    def problem(self, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    def problem(self, avals: Sequence[ShapedArray], params: Mapping[str, object]) -> str | None:
         """What an application violates, in words; None if it is as it must be."""
         if not self.least <= len(avals) <= (len(avals) if self.most is None else self.most):
             wanted = (self.least if self.least == self.most else f"{self.least} or more"
@@ -98,20 +98,20 @@ def takes(operands: int | tuple[int, int | None], *rules: Rule, **parameters: Ki
 
 # --- kinds of parameters --------------------------------------------------------------------------
 
-def is_integer(value: Any) -> bool:
+def is_integer(value: object) -> TypeGuard[int]:
     """Whether a value is an integer, no bool, and not out of all proportion."""
     return type(value) is int and -GREATEST <= value <= GREATEST
 
 
-def is_size(value: Any) -> bool:
+def is_size(value: object) -> bool:
     return is_dimension(value) or is_integer(value) and value >= 0
 
 
-def _are(values: Any, holds: Callable[[Any], bool]) -> bool:
+def _are(values: object, holds: Callable[[object], bool]) -> TypeGuard[tuple[object, ...]]:
     return type(values) is tuple and all(map(holds, values))
 
 
-def _axes(values: Any, rank: int) -> bool:
+def _axes(values: object, rank: int) -> bool:
     return _are(values, lambda value: is_integer(value) and 0 <= value < rank) and (
         len(set(values)) == len(values))
 
@@ -119,7 +119,7 @@ def _axes(values: Any, rank: int) -> bool:
 def each(count: str, holds: Callable[[Any], bool], what: str) -> Kind:
     """A tuple with one item for each dimension of the first operand ("dimension"), for each operand
     ("operand"), or of any length ("any")."""
-    def fits(value: Any, avals: Sequence[ShapedArray]) -> bool:
+    def fits(value: object, avals: Sequence[ShapedArray]) -> bool:
         wanted = {"dimension": avals[0].ndim if avals else 0, "operand": len(avals)}.get(count)
         return _are(value, holds) and wanted in (None, len(value))
 
@@ -131,7 +131,7 @@ def instance(kind: type[enum.Enum]) -> Kind:
     return Kind(f"a {kind.__name__}", lambda value, avals: type(value) is kind)
 
 
-def one_of(*values: Any) -> Kind:
+def one_of(*values: object) -> Kind:
     """One of a few values, of its type too."""
     return Kind(f"{' or '.join(map(repr, values))}", lambda value, avals: any(
         type(value) is type(known) and value == known for known in values))
@@ -151,22 +151,22 @@ def integer(least: int, greatest: int) -> Kind:
 
 def numbered(kind: type) -> Kind:
     """A namedtuple of tuples of dimensions."""
-    def holds(value: Any, avals: Sequence[ShapedArray]) -> bool:
+    def holds(value: object, avals: Sequence[ShapedArray]) -> bool:
         return isinstance(value, tuple) and value.__class__ is kind and all(
             _are(field, lambda item: is_integer(item) and item >= 0) for field in tuple(value))
 
     return Kind(f"{kind.__name__} of tuples of dimensions", holds)
 
 
-def is_dtype(value: Any) -> bool:
+def is_dtype(value: object) -> bool:
     return dtypes.is_key(value) or isinstance(value, np.dtype) and value in STORED
 
 
-def is_pair(value: Any) -> bool:
+def is_pair(value: object) -> bool:
     return _are(value, lambda item: is_integer(item) or is_dimension(item)) and len(value) == 2
 
 
-def is_triple(value: Any) -> bool:
+def is_triple(value: object) -> bool:
     return _are(value, lambda item: is_integer(item) or is_dimension(item)) and len(value) == 3
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from maxjax._base import caches
 from maxjax._base.errors import InternalError
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Params
 from maxjax._ir.types import ShapedArray
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ class Structure:
         """The type of the input that an operand of some type is to a jaxpr."""
         return aval.without_dim(0) if self.roles[operand] is Role.SCANNED else aval
 
-    def regrouped(self, params: dict[str, Any], counts: Sequence[int],
+    def regrouped(self, params: Params, counts: Sequence[int],
                   jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
         """The parameters of an application with other numbers of operands in the groups.
 
@@ -205,13 +205,13 @@ class ControlFlow:
             raise InternalError("a choice has an index, a loop a jaxpr that decides or a length; "
                                 f"this has {sum(ends)} of these")
 
-    def jaxprs(self, params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
+    def jaxprs(self, params: Params) -> Iterator[ClosedJaxpr]:
         """The jaxprs of an application."""
         for rule in self.bodies:
             value = params[rule.param]
             yield from value if isinstance(value, tuple) else (value,)
 
-    def with_jaxprs(self, params: dict[str, Any],
+    def with_jaxprs(self, params: Params,
                     jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
         """The parameters with other jaxprs, in the order of ``jaxprs``."""
         given = iter(jaxprs)
@@ -219,7 +219,7 @@ class ControlFlow:
             rule.param: tuple([next(given) for _ in params[rule.param]])
             if isinstance(params[rule.param], tuple) else next(given) for rule in self.bodies}}
 
-    def structure(self, params: dict[str, Any], count: int) -> Structure:
+    def structure(self, params: Params, count: int) -> Structure:
         """What the operands of an application are, given their number."""
         jaxprs = [*self.jaxprs(params)]
         return Structure(
@@ -227,7 +227,7 @@ class ControlFlow:
             None if self.length is None else params[self.length],
             self.reverse is not None and params[self.reverse])
 
-    def _operands(self, params: dict[str, Any], count: int, jaxprs: int) -> Operands:
+    def _operands(self, params: Params, count: int, jaxprs: int) -> Operands:
         sizes = tuple([params[group.count] if isinstance(group.count, str) else group.count
                        for group in self.groups])
         key = (self, sizes, count, jaxprs)
@@ -238,7 +238,7 @@ class ControlFlow:
             known = _operands[key] = self._counted(params, sizes, count)
         return known
 
-    def _counted(self, params: dict[str, Any], sizes: Sequence[int | None],
+    def _counted(self, params: Params, sizes: Sequence[int | None],
                  count: int) -> Operands:
         rest = count - sum([size for size in sizes if size is not None])
         groups: list[range] = []

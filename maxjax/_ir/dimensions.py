@@ -189,17 +189,17 @@ def is_dimension(value: object) -> TypeIs[Dimension]:
     return value.__class__ is Dimension
 
 
-def larger(left: Any, right: Any) -> Any:
+def larger(left: Size, right: Size) -> Any:
     """The greater of two sizes; ``max(n, 3)`` where symbols decide and none are at hand."""
     return _extreme("max", left, right)
 
 
-def smaller(left: Any, right: Any) -> Any:
+def smaller(left: Size, right: Size) -> Any:
     """The lesser of two sizes; ``min(n, 3)`` where symbols decide and none are at hand."""
     return _extreme("min", left, right)
 
 
-def _extreme(operation: str, left: Any, right: Any) -> Any:
+def _extreme(operation: str, left: Size, right: Size) -> Any:
     for size in (left, right):
         if is_dimension(size):
             return size.scope.extreme(operation, left, right)
@@ -211,7 +211,7 @@ def is_open(size: object) -> bool:
     return is_dimension(size) and size.scope.decide is not None
 
 
-def least(size: Any) -> float:
+def least(size: Size) -> float:
     """The number that a size is, or that a symbolic one never falls below."""
     return size.lower() if is_dimension(size) else size
 
@@ -253,10 +253,10 @@ class SizeRange:
 
     __slots__ = ("count", "start", "step")
 
-    def __init__(self, start: Any, step: int, count: Any):
-        self.start = start
+    def __init__(self, start: Size, step: int, count: Size):
+        self.start: Any = start
         self.step = step
-        self.count = count
+        self.count: Any = count
 
     def __getitem__(self, position: int) -> Any:
         return self.start + (position + self.count if position < 0 else position) * self.step
@@ -276,7 +276,7 @@ def slice_range(entry: slice, size: Size) -> range | SizeRange:
         raise ValueError("slice step cannot be zero")
     low, high = (0, size) if step > 0 else (-1, size - 1)
 
-    def place(bound: Any, default: Any) -> Any:
+    def place(bound: Size | None, default: Size) -> Any:
         if bound is None:
             return default
         return larger(low, bound + size) if bound < 0 else smaller(high, bound)
@@ -375,7 +375,8 @@ class Dimension:
         return terms
 
     # --- arithmetic ---
-    def _with_array(self, operation: Callable[[Any, Any], Any], left: object, right: object) -> Any:
+    def _with_array(self, operation: Callable[[Any, Any], object], left: object, right: object
+                    ) -> Any:
         """An operation with a number that is no integer, or with a NumPy array: as a scalar
         array."""
         numbers = (float, complex, np.generic, np.ndarray)
@@ -433,7 +434,7 @@ class Dimension:
             return result
         return _array(self) ** other
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: complex) -> Any:
         return other ** _array(self)
 
     def __truediv__(self, other: object) -> Any:

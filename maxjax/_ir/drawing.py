@@ -94,7 +94,7 @@ def _plain(quoted: str) -> str:
 
 
 def _owners(box: _Item, around: list[_Item]) -> Iterator[tuple[str, list[_Item]]]:
-    """Of each node the boxes around it, from the whole graph on, and itself."""
+    """The name of each node, with the boxes around it from the whole graph inwards, and itself."""
     chain = [*around, box]
     for child in box.children:
         if child.is_box:

@@ -11,7 +11,7 @@ from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from maxjax._ir.liveness import last_uses
 from maxjax._ir.refs import read_all, write_back
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import context
+from maxjax._ir.trace import Value, context
 
 
 def literal_operand(literal: Literal) -> Any:
@@ -26,7 +26,7 @@ def itself(literal: Literal) -> Literal:
     return literal
 
 
-def apply_equation(eqn: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+def apply_equation(eqn: JaxprEqn, operands: Sequence[Value]) -> Sequence[Any]:
     """The results of an equation's primitive under the current trace."""
     result = context.trace.apply(eqn.primitive, tuple(operands), eqn.params)
     return result if eqn.primitive.multiple_results else (result,)
@@ -72,7 +72,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
     return [literal(atom) if isinstance(atom, Literal) else values[atom] for atom in jaxpr.outvars]
 
 
-def eval_with_refs(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+def eval_with_refs(closed: ClosedJaxpr, *args: Value) -> list[Any]:
     """``eval_jaxpr`` of a jaxpr that uses references."""
     return write_back(closed.refs, eval_jaxpr(
         closed.jaxpr, closed.consts, *args, *read_all(closed.refs)))

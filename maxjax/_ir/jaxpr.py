@@ -17,7 +17,7 @@ from maxjax._ir.types import ShapedArray
 if TYPE_CHECKING:
     from maxjax._ir.primitive import Primitive
     from maxjax._ir.refs import RefUse
-    from maxjax._ir.typing import Function, Value
+    from maxjax._ir.typing import Function, StaticScalar, Value
 
 
 class Var:
@@ -58,8 +58,8 @@ class Literal:
 
     __slots__ = ("aval", "val")
 
-    def __init__(self, val: Any, aval: ShapedArray):
-        self.val = val
+    def __init__(self, val: Value | StaticScalar, aval: ShapedArray):
+        self.val: Any = val
         self.aval = aval
 
     def __repr__(self) -> str:
@@ -130,7 +130,7 @@ class Jaxpr:
 
     __slots__ = ("__weakref__", "constvars", "debug_info", "eqns", "invars", "outvars")
 
-    def __new__(cls, constvars: Any, *rest: Any, **named: Any) -> Jaxpr:
+    def __new__(cls, constvars: object, *rest: object, **named: object) -> Jaxpr:
         return object.__new__(ClosedJaxpr if isinstance(constvars, Jaxpr) else cls)
 
     def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],
@@ -214,7 +214,7 @@ class ClosedJaxpr(Jaxpr):
                            facts=self.facts)
 
     def with_facts(self, facts: frozenset[str]) -> ClosedJaxpr:
-        """The same, of which more is known."""
+        """The jaxpr with further facts, of which ``facts`` has the names."""
         if facts <= self.facts:
             return self
         return ClosedJaxpr(self.jaxpr, self.consts, self.refs, self.facts | facts)

@@ -324,7 +324,7 @@ class Primitive:
         """Applies the primitive under the current trace; operands are trusted."""
         return context.trace.apply(self, args, params)
 
-    def bind_with_trace(self, trace: Trace, args: Sequence[Value], *rest: Any) -> Any:
+    def bind_with_trace(self, trace: Trace, args: Sequence[Value], *rest: Params) -> Any:
         """Applies the primitive under a trace; after ``args`` come their types, if the caller
         gives them, and the parameters."""
         with current_trace(trace):

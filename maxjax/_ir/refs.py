@@ -90,7 +90,7 @@ class Storage:
 
     __slots__ = ("invalid", "lent", "owner", "value")
 
-    def __init__(self, owner: Trace | None, value: Any = None):
+    def __init__(self, owner: Trace | None, value: Value | None = None):
         self.owner = owner
         self.value = value
         self.invalid = ""       # "frozen" or "freed", once it is

@@ -19,6 +19,7 @@ from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.trace import Array, Trace, set_base
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import StaticScalar, Value
 
 
 class Runtime(Trace, ABC):
@@ -81,7 +82,7 @@ class Runtime(Trace, ABC):
         """An array of a NumPy value, which nobody else writes to."""
 
     @abstractmethod
-    def put(self, leaf: Any, sharding: Sharding) -> Array:
+    def put(self, leaf: Value | StaticScalar, sharding: Sharding) -> Array:
         """A concrete leaf as an array with a sharding.
 
         Raises:
@@ -97,11 +98,11 @@ class Runtime(Trace, ABC):
         """
 
     @abstractmethod
-    def spread(self, leaf: Any, sharding: NamedSharding) -> Array:
+    def spread(self, leaf: Value | StaticScalar, sharding: NamedSharding) -> Array:
         """An array over several processes, from what this process's devices hold together."""
 
     @abstractmethod
-    def collected(self, array: Any) -> Array:
+    def collected(self, array: object) -> Array:
         """What this process's devices hold together of an array over several processes; any other
         array as it is."""
 
@@ -112,8 +113,8 @@ class Runtime(Trace, ABC):
 
     @abstractmethod
     def placed_types(self, values: Sequence[object]) -> tuple[object, ...] | None:
-        """The same with where arrays have been put: what decides whether, and how, a call that went
-        through may be repeated."""
+        """What ``array_types`` gives, with where arrays have been put: it decides whether, and how,
+        a call that went through may be repeated."""
 
     @abstractmethod
     def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:
@@ -121,9 +122,9 @@ class Runtime(Trace, ABC):
 
     # --- programs ---
     @abstractmethod
-    def call(self, closed: ClosedJaxpr, leaves: Sequence[Any], donated: Sequence[int] = (),
-             name: str = "", out_shardings: Sequence[Sharding | None] | None = None
-             ) -> Sequence[Array]:
+    def call(self, closed: ClosedJaxpr, leaves: Sequence[Any],
+             donated: Sequence[int] = (), name: str = "",
+             out_shardings: Sequence[Sharding | None] | None = None) -> Sequence[Array]:
         """Runs a jaxpr on concrete leaves.
 
         Args:

@@ -11,14 +11,14 @@ import enum
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.contract import STORED, type_problem
-from maxjax._ir.dimensions import Dimension
+from maxjax._ir.dimensions import Dimension, Size
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.types import ShapedArray
@@ -59,7 +59,7 @@ _DTYPES: dict[str, Any] = {
     **{f"key:{name}": dtypes.key_dtype(name) for name in dtypes.KEY_GENERATORS}}
 
 
-def _dtype_of(name: Any) -> Any:
+def _dtype_of(name: object) -> Any:
     if not isinstance(name, str) or name not in _DTYPES:
         raise NotSerializable(f"the dtype {name!r}, of which there are no arrays")
     return _DTYPES[name]
@@ -70,11 +70,11 @@ def _encode_aval(aval: ShapedArray) -> list[Any]:
     return [shape, _dtype_name(aval.dtype), int(aval.weak_type)]
 
 
-def _encode_size(size: Any) -> Any:
+def _encode_size(size: Size) -> Any:
     return {"size": str(size)} if size.__class__ is Dimension else size
 
 
-def _decode_aval(data: Any, sizes: Sizes = _no_symbols) -> ShapedArray:
+def _decode_aval(data: object, sizes: Sizes = _no_symbols) -> ShapedArray:
     sized, name, weak = _items(data, 3)
     shape = tuple([_decode_size(size, sizes) for size in _items(sized)])
     if type(weak) not in (int, bool) or weak not in (0, 1):
@@ -87,7 +87,7 @@ def _decode_aval(data: Any, sizes: Sizes = _no_symbols) -> ShapedArray:
     return aval
 
 
-def _decode_size(data: Any, sizes: Sizes) -> Any:
+def _decode_size(data: object, sizes: Sizes) -> Any:
     if isinstance(data, dict):
         text = data.get("size")
         if len(data) != 1 or not isinstance(text, str):
@@ -98,7 +98,7 @@ def _decode_size(data: Any, sizes: Sizes) -> Any:
     return data
 
 
-def _items(data: Any, count: int | None = None) -> list[Any]:
+def _items(data: object, count: int | None = None) -> list[Any]:
     """A list, of so many items."""
     if not isinstance(data, list) or count not in (None, len(data)):
         raise NotSerializable(f"{_shown(data)} where a list " + (
@@ -106,7 +106,7 @@ def _items(data: Any, count: int | None = None) -> list[Any]:
     return data
 
 
-def _shown(data: Any) -> str:
+def _shown(data: object) -> str:
     text = repr(data)
     return text if len(text) <= 60 else text[:60] + "..."
 
@@ -150,7 +150,7 @@ def _path_of(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _class_of(path: Any, base: type) -> Any:
+def _class_of(path: object, base: type) -> Any:
     """A class of maxjax that is loaded; nothing is imported for a text, and nothing else that can
     be called is found.
     """
@@ -166,7 +166,7 @@ def _class_of(path: Any, base: type) -> Any:
     return found
 
 
-def _decode_value(data: Any, sizes: Sizes) -> Any:
+def _decode_value(data: object, sizes: Sizes) -> Any:
     if not isinstance(data, dict):
         if isinstance(data, list):
             raise NotSerializable(f"the parameter {_shown(data)}")
@@ -204,13 +204,13 @@ def _encode_array(value: np.ndarray) -> list[Any]:
     return [list(value.shape), _dtype_name(value.dtype), base64.b64encode(content).decode()]
 
 
-def _decode_array(data: Any) -> np.ndarray:
+def _decode_array(data: object) -> np.ndarray:
     shape, name, text = _items(data, 3)
     return elements(text, ShapedArray(
         tuple([_decode_size(size, _no_symbols) for size in _items(shape)]), _dtype_of(name)))
 
 
-def elements(text: Any, aval: ShapedArray) -> np.ndarray:
+def elements(text: str, aval: ShapedArray) -> np.ndarray:
     """The array of a type whose bytes a text holds in base 64.
 
     Raises:
@@ -267,7 +267,7 @@ def encode(jaxpr: Jaxpr) -> dict[str, Any]:
     }
 
 
-def decode(data: dict[str, Any], sizes: Sizes = _no_symbols) -> Jaxpr:
+def decode(data: Mapping[str, Any], sizes: Sizes = _no_symbols) -> Jaxpr:
     """The jaxpr that ``encode`` gave.
 
     Args:
@@ -278,7 +278,7 @@ def decode(data: dict[str, Any], sizes: Sizes = _no_symbols) -> Jaxpr:
     """
     variables: dict[int, Var] = {}
 
-    def define(item: Any) -> Var:
+    def define(item: object) -> Var:
         number, described = _items(item, 2)
         aval = _decode_aval(described, sizes)
         if type(number) is not int or number in variables:
@@ -288,7 +288,7 @@ def decode(data: dict[str, Any], sizes: Sizes = _no_symbols) -> Jaxpr:
         var = variables[number] = Var(aval)
         return var
 
-    def use(item: Any) -> Atom:
+    def use(item: object) -> Atom:
         if type(item) is int:
             if item not in variables:
                 raise NotSerializable(f"the variable {item}, which is not defined before")
@@ -299,7 +299,7 @@ def decode(data: dict[str, Any], sizes: Sizes = _no_symbols) -> Jaxpr:
             raise NotSerializable(f"a literal of the type {aval}, which is no scalar")
         return Literal(elements(text, aval)[()], aval)
 
-    def values(name: str, params: Any) -> dict[str, Any]:
+    def values(name: str, params: object) -> dict[str, Any]:
         if not isinstance(params, dict):
             raise NotSerializable(f"the parameters {_shown(params)} of {name}")
         found = {}

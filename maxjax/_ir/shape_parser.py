@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from maxjax._ir.dimensions import (
     Scope,
+    Size,
     is_dimension,
     larger,
     smaller,
@@ -55,7 +56,7 @@ class Parser:
             f"syntax error in symbolic shape {self.text!r} in dimension {self.dimension}: {why}. "
             f"Parsed {self.text[:start]!r}, remaining {self.text[start:]!r}.")
 
-    def shape(self, like: Sequence[Any] | None) -> tuple[Any, ...]:
+    def shape(self, like: Sequence[Size | None] | None) -> tuple[Any, ...]:
         sizes: list[Any] = []
         parenthesis = self.accept("(")
         while self.token and not (parenthesis and self.token == ")"):

@@ -35,7 +35,7 @@ class _Substitution:
             known = self.avals[aval] = aval.update(shape=self.value(aval.shape))
         return known
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> Any:
         """A parameter, or a part of one."""
         if value.__class__ is Dimension:
             return value.value(self.sizes)

@@ -36,7 +36,7 @@ class Constraint(NamedTuple):
     is_equality: bool
     text: str
 
-    def holds(self, value: Any) -> bool:
+    def holds(self, value: Size) -> bool:
         return bool(value == 0 if self.is_equality else value >= 0)
 
 
@@ -96,7 +96,7 @@ class SymbolicScope(Scope):
             constraint = self._rewrite(left, right, text)
         self.constraints.append(constraint)
 
-    def _rewrite(self, left: Any, right: Any, text: str) -> Constraint:
+    def _rewrite(self, left: Size, right: Size, text: str) -> Constraint:
         """Makes an equality a rule: its left side is written as its right side."""
         remainder = self._as_remainder(left)
         if remainder is not None:       # mod(a, b) is a - b*floordiv(a, b)
@@ -113,14 +113,15 @@ class SymbolicScope(Scope):
         self.rules[monomial] = factor, terms
         return constraint
 
-    def _as_remainder(self, dimension: Dimension) -> tuple[Dimension, Dimension] | None:
+    def _as_remainder(self, dimension: Size) -> tuple[Dimension, Dimension] | None:
         """(a, b*floordiv(a, b)) where a dimension is their difference."""
-        for monomial in dimension.terms if is_dimension(dimension) else ():
+        terms = dimension.terms if is_dimension(dimension) else {}
+        for monomial in terms:
             for name, _ in monomial:
                 if name in self.quotients:
                     above, below = self.quotients[name]
                     multiple = below * Dimension(self, {((name, 1),): 1})
-                    if dimension.terms == (above - multiple).terms:
+                    if terms == (above - multiple).terms:
                         return above, multiple
         return None
 
@@ -369,8 +370,8 @@ def scope_of(shapes: Sequence[Sequence[Size]]) -> SymbolicScope | None:
     return None if first is None else first.scope
 
 
-def solve(names: Sequence[str], specification: Sequence[Sequence[Any]],
-          shapes: Sequence[Sequence[Any]] | None = None) -> dict[str, Any]:
+def solve(names: Sequence[str], specification: Sequence[Sequence[Size]],
+          shapes: Sequence[Sequence[Size]] | None = None) -> dict[str, Any]:
     """The sizes of the symbols in a specification that make it equal to shapes.
 
     Each symbol must be found from one dimension in which it appears linearly, with known ones.
@@ -466,7 +467,7 @@ class _Solver:
             + f". Please see {_SITE}#dimension-variables-must-be-solvable-from-the-input-shapes "
             "for more details.")
 
-    def check_sizes(self, places: Sequence[tuple[str, Dimension, Any]]) -> None:
+    def check_sizes(self, places: Sequence[tuple[str, Dimension, Size | None]]) -> None:
         for place, size, actual in places:
             if size.value(self.sizes) != actual:
                 self._fail(f"Found inconsistency between dimension size {place} (= {actual}) and "
@@ -492,7 +493,7 @@ class _Solver:
                            f"{value}. ", f"symbolic shape constraint {constraint.text}")
 
 
-def _linear_in(size: Dimension, name: str, sizes: Mapping[str, Any]) -> tuple[Any, Any] | None:
+def _linear_in(size: Dimension, name: str, sizes: Mapping[str, int]) -> tuple[Any, Any] | None:
     """(factor, rest) with ``size = factor * name + rest``, or None."""
     with_name = {monomial: value for monomial, value in size.terms.items()
                  if any(symbols_of(Dimension(size.scope, {((atom, 1),): 1})) & {name}

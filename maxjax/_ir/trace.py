@@ -361,7 +361,7 @@ def invalid_type(value: object) -> TypeError:
     return TypeError(f"Argument '{value}' of type {kind} is not a valid JAX type")
 
 
-def invalid_shape(shape: Sequence[Any]) -> TypeError:
+def invalid_shape(shape: Sequence[object]) -> TypeError:
     """The error for a shape whose entries are not all concrete integers."""
     message = f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
     tracers = [size for size in shape if isinstance(size, Tracer) and not size.is_known()]
@@ -431,12 +431,12 @@ def _described(holder: object, value: object) -> str:
     return f"<{type(holder).__name__}>"
 
 
-def as_given(value: Any) -> Any:
+def as_given(value: object) -> Any:
     """The number of Python's that an operand was made of, for those who gave it; or the operand."""
     return value if isinstance(value, Tracer) else getattr(value, "_number", value)
 
 
-def all_as_given(values: Iterable[Any]) -> list[Any]:
+def all_as_given(values: Iterable[object]) -> list[Any]:
     """``as_given`` of each."""
     return [as_given(value) for value in values]
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from maxjax._base import caches, dtypes, threads
 from maxjax._base.meshes import (
     AbstractMesh,
+    Mesh,
     PartitionSpec,
+    SpecEntry,
     UnreducedKind,
     checked_kind,
     entry_axes,
@@ -73,7 +75,7 @@ class ManualAxisType:
                 f"reduced={self.reduced}, unreduced_kind={self.unreduced_kind})")
 
     def update(self, **changes: Any) -> ManualAxisType:
-        """The same but for what is given."""
+        """A copy with what is given in place of its own."""
         return dataclasses.replace(self, **changes)
 
     def to_ct_mat(self) -> ManualAxisType:
@@ -90,7 +92,7 @@ class ManualAxisType:
         """All axes that it names."""
         return self.varying | self.unreduced | self.reduced
 
-    def invarying(self, mesh: Any) -> frozenset[Any]:
+    def invarying(self, mesh: Mesh | AbstractMesh) -> frozenset[Any]:
         """The manual axes of a mesh along which the values are the same."""
         return frozenset(mesh.manual_axes) - self.vur
 
@@ -174,7 +176,7 @@ class ShapedArray:
         """The type of several values, stacked along a new first dimension."""
         return self.with_dim(0, size)
 
-    def with_dim(self, dim: int, size: int, entry: Any = None) -> ShapedArray:
+    def with_dim(self, dim: int, size: int, entry: SpecEntry | None = None) -> ShapedArray:
         """The type of several values, stacked along a new dimension with an entry in the spec."""
         shape = (*self.shape[:dim], size, *self.shape[dim:])
         if self.plain:

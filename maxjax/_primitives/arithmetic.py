@@ -140,7 +140,7 @@ def _div_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
 _FEWEST_SHIFTED = 256
 
 
-def _known_exponent(ctx: Any) -> int:
+def _known_exponent(ctx: Lowering) -> int:
     """n where many integers are divided by 2**n, n > 0, which is written down; otherwise 0."""
     divisor = ctx.eqn.invars[1] if ctx.eqn is not None else None
     if not isinstance(divisor, Literal) or not dtypes.is_integer(divisor.aval.dtype) \
@@ -150,7 +150,7 @@ def _known_exponent(ctx: Any) -> int:
     return value.bit_length() - 1 if value > 1 and value & (value - 1) == 0 else 0
 
 
-def _lifted(ctx: Any, x: Any, exponent: int) -> Any:
+def _lifted(ctx: Lowering, x: object, exponent: int) -> Any:
     """x, and 2**exponent - 1 more where it is negative: then bits may be cut off, which rounds
     down, where division rounds towards zero."""
     dtype = ctx.in_avals[0].dtype
@@ -160,7 +160,7 @@ def _lifted(ctx: Any, x: Any, exponent: int) -> Any:
     return ctx.native("add", x, ctx.kernel("and", signs, ctx.scalar((1 << exponent) - 1, x)))
 
 
-def _lower_div(ctx: Any, x: Any, y: Any) -> Any:
+def _lower_div(ctx: Lowering, x: object, y: object) -> Any:
     if ctx.is_float(x):
         return ctx.native("div", x, y)
     exponent = _known_exponent(ctx)
@@ -170,7 +170,7 @@ def _lower_div(ctx: Any, x: Any, y: Any) -> Any:
     return ctx.kernel(f"shift_right_{shift}", _lifted(ctx, x, exponent), ctx.scalar(exponent, x))
 
 
-def _lower_rem(ctx: Any, x: Any, y: Any) -> Any:
+def _lower_rem(ctx: Lowering, x: object, y: object) -> Any:
     exponent = 0 if ctx.is_float(x) else _known_exponent(ctx)
     if not exponent:
         return ctx.kernel("rem", x, y)
@@ -432,7 +432,7 @@ def _polynomial(x: np.ndarray, *coefficients: np.ndarray, unroll: int | None) ->
     return result
 
 
-def _polynomial_lower(ctx: Lowering, x: Any, *coefficients: Any, unroll: int | None) -> Any:
+def _polynomial_lower(ctx: Lowering, x: object, *coefficients: object, unroll: int | None) -> Any:
     *lower, result = coefficients
     for coefficient in lower[::-1]:
         result = ctx.native("add", ctx.native("mul", result, x), coefficient)

@@ -46,8 +46,8 @@ def _broadcast_in_dim_evaluate(x: np.ndarray, *, shape: Shape,
 
 def _broadcast_in_dim_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
                                  out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
-    """Of a scalar: a view of its memory, which NumPy's ``broadcast_to`` takes four times as long
-    to make."""
+    """A rule for scalars, which gives a view of their memory: NumPy's ``broadcast_to`` takes four
+    times as long to make it. None for other operands."""
     aval, = in_avals
     dtype, shape = dtypes.physical(aval.dtype), params["shape"]
     if aval.shape or dtypes.is_opaque(aval.dtype) or dtype.kind not in "biufc" or (

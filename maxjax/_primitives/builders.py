@@ -124,8 +124,8 @@ def elementwise(name: str, *, evaluate: Callable[..., Any],
     return primitive
 
 
-def _operand_count(name: str, evaluate: Callable[..., Any], kernels: Sequence[Kernel],
-                   jvp: Any) -> int:
+def _operand_count(name: str, evaluate: Callable[..., object], kernels: Sequence[Kernel],
+                   jvp: Callable[..., object] | tuple[object, ...] | None) -> int:
     if kernels:
         return kernels[0].operands
     if isinstance(jvp, tuple):

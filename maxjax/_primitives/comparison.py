@@ -143,9 +143,9 @@ def _blend(word: np.dtype) -> Callable[..., Any]:
 _BLEND_SIZE = 4096
 
 
-def _native_select(otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """The same by a native function, if there is one, and each case is contiguous or a single
-    value."""
+def _native_select(otherwise: Callable[..., np.ndarray]) -> Callable[..., Any]:
+    """Selects by a native function, if there is one and each case is contiguous or a single value;
+    by ``otherwise`` else."""
     def evaluate(which: np.ndarray, on_false: np.ndarray, on_true: np.ndarray) -> np.ndarray:
         found = native_functions.find("select", on_false.dtype, which.size)
         if found is not None and which.flags.c_contiguous:
@@ -345,7 +345,8 @@ def signed_view(x: np.ndarray) -> np.ndarray:
     return np.right_shift(np.left_shift(x.astype(np.int8), unused), unused)
 
 
-def _shift(function: np.ufunc, signed: bool, fill: Callable[..., Any]) -> Callable[..., Any]:
+def _shift(function: np.ufunc, signed: bool, fill: Callable[[np.ndarray], np.ndarray]
+           ) -> Callable[..., Any]:
     """``function`` of operands as signed or unsigned numbers, whatever their dtype; ``fill`` where
     the shift is negative, or not less than the width."""
     def evaluate(x: np.ndarray, shift: np.ndarray) -> np.ndarray:
@@ -371,8 +372,8 @@ def _sign_bits(x: np.ndarray) -> np.ndarray:
     return np.where(x < 0, -1, 0)
 
 
-def _shift_primitive(name: str, function: np.ufunc, signed: bool, fill: Callable[..., Any]
-                     ) -> Primitive:
+def _shift_primitive(name: str, function: np.ufunc, signed: bool,
+                     fill: Callable[[np.ndarray], np.ndarray]) -> Primitive:
     return elementwise(name, accepts=INTEGERS, evaluate=_shift(function, signed, fill), cheap=True,
                        kernels=(Kernel(name, dtypes.INTS, 2),))
 

@@ -358,7 +358,7 @@ def _annex_g(x: np.ndarray, y: np.ndarray, result: np.ndarray) -> Any:
     infinity = a.dtype.type(np.inf)
     lost = np.isnan(result.real) & np.isnan(result.imag)
 
-    def boxed(part: Any) -> Any:
+    def boxed(part: np.ndarray) -> Any:
         return np.copysign(np.isinf(part).astype(part.dtype), part)
 
     def product(factor: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray

@@ -192,7 +192,7 @@ def integer_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.matmul(x, y)
 
 
-def _native_matmul(function: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> Any:
+def _native_matmul(function: native.Function, x: np.ndarray, y: np.ndarray) -> Any:
     """The product of matrices, or of equally many of them along leading dimensions."""
     out = np.empty((*x.shape[:-1], y.shape[-1]), x.dtype)
     (m, k), n = x.shape[-2:], y.shape[-1]

@@ -110,7 +110,8 @@ def _check_opaque(source: DType, target: DType) -> None:
             f"match the representation type {own.physical}.")
 
 
-def _convert_abstract(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> ShapedArray:
+def _convert_abstract(x: ShapedArray, *, new_dtype: np.dtype | dtypes.KeyDType, weak_type: bool
+                      ) -> ShapedArray:
     if x.dtype != new_dtype and (dtypes.is_opaque(x.dtype) or dtypes.is_opaque(new_dtype)):
         _check_opaque(x.dtype, new_dtype)
     return ShapedArray(x.shape, new_dtype, weak_type)

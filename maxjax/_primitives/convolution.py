@@ -271,7 +271,7 @@ def _batch(size: int, operands: Sequence[Array], axes: Sequence[Any], *,
 # --- lowering -------------------------------------------------------------------------------------
 
 def window_positions(spatial: Sequence[int], window: Sequence[int], result: tuple[int, ...],
-                     strides: tuple[int, ...], dilations: Any) -> Any:
+                     strides: tuple[int, ...], dilations: Sequence[int]) -> Any:
     """For each position of the result and of the window, the flat index in ``spatial``: the
     array (prod P, prod K)."""
     total = np.zeros((*(1 for _ in result), *(1 for _ in window)), np.int64)
@@ -286,7 +286,7 @@ def window_positions(spatial: Sequence[int], window: Sequence[int], result: tupl
 
 
 def _two(values: Iterable[int], filler: int) -> tuple[int, ...]:
-    """Of one spatial dimension or two, as of two."""
+    """What is said of one spatial dimension or two, as of two: ``filler`` comes first."""
     values = tuple(values)
     return (filler,) * (2 - len(values)) + values
 
@@ -317,9 +317,9 @@ def _unfold(ctx: Lowering, rows: np.ndarray, window: Sequence[int], result: tupl
     return ctx.gather_rows(rows, indices.reshape(-1).astype(np.int32), 1)
 
 
-def _by_phases(ctx: Lowering, convolved: Callable[..., Any], weights: Any, spatial: Sequence[int],
-               result: tuple[int, ...], padding: tuple[tuple[int, int], ...],
-               lhs_dilation: tuple[int, ...]) -> Any:
+def _by_phases(ctx: Lowering, convolved: Callable[..., Any], weights: object,
+               spatial: Sequence[int], result: tuple[int, ...],
+               padding: tuple[tuple[int, int], ...], lhs_dilation: tuple[int, ...]) -> Any:
     """A convolution of a dilated lhs without products by the holes; strides are 1.
 
     Along a dimension of dilation d, position d q + p of the result meets the elements k of the
@@ -382,7 +382,7 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int
     rows = ctx.reshape(rows, (groups * batch, *spatial, features))
     weights = ctx.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
 
-    def convolved(weights: Any, result: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+    def convolved(weights: object, result: tuple[int, ...], padding: tuple[tuple[int, int], ...],
                   lhs_dilation: tuple[int, ...]) -> Any:
         """(batch, P, G O), of weights (K, C, G O)."""
         window = ctx.shape(weights)[:-2]

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from maxjax._primitives.rules import FactorRule
 
 
-def scan_pairs(combine: Callable[..., Any], values: Sequence[Array], axis: int) -> list[Array]:
+def scan_pairs(combine: Callable[..., list[Array]], values: Sequence[Array], axis: int
+               ) -> list[Array]:
     """The prefixes of ``combine`` over a list of arrays, along ``axis``, in log2(n) steps.
 
     Neighbours are combined in pairs, the pairs' prefixes are found in the same way, and each
@@ -89,7 +90,7 @@ def _reversed(x: Array, axis: int, reverse: bool) -> Array:
     return rev_p.bind(x, dimensions=(axis,)) if reverse else x
 
 
-def _scan_jvp(combine: Callable[..., Any]) -> Callable[..., Any]:
+def _scan_jvp(combine: Callable[..., list[Array]]) -> Callable[..., Any]:
     """The jvp by a scan over (value, tangent) pairs; the result itself from the primitive."""
     def rule(primals: Sequence[Array], tangents: Sequence[Array], *, primitive: Primitive,
              axis: int, reverse: bool) -> tuple[Array, Array | None]:

@@ -50,7 +50,7 @@ class Unary:
         return self.ufunc(x, out=np.empty_like(x), dtype=_DOUBLE, casting="same_kind")
 
     def for_few(self, x: np.ndarray) -> Any:
-        """The same for an array of fewer than ``LARGE`` elements of float32."""
+        """The function of fewer than ``LARGE`` elements of float32, by way of double precision."""
         wide = x.astype(_DOUBLE)
         self.ufunc(wide, wide)
         return wide.astype(_SINGLE)
@@ -89,7 +89,7 @@ def _log(x: np.ndarray) -> Any:
 
 
 def _log2(x: np.ndarray) -> Any:
-    """Of ``2**e m``, with ``m`` about 1: exact for powers of 2."""
+    """The logarithm to base 2 of ``x = 2**e m``, with ``m`` about 1: exact for powers of 2."""
     m, e = np.frexp(x)
     below = m < math.sqrt(0.5)
     m, e = np.where(below, m + m, m), np.where(below, e - 1, e)

@@ -17,7 +17,7 @@ from maxjax._ir.contract import SHAPE, instance, takes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import Value
+from maxjax._ir.typing import Params, Value
 from maxjax._primitives import fitting, fourier
 from maxjax._primitives.arithmetic import conj, div, mul
 from maxjax._primitives.broadcasting import broadcast_in_dim
@@ -62,7 +62,7 @@ def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]
     return x
 
 
-def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
+def _specialize(in_avals: Sequence[ShapedArray], params: Params,
                 out_avals: Sequence[ShapedArray]) -> Callable[[Any], np.ndarray]:
     (x,), (out,) = in_avals, out_avals
     lengths = params["fft_lengths"]
@@ -126,14 +126,14 @@ def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], 
                        out_avals, replicated=frozenset({*transformed, *["out"] * changed}))
 
 
-def _lower(ctx: Lowering, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
+def _lower(ctx: Lowering, x: object, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
     """One axis after the other: what is real is the first, or the last, that is transformed."""
     inverse = fft_type in (FftType.IFFT, FftType.IRFFT)
     last, count = len(ctx.shape(x)) - 1, len(fft_lengths)
     n, odd = fft_lengths[-1], fft_lengths[-1] % 2 == 1
     scale = 1 / math.prod(fft_lengths) if inverse else 1.0
 
-    def complex_axes(x: Any, axes: Sequence[int], scale: float) -> Any:
+    def complex_axes(x: object, axes: Sequence[int], scale: float) -> Any:
         for axis in axes:
             x = ctx.fourier(x, Kind.COMPLEX, ctx.shape(x)[axis], axis, inverse, scale)
             scale = 1.0

@@ -6,8 +6,9 @@ that operations did not write; operations say it in JAX's words.
 
 from __future__ import annotations
 
+import enum
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.contract import Rule, type_problem
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import DType, Shape
 
 # --- dtypes ---------------------------------------------------------------------------------------
 
 
-def of_dtypes(what: str, holds: Callable[[Any], bool], *numbers: int) -> Rule:
+def of_dtypes(what: str, holds: Callable[[DType], bool], *numbers: int) -> Rule:
     """Operands of those numbers (all, if there are none) are of certain dtypes."""
     def rule(*avals: ShapedArray, **params: object) -> str | None:
         for number in numbers or range(len(avals)):
@@ -30,11 +32,11 @@ def of_dtypes(what: str, holds: Callable[[Any], bool], *numbers: int) -> Rule:
     return rule
 
 
-def _is_number(dtype: Any) -> bool:
+def _is_number(dtype: DType) -> bool:
     return not dtypes.is_opaque(dtype) and dtypes.is_numeric(dtype)
 
 
-def _is_ordered(dtype: Any) -> bool:
+def _is_ordered(dtype: DType) -> bool:
     return not dtypes.is_opaque(dtype) and not dtypes.is_complex(dtype)
 
 
@@ -93,7 +95,7 @@ def same_shapes(*avals: ShapedArray, **params: object) -> str | None:
         f"its operands are of different shapes: {', '.join(map(str, shapes))}")
 
 
-def _require(holds: Any, what: str, avals: Sequence[ShapedArray], *found: object) -> str | None:
+def _require(holds: object, what: str, avals: Sequence[ShapedArray], *found: object) -> str | None:
     """The words for operands that do not fit."""
     if holds:
         return None
@@ -138,7 +140,8 @@ def of_matrices(*wanted: str) -> Rule:
     return rule
 
 
-def broadcast_in_dim(x: ShapedArray, *, shape: Any, broadcast_dimensions: Any) -> str | None:
+def broadcast_in_dim(x: ShapedArray, *, shape: Shape, broadcast_dimensions: tuple[int, ...]
+                     ) -> str | None:
     dims = broadcast_dimensions
     holds = len(dims) == x.ndim and list(dims) == sorted(set(dims)) and all(
         0 <= dim < len(shape) and (size == 1 or size == shape[dim])
@@ -167,8 +170,8 @@ def select_n(which: ShapedArray, *cases: ShapedArray) -> str | None:
         [which, *cases])
 
 
-def dot_general(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Any, precision: Any,
-                preferred_element_type: Any) -> str | None:
+def dot_general(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Any, precision: object,
+                preferred_element_type: object) -> str | None:
     found = dimension_numbers
     holds = type(found) is tuple and len(found) == 2 and all(
         type(pair) is tuple and len(pair) == 2 and len(pair[0]) == len(pair[1]) and all(
@@ -183,8 +186,8 @@ def dot_general(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Any, preci
     return _require(holds, "sizes of corresponding dimensions must be the same", [x, y], found)
 
 
-def product_dtype(x: ShapedArray, y: ShapedArray, *, preferred_element_type: Any, **params: Any
-                  ) -> str | None:
+def product_dtype(x: ShapedArray, y: ShapedArray, *, preferred_element_type: DType | None,
+                  **params: object) -> str | None:
     """The dtype of a sum of products holds what the operands do."""
     wanted = preferred_element_type
     if wanted is None:
@@ -214,13 +217,14 @@ def starts(first: int) -> Rule:
     return rule
 
 
-def iota(*, dtype: Any, shape: Any, dimension: int) -> str | None:
+def iota(*, dtype: DType, shape: Shape, dimension: int) -> str | None:
     if dtypes.is_opaque(dtype) or dtypes.is_bool(dtype):
         return f"{dtype} is no dtype of numbers"
     return None if dimension < len(shape) else f"{shape} has no dimension {dimension}"
 
 
-def pad(x: ShapedArray, value: ShapedArray, *, padding_config: Any) -> str | None:
+def pad(x: ShapedArray, value: ShapedArray, *, padding_config: Sequence[tuple[int, int, int]]
+        ) -> str | None:
     between = [0 if size == 0 else (size - 1) * config[2]
                for size, config in zip(x.shape, padding_config, strict=True)]
     holds = value.shape == () and all(config[2] >= 0 for config in padding_config) and all(
@@ -230,20 +234,20 @@ def pad(x: ShapedArray, value: ShapedArray, *, padding_config: Any) -> str | Non
                     padding_config)
 
 
-def slice_within(x: ShapedArray, *, start_indices: Any, limit_indices: Any, strides: Any
-                 ) -> str | None:
+def slice_within(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape,
+                 strides: Shape | None) -> str | None:
     holds = all(0 <= start <= limit <= size for start, limit, size in zip(
         start_indices, limit_indices, x.shape, strict=True))
     return _require(holds, "a slice must lie within its operand", [x], start_indices,
                     limit_indices)
 
 
-def squeeze(x: ShapedArray, *, dimensions: Any) -> str | None:
+def squeeze(x: ShapedArray, *, dimensions: tuple[int, ...]) -> str | None:
     return _require(all(x.shape[dim] == 1 for dim in dimensions),
                     "dimensions of size 1 can be removed", [x], dimensions)
 
 
-def split(x: ShapedArray, *, sizes: Any, axis: int) -> str | None:
+def split(x: ShapedArray, *, sizes: Shape, axis: int) -> str | None:
     return _require(sum(sizes) == x.shape[axis], "parts must add up to the whole", [x], sizes)
 
 
@@ -252,7 +256,7 @@ def stack(*avals: ShapedArray, axis: int) -> str | None:
         None if axis <= avals[0].ndim else f"{axis} is no dimension of the result")
 
 
-def nonempty(x: ShapedArray, *, axes: Any, **params: object) -> str | None:
+def nonempty(x: ShapedArray, *, axes: tuple[int, ...], **params: object) -> str | None:
     """Where there is a result, there are elements that it is chosen from."""
     return _require(all(x.shape[axis] != 0 for axis in axes), "there is nothing to choose from",
                     [x], axes)
@@ -268,7 +272,8 @@ def top_k(x: ShapedArray, *, k: int, axis: int, is_stable: bool) -> str | None:
     return _require(k <= x.shape[axis], "no more elements can be taken than there are", [x], k)
 
 
-def transfers(*avals: ShapedArray, devices: Any, srcs: Any, copy_semantics: Any) -> str | None:
+def transfers(*avals: ShapedArray, devices: Sized, srcs: Sized, copy_semantics: Sized
+              ) -> str | None:
     return None if len(devices) == len(srcs) == len(copy_semantics) == len(avals) else (
         f"it has {len(avals)} operands, for {len(devices)} devices")
 
@@ -290,7 +295,8 @@ def window(x: ShapedArray, *others: ShapedArray, **params: Any) -> str | None:
     return _padded(x, range(x.ndim), params["padding"], spread)
 
 
-def _padded(x: ShapedArray, dims: Sequence[int], padding: Any, dilation: Any) -> str | None:
+def _padded(x: ShapedArray, dims: Sequence[int], padding: Sequence[tuple[int, int]],
+            dilation: Sequence[int]) -> str | None:
     shape = list(x.shape)
     for dim, (low, high), step in zip(dims, padding, dilation, strict=True):
         size = shape[dim]
@@ -301,8 +307,9 @@ def _padded(x: ShapedArray, dims: Sequence[int], padding: Any, dilation: Any) ->
     return None if found is None else f"its padded operand: {found}"
 
 
-def selects(source: ShapedArray, operand: ShapedArray, *, window_dimensions: Any,
-            window_strides: Any, padding: Any, **params: Any) -> str | None:
+def selects(source: ShapedArray, operand: ShapedArray, *, window_dimensions: Shape,
+            window_strides: Shape, padding: Sequence[tuple[int, int]], **params: object
+            ) -> str | None:
     """A source has an element for each window of the operand."""
     sizes = [max((size + low + high - width) // step + 1, 0)
              for size, (low, high), width, step in zip(
@@ -311,9 +318,10 @@ def selects(source: ShapedArray, operand: ShapedArray, *, window_dimensions: Any
                     "the source has an element for each window", [source, operand])
 
 
-def convolution(x: ShapedArray, kernel: ShapedArray, *, window_strides: Any, padding: Any,
-                lhs_dilation: Any, rhs_dilation: Any, dimension_numbers: Any,
-                feature_group_count: int, batch_group_count: int, **params: Any) -> str | None:
+def convolution(x: ShapedArray, kernel: ShapedArray, *, window_strides: Shape,
+                padding: Sequence[tuple[int, int]], lhs_dilation: Shape, rhs_dilation: Shape,
+                dimension_numbers: Sequence[tuple[int, ...]], feature_group_count: int,
+                batch_group_count: int, **params: object) -> str | None:
     rank = x.ndim
     parts = (window_strides, padding, lhs_dilation, rhs_dilation)
     if kernel.ndim != rank or rank < 2 or any(len(part) != rank - 2 for part in parts) or any(
@@ -349,7 +357,7 @@ def by_reflections(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: b
     return _require(holds, "reflections must be of the matrix's rows or columns", [a, taus, c])
 
 
-def triangular(a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: Any) -> str | None:
+def triangular(a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: object) -> str | None:
     holds = a.ndim >= 2 and b.ndim == a.ndim and a.shape[-1] == a.shape[-2] and (
         a.shape[:-2] == b.shape[:-2] and a.shape[-1] == b.shape[-2 if left_side else -1])
     return _require(holds, "a square matrix for the other's rows or columns is needed", [a, b])
@@ -367,14 +375,14 @@ def wraps(words: ShapedArray, *, impl: Any) -> str | None:
     return _require(holds, f"a key of {impl.name} has {impl.dtype.words} words", [words])
 
 
-def state_of(state: ShapedArray, *, dtype: Any, **params: Any) -> str | None:
+def state_of(state: ShapedArray, *, dtype: object, **params: object) -> str | None:
     holds = state.dtype == dtypes.uint32 and state.shape == (4,) or (
         state.dtype == dtypes.uint64 and state.shape == (2,))
     holds = holds and isinstance(dtype, np.dtype) and dtype in dtypes.UNSIGNED
     return _require(holds, "the state of a generator of bits is of 128 bits", [state], dtype)
 
 
-def bitcast(x: ShapedArray, *, new_dtype: Any) -> str | None:
+def bitcast(x: ShapedArray, *, new_dtype: DType) -> str | None:
     if x.dtype == new_dtype:
         return None
     if any(dtypes.is_opaque(kind) or dtypes.is_bool(kind) or dtypes.is_complex(kind)
@@ -385,7 +393,7 @@ def bitcast(x: ShapedArray, *, new_dtype: Any) -> str | None:
                     f"the last dimension must fill an element of {new_dtype}", [x])
 
 
-def transform(x: ShapedArray, *, fft_type: Any, fft_lengths: Any) -> str | None:
+def transform(x: ShapedArray, *, fft_type: enum.Enum, fft_lengths: Shape) -> str | None:
     rank = len(fft_lengths)
     holds = 1 <= rank <= x.ndim and all(length > 0 for length in fft_lengths)
     if holds:
@@ -395,7 +403,7 @@ def transform(x: ShapedArray, *, fft_type: Any, fft_lengths: Any) -> str | None:
     return _require(holds, "the lengths must be those of the last dimensions", [x], fft_lengths)
 
 
-def fills(x: ShapedArray, indices: ShapedArray, *, fill_value: Any, **params: Any) -> str | None:
+def fills(x: ShapedArray, indices: ShapedArray, *, fill_value: Any, **params: object) -> str | None:
     """What a gather fills with is an element."""
     if fill_value is None:
         return None
@@ -406,5 +414,5 @@ def fills(x: ShapedArray, indices: ShapedArray, *, fill_value: Any, **params: An
         f"it fills {x.dtype} with something else")
 
 
-def seeds(x: ShapedArray, **params: Any) -> str | None:
+def seeds(x: ShapedArray, **params: object) -> str | None:
     return None if x.dtype in dtypes.INTS else f"a seed is an integer, and not of {x.dtype}"

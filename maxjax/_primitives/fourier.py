@@ -239,9 +239,13 @@ def call_of(lines: Lines, scale: float, part: np.dtype, threads: int) -> Call:
 
 
 def extents(n: Sequence[int], part: int) -> tuple[int, int, int, int] | None:
-    """Of the integers of a call, and the bytes of a part: how many numbers it reads of the array
-    and of the table, and how many bytes of results and of scratch it writes; None if they are
-    none of a call."""
+    """How many numbers a call reads of the array and of the table, and how many bytes of results
+    and of scratch it writes; None if these are the integers of no call.
+
+    Args:
+      n: the integers of the call.
+      part: the bytes of a part of a complex number.
+    """
     kind, (outer, count, inner, length, side_by_side, _, chirp, tasks) = Kind(n[0]), n[1:9]
     factors, half, whole = n[11:], count // 2 + 1, chirp or length
     if math.prod(factors) != whole or length != (count // 2 if kind.is_halved else count) \

@@ -425,7 +425,7 @@ def window_factors(operand: ShapedArray, indices: ShapedArray, windows: ShapedAr
     names: dict[str, int] = {}
     replicated = set()
 
-    def factor(name: str, size: int, whole: Any = False) -> Dim:
+    def factor(name: str, size: int, whole: bool = False) -> Dim:
         names[name] = size
         if whole:
             replicated.add(name)

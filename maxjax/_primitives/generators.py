@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.trace import Array
 
 
 class Generator(NamedTuple):
@@ -46,9 +47,9 @@ class DefinedGenerator:
     Its keys are made and used by these functions, which are traced like the caller's own.
     """
 
-    def __init__(self, dtype: dtypes.KeyDType, *, seed: Callable[..., Any],
-                 split: Callable[..., Any], random_bits: Callable[..., Any],
-                 fold_in: Callable[..., Any]):
+    def __init__(self, dtype: dtypes.KeyDType, *, seed: Callable[..., Array],
+                 split: Callable[..., Array], random_bits: Callable[..., Array],
+                 fold_in: Callable[..., Array]):
         self.dtype = dtype
         self.name = dtype.impl
         self.seed = seed

@@ -37,7 +37,7 @@ def _concatenate_abstract(*avals: ShapedArray, dimension: int) -> ShapedArray:
     return ShapedArray(shape, avals[0].dtype, all(aval.weak_type for aval in avals))
 
 
-def joining_jvp(bind: Callable[..., Any]) -> Callable[..., Any]:
+def joining_jvp(bind: Callable[..., Array]) -> Callable[..., Any]:
     """The jvp of an operation, ``bind(*operands, **params)``, that joins its operands."""
     def jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object
             ) -> tuple[Array, Array | None]:

@@ -105,7 +105,7 @@ def run(call: Call, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | None:
     return outs
 
 
-def lower(ctx: Lowering, call: Call, values: Sequence[Any]) -> list[Any]:
+def lower(ctx: Lowering, call: Call, values: Sequence[object]) -> list[Any]:
     """The results of a call in a program."""
     return ctx.matrices(call.kind, values, call.integers,
                         [(aval.shape, aval.dtype) for aval in call.results])

@@ -221,7 +221,7 @@ def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> Shap
     return like(pivots, (*pivots.shape[:-1], permutation_size))
 
 
-def _permutation_lower(ctx: Lowering, pivots: Any, *, permutation_size: int) -> Any:
+def _permutation_lower(ctx: Lowering, pivots: object, *, permutation_size: int) -> Any:
     aval, = ctx.out_avals
     return ctx.permutation_of_exchanges(pivots, permutation_size) if aval.size \
         else ctx.full(aval.shape, 0, aval.dtype)
@@ -315,7 +315,7 @@ def _ormqr_call(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool
                           _ormqr_workspace(m, n, count, left, c.dtype), left, form), [c])
 
 
-def _ormqr_lower(ctx: Lowering, a: Any, taus: Any, c: Any, **params: Any) -> Any:
+def _ormqr_lower(ctx: Lowering, a: object, taus: object, c: object, **params: Any) -> Any:
     avals = [ShapedArray(aval.shape, WIDER.get(aval.dtype, aval.dtype)) for aval in ctx.in_avals]
     if 0 in [aval.size for aval in avals]:      # no reflection changes anything
         return c
@@ -387,7 +387,7 @@ def qr_by_reflections(a: Array, *, full_matrices: bool, **params: object) -> tup
             upper(slice_in_dim(packed, 0, columns, batch)))
 
 
-def _qr_lower(ctx: Lowering, a: Any, **params: Any) -> Any:
+def _qr_lower(ctx: Lowering, a: object, **params: Any) -> Any:
     return ctx.decompose(functools.partial(qr_by_reflections, **params), a)
 
 
@@ -446,7 +446,7 @@ def _qr_evaluate(a: np.ndarray, *, full_matrices: bool, pivoting: bool, use_magm
 
 
 def _reduced_tangents(q: Array, r: Array, tangent: Array) -> tuple[Any, Any]:
-    """Of ``a = q r`` with square ``r``."""
+    """The tangents of ``q`` and ``r``, where ``a = q r`` with square ``r``, from that of ``a``."""
     whole = triangular_solve(r, tangent)                   # a' r^-1
     projected = matmul(adjoint(q), whole)
     strict = lower(projected, -1)

@@ -18,7 +18,7 @@ from maxjax._base.lazy import scipy_linalg
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import BatchAxis, Params, Shape, Value
+from maxjax._ir.typing import BatchAxis, HostValue, Params, Shape, Value
 from maxjax._primitives import lapack as lapack_calls
 from maxjax._primitives.arithmetic import add, real_p
 from maxjax._primitives.arithmetic import conj as elementwise_conj
@@ -163,8 +163,8 @@ def many_small(shape: Shape) -> bool:
 _FAILED = {"f": np.nan, "c": complex(np.nan, np.nan)}
 
 
-def each(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: np.ndarray,
-         ranks: Sequence[int] | None = None) -> list[np.ndarray]:
+def each(function: Callable[..., Sequence[HostValue | complex]], avals: Sequence[ShapedArray],
+         *arrays: np.ndarray, ranks: Sequence[int] | None = None) -> list[np.ndarray]:
     """The results of a function of matrices, for each element of the batch.
 
     All of an element's results are NaN (0 if integers) where the function raises LinAlgError, as
@@ -188,8 +188,8 @@ def each(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: np
     return outs
 
 
-def together(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: np.ndarray
-             ) -> list[np.ndarray]:
+def together(function: Callable[..., Sequence[HostValue | complex]], avals: Sequence[ShapedArray],
+             *arrays: np.ndarray) -> list[np.ndarray]:
     """``each``, for functions that take a batch and fail for all of it if one matrix does.
 
     The halves of a batch that fails are tried again, so that a few failures cost little.
@@ -216,7 +216,7 @@ def together(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays
 # --- the primitives -------------------------------------------------------------------------------
 
 
-def lower_call(ctx: Lowering, call: Call, values: Sequence[Any]) -> list[Any]:
+def lower_call(ctx: Lowering, call: Call, values: Sequence[object]) -> list[Any]:
     """The results of a call in a program, of operands that are as wide as LAPACK's."""
     wide = [ctx.convert(value, WIDER[aval.dtype]) if aval.dtype in WIDER else value
             for value, aval in zip(values, ctx.in_avals, strict=True)]
@@ -242,7 +242,7 @@ def _through_lapack(calls: Callable[..., Call | None], evaluate: Callable[..., A
                 return outs if multiple_results else outs[0]
         return evaluate(*arrays, **params)
 
-    def lower(ctx: Lowering, *values: Any, **params: Any) -> Any:
+    def lower(ctx: Lowering, *values: object, **params: Any) -> Any:
         avals, out_avals = ctx.in_avals, ctx.out_avals
         call = call_for(avals, params)
         if call is None:        # empty matrices, whose results depend on no value

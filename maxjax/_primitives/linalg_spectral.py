@@ -63,7 +63,7 @@ def _is_double(x: np.ndarray) -> bool:
     return x.dtype in (dtypes.float64, dtypes.complex128)
 
 
-def _eigh_evaluate(a: np.ndarray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any,
+def _eigh_evaluate(a: np.ndarray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: object,
                    algorithm: enum.Enum | None) -> list[np.ndarray]:
     def decompose(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = np.linalg.eigh(x, "L" if lower else "U")
@@ -212,7 +212,7 @@ def _vectors_tangent(values: Array, vectors: Array, tangent: Array) -> tuple[Any
 
 def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Array], *,
              compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
-             enable_eigvec_derivs: bool, implementation: Any) -> Any:
+             enable_eigvec_derivs: bool, implementation: object) -> Any:
     a = primals[0]
     wanted = compute_left_eigenvectors or compute_right_eigenvectors
     if wanted and not enable_eigvec_derivs:
@@ -392,7 +392,7 @@ def _svd_one(routine: str, a: np.ndarray, full_matrices: bool,
     return (values, left, right) if compute_uv else (values,)
 
 
-def _svd_evaluate(a: np.ndarray, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any,
+def _svd_evaluate(a: np.ndarray, *, full_matrices: bool, compute_uv: bool, subset_by_index: object,
                   algorithm: enum.Enum | None) -> list[np.ndarray]:
     avals = _svd_abstract(ShapedArray(a.shape, a.dtype), full_matrices=full_matrices,
                           compute_uv=compute_uv)
@@ -420,7 +420,7 @@ def _svd_workspace(m: int, n: int, full: bool, vectors: bool, dtype: np.dtype) -
     return int(size.real), reals if dtypes.is_complex(dtype) else 0
 
 
-def _svd_call(a: ShapedArray, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any,
+def _svd_call(a: ShapedArray, *, full_matrices: bool, compute_uv: bool, subset_by_index: object,
               algorithm: enum.Enum | None) -> Call | None:
     if algorithm is not None and algorithm.name == "QR":
         return None
@@ -433,7 +433,7 @@ def _svd_call(a: ShapedArray, *, full_matrices: bool, compute_uv: bool, subset_b
 
 
 def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, full_matrices: bool,
-             compute_uv: bool, subset_by_index: Any, algorithm: enum.Enum | None) -> Any:
+             compute_uv: bool, subset_by_index: object, algorithm: enum.Enum | None) -> Any:
     a, tangent = primals[0], tangents[0]
     m, n = a.shape[-2:]
     if compute_uv and full_matrices and m != n:

@@ -103,7 +103,7 @@ def received(data: Value, output: Value, offsets: Array, sizes: Array, starts: A
     return select(broadcast_in_dim(inside, output.shape, (0,)), output, taken)
 
 
-def of_collectives(all_gather: Callable[..., Any], all_to_all: Callable[..., Any]
+def of_collectives(all_gather: Callable[..., Array], all_to_all: Callable[..., Array]
                    ) -> Callable[..., Any]:
     """``ragged_all_to_all`` made of those two."""
     def exchanged(operand: Value, output: Value, input_offsets: Value, send_sizes: Value,

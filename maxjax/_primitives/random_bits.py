@@ -126,7 +126,7 @@ def _seed_program(seeds: Array) -> Any:
 
 # --- primitives -----------------------------------------------------------------------------------
 
-def _lowered(program: Callable[..., Any]) -> Any:
+def _lowered(program: Callable[..., object]) -> Any:
     """Lowers by ``program(keys, shape, ...)``."""
     def lower(ctx: Lowering, keys: object, *, shape: Shape, partitionable: bool, **params: object
               ) -> Any:

@@ -65,7 +65,8 @@ def _normal(keys: np.ndarray, dtype: np.dtype, partitionable: bool) -> np.ndarra
     return dtype.type(np.sqrt(2)) * _as_xla(values, xla_float32.erf_inv, scipy_special.erfinv)
 
 
-def _as_xla(x: np.ndarray, narrow: Callable[..., Any], wide: Callable[..., Any]) -> np.ndarray:
+def _as_xla(x: np.ndarray, narrow: Callable[[np.ndarray], np.ndarray],
+            wide: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """A function in float32, rounded to the dtype of ``x``; another one in float64."""
     return wide(x) if x.dtype == np.float64 else narrow(x.astype(np.float32)).astype(x.dtype)
 
@@ -175,7 +176,7 @@ def _gamma_evaluate(keys: np.ndarray, alpha: np.ndarray, *, log_space: bool, par
     return values.reshape(alpha.shape)
 
 
-def _not_native(keys: Any, dtype: Any, partitionable: bool) -> str | None:
+def _not_native(keys: object, dtype: object, partitionable: bool) -> str | None:
     """Why the native function cannot draw; None if it can. Keys by either of their dtypes."""
     if dtype == np.float32 and partitionable and keys in (THREEFRY.dtype, THREEFRY.dtype.physical):
         return None
@@ -188,7 +189,7 @@ def _drawn_on_host(keys: ShapedArray, x: ShapedArray, *, partitionable: bool, **
         None if x.size else "it has no elements")
 
 
-def _gamma_lower(ctx: Lowering, keys: Any, alpha: Any, *, log_space: bool, partitionable: bool
+def _gamma_lower(ctx: Lowering, keys: object, alpha: object, *, log_space: bool, partitionable: bool
                  ) -> Any:
     shape = ctx.shape(alpha)
     per_key = shape[len(ctx.shape(keys)):]
@@ -321,7 +322,7 @@ def _native_counts(keys: np.ndarray, lam: np.ndarray, partitionable: bool
     return counts, rejected
 
 
-def _poisson_lower(ctx: Lowering, keys: Any, lam: Any, *, dtype: np.dtype, partitionable: bool
+def _poisson_lower(ctx: Lowering, keys: object, lam: object, *, dtype: np.dtype, partitionable: bool
                    ) -> Any:
     by_product, by_rejection = ctx.poisson_counts(keys, lam)
 

@@ -43,8 +43,9 @@ def _product_of_many(x: np.ndarray) -> Any:
     return np.asarray(np.multiply.reduce(lanes) * np.multiply.reduce(flat[whole:]))
 
 
-def _reduction(name: str, kind: str, ufunc: np.ufunc, identity: Callable[..., Any], factor: str,
-               *, keeps_weak: bool = True, takes_bits: bool = False, **rules: Any) -> Primitive:
+def _reduction(name: str, kind: str, ufunc: np.ufunc, identity: Callable[[np.dtype], object],
+               factor: str, *, keeps_weak: bool = True, takes_bits: bool = False, **rules: Any
+               ) -> Primitive:
     """A reduction by an associative function.
 
     ``identity`` gives the result over no elements, from the dtype; ``factor`` is how partial

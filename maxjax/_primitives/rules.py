@@ -62,7 +62,7 @@ def aval_of(operand: Array | Linear) -> ShapedArray:
     return ShapedArray(operand.shape, operand.dtype)
 
 
-def of_numbers(name: str, abstract: Callable[..., Any]) -> Callable[..., Any]:
+def of_numbers(name: str, abstract: Callable[..., object]) -> Callable[..., Any]:
     """The rule of types of an operation on numbers, which refuses the keys of random generators and
     the elements of libraries' dtypes.
 
@@ -297,8 +297,8 @@ def reduced_shape(shape: tuple[int, ...], axes: Sequence[int]) -> tuple[int, ...
 
 def reduction_batch(primitive: Primitive) -> Callable[..., tuple[Any, int]]:
     """The batching rule of a reduction with a parameter ``axes``."""
-    def batch(size: int, operands: Sequence[Array], batch_axes: Sequence[int], *, axes: Any,
-              **params: object) -> tuple[Any, int]:
+    def batch(size: int, operands: Sequence[Array], batch_axes: Sequence[int], *,
+              axes: tuple[int, ...], **params: object) -> tuple[Any, int]:
         axis = batch_axes[0]
         moved = tuple(dim + (dim >= axis) for dim in axes)
         out = primitive.bind(operands[0], axes=moved, **params)

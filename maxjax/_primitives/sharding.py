@@ -91,7 +91,7 @@ def _identity(name: str, **rules: Any) -> Primitive:
         **rules)
 
 
-def with_dimension(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
+def with_dimension(spec: PartitionSpec, dim: int, entry: SpecEntry | None) -> PartitionSpec:
     """The spec of a value with one more dimension."""
     entries = [*spec.partitions, *[None] * (dim - len(spec))]
     return spec.update(partitions=(*entries[:dim], entry, *entries[dim:]))
@@ -100,7 +100,7 @@ def with_dimension(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
 # --- sharding_constraint --------------------------------------------------------------------------
 
 
-def _check_spmd_axis(entry: Any, sharding: Sharding) -> None:
+def _check_spmd_axis(entry: SpecEntry, sharding: Sharding) -> None:
     """Raises ValueError where a sharding cannot be extended by ``spmd_axis_name`` of ``vmap``."""
     if not isinstance(sharding, NamedSharding):
         raise ValueError(
@@ -116,7 +116,7 @@ def _check_spmd_axis(entry: Any, sharding: Sharding) -> None:
 
 
 def _constraint_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
-                      sharding: Sharding, unconstrained_dims: Any, **params: object
+                      sharding: Sharding, unconstrained_dims: frozenset[int], **params: object
                       ) -> tuple[Array, int]:
     axis, = axes
     entry = context.batch_spmd_axis
@@ -157,7 +157,7 @@ class ArrayCopySemantics(enum.Enum):
         return str(self)
 
 
-def _put_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: tuple[Any, ...]
+def _put_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: tuple[object, ...]
              ) -> tuple[list[Array], list[Array | None]]:
     outs = device_put_p.bind(*primals, **params)
     places = [place for place, tangent in enumerate(tangents) if tangent is not None]
@@ -169,7 +169,7 @@ def _put_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: tupl
     return outs, [given.get(place) for place in range(len(primals))]
 
 
-def _put_transpose(cotangents: Sequence[Array], *operands: Linear, devices: Sequence[Any],
+def _put_transpose(cotangents: Sequence[Array], *operands: Linear, devices: Sequence[object],
                    srcs: tuple[SingleDeviceSharding | None, ...],
                    copy_semantics: tuple[ArrayCopySemantics, ...]) -> list[Array]:
     """Each cotangent, put where the operand was, as far as that is known."""
@@ -221,7 +221,7 @@ device_put_p = Primitive(
 # --- reshard ------------------------------------------------------------------------
 
 
-def _back(cotangent: Array, operand: Array | Linear, dst_sharding: Any) -> Any:
+def _back(cotangent: Array, operand: Array | Linear, dst_sharding: NamedSharding) -> Any:
     """The cotangent, with the operand's sharding."""
     on_mesh = operand.aval.mesh_spec
     if on_mesh is None:
@@ -242,8 +242,8 @@ def _resharded(x: ShapedArray, sharding: NamedSharding) -> Any:
     return aval if x.plain else in_states(aval, x.manual_axis_type)
 
 
-def _reshard_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, dst_sharding: Any
-                   ) -> tuple[Array, int]:
+def _reshard_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
+                   dst_sharding: NamedSharding) -> tuple[Array, int]:
     axis, = axes
     entry = context.batch_spmd_axis or context.batch_entry
     if not set(dst_sharding.mesh.explicit_axes).issuperset(entry_axes(entry)):

@@ -223,7 +223,7 @@ def slice_in_dim(x: Array, start: int, stop: int, dim: int, stride: int = 1) -> 
                         strides=strides)
 
 
-def pad(x: Array, value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
+def pad(x: Array, value: object, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     if all(config == (0, 0, 0) for config in padding_config):
         return x
     return pad_p.bind(x, scalar_like(value, x.dtype), padding_config=tuple(padding_config))

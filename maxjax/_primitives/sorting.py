@@ -7,7 +7,7 @@ distinguishes zeros and NaNs of either sign: it follows the total order of IEEE 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,7 +90,7 @@ def stable_argsort(x: np.ndarray) -> np.ndarray:
     return key
 
 
-def _native_sort(function: Callable[..., Any], x: np.ndarray, dtype: np.dtype | type) -> Any:
+def _native_sort(function: native.Function, x: np.ndarray, dtype: np.dtype | type) -> Any:
     out = np.empty(x.shape, dtype)
     size = x.shape[-1]
     function((np.ascontiguousarray(x), out), (x.size // size, size), x.size)

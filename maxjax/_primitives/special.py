@@ -36,7 +36,7 @@ from maxjax._primitives.transcendental import exp
 from maxjax._primitives.widths import FLOATING, vectorized, widened
 
 
-def _special(name: str, function: Callable[..., Any],
+def _special(name: str, function: Callable[..., np.ndarray],
              jvp: Callable[..., Any] | tuple[Callable[..., Any], ...],
              lower: Callable[..., Any] | None = None, host_reason: str | None = None, *,
              may_give_nan: bool = True, **rules: Any) -> Primitive:

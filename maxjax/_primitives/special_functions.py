@@ -13,6 +13,7 @@ import numpy as np
 from maxjax._base.dtypes import FLOATS
 from maxjax._base.lazy import scipy_special
 from maxjax._ir.contract import takes
+from maxjax._ir.typing import HostValue
 from maxjax._primitives import elementary, fitting
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.kernels import Kernel
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 NO_RULE = "jax.scipy.special gives the derivative"
 
 
-def _quietly(function: Callable[..., Any], out_dtype: Callable[[np.dtype], np.dtype] | None = None
-             ) -> Callable[..., Any]:
+def _quietly(function: Callable[..., HostValue],
+             out_dtype: Callable[[np.dtype], np.dtype] | None = None) -> Callable[..., Any]:
     """``function`` without warnings, its result in the operands' dtype or ``out_dtype`` of that."""
     def evaluate(*arrays: np.ndarray) -> Any:
         with np.errstate(all="ignore"):
@@ -37,7 +38,7 @@ def _quietly(function: Callable[..., Any], out_dtype: Callable[[np.dtype], np.dt
     return evaluate
 
 
-def _host(name: str, function: Callable[..., Any], accepts: Accepted = FLOATING,
+def _host(name: str, function: Callable[..., HostValue], accepts: Accepted = FLOATING,
           out_dtype: Callable[[np.dtype], np.dtype] | None = None, operands: int = 1) -> Any:
     return elementwise(
         name, contract=takes(operands, fitting.NO_KEYS), accepts=accepts,

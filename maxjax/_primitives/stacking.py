@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from maxjax._primitives.rules import Linear
 
 
-def _with(values: Sequence[int], axis: int, value: Any) -> tuple[int, ...]:
+def _with(values: Sequence[int], axis: int, value: int | None) -> tuple[Any, ...]:
     return (*values[:axis], value, *values[axis:])
 
 

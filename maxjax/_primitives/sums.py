@@ -180,7 +180,7 @@ def _sticking(ufunc: np.ufunc, x: np.ndarray, total: np.ndarray, axis: int) -> A
     return ufunc.accumulate(x, axis, x.dtype).astype(out.dtype)
 
 
-def in_blocks(accumulate: Accumulate, combine: Callable[..., Any], x: np.ndarray, axis: int
+def in_blocks(accumulate: Accumulate, combine: Callable[..., np.ndarray], x: np.ndarray, axis: int
               ) -> Any:
     """What ``accumulate`` gives along an axis, by blocks: their totals are accumulated in turn, and
     combined with each element of the next block."""

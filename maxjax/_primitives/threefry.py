@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ def threefry2x32(key1: np.ndarray | np.integer, key2: np.ndarray | np.integer,
     return x, y
 
 
-def _native_threefry(function: Callable[..., Any], key1: np.ndarray | np.integer,
+def _native_threefry(function: native.Function, key1: np.ndarray | np.integer,
                      key2: np.ndarray | np.integer, count1: np.ndarray | np.integer,
                      count2: np.ndarray | np.integer) -> tuple[np.ndarray, np.ndarray]:
     arrays = [np.asarray(part, np.uint32) for part in (key1, key2, count1, count2)]
@@ -74,7 +73,7 @@ def _mix(x: np.ndarray, y: np.ndarray, key1: np.ndarray, key2: np.ndarray, scrat
 
 
 def _mix_one(key1: int, key2: int, x: int, y: int) -> tuple[int, int]:
-    """The same on Python's integers: faster than NumPy's calls for a few numbers."""
+    """Twenty rounds on Python's integers: faster than NumPy's calls for a few numbers."""
     keys = (key1, key2, key1 ^ key2 ^ 0x1BD11BDA)
     x = (x + key1) & 0xFFFFFFFF
     y = (y + key2) & 0xFFFFFFFF
@@ -105,8 +104,8 @@ def keys_of(word1: np.ndarray, word2: np.ndarray) -> np.ndarray:
     return word1.astype(np.uint64) | (word2.astype(np.uint64) << np.uint64(32))
 
 
-def _blocks(key1: np.ndarray, key2: np.ndarray, size: int, combine: Callable[..., Any],
-            dtype: np.dtype) -> np.ndarray:
+def _blocks(key1: np.ndarray, key2: np.ndarray, size: int,
+            combine: Callable[[np.ndarray, np.ndarray], np.ndarray], dtype: np.dtype) -> np.ndarray:
     """``combine(word1, word2)`` at the 64-bit counters 0, 1, ..., size - 1 of one key."""
     out = np.empty(size, dtype)
     width = min(size, _CHUNK)
@@ -128,8 +127,8 @@ def _blocks(key1: np.ndarray, key2: np.ndarray, size: int, combine: Callable[...
     return out
 
 
-def _each_key(keys: np.ndarray, size: int, combine: Callable[..., Any], dtype: np.dtype
-              ) -> np.ndarray:
+def _each_key(keys: np.ndarray, size: int, combine: Callable[[np.ndarray, np.ndarray], np.ndarray],
+              dtype: np.dtype) -> np.ndarray:
     """``_blocks`` for an array of keys: shape ``keys.shape + (size,)``."""
     keys = np.asarray(keys, np.uint64)
     if 0 < keys.size * size <= _FEW:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from maxjax._primitives.widths import Accepted
 
 
-def _unary(name: str, function: Callable[..., Any], jvp: Callable[..., Any],
+def _unary(name: str, function: Callable[..., np.ndarray], jvp: Callable[..., Any],
            lower: Callable[..., Any] | None = None, accepts: Accepted = INEXACT, *,
            may_give_nan: bool = True, **rules: Any) -> Primitive:
     rule = complex_values.RULES.get(name, function)

@@ -68,7 +68,7 @@ def _moved(x: ShapedArray, axes: Collection[AxisName], source: str, target: str,
     return in_states(x, states)
 
 
-def _cast(name: str, source: str, target: str, transpose: Callable[..., Any]) -> Primitive:
+def _cast(name: str, source: str, target: str, transpose: Callable[[], Primitive]) -> Primitive:
     primitive = linear_primitive(
         name,
         abstract=lambda x, *, axes: _moved(x, axes, source, target, name),

@@ -136,7 +136,7 @@ def vary(x: Array, axes: Iterable[AxisName]) -> Any:
     return pvary_p.bind(x, axes=missing)
 
 
-def _refuse(x: Array, state: str, own: frozenset[Any], axes: Sequence[AxisName]) -> None:
+def _refuse(x: Array, state: str, own: frozenset[AxisName], axes: Sequence[AxisName]) -> None:
     if not own.isdisjoint(axes):
         raise ValueError(f"pvary cannot accept args which are {state}. Got "
                          f"{x.aval.str_short(short_dtypes=True)} and axes={set(axes)}")

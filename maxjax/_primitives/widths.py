@@ -8,14 +8,14 @@ wrapped: what XLA does, and bit for bit what arithmetic of that width would give
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import Params
+from maxjax._ir.typing import DType, Params
 from maxjax._primitives import elementary
 
 KINDS: dict[str, tuple[Any, ...]] = {
@@ -45,7 +45,7 @@ def accepted(kinds: str) -> Accepted:
     return result
 
 
-def refusal(name: str, dtype: Any, where: str, accepts: Accepted) -> TypeError:
+def refusal(name: str, dtype: DType, where: str, accepts: Accepted) -> TypeError:
     """The error for an operand of a dtype that a primitive does not accept.
 
     Args:
@@ -62,7 +62,7 @@ def refusal(name: str, dtype: Any, where: str, accepts: Accepted) -> TypeError:
                      f"subtypes of {', '.join(accepts.kinds)}.")
 
 
-def refuse_float0(name: str, *kinds: Any) -> None:
+def refuse_float0(name: str, *kinds: object) -> None:
     """Raises TypeError for an operand of the dtype of what has no derivative."""
     if dtypes.float0 in kinds:
         raise TypeError(
@@ -139,7 +139,8 @@ def vectorized(name: str, function: Callable[[Any], Any], least: int = _USUAL) -
 
 def vectorized_pair(name: str, function: Callable[[Any, Any], Any],
                     least: int = _USUAL) -> Callable[[Any, Any], Any]:
-    """The same of two operands, which broadcast."""
+    """A function of two operands, which broadcast, with the pack's kernel from ``least`` elements
+    on."""
     native.offer(name, dtypes.float32, least)
 
     def evaluate(x: np.ndarray, y: np.ndarray) -> Any:
@@ -152,7 +153,8 @@ def vectorized_pair(name: str, function: Callable[[Any, Any], Any],
     return evaluate
 
 
-def native_result(name: str, *operands: np.ndarray, out_dtypes: Any = ()) -> Any:
+def native_result(name: str, *operands: np.ndarray, out_dtypes: Sequence[np.dtype | type] = ()
+                  ) -> Any:
     """The result of the native function of that name, or None where it should not be called.
 
     Args:

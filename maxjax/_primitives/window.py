@@ -99,7 +99,8 @@ def _combined(ufunc: np.ufunc, element: Callable[[int], np.ndarray], begin: int,
     return total
 
 
-def _windowed_evaluate(ufunc: np.ufunc, identity: Callable[..., Any]) -> Callable[..., Any]:
+def _windowed_evaluate(ufunc: np.ufunc, identity: Callable[[np.dtype], Any]
+                       ) -> Callable[..., Any]:
     """A dimension at a time, each in as many steps as the window is wide."""
     def evaluate(x: np.ndarray, *, window_dimensions: tuple[int, ...],
                  window_strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
@@ -252,14 +253,15 @@ def _gather_evaluate(tangents: np.ndarray, operand: np.ndarray, *, select_prim: 
 
 # --- lowerings: kernels where windows extend along few dimensions, else strided slices ------------
 
-def _neighbours(shape: Shape, chosen: Any) -> Any:
+def _neighbours(shape: Shape, chosen: Sequence[int]) -> Any:
     """Whether only dimensions of size 1 lie between two dimensions."""
     return all(shape[dim] == 1 for dim in range(chosen[0] + 1, chosen[-1]))
 
 
-def _slide(ctx: Lowering, kernel: Any, operands: Sequence[object], shape: Shape, chosen: Any,
-           window: tuple[int, ...], strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
-           window_dilation: tuple[int, ...], base_dilation: tuple[int, ...]) -> Any:
+def _slide(ctx: Lowering, kernel: Any, operands: Sequence[object], shape: Shape,
+           chosen: Sequence[int], window: tuple[int, ...], strides: tuple[int, ...],
+           padding: tuple[tuple[int, int], ...], window_dilation: tuple[int, ...],
+           base_dilation: tuple[int, ...]) -> Any:
     """A kernel of windows along the one or two neighbouring dimensions in ``chosen``."""
     first, last = chosen[0], chosen[-1]
 
@@ -267,7 +269,7 @@ def _slide(ctx: Lowering, kernel: Any, operands: Sequence[object], shape: Shape,
         height = shape[first] if len(chosen) == 2 else 1
         return (math.prod(shape[:first]), height, shape[last], math.prod(shape[last + 1:]))
 
-    def two(values: Any, filler: Any) -> Any:
+    def two(values: Sequence[object], filler: object) -> Any:
         return (filler,) * (2 - len(chosen)) + tuple(values[dim] for dim in chosen)
 
     result = ctx.sliding(
@@ -302,7 +304,8 @@ def _strided(x: Array, starts: Sequence[int], counts: tuple[int, ...], strides: 
 _SMALL = 16
 
 
-def _windowed_lower(kind: str, identity: Callable[..., Any]) -> Callable[..., Any]:
+def _windowed_lower(kind: str, identity: Callable[[np.dtype], Any]
+                    ) -> Callable[..., Any]:
     def lower(ctx: Lowering, x: object, *, window_dimensions: tuple[int, ...],
               window_strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
               base_dilation: tuple[int, ...], window_dilation: tuple[int, ...]) -> Any:
@@ -457,8 +460,8 @@ reduce_window_sum_p = linear_primitive(
 )
 
 
-def _extreme(kind: str, ufunc: np.ufunc, identity: Callable[..., Any], select_prim: Primitive
-             ) -> Primitive:
+def _extreme(kind: str, ufunc: np.ufunc, identity: Callable[[np.dtype], Any],
+             select_prim: Primitive) -> Primitive:
     def jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object
             ) -> tuple[Array, Array | None]:
         out = primitive.bind(*primals, **params)

@@ -62,7 +62,7 @@ def horner(coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _positive_log(x: np.ndarray) -> np.ndarray:
-    """Of positive finite numbers, 1-D."""
+    """The natural logarithms of positive finite numbers, a 1-D array of float32."""
     mantissa, exponent = np.frexp(x)
     low = mantissa < np.float32(math.sqrt(0.5))
     m = np.where(low, mantissa + mantissa, mantissa) - np.float32(1)

@@ -133,7 +133,7 @@ class ArrayImpl(Array):
         self._stored = buffer
 
     def dense(self) -> np.ndarray:
-        """The same, as it lies in memory for others: row by row, or as its layout says, without
+        """The value as it lies in memory for others: row by row, or as its layout says, without
         gaps or repetitions, which views of other arrays need not be. Some libraries read only the
         address."""
         value = self.host()

@@ -39,11 +39,11 @@ class Explanation:
         return self.report.text()
 
     def dot(self) -> str:
-        """The same as a graph in Graphviz's language."""
+        """What ``text`` says, as a graph in Graphviz's language."""
         return self.report.dot()
 
     def svg(self) -> str:
-        """The same as a picture, in the language of vector graphics."""
+        """What ``text`` says, as a picture in SVG."""
         return svg(self.report)
 
     __repr__ = text
@@ -113,7 +113,7 @@ class AutoSharding:
         return self.report.dot()
 
     def svg(self) -> str:
-        """The same as a picture, in the language of vector graphics."""
+        """The program as a picture in SVG."""
         return svg(self.report)
 
     __repr__ = text

@@ -145,7 +145,7 @@ def signature_of(eqn: JaxprEqn) -> Signature:
 
 @derived
 def of_program(closed: ClosedJaxpr) -> Signature:
-    """Of a program's inputs, and behind them its constants.
+    """What a program does to the keys among its inputs and, numbered behind them, its constants.
 
     Raises:
       KeyReuseError: it uses a key twice.

@@ -49,7 +49,7 @@ def sharing(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
 
 
 def _overlapping(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
-    """The same by the arrays' bounds."""
+    """Tells whether a value's memory may overlap with an array's, by a search in their bounds."""
     bounds = sorted(byte_bounds(array) for array in arrays if array.size)
     begins = [begin for begin, _ in bounds]
     ends = list(itertools.accumulate((end for _, end in bounds), max))

@@ -323,7 +323,7 @@ class LazyTrace(Runtime):
         return tuple(found)
 
     def placed_types(self, values: Sequence[Any]) -> tuple[object, ...] | None:
-        """The same, with where arrays have been put."""
+        """The types of values, each followed by where the array has been put; None as above."""
         found: list[object] = []
         for value in values:
             kind = value.__class__

@@ -163,7 +163,7 @@ def cut(value: np.ndarray, sharding: Sharding) -> np.ndarray:
 
 
 def check_reduced(sharding: Sharding) -> None:
-    """Of an unreduced array each process has its part of the sum: summands cannot be given.
+    """Refuses an unreduced sharding: each process has a summand, which a caller cannot give.
 
     Raises:
       NotImplementedError: the sharding is unreduced.

@@ -499,7 +499,7 @@ def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
 
 
 def equation_seconds(eqn: JaxprEqn) -> float:
-    """The same of one equation."""
+    """How many seconds an equation will roughly take, with the iterations of a loop."""
     total = 1e-6 + sum(var.aval.nbytes for var in eqn.outvars) * 5e-10
     total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(
         eqn, _UNKNOWN_ITERATIONS)

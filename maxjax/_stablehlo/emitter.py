@@ -328,7 +328,8 @@ class Emitter(Lowering):
         return x if x.dtype == kind else self.emit("stablehlo.convert", [x], x.shape, kind)
 
     def bitcast(self, x: Value, dtype: Any) -> Value:
-        """The same bits; a narrower dtype adds a last dimension, a wider one removes it."""
+        """The bits of ``x`` as a dtype: a narrower one adds a last dimension, a wider one takes it
+        away."""
         kind = dtypes.physical(dtype)
         if x.dtype == kind:
             return x

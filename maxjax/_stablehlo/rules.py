@@ -128,7 +128,7 @@ def _scatter(kind: str) -> Rule:
 
 
 def _starts(ctx: Emitter, starts: Sequence[Value]) -> list[Value]:
-    """Of one dtype, as the operation wants them."""
+    """The start indices, converted to one dtype, as the operation wants them."""
     kind = np.result_type(*[x.dtype for x in starts]) if starts else np.dtype(np.int32)
     return [ctx.convert(x, kind) for x in starts]
 

@@ -216,15 +216,15 @@ def check_tangent(aval: ShapedArray, tangent: object) -> Any:
 
 @overload
 def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[False] = False,
-              in_nzs: Any = None) -> tuple[Any, Callable[..., Any]]: ...
+              in_nzs: PyTree = None) -> tuple[Any, Callable[..., Any]]: ...
 @overload
 def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: Literal[True],
-              in_nzs: Any = None) -> tuple[Any, Callable[..., Any], Any]: ...
+              in_nzs: PyTree = None) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
 @boundary
 def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
-              in_nzs: Any = None) -> tuple[Any, ...]:
+              in_nzs: PyTree = None) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps tangents to tangents there.
 
     Args:
@@ -264,7 +264,7 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., PyTree],
 def _of_values(kind: type[LinearFunction], fun: Callable[..., PyTree], tree: PyTreeSpec,
                given: Sequence[object], leaves: Sequence[object], has_aux: bool
                ) -> tuple[list[Any], Any, Any]:
-    """The same for the leaves ``given``; ``leaves`` are what the user passed."""
+    """``_linear_function`` at the leaves ``given``; ``leaves`` are what the user passed."""
     typed = dtypes.typed_number if kind is VJP else _same
     values = arguments_of([typed(leaf) for leaf in given])
     flat = FlatFunction(fun, tree, has_aux)
@@ -292,7 +292,7 @@ def _same(leaf: object) -> object:
 
 def _arguments_first(linear: ClosedJaxpr, leaves: Sequence[object], values: Sequence[Array]
                      ) -> tuple[ClosedJaxpr, tuple[int, ...]]:
-    """The same with residuals that are leaves of the arguments first, and the leaves' numbers.
+    """The jaxpr with its residuals that are leaves of the arguments first, and the leaves' numbers.
 
     ``values`` are the leaves as operands. References and numbers among the leaves do not count,
     which are no arrays that anybody could want back, nor does an array that is two leaves.
@@ -312,17 +312,17 @@ def _arguments_first(linear: ClosedJaxpr, leaves: Sequence[object], values: Sequ
 
 @overload
 def vjp(fun: Callable[..., Result], *primals: PyTree, has_aux: Literal[False] = False,
-        reduce_axes: Sequence[Hashable] = (), saveable_args: Any = True, in_nzs: Any = None
+        reduce_axes: Sequence[Hashable] = (), saveable_args: PyTree = True, in_nzs: PyTree = None
         ) -> tuple[Result, Callable[..., Any]]: ...
 @overload
 def vjp(fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True],
-        reduce_axes: Sequence[Hashable] = (), saveable_args: Any = True, in_nzs: Any = None
+        reduce_axes: Sequence[Hashable] = (), saveable_args: PyTree = True, in_nzs: PyTree = None
         ) -> tuple[Result, Callable[..., Any], Aux]: ...
 
 
 @boundary
 def vjp(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
-        reduce_axes: Sequence[Hashable] = (), saveable_args: Any = True, in_nzs: Any = None
+        reduce_axes: Sequence[Hashable] = (), saveable_args: PyTree = True, in_nzs: PyTree = None
         ) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps its cotangent to those of its arguments.
 

@@ -7,7 +7,7 @@ a loop's body, say) logs values that are unknown outside.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 from maxjax._base.interrupts import context_manager
@@ -29,7 +29,7 @@ class Logs:
         self.hidden: list[Any] = []
         self._trace = context.trace
 
-    def add(self, logs: dict[Any, Any]) -> None:
+    def add(self, logs: Mapping[Hashable, object]) -> None:
         """Takes the logs of a rule.
 
         Raises:
@@ -79,7 +79,7 @@ def collected() -> Iterator[Logs]:
         _current.logs = outer
 
 
-def log(logs: dict[Any, Any]) -> None:
+def log(logs: Mapping[Hashable, object]) -> None:
     """What the backward rule that runs has logged; without a reader it is dropped."""
     if logs and _current.logs is not None:
         _current.logs.add(logs)

@@ -31,7 +31,15 @@ from maxjax._ir.trace import (
     leaked_tracer_error,
 )
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import FlatBackward, FlatFunction, FlatJvp, FlatVjp, Params, Value
+from maxjax._ir.typing import (
+    BatchAxis,
+    FlatBackward,
+    FlatFunction,
+    FlatJvp,
+    FlatVjp,
+    Params,
+    Value,
+)
 from maxjax._primitives.broadcasting import broadcast_leading, reduce_sum
 from maxjax._primitives.layout import move_axis, squeeze_p
 from maxjax._primitives.sharding import along_batch
@@ -168,7 +176,7 @@ class BatchTrace(Trace):
             return [self.box(o, a) for o, a in zip(out, out_axis, strict=True)]
         return self.box(out, out_axis)
 
-    def _split_alike(self, operands: list[Any], axes: list[Any]) -> None:
+    def _split_alike(self, operands: list[Array], axes: list[BatchAxis]) -> None:
         """Gives the operands that are not mapped the mapped axis and its split; scalars go with
         any."""
         for n, operand in enumerate(operands):

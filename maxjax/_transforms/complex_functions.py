@@ -13,7 +13,9 @@ import numpy as np
 
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 from maxjax._primitives.arithmetic import (
     abs_,
     abs_p,
@@ -61,7 +63,7 @@ SINGLE, WIDE = np.dtype(np.complex64), np.dtype(np.float64)
 # overflow nor lose digits, and from where on: squares of what is between are normal numbers.
 _SCALE, _FAR = 600, 500
 
-Parts = tuple[Any, Any]
+Parts = tuple[Value, Value]
 
 
 class Complex:
@@ -69,10 +71,10 @@ class Complex:
 
     __slots__ = ("_parts", "_whole", "aval")
 
-    def __init__(self, aval: ShapedArray, parts: Parts | None = None, whole: Any = None):
+    def __init__(self, aval: ShapedArray, parts: Parts | None = None, whole: Value | None = None):
         self.aval = aval
         self._parts = parts
-        self._whole = whole
+        self._whole: Any = whole
 
     @property
     def parts(self) -> Parts:
@@ -87,52 +89,56 @@ class Complex:
         return self._whole
 
 
-def of_shape(x: Any, shape: tuple[int, ...]) -> Any:
+# A value of a program that is rewritten by parts.
+Operand = Complex | Value
+
+
+def of_shape(x: Value, shape: tuple[int, ...]) -> Any:
     """A part that has no dimensions, or sizes of 1, in the shape of the whole."""
     own = np.shape(x)
     return x if own == shape else broadcast_in_dim(x, shape, tuple(range(len(own))))
 
 
-def product_of(x: Parts, y: Parts) -> Parts:
+def product_of(x: Parts, y: Parts) -> tuple[Array, Array]:
     (a, b), (c, d) = x, y
     return sub(mul(a, c), mul(b, d)), add(mul(a, d), mul(b, c))
 
 
-def _chosen(which: Any, on_false: Any, on_true: Any) -> Any:
+def _chosen(which: Value, on_false: Value, on_true: Value) -> Any:
     shape = np.shape(which)
     return select(which, of_shape(on_false, shape), of_shape(on_true, shape))
 
 
-def both(x: Any, y: Any) -> Any:
+def both(x: Value, y: Value) -> Any:
     return and_p.bind(x, y)
 
 
-def either(x: Any, y: Any) -> Any:
+def either(x: Value, y: Value) -> Any:
     return or_p.bind(x, y)
 
 
-def number_like(value: float, x: Any) -> Any:
+def number_like(value: float, x: Value) -> Any:
     """A number of the dtype of ``x``."""
     return x.dtype.type(value)
 
 
-def _is(x: Any, value: float) -> Any:
+def _is(x: Value, value: float) -> Any:
     return eq_p.bind(x, number_like(value, x))
 
 
-def _is_infinite(x: Any) -> Any:
+def _is_infinite(x: Value) -> Any:
     return _is(abs_(x), np.inf)
 
 
-def _is_finite(x: Any) -> Any:
+def _is_finite(x: Value) -> Any:
     return lt_p.bind(abs_(x), number_like(np.inf, x))
 
 
-def _is_nan(x: Any) -> Any:
+def _is_nan(x: Value) -> Any:
     return ne_p.bind(x, x)
 
 
-def _with_sign(size: Any, x: Any) -> Any:
+def _with_sign(size: Value, x: Value) -> Any:
     """A number of a size, which is not negative, with the sign of another, also of a zero."""
     bits = np.dtype(f"i{x.dtype.itemsize}")
     if isinstance(x, np.generic):       # of a constant
@@ -159,14 +165,14 @@ def _quotient(x: Parts, y: Parts) -> Parts:
     upper = both(lost, both(either(_is_infinite(a), _is_infinite(b)), finite[0]))
     lower = both(lost, both(either(_is_infinite(c), _is_infinite(d)), finite[1]))
 
-    def boxed(part: Any) -> Any:
+    def boxed(part: Value) -> Any:
         return _with_sign(_chosen(_is_infinite(part), zero, one), part)
 
-    def put(where: Any, values: Parts) -> None:
+    def put(where: Value, values: Parts) -> None:
         nonlocal real, imaginary
         real, imaginary = _chosen(where, real, values[0]), _chosen(where, imaginary, values[1])
 
-    def product(factor: Any, a: Any, b: Any, c: Any, d: Any) -> Parts:
+    def product(factor: Value, a: Value, b: Value, c: Value, d: Value) -> Parts:
         return (mul(factor, add(mul(a, c), mul(b, d))), mul(factor, sub(mul(b, c), mul(a, d))))
 
     put(upper, product(infinity, boxed(a), boxed(b), c, d))
@@ -197,16 +203,16 @@ def _square(eqn: JaxprEqn, x: Complex) -> Parts:
     return mul(sub(a, b), add(a, b)), mul(number_like(2, a), mul(a, b))
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: Value) -> Any:
     return convert_element_type_p.bind(x, new_dtype=WIDE, weak_type=False)
 
 
-def _as_part(x: Any, like: Any) -> Any:
+def _as_part(x: Value, like: Value) -> Any:
     """In the dtype of a part."""
     return convert_element_type_p.bind(x, new_dtype=like.dtype, weak_type=False)
 
 
-def _squared_size(a: Any, b: Any) -> Any:
+def _squared_size(a: Value, b: Value) -> Any:
     return add(mul(a, a), mul(b, b))
 
 
@@ -221,7 +227,7 @@ class _Scaled(NamedTuple):
     b: Any
     far: tuple[Any, Any] | None     # where it is large, and where it is small
 
-    def by(self, x: Any, power: float, each: Callable[[Any, Any], Any] = mul,
+    def by(self, x: Value, power: float, each: Callable[[Value, Value], Value] = mul,
            unit: float = 2.0) -> Any:
         """``x`` times ``2 ** power`` where the parts were made smaller, by its inverse where they
         were made larger."""
@@ -286,14 +292,14 @@ def _log(eqn: JaxprEqn, x: Complex) -> Parts:
     return _as_part(size, a), _as_part(atan2_p.bind(*map(_wide, (b, a))), a)
 
 
-def _two_sum(x: Any, y: Any) -> Parts:
+def _two_sum(x: Value, y: Value) -> Parts:
     """A sum and what rounding takes off it."""
     total = add(x, y)
     other = sub(total, x)
     return total, add(sub(x, sub(total, other)), sub(y, other))
 
 
-def _two_square(x: Any) -> Parts:
+def _two_square(x: Value) -> Parts:
     """A square and what rounding takes off it, by halves of 26 bits each."""
     turned = mul(x, WIDE.type(2.0 ** 27 + 1))
     high = sub(turned, sub(turned, x))
@@ -303,7 +309,7 @@ def _two_square(x: Any) -> Parts:
                        mul(low, low))
 
 
-def _above_one(a: Any, b: Any) -> Any:
+def _above_one(a: Value, b: Value) -> Any:
     """``a * a + b * b - 1`` in twice the precision: its logarithm has the digits that a size near
     one has lost."""
     (square, rest), (other, less) = _two_square(a), _two_square(b)
@@ -358,7 +364,7 @@ def _cos(eqn: JaxprEqn, x: Complex) -> Parts:
             _chosen(_is(a, 0), neg(mul(sin_p.bind(a), sinh_p.bind(b))), a))
 
 
-def _conj(eqn: JaxprEqn, x: Any) -> Parts:
+def _conj(eqn: JaxprEqn, x: Complex | Value) -> Parts:
     if not isinstance(x, Complex):
         return x, number_like(0, x)
     a, b = x.parts

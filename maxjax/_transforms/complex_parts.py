@@ -20,9 +20,10 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import bodies_of, structure_of
 from maxjax._ir.evaluate import apply_equation, eval_jaxpr, literal_operand
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Params
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.typing import Value
 from maxjax._primitives.arithmetic import (
     add,
     add_p,
@@ -67,6 +68,7 @@ from maxjax._primitives.stacking import stack_p, tile_p, unstack_p
 from maxjax._transforms import complex_functions
 from maxjax._transforms.complex_functions import (
     Complex,
+    Operand,
     Parts,
     both,
     either,
@@ -93,7 +95,7 @@ def split_complex(closed: ClosedJaxpr) -> ClosedJaxpr:
     if ruled < _LEAST_RULED * other or not ruled:
         return closed
 
-    def flat(*args: Any) -> list[Any]:
+    def flat(*args: Value) -> list[Any]:
         return [x.whole if isinstance(x, Complex) else x for x in _run(closed, [
             Complex(aval, whole=x) if aval.dtype in _WHOLE else x
             for x, aval in zip(args, closed.in_avals, strict=True)])]
@@ -127,7 +129,7 @@ def _equations(closed: ClosedJaxpr) -> Iterator[JaxprEqn]:
             yield from _equations(body)
 
 
-def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+def _run(closed: ClosedJaxpr, args: Sequence[Operand]) -> list[Any]:
     consts = [Complex(var.aval, whole=value) if var.aval.dtype in _WHOLE else value
               for var, value in zip(closed.jaxpr.constvars, closed.consts, strict=True)]
     return eval_jaxpr(closed.jaxpr, consts, *args, rule=_results, literal=_literal)
@@ -158,7 +160,7 @@ def _results(eqn: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
 
 # --- loops and branches ---------------------------------------------------------------------------
 
-def _controlled(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
+def _controlled(eqn: JaxprEqn, operands: list[Operand]) -> list[Any]:
     flow = structure_of(eqn)
     counts = [sum(2 if isinstance(x, Complex) else 1 for x in group)
               for group in flow.parts(operands)]
@@ -168,7 +170,7 @@ def _controlled(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
             else next(results) for var in eqn.outvars]
 
 
-def _flat(values: Sequence[Any]) -> list[Any]:
+def _flat(values: Sequence[Operand]) -> list[Any]:
     """Values with parts in the place of complex ones."""
     flat: list[Any] = []
     for x in values:
@@ -183,7 +185,7 @@ def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
     if known is not None:
         return known
 
-    def flat(*args: Any) -> list[Any]:
+    def flat(*args: Value) -> list[Any]:
         given = iter(args)
         return _flat(_run(closed, [
             Complex(aval, (next(given), next(given))) if aval.dtype in _WHOLE else next(given)
@@ -198,7 +200,7 @@ def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 # --- rules: of an equation and its operands, complex or real --------------------------------------
 
-def _each(eqn: JaxprEqn, *operands: Any) -> Any:
+def _each(eqn: JaxprEqn, *operands: Operand) -> Any:
     """Part by part."""
     results = []
     for k in range(2):
@@ -209,7 +211,7 @@ def _each(eqn: JaxprEqn, *operands: Any) -> Any:
     return pairs if eqn.primitive.multiple_results else pairs[0]
 
 
-def _params_of_part(params: dict[str, Any], dtype: np.dtype, k: int) -> dict[str, Any]:
+def _params_of_part(params: Params, dtype: np.dtype, k: int) -> dict[str, Any]:
     if "fill_value" not in params or params["mode"] is not GatherScatterMode.FILL_OR_DROP:
         return params
     fill = params["fill_value"]
@@ -217,7 +219,7 @@ def _params_of_part(params: dict[str, Any], dtype: np.dtype, k: int) -> dict[str
     return {**params, "fill_value": FillValue.of((value.real, value.imag)[k])}
 
 
-def _dot(eqn: JaxprEqn, x: Any, y: Any) -> Any:
+def _dot(eqn: JaxprEqn, x: Operand, y: Operand) -> Any:
     parts = _dot_of_parts(eqn, x, y)
     dtype = eqn.outvars[0].aval.dtype
     if dtypes.is_complex(dtype):
@@ -226,14 +228,14 @@ def _dot(eqn: JaxprEqn, x: Any, y: Any) -> Any:
     return convert_element_type_p.bind(parts[0], new_dtype=dtype, weak_type=False)
 
 
-def _dot_of_parts(eqn: JaxprEqn, x: Any, y: Any) -> Parts:
+def _dot_of_parts(eqn: JaxprEqn, x: Operand, y: Any) -> Parts:
     wanted = eqn.outvars[0].aval.dtype
     if wanted not in _WHOLE:
         wanted = max((operand.aval.dtype for operand in (x, y) if isinstance(operand, Complex)),
                      key=lambda dtype: dtype.itemsize)
     params = {**eqn.params, "preferred_element_type": dtypes.real_dtype(wanted)}
 
-    def dot(a: Any, b: Any) -> Any:
+    def dot(a: Value, b: Value) -> Any:
         return dot_general_p.bind(a, b, **params)
 
     if not isinstance(x, Complex):
@@ -246,12 +248,12 @@ def _dot_of_parts(eqn: JaxprEqn, x: Any, y: Any) -> Parts:
     return sub(dot(a, c), dot(b, d)), add(dot(a, d), dot(b, c))
 
 
-def _convert(eqn: JaxprEqn, x: Any) -> Any:
+def _convert(eqn: JaxprEqn, x: Operand) -> Any:
     dtype = eqn.params["new_dtype"]
-    if dtype not in _WHOLE:
-        return convert_element_type_p.bind(x.parts[0], **eqn.params)
     part = dtypes.real_dtype(dtype)
     real, imaginary = x.parts if isinstance(x, Complex) else (x, part.type(0))
+    if dtype not in _WHOLE:
+        return convert_element_type_p.bind(real, **eqn.params)
     return tuple(number if number.dtype == part else convert_element_type_p.bind(
         number, new_dtype=part, weak_type=False) for number in (real, imaginary))
 
@@ -298,7 +300,7 @@ def _qr(eqn: JaxprEqn, x: Complex) -> Any:
     return [out.parts for out in _run(parts, [x])]
 
 
-def _compared(combined: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _compared(combined: Callable[[Value, Value], Value]) -> Callable[..., Any]:
     def rule(eqn: JaxprEqn, x: Complex, y: Complex) -> Any:
         (a, b), (c, d) = x.parts, y.parts
         return combined(eqn.primitive.bind(a, c), eqn.primitive.bind(b, d))

@@ -13,7 +13,7 @@ from maxjax._primitives.convert import stop_gradient_p
 from maxjax._transforms.linear_functions import operands_of
 
 
-def flags_of(given: Any, values: Sequence[PyTree], what: str) -> list[bool]:
+def flags_of(given: PyTree, values: Sequence[PyTree], what: str) -> list[bool]:
     """A flag for each leaf of ``values``.
 
     Args:
@@ -28,11 +28,11 @@ def flags_of(given: Any, values: Sequence[PyTree], what: str) -> list[bool]:
     return flags_for(given, tuple(values), name, f"the {name} argument to jax.{function}")
 
 
-def flags_for(given: Any, values: PyTree, name: str, described: str) -> list[bool]:
+def flags_for(given: PyTree, values: PyTree, name: str, described: str) -> list[bool]:
     """``flags_of``, with what messages call the flags in short, and at their beginning."""
     found: list[bool] = []
 
-    def fill(flags: Any, value: PyTree, path: str) -> None:
+    def fill(flags: PyTree, value: PyTree, path: str) -> None:
         if isinstance(flags, bool):
             found.extend([flags] * pytree.structure(value).num_leaves)
             return
@@ -76,6 +76,6 @@ def with_zeros(fun: Callable[..., PyTree], flags: Sequence[bool]) -> Callable[..
     return masked
 
 
-def _constant(leaf: Any) -> Any:
+def _constant(leaf: object) -> Any:
     operand, = operands_of([leaf])
     return stop_gradient_p.bind(operand) if dtypes.has_tangents(operand.aval.dtype) else leaf

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -87,12 +87,12 @@ class _OfValues:
 of_values = _OfValues()
 
 
-def tangent_of(tree: PyTreeSpec, leaves: list[Any]) -> Any:
+def tangent_of(tree: PyTreeSpec, leaves: list[Value]) -> Any:
     """The tangent of results, from that of each array in them."""
     return (pytree.unflatten if of_values.found is None else of_values.found)(tree, leaves)
 
 
-def _plain_container(kind: type, data: Any, children: Sequence[Any]) -> Any:
+def _plain_container(kind: type, data: Iterable[Hashable], children: Sequence[PyTree]) -> Any:
     if kind is dict:
         return dict(zip(data, children, strict=True))
     return list(children) if kind is list else tuple(children)
@@ -283,7 +283,7 @@ class VJP(LinearFunction):
         return self._lists()[0]
 
     @args_res.setter
-    def args_res(self, arguments: list[Any]) -> None:
+    def args_res(self, arguments: list[PyTree]) -> None:
         self._kept = arguments, self._lists()[1]
 
     @property
@@ -292,7 +292,7 @@ class VJP(LinearFunction):
         return self._lists()[1]
 
     @opaque_residuals.setter
-    def opaque_residuals(self, residuals: list[Any]) -> None:
+    def opaque_residuals(self, residuals: list[Value]) -> None:
         self._kept = self._lists()[0], residuals
 
     def forget(self, flags: Sequence[bool]) -> None:
@@ -340,7 +340,7 @@ class VJP(LinearFunction):
         return [*operands_of([leaves[number] for number in self.saved]), *others]
 
     def with_refs(self, *maybe_ct_refs: PyTree) -> Callable[[Any], Any]:
-        """The same function, which adds cotangents to references.
+        """The linear function as one that adds cotangents to references.
 
         Args:
           maybe_ct_refs: pytrees with the structure of the function's arguments. A cotangent is
@@ -430,13 +430,14 @@ class VJP(LinearFunction):
 
     @property
     def with_logs(self) -> VJP:
-        """The same function, which gives a pair: the cotangents, and a dict of what the backward
-        rules of ``custom_gradient(with_logs=True)`` and ``custom_vjp.defvjp_with_logs`` log."""
+        """The linear function as one that gives a pair: the cotangents, and a dict of what the
+        backward rules of ``custom_gradient(with_logs=True)`` and of
+        ``custom_vjp.defvjp_with_logs`` log."""
         result = copy.copy(self)
         result.want_logs = True
         return result
 
-    def _with_logged(self, cotangents: Any) -> Any:
+    def _with_logged(self, cotangents: PyTree) -> Any:
         """What a call gives."""
         logs, self._logs = self._logs, None
         if not self.want_logs:

@@ -133,9 +133,9 @@ class LinearTrace(Trace):
         self.eqns.append(JaxprEqn(primitive, atoms, params, outvars, source))
         return [JaxprTracer(self, var) for var in outvars]
 
-    def linearized(self, primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any],
-                   params: Params, division: Division | None = None
-                   ) -> tuple[Any, Any]:
+    def linearized(self, primitive: Primitive, primals: Sequence[Any],
+                   tangents: Sequence[Value | None], params: Params,
+                   division: Division | None = None) -> tuple[Any, Any]:
         """The results and tangents by a primitive's rule ``linearize``."""
         assert primitive.linearize is not None
         outer = self.dividing
@@ -306,7 +306,7 @@ class Division:
     divide: Callable[..., tuple[ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]]
     partly: bool
 
-    def start(self, primal: Any, tangent: Any) -> Any:
+    def start(self, primal: Value, tangent: Array | None) -> Any:
         """The first value of a carry that is a tangent, or unknown, in later iterations."""
         if not self.partly:
             return instantiate(tangent, aval_of(primal))
@@ -321,7 +321,7 @@ LINEARIZATION = Division(linearize_jaxpr, False)
 PARTIAL_EVALUATION = Division(partial_jaxpr, True)
 
 
-def by_linearization(trace: LinearTrace, primitive: Primitive, args: Sequence[Any],
+def by_linearization(trace: LinearTrace, primitive: Primitive, args: Sequence[Value],
                      **params: Any) -> list[Any]:
     """A rule ``partly`` that follows from the primitive's rule ``linearize``."""
     unknown = [trace.records(arg) for arg in args]

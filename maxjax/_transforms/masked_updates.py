@@ -29,6 +29,8 @@ from maxjax._ir.evaluate import apply_equation, eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import Array
+from maxjax._ir.typing import Value
 from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_in_dim_p
 from maxjax._primitives.comparison import not_p, select, select_n_p
@@ -63,7 +65,7 @@ def mask_updates(closed: ClosedJaxpr) -> ClosedJaxpr:
     updates = {id(update) for masked in found.values() for update in masked.updates}
     values: dict[Atom, Any] = {}
 
-    def rule(eqn: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
+    def rule(eqn: JaxprEqn, operands: list[Value]) -> Sequence[Any]:
         values.update(zip(eqn.invars, operands, strict=True))
         if id(eqn) in updates:
             return [None]       # nothing else reads it
@@ -79,7 +81,7 @@ def mask_updates(closed: ClosedJaxpr) -> ClosedJaxpr:
             array = write(update, mask, array, *[values[atom] for atom in update.invars[1:]])
         return [array]
 
-    def flat(*values: Any) -> list[Any]:
+    def flat(*values: Value) -> list[Any]:
         return eval_jaxpr(closed.jaxpr, closed.consts, *values, rule=rule)
 
     return trace_to_jaxpr(flat, closed.in_avals, closed.jaxpr.debug_info)
@@ -154,14 +156,14 @@ def _way(mask: Var, update: JaxprEqn) -> Callable[..., Any] | None:
     return _windows_of_some if whole else None
 
 
-def _slice_of_some(eqn: JaxprEqn, mask: Any, x: Any, update: Any, *starts: Any) -> Any:
+def _slice_of_some(eqn: JaxprEqn, mask: Array, x: Array, update: Array, *starts: Value) -> Any:
     """A slice that is written for some examples; the others get what they have."""
     old = dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(update.shape))
     which = broadcast_in_dim(mask, update.shape, range(mask.ndim))
     return dynamic_update_slice_p.bind(x, select(which, old, update), *starts)
 
 
-def _scatter_of_some(eqn: JaxprEqn, mask: Any, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_of_some(eqn: JaxprEqn, mask: Array, x: Array, indices: Array, updates: Array) -> Any:
     """A scatter whose windows are out of bounds for some examples, and so dropped."""
     params = eqn.params
     numbers = params["dimension_numbers"]
@@ -180,7 +182,7 @@ def _scatter_of_some(eqn: JaxprEqn, mask: Any, x: Any, indices: Any, updates: An
         **params, "mode": GatherScatterMode.FILL_OR_DROP, "indices_are_sorted": False})
 
 
-def _windows_of_some(eqn: JaxprEqn, mask: Any, x: Any, indices: Any, updates: Any) -> Any:
+def _windows_of_some(eqn: JaxprEqn, mask: Array, x: Array, indices: Array, updates: Array) -> Any:
     """A scatter of windows that lie at the same places in all examples: the others' parts of them
     change nothing."""
     params = eqn.params

@@ -87,8 +87,7 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
 
 
 def host_reason_within(eqn: JaxprEqn) -> str | None:
-    """The same for an equation of a loop's or a choice's body, where it becomes a step of the host.
-    """
+    """``host_reason`` for an equation of a loop's or a choice's body that is a step of the host."""
     return host_reason(eqn, control_flow=True)
 
 

@@ -78,7 +78,7 @@ class Lent:
 
 
 @entered_at_once
-def _restore(before: Sequence[tuple[Storage, Any]]) -> None:
+def _restore(before: Sequence[tuple[Storage, tuple[str, str, str] | None]]) -> None:
     try:
         for storage, lent in before:
             storage.lent = lent

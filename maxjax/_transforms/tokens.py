@@ -61,10 +61,10 @@ def is_in_control_flow(closed: ClosedJaxpr, is_ordered: Callable[[JaxprEqn], boo
                for eqn in every_equation(closed))
 
 
-def _run(closed: ClosedJaxpr, args: Sequence[Value], token: Any, rule: Rule) -> list[Any]:
+def _run(closed: ClosedJaxpr, args: Sequence[Value], token: Value, rule: Rule) -> list[Any]:
     """A program's results, and the token after it."""
 
-    def apply(eqn: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
+    def apply(eqn: JaxprEqn, operands: list[Value]) -> Sequence[Any]:
         nonlocal token
         if not eqn.effects:
             return apply_equation(eqn, operands)
@@ -80,7 +80,7 @@ def _run(closed: ClosedJaxpr, args: Sequence[Value], token: Any, rule: Rule) -> 
     return [*results, token]
 
 
-def _choice(eqn: JaxprEqn, operands: Sequence[Any], token: Any, rule: Rule) -> Sequence[Any]:
+def _choice(eqn: JaxprEqn, operands: Sequence[Value], token: Value, rule: Rule) -> Sequence[Any]:
     flow = structure_of(eqn)
     branches = [_traced(lambda *args, body=body: _run(body.jaxpr, args[:-1], args[-1], rule),
                         [*body.jaxpr.in_avals, TOKEN], body.jaxpr) for body in flow.bodies]
@@ -89,7 +89,7 @@ def _choice(eqn: JaxprEqn, operands: Sequence[Any], token: Any, rule: Rule) -> S
         eqn.params, [len(index), len(consts) + 1], branches))
 
 
-def _loop(eqn: JaxprEqn, operands: Sequence[Any], token: Any, rule: Rule) -> Sequence[Any]:
+def _loop(eqn: JaxprEqn, operands: Sequence[Value], token: Value, rule: Rule) -> Sequence[Any]:
     flow = structure_of(eqn)
     if flow.predicate is None:
         return _scan(eqn, flow, operands, token, rule)
@@ -98,13 +98,13 @@ def _loop(eqn: JaxprEqn, operands: Sequence[Any], token: Any, rule: Rule) -> Seq
     return _while(eqn, flow, operands, token, rule)
 
 
-def _scan(eqn: JaxprEqn, flow: Structure, operands: Sequence[Any], token: Any, rule: Rule
+def _scan(eqn: JaxprEqn, flow: Structure, operands: Sequence[Value], token: Value, rule: Rule
           ) -> Sequence[Any]:
     consts, carries, scanned = flow.parts(operands)
     body, = flow.bodies
     place = len(consts)
 
-    def step(*args: Any) -> list[Any]:
+    def step(*args: Value) -> list[Any]:
         *results, after = _run(body.jaxpr, [*args[:place], *args[place + 1:]], args[place], rule)
         return [after, *results]
 
@@ -114,18 +114,18 @@ def _scan(eqn: JaxprEqn, flow: Structure, operands: Sequence[Any], token: Any, r
         eqn.params, [len(consts), len(carries) + 1, len(scanned)], [jaxpr]))
 
 
-def _while(eqn: JaxprEqn, flow: Structure, operands: Sequence[Any], token: Any, rule: Rule
+def _while(eqn: JaxprEqn, flow: Structure, operands: Sequence[Value], token: Value, rule: Rule
            ) -> Sequence[Any]:
     """The predicate does without the token."""
     condition, body = flow.bodies
     cond_consts, body_consts, carries = flow.parts(operands)
     before, place = len(cond_consts), len(body_consts)
 
-    def goes_on(*args: Any) -> list[Any]:
+    def goes_on(*args: Value) -> list[Any]:
         return eval_jaxpr(condition.jaxpr.jaxpr, condition.jaxpr.consts,
                           *args[:before], *args[before + 1:])
 
-    def step(*args: Any) -> list[Any]:
+    def step(*args: Value) -> list[Any]:
         *results, after = _run(body.jaxpr, [*args[:place], *args[place + 1:]], args[place], rule)
         return [after, *results]
 
@@ -138,14 +138,14 @@ def _while(eqn: JaxprEqn, flow: Structure, operands: Sequence[Any], token: Any, 
         **flow.regrouped(eqn.params, [before, place, len(carries) + 1], jaxprs))
 
 
-def _while_with_predicate(eqn: JaxprEqn, flow: Structure, operands: Sequence[Any], token: Any,
+def _while_with_predicate(eqn: JaxprEqn, flow: Structure, operands: Sequence[Value], token: Value,
                           rule: Rule) -> Sequence[Any]:
     """A predicate with effects is carried as well, since a predicate's jaxpr gives no token."""
     condition, body = flow.bodies
     cond_consts, body_consts, carries = flow.parts(operands)
     count, place = len(cond_consts), len(cond_consts) + len(body_consts)
 
-    def step(*args: Any) -> list[Any]:
+    def step(*args: Value) -> list[Any]:
         mine, theirs, (before, _, *state) = args[:count], args[count:place], args[place:]
         *state, between = _run(body.jaxpr, [*theirs, *state], before, rule)
         again, after = _run(condition.jaxpr, [*mine, *state], between, rule)
@@ -164,7 +164,7 @@ def _while_with_predicate(eqn: JaxprEqn, flow: Structure, operands: Sequence[Any
     return [token, *results]
 
 
-def _traced(function: Callable[..., list[Any]], avals: Sequence[ShapedArray],
+def _traced(function: Callable[..., list[Value]], avals: Sequence[ShapedArray],
             like: ClosedJaxpr) -> ClosedJaxpr:
     return trace_to_jaxpr(function, avals, like.jaxpr.debug_info)
 
@@ -194,7 +194,7 @@ def _is_step(eqn: JaxprEqn) -> bool:
         and (primitive.evaluate is not None or primitive.specialize is not None)
 
 
-def _apply_in_order(eqn: JaxprEqn, operands: Sequence[Any], token: Any) -> Sequence[Any]:
+def _apply_in_order(eqn: JaxprEqn, operands: Sequence[Value], token: Value) -> Sequence[Any]:
     return in_order(eqn.primitive).bind(*operands, token, **eqn.params)
 
 

@@ -60,8 +60,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Ar
             for var in jaxpr.invars]
 
 
-def _transpose_equations(eqns: Sequence[JaxprEqn], known: dict[Atom, Any],
-                         accumulated: dict[Atom, Any], zero: set[Atom], asked: set[Var] | None
+def _transpose_equations(eqns: Sequence[JaxprEqn], known: dict[Atom, Value],
+                         accumulated: dict[Atom, Array], zero: set[Atom], asked: set[Var] | None
                          ) -> None:
     """Adds to the cotangents of the equations' operands, from the last equation to the first."""
     outer = scopes.source_line

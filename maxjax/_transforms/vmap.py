@@ -210,7 +210,8 @@ def _moved_to_targets(outs: Sequence[Array], dims: Sequence[BatchAxis], outputs:
     return results
 
 
-def _mapped_entry(values: Sequence[Any], axes: Sequence[int | None], spmd_axis: AxisName) -> Any:
+def _mapped_entry(values: Sequence[Value | Ref], axes: Sequence[int | None], spmd_axis: AxisName
+                  ) -> Any:
     """The Explicit axes that the mapped dimensions are split over.
 
     Raises:

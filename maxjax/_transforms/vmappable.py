@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import pytree
-from maxjax._base.pytree import PyTree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._ir.trace import Array, context, current_trace
 from maxjax._ir.typing import Value
 from maxjax._transforms.autodiff import leaf_operand
@@ -48,7 +48,7 @@ spec_types: set[type] = set()
 
 def register_vmappable(data_type: type, spec_type: type, axis_size_type: type,
                        to_elt: ToElement | None, from_elt: FromElement | None,
-                       make_iota: Callable[[Any], Any] | None) -> None:
+                       make_iota: Callable[[int], object] | None) -> None:
     """Has ``vmap`` map objects of a class by handlers.
 
     Args:
@@ -151,8 +151,8 @@ class ValueInResult(Exception):
     """A function that is mapped gave a value of a type above arrays."""
 
 
-def call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any],
-         axes_of: Callable[[str, PyTree, Any], list[Any]], in_axes: PyTree, out_axes: PyTree,
+def call(fun: Callable[..., PyTree], args: tuple[PyTree, ...], kwargs: dict[str, PyTree],
+         axes_of: Callable[[str, PyTree, PyTreeSpec], list[Any]], in_axes: PyTree, out_axes: PyTree,
          axis_name: Hashable | None, axis_size: int | None, spmd_axis_name: Hashable | None
          ) -> Any:
     """What ``vmap`` does where classes are registered.
@@ -176,7 +176,7 @@ def call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, An
         trace = context.trace
         assert isinstance(trace, BatchTrace)
 
-        def element(x: Any, axis: Any) -> Any:
+        def element(x: object, axis: Any) -> Any:
             if axis is None:
                 return x
             if is_mapped(x):
@@ -189,7 +189,7 @@ def call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, An
 
         # What handlers compute with elements is mapped as the function is; with what `whole` gives
         # them, which is no tracer of this trace, it is not.
-        def whole(_: Any, x: Any, axis: Any) -> Any:
+        def whole(_: object, x: object, axis: Any) -> Any:
             if is_mapped(x):
                 return x if axis is None else registered[type(x)].from_element(whole, size, x, axis)
             out, dim = trace.unbox(x if isinstance(x, Array) else leaf_operand(x))
@@ -212,14 +212,14 @@ def call(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, An
     return results
 
 
-def _size(axis_size: int | None, plain: Sequence[tuple[Array, int]], leaves: Sequence[Any],
+def _size(axis_size: int | None, plain: Sequence[tuple[Array, int]], leaves: Sequence[object],
           axes: Sequence[Any]) -> int:
     """How many elements there are: objects are asked where nothing else says so."""
     sizes = {x.aval.shape[_dim(x, axis)] for x, axis in plain}
     if axis_size is not None:
         sizes.add(axis_size)
 
-    def note(x: Any, axis: Any) -> Any:
+    def note(x: object, axis: Any) -> Any:
         if is_mapped(x) and axis is not None:
             return registered[type(x)].to_element(note, lambda: np.int32(0), x, axis)
         if axis is not None:

@@ -93,7 +93,7 @@ class Error:
         return self._causes[code].build([x[index] if index else x for x in place.values])
 
     def _spread(self, shape: tuple[int, ...]) -> Error:
-        """The same checks, in each element of a batch."""
+        """The checks as those of a batch: each failed in all of its elements, or in none."""
         def spread(kind: Kind, place: Place) -> Place:
             rank = np.ndim(place.failed)
             if rank == len(shape):
@@ -146,7 +146,7 @@ class Error:
         return Error(places, self._causes)
 
     def renumbered(self) -> Error:
-        """The same checks with later codes than all others: they run here."""
+        """A copy of the checks with later codes than all others, as it is here that they run."""
         if not self._causes:
             return self
         first, last = min(self._causes), max(self._causes)

@@ -61,7 +61,7 @@ def power(u: Series, exponent: int) -> list[Any]:
 
 
 def real_power(value: Any, u: Series, exponent: float) -> list[Any]:
-    """Of ``v = u**exponent``: ``u v' = exponent v u'``."""
+    """The series of ``v = u**exponent``, by ``u v' = exponent v u'``; ``value``: its first term."""
     v = [value]
     for k in range(1, len(u)):
         terms = [u[j] * v[k - j] * ((exponent + 1) * j / k - 1) for j in range(1, k + 1)]
@@ -77,7 +77,7 @@ def exp_series(value: Any, u: Series) -> list[Any]:
 
 
 def log_series(value: Any, u: Series) -> list[Any]:
-    """Of ``v' = u' / u``."""
+    """The series of ``v = log(u)``, by ``v' = u' / u``; ``value`` is its first term."""
     v = [value]
     for k in range(1, len(u)):
         rest = [v[j] * u[k - j] * (j / k) for j in range(1, k)]
@@ -86,7 +86,8 @@ def log_series(value: Any, u: Series) -> list[Any]:
 
 
 def waves(first: Any, second: Any, u: Series, sign: int) -> tuple[list[Any], list[Any]]:
-    """Of ``s' = c u'`` and ``c' = sign s u'``: sine and cosine, hyperbolic ones too."""
+    """The series of sine and cosine, or of the hyperbolic ones, from their first terms: by
+    ``s' = c u'`` and ``c' = sign s u'``."""
     s, c = [first], [second]
     for k in range(1, len(u)):
         s_k, c_k = integral_term(u, c, k), integral_term(u, s, k)
@@ -101,7 +102,7 @@ def expm1_series(x: Any, u: Series) -> list[Any]:
 
 def slope_of_result(value: Any, u: Series,
                      slope: Callable[[Series], Series]) -> list[Any]:
-    """Of ``v' = slope(v) u'``, from the terms of ``v`` that are known already."""
+    """The series of ``v`` with ``v' = slope(v) u'``, each term from those of ``v`` before it."""
     v = [value]
     for k in range(1, len(u)):
         v.append(integral_term(u, slope(v), k))

@@ -103,11 +103,11 @@ class HiType(AbstractValue):
         return self.to_tangent_aval()
 
     def vspace_zero(self) -> Any:
-        """Of a type of tangents: the zero."""
+        """The zero of this type, which is one of tangents."""
         _must_override(self, "vspace_zero", "use as a tangent/cotangent type")
 
     def vspace_add(self, x: Any, y: Any) -> Any:
-        """Of a type of tangents: a sum."""
+        """The sum of two values of this type, which is one of tangents."""
         _must_override(self, "vspace_add", "use as a tangent/cotangent type")
 
     def dec_rank(self, size: int | None, spec: MappingSpec) -> Any:

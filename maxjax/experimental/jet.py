@@ -527,7 +527,7 @@ def _pow_taylor(primals_in: Series, series_in: Sequence[Series],
 
 def _atan2_taylor(primals_in: Series, series_in: Sequence[Series],
                   **_: Any) -> tuple[Any, list[Any]]:
-    """Of ``v' = (x y' - y x') / (x**2 + y**2)``."""
+    """The series of ``v = atan2(y, x)``, by ``v' = (x y' - y x') / (x**2 + y**2)``."""
     y, x = map(power.coefficients, primals_in, series_in)
     if len(y) == 1:
         return lax.atan2(*primals_in), []

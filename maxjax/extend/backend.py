@@ -60,7 +60,7 @@ def clear_in_memory_compilation_cache() -> None:
 
 
 def clear_backends() -> None:
-    """The same: there is no other state to clear.
+    """Clears the caches, as ``jax.clear_caches``: backends have no other state.
 
     >>> jax.extend.backend.clear_backends()
     """

@@ -60,7 +60,7 @@ def transformation(gen: Callable[..., Any]) -> Callable[..., WrappedFun]:
 
 def transformation_with_aux(gen: Callable[..., Any]
                             ) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
-    """The same, for generators that yield the result and an auxiliary one.
+    """A transformation from a generator that yields the result with an auxiliary one.
 
     Returns:
       A function ``(fun, *static_args)`` that returns the function and another one, without
@@ -107,7 +107,7 @@ def transformation2(gen: Callable[..., Any]) -> Callable[..., WrappedFun]:
 
 def transformation_with_aux2(gen: Callable[..., Any]
                              ) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
-    """The same, with a slot for an auxiliary result:
+    """A transformation from a function that also gets a slot for an auxiliary result:
     ``gen(fun, store, *static_args, *args, **kwargs)``, which calls ``store.store(value)``.
 
     >>> lu = jax.extend.linear_util

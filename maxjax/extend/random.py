@@ -69,7 +69,7 @@ def random_seed(seeds: Any, impl: AnyGenerator) -> Array:
 
 
 def seed_with_impl(impl: AnyGenerator, seed: Any) -> Array:
-    """The same with the arguments in another order.
+    """A typed key from an integer: ``random_seed`` with its arguments exchanged.
 
     >>> jax.extend.random.seed_with_impl(jax.extend.random.threefry_prng_impl, 3)
     Array((), dtype=key<fry>) overlaying:

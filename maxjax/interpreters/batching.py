@@ -28,7 +28,7 @@ def defvectorized(prim: CustomPrimitive) -> None:
 
 
 def defbroadcasting(prim: CustomPrimitive) -> None:
-    """The same, for several operands, of which some may not be mapped.
+    """For elementwise primitives of several operands, of which some may not be mapped.
 
     >>> plus_p = jax.extend.core.Primitive("plus")
     >>> impl = plus_p.def_impl(np.add)

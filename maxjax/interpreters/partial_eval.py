@@ -171,7 +171,7 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool],
 def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool],
                      instantiate: bool | Sequence[bool] = False) -> tuple[
                          Jaxpr, list[bool], list[bool]]:
-    """The same, also without unused constants.
+    """``dce_jaxpr`` that also leaves out unused constants.
 
     Returns:
       The jaxpr, and which of the constants and of the inputs remain.

@@ -21,7 +21,7 @@ class ResourceEnv:
 
 
 class ThreadResources:
-    """Of this thread."""
+    """What JAX keeps for each thread: the mesh that is set."""
 
     env = ResourceEnv()
 

@@ -71,7 +71,7 @@ def _by_qr(x: Any, a: float, b: float, c: float) -> Any:
 
 
 def _by_cholesky(x: Any, a: float, b: float, c: float) -> Any:
-    """The same step by the Cholesky decomposition of 1 + c x^H x."""
+    """One step, cheaper but stable for small ``c`` alone: by the Cholesky factor of 1 + c x^H x."""
     gram = _scaled(c, rules.matmul(rules.adjoint(x), x))
     factor = cholesky_p.bind(add(gram, rules.eye_like(gram)))
     inner = triangular_solve(factor, rules.adjoint(x), left_side=True, lower=True)

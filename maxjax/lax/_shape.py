@@ -267,7 +267,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
 
 def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *,
             out_sharding: Any = None) -> Array:
-    """The same elements in another shape.
+    """An array with the elements of ``operand``, in another shape.
 
     Args:
       operand: an array.

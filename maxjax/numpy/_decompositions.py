@@ -479,7 +479,7 @@ def _pinv_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
 
 
 def _product(x: Array, y: Array, z: Array) -> Array:
-    """Of three matrices: with the smaller matrix, that of two, in between."""
+    """The product of three matrices, in the order whose intermediate matrix is the smaller."""
     rows, middle, columns = x.shape[-2], y.shape[-2:], z.shape[-1]
     if not any(map(is_dimension, (rows, *middle, columns))) and (
             middle[0] * columns < rows * middle[1]):

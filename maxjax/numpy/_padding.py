@@ -156,7 +156,7 @@ def _positions(size: int, low: int, high: int, mode: str) -> np.ndarray:
 
 
 def _open_positions(size: Any, low: Any, high: Any, mode: str) -> Array:
-    """The same, an array of int32, where sizes are not known."""
+    """``_positions`` where sizes are symbols: a traced array of int32."""
     places = ranges.arange(low + size + high, dtype=dtypes.int32) - low
     if mode == "wrap":
         return places % size

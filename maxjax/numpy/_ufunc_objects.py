@@ -460,7 +460,7 @@ maximum_function, minimum_function = ufuncs._maximum, ufuncs._minimum
 
 if TYPE_CHECKING:
     class BinaryUfunc(ufunc):
-        """Of two arrays, with one result."""
+        """A ufunc of two operands, with one result."""
 
         def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array: ...
 

@@ -280,7 +280,7 @@ def test_nans_are_looked_for_by_the_host():
         jax.jit(jnp.log)(x)
 
 
-def test_names():
+def test_devices_have_the_names_of_their_platform():
     assert [str(device) for device in jax.devices("gpu")] == ["cuda:0", "cuda:1"]
     assert repr(gpu()) == "CudaDevice(id=0)" and gpu().platform == "gpu"
     assert jax.devices("cuda") == jax.devices("gpu")

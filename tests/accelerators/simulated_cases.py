@@ -21,7 +21,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_case(case, compiled_at_once):  # noqa: F811
+def test_a_case_gives_there_what_it_gives_on_the_host(case, compiled_at_once):  # noqa: F811
     with case.precision():
         operands = [jax.numpy.asarray(arg) for arg in case.args]
         there = [jax.device_put(operand, gpu()) for operand in operands]

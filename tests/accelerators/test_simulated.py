@@ -23,7 +23,7 @@ def in_simulation(*arguments: str, **variables: str) -> subprocess.CompletedProc
 @pytest.mark.parametrize("file", [
     pytest.param(path.name, marks=pytest.mark.extended if path.stem == "simulated_cases" else [])
     for path in sorted(HERE.glob("simulated_*.py"))])
-def test_file(file):
+def test_a_file_passes_on_simulated_devices(file):
     done = in_simulation("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0",
                          str(HERE / file))
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]

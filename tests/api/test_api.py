@@ -155,13 +155,13 @@ def custom(j, rule, function=lambda x: x * 2, nondiff=(), *more):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_call(name):
+def test_a_call_gives_what_it_gives_in_jax(name):
     import jax.flatten_util  # noqa: F401
     results = [outcome(CALLS[name], j) for j in LIBRARIES]
     assert results[0] == results[1]
 
 
-def test_contexts():
+def test_options_hold_within_their_contexts():
     with maxjax.enable_x64(True):
         assert maxjax.numpy.ones(2).dtype == np.float64
     with maxjax.disable_jit():

@@ -30,7 +30,7 @@ def test_arrays_are_the_same_with_other_shardings(tmp_path):
 
 @pytest.mark.parametrize("path", ["/a/b/../c", "gs://bucket/folder/name", "s3://bucket/f/name"])
 @pytest.mark.parametrize("ocdbt", [False, True])
-def test_specs(path, ocdbt):
+def test_specs_of_paths_are_those_of_jax(path, ocdbt):
     ours, theirs = (serialization(name).get_tensorstore_spec(path, ocdbt=ocdbt)
                     for name in ("maxjax", "jax"))
     assert ours == theirs

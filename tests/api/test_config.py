@@ -562,7 +562,7 @@ def test_shape_dtype_struct(run):
 
 
 @pytest.mark.parametrize("value", [1, 1.0, True, 1j, np.ones(2), np.float32(1), X])
-def test_typeof(value):
+def test_typeof_a_value_is_that_of_jax(value):
     assert str(maxjax.typeof(value)) == str(jax.typeof(value))
     assert_same_error(lambda j: j.typeof("a"), whole=True)
 

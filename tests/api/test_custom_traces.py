@@ -143,6 +143,6 @@ def test_operations_passed_on():
     agree(run)
 
 
-def test_tags():
+def test_trace_tags_compare_as_in_jax():
     agree(lambda j: [j.extend.core.TraceTag() == j.extend.core.TraceTag(),
                      j.extend.core.TraceTag() == 1])

@@ -283,7 +283,7 @@ def _symbolic(j, spec, function=None, **options):
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_are_those_of_jax(name):
     if name in FREE_TEXT:
         ours, theirs = errors_of(ERRORS[name])
         assert type(ours).__name__ == type(theirs).__name__
@@ -405,7 +405,7 @@ def test_extremes_of_sizes():
 
 
 @pytest.mark.parametrize("name", SYMBOLIC)
-def test_symbolic(name):
+def test_symbolic_sizes_take_any_batch_after_loading(name):
     function, texts = SYMBOLIC[name]
     scope = export.SymbolicScope()
     specs = [maxjax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope), np.float32)
@@ -599,7 +599,7 @@ def test_unknown_primitives_are_named():
         export.deserialize(packed(functions))
 
 
-def test_bad_uses():
+def test_what_cannot_be_exported_is_refused():
     with pytest.raises(ValueError, match="unregistered type `.*Plain"):
         export.export(maxjax.jit(lambda p: p))(Plain(X)).serialize()
     with pytest.raises(TypeError, match="dictionaries with string keys"):

@@ -245,7 +245,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_are_those_of_jax(name):
     assert_same_error(ERRORS[name])
 
 
@@ -304,7 +304,7 @@ def test_rules_may_change():
 
 
 @pytest.mark.parametrize("name", ["sin", "dot_general", "a b", "def"])
-def test_any_name(name):
+def test_a_primitive_may_have_any_name(name):
     p = maxjax.extend.core.Primitive(name)
     p.def_abstract_eval(lambda x: x)
     p.def_impl(lambda x: 3 * x)
@@ -422,11 +422,11 @@ JAXPRS = {
 
 
 @pytest.mark.parametrize("name", JAXPRS)
-def test_jaxprs(name):
+def test_jaxprs_are_read_as_in_jax(name):
     agree(JAXPRS[name])
 
 
-def test_types():
+def test_jaxprs_are_made_of_the_public_types():
     closed = maxjax.make_jaxpr(maxjax.numpy.sin)(X)
     core = maxjax.extend.core
     assert isinstance(closed, core.ClosedJaxpr) and isinstance(closed.jaxpr, core.Jaxpr)
@@ -483,7 +483,7 @@ def test_composition_with_a_part_for_the_host():
                                    np.sin(2 * (np.sin(x) + 1)).sum(), rtol=1e-5)
 
 
-def test_example():
+def test_the_example_primitive_is_as_a_reference():
     def soft(x):
         return custom_op.softclip(x, 2.0)
 
@@ -625,7 +625,7 @@ def test_cache_of_linear_util():
 
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (5,), (2, 2), (3, 3), ()])
-def test_threefry(shape):
+def test_threefry_gives_the_words_of_jax(shape):
     def words(j):
         module = importlib.import_module(f"{j.__name__}.extend.random")
         count = np.arange(np.prod(shape, dtype=int), dtype=np.uint32).reshape(shape)

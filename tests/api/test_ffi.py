@@ -78,7 +78,7 @@ def test_plain_buffers(library, name):
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(library, name):
+def test_errors_are_those_of_jax(library, name):
     assert_same_error(ERRORS[name])
 
 
@@ -106,7 +106,7 @@ def test_functions_of_python():
         call(X, by=1).block_until_ready()
 
 
-def test_refusals(library):
+def test_what_is_not_supported_is_refused(library):
     with pytest.raises(RuntimeError, match="No registered implementation"):
         ffi.ffi_call("test_missing", maxjax.ShapeDtypeStruct((4,), np.float32))(X)
     with pytest.raises(NotImplementedError, match="api_version=0"):

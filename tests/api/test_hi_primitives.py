@@ -572,7 +572,7 @@ def _effects_of(j):
 
 
 @pytest.mark.parametrize("has_effects", [False, True])
-def test_effects(has_effects):
+def test_an_application_with_effects_is_kept(has_effects):
     """An application that has effects is not dropped where its result is not used."""
     def run(j):
         hijax, seen = hijax_of(j), []

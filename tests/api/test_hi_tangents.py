@@ -186,7 +186,7 @@ def test_as_in_jax(name):
     lambda j, p: j.lax.scan(lambda c, _: (c, p.set(p.pair)), 0, None, length=3),
     lambda j, p: j.linearize(lambda x: p.make(x, x), 1.0)[1](1.0),
 ], ids=["jit", "closed over by jit", "closed over by scan", "linearize"])
-def test_errors(run):
+def test_errors_are_those_of_jax(run):
     assert_same_error(lambda j: run(j, Pairs(j)))
 
 

@@ -267,7 +267,7 @@ def test_as_in_jax(name):
     lambda j, t: j.lax.scan(lambda c, v: (c, None), 0.0, t.value),
     lambda j, t: j.jit(lambda v: v._counts)(t.value).shape,
 ], ids=["in_axes", "out_axes", "no out_axes", "scan without length", "attribute"])
-def test_errors(run):
+def test_errors_are_those_of_jax(run):
     assert_same_error(lambda j: run(j, Types(j)))
 
 

@@ -50,7 +50,7 @@ def result_of(name, j):
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "sharded"])
-def test_calls(name):
+def test_calls_give_what_jax_gives(name):
     ours, theirs = result_of(name, maxjax), result_of(name, jax)
     assert str(maxjax.tree.structure(ours)) == str(jax.tree.structure(theirs))
     same(plain(ours, maxjax), plain(theirs, jax))
@@ -103,7 +103,7 @@ def test_derivatives(name, how):
         np.testing.assert_allclose(a, e, 2e-4, 2e-5)
 
 
-def test_vmap():
+def test_a_loaded_function_is_mapped():
     loaded = export.deserialize(content_of("cnn"))
     x = PROGRAMS["cnn"].args[0]
     rows = maxjax.vmap(loaded.call)(np.stack([x, 2 * x]))
@@ -300,7 +300,7 @@ def test_many_damaged_files(seed):
     check_damaged(seed, MANY_DAMAGED)
 
 
-def test_prefixes():
+def test_files_that_are_cut_off_are_refused():
     content = content_of("while")
     for end in range(0, len(content), 17):
         with pytest.raises(ValueError, match="cannot deserialize|cannot read StableHLO"):

@@ -108,7 +108,7 @@ def test_elements_are_moved_about_as_in_jax(name: str) -> None:
     agree(lambda j: PROGRAMS[name](j, Maxima(j), X))
 
 
-def test_compiled() -> None:
+def test_programs_of_such_dtypes_are_compiled() -> None:
     maxima = Maxima(maxjax)
     kept = maxima.put(X)
 
@@ -243,7 +243,7 @@ def test_elements_are_no_numbers(look: Any) -> None:
         look(Maxima(maxjax).put(np.float32(1)))
 
 
-def test_text() -> None:
+def test_arrays_print_their_elements_and_dtype() -> None:
     assert repr(Maxima(maxjax).put(X[0])) == "EArray([0., 1., 2.], dtype=float32)"
 
 

@@ -26,7 +26,7 @@ def write(folder, text, name="script.py"):
     return name
 
 
-def test_imports(tmp_path):
+def test_imports_of_a_script_find_maxjax(tmp_path):
     script = write(tmp_path, """
         import sys
         import jax
@@ -154,7 +154,7 @@ def test_what_is_not_there(code, words, tmp_path):
     assert result.returncode == 1 and words in result.stderr
 
 
-def test_usage(tmp_path):
+def test_usage_is_shown_and_wrong_options_are_refused(tmp_path):
     help_text = python("-m", "maxjax", "--help", cwd=tmp_path)
     assert help_text.returncode == 0 and "SCRIPT" in help_text.stdout
     assert python("-m", "maxjax", "--wrong", cwd=tmp_path).returncode == 2

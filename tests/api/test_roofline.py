@@ -97,7 +97,7 @@ def costs(library, function, *args, **options):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs(name):
+def test_costs_of_programs_are_those_of_jax(name):
     mine, theirs = (costs(j, lambda x, j=j: PROGRAMS[name](j, x), X) for j in (maxjax, jax))
     assert mine == theirs
 

@@ -50,7 +50,7 @@ def test_from_the_host(text, level):
     assert refused(maxjax, text, lambda j: j.transfer_guard_device_to_host, level) is None
 
 
-def test_nested():
+def test_the_inner_of_nested_guards_counts():
     def run(j):
         seen = []
         with j.transfer_guard_host_to_device("disallow"):
@@ -77,7 +77,7 @@ def test_for_the_process():
         j.numpy.ones(1)
 
 
-def test_logged(caplog):
+def test_implicit_transfers_are_logged(caplog):
     x = maxjax.numpy.arange(3.0)
     with caplog.at_level(logging.WARNING, logger="maxjax"), maxjax.transfer_guard("log"):
         maxjax.device_put(np.ones(3))

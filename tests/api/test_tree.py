@@ -164,7 +164,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_call(name):
+def test_a_call_gives_what_it_gives_in_jax(name):
     assert outcome(CALLS[name], OURS) == outcome(CALLS[name], THEIRS)
 
 

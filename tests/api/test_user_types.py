@@ -165,7 +165,7 @@ REFUSED = {"device_buffer", "device_buffers", "flat", "format"}
 
 
 def declared_members() -> dict[str, list[str] | None]:
-    """Of the members that type checkers read, the parameters of methods, None of properties."""
+    """The members that type checkers read: for a method its parameters, for a property None."""
     stub = Path(inspect.getfile(trace)).with_name("array_members.pyi")
     body = next(node for node in ast.parse(stub.read_text()).body
                 if isinstance(node, ast.ClassDef)).body

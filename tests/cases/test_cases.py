@@ -49,7 +49,7 @@ def checks_of(case: Case) -> dict[str, Callable[[Case], None]]:
     pytest.param(check, case, id=f"{family}-{case.name}-{name}",
                  marks=pytest.mark.xdist_group(f"{family}-{case.name}"))
     for family, case in CASES for name, check in checks_of(case).items()])
-def test_case(check, case):
+def test_a_case_agrees_with_jax(check, case):
     check(case)
 
 

@@ -34,7 +34,7 @@ PLANE = np.arange(4).reshape(2, 2)
     (np.arange(2), (0,), (1, 0), None),
     (np.arange(8).reshape(4, 2), (0,), (0,) * 4 + (1,) * 4,
      Layout((0, 1), ((0, 1),), 2, 2, True))])
-def test_layouts(mesh, axes, owners, layout):
+def test_layouts_of_groups_over_owners(mesh, axes, owners, layout):
     assert layout_of(groups_along(mesh, axes), owners) == layout
 
 

@@ -50,7 +50,7 @@ class Drawn:
         return values.astype(self.dtype)
 
     def function(self, j: Any) -> Callable[..., Any]:
-        """Of a library."""
+        """The program as a function that calls a library, ``maxjax`` or ``jax``."""
         lax, jnp = j.lax, j.numpy
 
         def body(i: Any, state: Any) -> Any:

@@ -12,7 +12,7 @@ from tests.golden.programs import FOLDER, GOLDENS, RENEW
 
 
 @pytest.mark.parametrize("name", GOLDENS)
-def test_golden(name):
+def test_the_text_is_as_recorded(name):
     golden = GOLDENS[name]
     expected = golden.path.read_text(encoding="utf-8") if golden.path.exists() else ""
     actual = golden.text()

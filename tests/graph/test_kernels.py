@@ -210,7 +210,7 @@ def test_kernels_of_floats_have_their_bounds() -> None:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", UNARY)
-def test_unary(library: ctypes.CDLL, name: str) -> None:
+def test_unary_kernels_agree_with_jax(library: ctypes.CDLL, name: str) -> None:
     for dtype_name in UNARY[name]:
         dtype = dtype_of(dtype_name)
         if dtype_name in FLOATS:
@@ -226,7 +226,7 @@ def test_unary(library: ctypes.CDLL, name: str) -> None:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", BINARY)
-def test_binary(library: ctypes.CDLL, name: str) -> None:
+def test_binary_kernels_agree_with_jax(library: ctypes.CDLL, name: str) -> None:
     for dtype_name in BINARY[name]:
         dtype = dtype_of(dtype_name)
         if dtype_name in FLOATS:
@@ -259,7 +259,7 @@ def operand_of(dtype: np.dtype) -> np.ndarray:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("source", (*FLOATS, "bool", *UNARY["clz"]))
-def test_convert(library: ctypes.CDLL, source: str) -> None:
+def test_conversions_agree_with_jax(library: ctypes.CDLL, source: str) -> None:
     x = operand_of(dtype_of(source))
     for target in (target for origin, target in MIXED["convert"] if origin == source):
         dtype = dtype_of(target)
@@ -282,7 +282,7 @@ def test_is_finite(library: ctypes.CDLL, source: str) -> None:
 
 
 @pytest.mark.extended
-def test_bitcast(library: ctypes.CDLL) -> None:
+def test_bitcasts_keep_all_bytes(library: ctypes.CDLL) -> None:
     for source, target in MIXED["bitcast"]:
         x = operand_of(dtype_of(source))
         got = call(library, f"bitcast_{source}_{target}", x, result_dtype=dtype_of(target))

@@ -56,7 +56,7 @@ def check_family(items: Sequence[tier1.Compiled], models: Mapping[str, Any]) -> 
 @pytest.mark.extended
 @pytest.mark.xdist_group("graph")
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_family(family):
+def test_a_family_of_cases_agrees_with_tier_0(family):
     programs, _, models = default()
     check_family(programs[family], models)
 

@@ -57,7 +57,7 @@ def only(name, function, *args):
      ["condition", "body"]),
     ("cond", COND, [INDEX, CONSTANT, CONSTANT], [(1, 2)] * 3, ["branch 0", "branch 1", "branch 2"]),
 ])
-def test_roles(name, program, roles, takes, outer):
+def test_roles_of_operands_of_loops_and_choices(name, program, roles, takes, outer):
     _, eqn = only(name, *program)
     flow = structure_of(eqn)
     assert list(flow.roles) == roles
@@ -73,7 +73,7 @@ def test_roles(name, program, roles, takes, outer):
             assert flow.inside(number, eqn.invars[number].aval).shape == aval.shape
 
 
-def test_kinds():
+def test_kinds_of_loops_and_choices():
     flows = {name: structure_of(only(name, *program)[1])
              for name, program in (("scan", SCAN), ("while", WHILE), ("cond", COND))}
     assert {name: (flow.is_loop, flow.length, flow.reverse) for name, flow in flows.items()} == {

@@ -123,7 +123,7 @@ def test_against_jax():
 # --- no new kernels -------------------------------------------------------------------------------
 
 def test_a_larger_size_needs_no_new_kernel():
-    """Of many short rows it may need fewer: they are for the vector machine."""
+    """It may need fewer for many short rows, which are for the vector machine."""
     dynamic = maxjax.jit(classifier, dynamic_dims=BATCH)
     kernels = []
     for size in (6, 33, 128):

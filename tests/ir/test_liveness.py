@@ -24,7 +24,7 @@ def program():
     return maxjax.make_jaxpr(fun)(*[np.ones(3, np.float32)] * 4)
 
 
-def test_reads():
+def test_what_equations_read_and_when_last():
     closed = program()
     a, b, c, d = closed.invars
     sin, mul, *_ = closed.eqns
@@ -35,7 +35,7 @@ def test_reads():
     assert liveness.last_uses(closed.jaxpr) == {a: 0, b: 1, c: 2, d: 3}
 
 
-def test_needed():
+def test_what_results_need_is_kept_and_effects():
     closed = program()
     # What has effects is always needed.
     assert liveness.needed_inputs(closed.jaxpr, [True, False]) == [True, True, False, True]

@@ -609,7 +609,7 @@ def untransformed():
 @pytest.mark.parametrize("transformation", [
     pytest.param(name, marks=[pytest.mark.extended] if " of " in name else [])
     for name in TRANSFORMATIONS])
-def test_looks(transformation, untransformed):
+def test_looks_at_tracers_are_as_in_jax(transformation, untransformed):
     def allowed(name, value):
         look, subject = name.rsplit(", ", 1)
         return (subject in CONSTANT and repr(value) == repr(untransformed[name])
@@ -679,7 +679,7 @@ def result_of(j, transformation, look):
 @pytest.mark.parametrize("transformation", [name for name in TRANSFORMATIONS if name not in (
     "linear_transpose", "grad of a jvp rule, tangents",     # of linear functions
     "grad of custom_jvp", "grad of a jvp rule")])           # JAX fails with an AttributeError
-def test_results(transformation):
+def test_results_of_looks_are_those_of_jax(transformation):
     found = []
     for name, look in COMPUTED.items():
         actual, expected = (result_of(j, transformation, look) for j in (maxjax, jax))

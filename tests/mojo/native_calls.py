@@ -88,7 +88,7 @@ def values(name: str, shape: Any, seed: int = 0, special: bool = False) -> np.nd
 
 
 def arrangements(x: np.ndarray) -> list[np.ndarray]:
-    """The same values in different layouts: row-major, column-major, reversed, strided, in
+    """Copies of an array in different layouts: row-major, column-major, reversed, strided, in
     read-only memory."""
     spaced = np.empty(tuple(2 * size for size in x.shape), x.dtype)
     spaced = spaced[(slice(None, None, 2),) * x.ndim]

@@ -37,7 +37,7 @@ def library(name: str) -> ctypes.CDLL:
 
 @functools.cache
 def other_library(name: str) -> ctypes.CDLL | None:
-    """The same file of the second pack; None: there is none."""
+    """The library of that name in the second pack; None: there is none."""
     path = Path(os.environ.get(BESIDE, "/nowhere"), f"{name}.so")
     return open_library(path) if path.exists() else None
 

@@ -127,7 +127,7 @@ STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
 @pytest.mark.parametrize("compiler, options", [
     ("cc", ("-std=c99",)), ("cc", ("-std=c11", "-O2")),
     ("c++", ("-x", "c++", "-std=c++17", "-Wno-missing-field-initializers"))])
-def test_c(classifier, compiler, options):
+def test_c_programs_call_the_library(classifier, compiler, options):
     (classifier / "main.c").write_text(C)
     run(classifier, needs(compiler), *STRICT, *options, "main.c", "-o", "program",
         *(() if compiler == "cc" else ("-x", "none")), *LINK)
@@ -169,7 +169,7 @@ def test_a_loop_in_c(tmp_path):
     assert run(tmp_path, "./program", "data") == "0 1\n"
 
 
-def test_rust(classifier):
+def test_rust_programs_call_the_library(classifier):
     (classifier / "main.rs").write_text(RUST)
     run(classifier, needs("rustc"), "--edition", "2021", "-L", ".", "main.rs", "-o", "rust_program",
         "-C", "link-arg=-Wl,-rpath,$ORIGIN")
@@ -212,7 +212,7 @@ func main() {
 '''
 
 
-def test_go(classifier):
+def test_go_programs_call_the_library(classifier):
     (classifier / "main.go").write_text(GO)
     (classifier / "go.mod").write_text("module classifier\n")
     run(classifier, needs("go"), "build", "-o", "go_program", ".")
@@ -247,7 +247,7 @@ def command(folder: Path, *words: str) -> subprocess.CompletedProcess:
                           env={**os.environ, "PYTHONPATH": str(Path(maxjax.__file__).parents[1])})
 
 
-def test_command(tmp_path):
+def test_the_command_line_writes_a_library(tmp_path):
     done = command(tmp_path, "model.py:predict", "float32[n,3]", "int32[]", "--path", "out",
                    "--constraint", "n <= 5", "--name", "g", "--threads", "2")
     assert done.returncode == 0, done.stderr

@@ -89,7 +89,7 @@ def test_results_are_those_of_compiled_calls(tmp_path, name):
 
 
 @pytest.mark.parametrize("dtype", [x for x in DTYPES if x != "bool"])
-def test_dtypes(tmp_path, dtype):
+def test_libraries_take_and_give_each_dtype(tmp_path, dtype):
     kind = np.dtype(getattr(ml_dtypes, dtype, None) or dtype)
 
     def f(x, n):
@@ -204,7 +204,7 @@ FACTORS: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("name", FACTORS)
-def test_lapack(tmp_path, name):
+def test_libraries_factor_matrices_with_lapack(tmp_path, name):
     f, *args = FACTORS[name]
     library = exported(tmp_path, f, *args)
     same_bits(library(*args), compiled(f, *args))
@@ -457,7 +457,7 @@ def test_calls_from_threads(tmp_path, helpers):
     assert not failures
 
 
-def test_a_fork(tmp_path):
+def test_a_forked_child_calls_the_library(tmp_path):
     """A child has none of its parent's threads, and may start its own."""
     f, x = CASES["shared by threads"]
     exported(tmp_path, f, x, threads=3)

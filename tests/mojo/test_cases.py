@@ -56,7 +56,7 @@ def check_host_steps(count: int | None) -> None:
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_family(family):
+def test_a_family_of_cases_agrees_with_tier_0(family):
     check_family(family, COUNT)
 
 

@@ -365,7 +365,7 @@ def test_groups_of_the_example():
 
 # --- integers -------------------------------------------------------------------------------------
 
-def test_layout():
+def test_integers_of_a_kernel_are_read_as_written():
     described = KernelLayout(2)
     call = KernelIntegers([(3, 64), (0, 7)], 2, 8, 128, 4, 5, [1, 0],
                           [[2, 640, 1]], [[5, 128, 0], [3, 1, 1]])
@@ -386,7 +386,7 @@ def test_most_dimensions():
     assert f"comptime MOST_DIMENSIONS = {layout.MOST_DIMENSIONS}\n" in text
 
     def plan(rank):
-        """Of a difference whose operands vary along every other dimension."""
+        """The plan of a difference whose operands vary along every other dimension."""
         x, y = (np.zeros([2 if dim % 2 == odd else 1 for dim in range(rank)], np.float32)
                 for odd in (0, 1))
         jaxpr = maxjax.make_jaxpr(lambda x, y: x - y)(x, y).jaxpr

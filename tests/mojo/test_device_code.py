@@ -46,7 +46,7 @@ def grows(x: Pointer[Int, MutAnyOrigin], n: Int):
 """
 
 
-def test_some():
+def test_some_operators_are_code_for_a_device():
     """A sample of the operations; what is no code for a device is told."""
     chosen = [x for dtype in dtypes_of_units() for x in operators(dtype) if x.function in SOME]
     assert len(chosen) == len(SOME)

@@ -396,7 +396,7 @@ def check_dtype(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_dtypes(dtype, mode):
+def test_memory_of_each_dtype_is_donated(dtype, mode):
     check_dtype(dtype)
 
 

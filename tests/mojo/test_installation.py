@@ -35,7 +35,7 @@ def run(option: str, cache: ArtifactCache, **environment: str) -> tuple[int, str
     return done.returncode, done.stdout
 
 
-def test_version(cache):
+def test_version_names_what_is_installed(cache):
     status, said = run("--version", cache)
     assert status == 0 and len(said.splitlines()) == 1
     for word in (f"maxjax {maxjax.__version__}", f"JAX {jax.__version__}",

@@ -52,7 +52,7 @@ ACCURACY = {name: row.kernel for row in TABLE for name in row.primitives
 
 
 @pytest.mark.parametrize("name", ["bool", *INTEGERS, *FLOATS])
-def test_sort(calls, name):
+def test_native_sorts_agree_with_numpy(calls, name):
     for shape, dimension in (((2000,), 0), ((3, 70), 1), ((70, 3), 0), ((2, 40, 3), 1)):
         x = values(name, shape, special=True)
         for operand in arrangements(x):
@@ -65,7 +65,7 @@ def test_sort(calls, name):
     assert {call.split("_")[0] for call in calls} == expected
 
 
-def test_top_k(calls):
+def test_native_top_k_agrees_with_numpy(calls):
     for name in ("int8", "float16", "float32", "int64"):
         both(sorting.top_k_p, [values(name, (3, 50), special=True)], k=20, axis=1, is_stable=True)
     assert calls
@@ -130,7 +130,7 @@ def test_scatter_rows(calls, kind, name):
 
 
 @pytest.mark.parametrize("kind", ["add", "sub", "mul", "min", "max"])
-def test_scatter(calls, kind):
+def test_native_scatters_agree_with_numpy(calls, kind):
     """With JAX's dimension numbers, and indices out of bounds."""
     numbers = indexing.ScatterDimensionNumbers((1,), (0,), (0,), (), ())
     primitive = getattr(indexing, f"scatter_{kind}_p")
@@ -183,7 +183,7 @@ def test_small_wide_products_stay_with_blas(calls):
     assert not calls
 
 
-def test_copies(calls):
+def test_native_copies_agree_with_numpy(calls):
     for name in ("bool", "int8", "float16", "bfloat16", "float32", "uint32", "float64"):
         for shape, order in (((50, 40), (1, 0)), ((6, 50, 40), (0, 2, 1)), ((4, 5, 6), (2, 0, 1)),
                              ((40, 30, 2), (1, 0, 2))):
@@ -320,7 +320,7 @@ def test_integer_powers(calls, name):
 
 
 @pytest.mark.parametrize("name", ("int32", "float32", "float64"))
-def test_searches(calls, name):
+def test_native_searches_agree_with_numpy(calls, name):
     """As NumPy's; of lines that are not sorted, as JAX's bisection."""
     y = values(name, 3000, special=True)
     for size in (1, 2, 7, 8, 1000):
@@ -378,7 +378,7 @@ def test_empty_and_single_elements(calls):
                                    values("int8", (count, 2))], kind="add")
 
 
-def test_isclose(calls):
+def test_native_isclose_agrees_with_numpy(calls):
     x = values("float32", 3000, special=True)
     near = x * (1 + values("float32", 3000, 1) * np.float32(2e-5))
     y = np.where(np.arange(3000) % 3 == 0, x, near)

@@ -47,7 +47,7 @@ def close_matrices(ours: Any, theirs: Any) -> None:
 
 
 def magnitudes(ours: Any, theirs: Any) -> None:
-    """Of vectors whose phases are free."""
+    """Compares the magnitudes of vectors, whose phases are free."""
     close_matrices([np.abs(x) for x in ours], [np.abs(x) for x in theirs])
 
 
@@ -84,7 +84,7 @@ def test_factorizations(calls, name, size):
 
 @pytest.mark.parametrize("name", LINALG_DTYPES)
 @pytest.mark.parametrize("size", (1, 4, 20))
-def test_systems(calls, name, size):
+def test_native_solvers_agree_with_scipy(calls, name, size):
     a = definite(name, 70, size, size) / size
     for columns in (1, 3, 20):
         b = matrices(name, 70, size, columns)
@@ -107,7 +107,7 @@ def test_systems(calls, name, size):
 
 @pytest.mark.parametrize("name", LINALG_DTYPES)
 @pytest.mark.parametrize("size", (1, 4, 30))
-def test_spectra(calls, name, size):
+def test_native_spectra_agree_with_numpy(calls, name, size):
     x = definite(name, 8, size, size) * np.arange(1, size + 1).astype(name)[:, None]
     x = x + x.conj().swapaxes(1, 2)
     for lower in (False, True):

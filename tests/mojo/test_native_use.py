@@ -55,7 +55,7 @@ def test_thresholds(provider, restored):
         assert min(native.LEAST[name].values(), default=native.FEWEST) >= native.FEWEST
 
 
-def test_options(calls):
+def test_options_decide_whether_native_code_is_used(calls):
     x = big()
     with compile_mode("never"):
         sort(x)

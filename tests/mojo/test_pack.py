@@ -150,7 +150,7 @@ def test_copy_bytes() -> None:
 
 @pytest.mark.parametrize("reverse", (0, 1))
 @pytest.mark.parametrize("count", (0, 1, 2, 5))
-def test_scan(count: int, reverse: int) -> None:
+def test_a_tape_runs_a_scan(count: int, reverse: int) -> None:
     # Slots: xs, ys, carry, next carry, x, y, counter. Running sums of xs + counter.
     xs, ys = longs(*range(10, 10 + count)), longs(*[-1] * count)
     carry, following, counter = longs(100), longs(0), longs(-1)
@@ -175,7 +175,7 @@ def test_scan_offsets() -> None:
     assert total[0] == 2 + 4 + 6
 
 
-def test_while() -> None:
+def test_a_tape_runs_a_while_loop() -> None:
     state, following, limit, one, go_on = longs(0), longs(0), longs(7), longs(1), longs(0)
     condition = Tape().add(LESS, 2, 0, 0, 2, 0, 4, 0)
     body = Tape().add(ADD, 2, 0, 0, 3, 0, 1, 0)
@@ -198,7 +198,7 @@ def test_scan_within_while() -> None:
     assert total[0] == 108
 
 
-def test_switch() -> None:
+def test_a_tape_runs_one_branch() -> None:
     values = longs(1, 10, 100, 0)
     branches = [Tape().add(ADD, 2, 0, 24, 0, 8 * k, 0, 24) for k in range(3)]
     for index, expected in ((0, 1), (1, 10), (2, 100), (-3, 1), (9, 100)):
@@ -271,7 +271,7 @@ VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("view", VIEWS)
-def test_copy(view: str, bits: int) -> None:
+def test_copies_of_views_keep_all_elements(view: str, bits: int) -> None:
     x = values(f"uint{bits}", 3, 5, 7, 19)
     viewed = VIEWS[view](x)
     for threads in THREADS:
@@ -318,7 +318,7 @@ def test_copy_lines(size: int, bits: int) -> None:
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_fill(bits: int) -> None:
+def test_fills_write_each_element(bits: int) -> None:
     value = values(f"uint{bits}", 1)
     for threads in THREADS:
         for shape in ((), (0,), (1,), (17,), (3, 5, 9), (MANY * 2,)):
@@ -356,7 +356,7 @@ def lines(dtype: str) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("dtype", ALL)
-def test_sort(dtype: str) -> None:
+def test_sorts_are_stable_as_numpy(dtype: str) -> None:
     for x in lines(dtype):
         # NumPy's stable order is ours: NaN last, zeros of both signs equal.
         order = np.argsort(x.astype(np.float32) if dtype == "bfloat16" else x, kind="stable")
@@ -409,7 +409,7 @@ def test_first_positions(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("count", (0, 1, 5, 64, 1001, MANY))
-def test_threefry(count: int) -> None:
+def test_threefry_gives_the_words_of_tier_0(count: int) -> None:
     counters = [values("uint32", count, seed=seed) for seed in (1, 2)]
     for key_count in {1, count}:
         keys = [values("uint32", key_count, seed=seed) for seed in (3, 4)]
@@ -565,7 +565,7 @@ def test_scatter_rows(kind: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_windows(bits: int) -> None:
+def test_windows_are_read_and_written_in_bounds(bits: int) -> None:
     for sizes, window in (
             ((1,), (1,)), ((9, 70), (4, 33)), ((9, 70), (9, 1)), ((5, 6, 7), (3, 6, 2)),
             ((300, 200), (298, 198)), ((4, 0), (2, 0))):

@@ -58,7 +58,7 @@ def check(ours: np.ndarray, theirs: np.ndarray) -> None:
 
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("inverse", (False, True))
-def test_complex(dtype: str, inverse: bool) -> None:
+def test_complex_transforms_agree_with_scipy(dtype: str, inverse: bool) -> None:
     theirs = scipy.fft.ifft if inverse else scipy.fft.fft
     for n in LENGTHS:
         for outer, inner in STACKS if n < 100 or n == 1000 else STACKS[1:4:2]:
@@ -69,7 +69,7 @@ def test_complex(dtype: str, inverse: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", COMPLEX)
-def test_real(dtype: str) -> None:
+def test_real_transforms_agree_with_scipy(dtype: str) -> None:
     for n in LENGTHS:
         for outer, _ in STACKS[:3]:
             x = numbers(dtype, outer, n, 1)

@@ -47,7 +47,7 @@ def empty(size: int, dtype: np.dtype) -> np.ndarray:
 
 
 def stored(values: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
-    """The same values in new memory, with its axes in this order."""
+    """A copy of an array in new memory, with its axes in this order there."""
     lies = values.transpose(order)
     memory = empty(values.size, values.dtype).reshape(lies.shape)
     memory[...] = lies
@@ -123,7 +123,8 @@ LARGE = ((150, 200, 300), (301, 97, 543), (20, 2100, 130), (1, 4000, 1300), (400
     (ROWS_FIRST, (2, 0, 1)), ((2, 1, 0), (1, 2, 0)),
 ))
 @pytest.mark.parametrize("name", FLOATS + INTEGERS)
-def test_sizes(name: str, orders: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+def test_products_of_all_sizes_and_orders(name: str,
+                                          orders: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     rng = np.random.default_rng(0)
     dtype = numpy_dtype(name)
     for number, (m, n, k) in enumerate(SIZES):
@@ -135,7 +136,7 @@ def test_sizes(name: str, orders: tuple[tuple[int, ...], tuple[int, ...]]) -> No
 
 @pytest.mark.parametrize("threads", (1, 2, 3))
 @pytest.mark.parametrize("name", ("float32", "float64", "bfloat16", "int32", "uint8"))
-def test_large(name: str, threads: int) -> None:
+def test_products_of_large_matrices(name: str, threads: int) -> None:
     rng = np.random.default_rng(1)
     dtype = numpy_dtype(name)
     for m, n, k in LARGE:
@@ -185,7 +186,7 @@ def test_stacks_of_small_matrices(name: str) -> None:
 
 
 @pytest.mark.parametrize("threads", (1, 2))
-def test_batches(threads: int) -> None:
+def test_products_of_batches(threads: int) -> None:
     rng = np.random.default_rng(2)
     for batch in (5, 6):
         a = stored(random(rng, np.dtype(np.float32), (batch, 131, 70)), ROWS_FIRST)
@@ -209,7 +210,7 @@ def test_batches_of_few_columns(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FLOATS + INTEGERS)
-def test_strides(name: str) -> None:
+def test_products_of_strided_operands(name: str) -> None:
     """Broadcast batches and rows, every other element, and backwards."""
     rng = np.random.default_rng(3)
     dtype = numpy_dtype(name)
@@ -229,7 +230,7 @@ def test_strides(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FLOATS + INTEGERS)
-def test_nothing(name: str) -> None:
+def test_products_without_elements_are_zero(name: str) -> None:
     dtype = numpy_dtype(name)
     for batch, m, n, k in ((0, 3, 4, 5), (2, 0, 4, 5), (2, 3, 0, 5), (2, 3, 4, 0), (1, 1, 9, 0),
                            (1, 9, 1, 0), (0, 0, 0, 0)):

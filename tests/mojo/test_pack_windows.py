@@ -67,7 +67,7 @@ def window_params(case: tuple) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_unfold(bits: int) -> None:
+def test_unfolded_windows_hold_their_elements(bits: int) -> None:
     for case in WINDOWS:
         shape, size, stride, low, high, step, base = case
         x = values(f"uint{bits}", *shape)
@@ -84,7 +84,7 @@ def test_unfold(bits: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
-def test_convolve(dtype: str) -> None:
+def test_convolutions_are_products_of_windows(dtype: str) -> None:
     """Windows times weights, in one block and in several."""
     larger = (3, 40, 41, 12), (3, 5), (1, 2), (1, 2), (1, 0), (1, 1), (1, 1)
     for case in (*WINDOWS, larger):
@@ -108,7 +108,7 @@ def test_convolve(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("kind", ("sum", "max", "min"))
-def test_window(kind: str, dtype: str) -> None:
+def test_reductions_of_windows_agree_with_tier_0(kind: str, dtype: str) -> None:
     primitive = getattr(window, f"reduce_window_{kind}_p")
     for case in WINDOWS:
         x = (plain if kind == "sum" else values)(dtype, *case[0])

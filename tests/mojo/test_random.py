@@ -117,7 +117,7 @@ def test_two_threads_run_one_program():
 
 
 def layouts(x):
-    """The same values in another layout."""
+    """Copies of an array in other layouts, by their names."""
     wide = np.full((2 * x.shape[0], 3 * x.shape[1]), np.nan, x.dtype)
     wide[::2, ::3] = x
     fixed = x.copy()

@@ -112,7 +112,7 @@ IN_PLACE = {
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
-def test_in_place(name):
+def test_updates_are_made_in_place(name):
     plan = check(IN_PLACE[name], X)
     assert not copies(plan), copies(plan)
     assert not plan.exchanged
@@ -169,7 +169,7 @@ HAZARDS = {
 
 
 @pytest.mark.parametrize("name", HAZARDS)
-def test_hazards(name):
+def test_what_is_read_later_is_not_overwritten(name):
     check(HAZARDS[name], X)
 
 

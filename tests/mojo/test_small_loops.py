@@ -287,7 +287,7 @@ LOOPS |= {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_loops(name):
+def test_loops_give_what_tier_0_gives(name):
     check(*LOOPS[name])
 
 
@@ -493,7 +493,7 @@ def test_code_is_read_by_people():
 
 
 def test_what_is_known_of_an_index_is_not_computed():
-    """Of a counter it is known that it is a row's number: nothing compares it."""
+    """Nothing compares a counter that is known to be a row's number."""
     _, plan = planned(*LOOPS["edit distance"])
     code, = codes(plan.tape)
     assert not {"lt", "le", "ge", "select", "max"} & {
@@ -513,7 +513,7 @@ def test_two_operations_are_one_instruction():
 
 
 def test_operations_on_elements_are_one_instruction():
-    """Of three elements; a number is the same for all of them."""
+    """They work on three elements at once; a number is one for all of them."""
     _, plan = planned(lambda x, y: lax.fori_loop(
         0, 9, lambda i, c: jnp.sqrt(jnp.abs(c / y)) * 0.9, x), F3, F3[::-1])
     code, = codes(plan.tape)
@@ -579,7 +579,7 @@ def test_registers_do_not_overlap():
         check_loop(code)
 
 
-def test_limits(monkeypatch):
+def test_loops_above_a_limit_are_left_alone(monkeypatch):
     for limit in ("_MOST_BYTES", "_MOST_INSTRUCTIONS"):
         with monkeypatch.context() as patch:
             patch.setattr(small_loops, limit, 1)
@@ -608,7 +608,7 @@ def check_kernels(names):
     assert not failures, "\n".join(failures)
 
 
-def test_kernels():
+def test_loops_are_kernels_as_well():
     check_kernels(["mixed", "while in a loop", "lines", "results backwards", "slices and a stack",
                    "a choice of many", "the value before is read, too", "rows that are not there",
                    "one in a loop within", "rows that do not move", "stages", "many lines",

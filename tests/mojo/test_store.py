@@ -49,7 +49,7 @@ def said(warned) -> str:
 
 
 def again(kernels: KernelStore) -> KernelStore:
-    """The same folder as a new process sees it."""
+    """A store of the same folder, as a new process would open it."""
     old = kernels.libraries.cache
     return KernelStore(kernels.header, ArtifactCache(old.directory, old.max_bytes))
 

@@ -1,4 +1,4 @@
-"""The same as `tests/numpy/test_sum_errors.py` of native programs, with and without kernels."""
+"""What `tests/numpy/test_sum_errors.py` asks, of native programs with and without kernels."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def f32(*shape):
 
 
 def arguments() -> dict[str, list[tuple[Any, ...]]]:
-    """Of each program above, for some signatures."""
+    """Arguments of each program above, for some signatures."""
     scaled_dtypes = ["float32", "float64", "bfloat16", "float16", "uint64", "int8"]
     return {
         "dense": [(f32(8, 4), f32(4, 4), f32(4))],
@@ -350,7 +350,7 @@ def test_programs_agree_with_tier_0(warm):
         """, warm, MAXJAX_CHECK_TIERS="1")
 
 
-def test_pieces(warm):
+def test_programs_are_cut_into_the_pieces_expected(warm):
     run("""
         from tests.mojo.test_tier import looped, scanned, interrupted, arguments
         with maxjax.enable_x64(True):

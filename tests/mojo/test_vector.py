@@ -138,7 +138,7 @@ def test_within_bounds(side):
 
 
 def test_rows_that_lie_as_one_and_rows_that_do_not():
-    """Of several reduced dimensions: all one with the innermost, or walked through."""
+    """Several reduced dimensions are all one with the innermost, or are walked through."""
     x = f32(3, 3, 3, 3, 3, 1)
     for function in (
             lambda x: maxjax.nn.softmax(x, (2, 3, 4)),
@@ -187,7 +187,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_shapes(name):
+def test_operations_on_all_shapes_agree_with_tier_0(name):
     for shape in SHAPES:
         x = f32(*shape)
         program = program_of(OPERATIONS[name], x)

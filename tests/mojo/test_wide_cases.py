@@ -33,7 +33,7 @@ FAMILIES = {name: found for name, cases in mojo_programs.tables().items() if (
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_family(family, monkeypatch):
+def test_a_family_of_cases_agrees_without_kernels(family, monkeypatch):
     monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
     items = mojo_programs.family(FAMILIES[family])
     mojo_programs.check_all(items)

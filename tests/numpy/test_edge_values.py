@@ -148,7 +148,7 @@ def check(expression: str, constants: dict[str, Any] = CONSTANTS, **options: Any
 
 
 @pytest.mark.parametrize("expression", expressions(EXPRESSIONS))
-def test_value(expression: str) -> None:
+def test_a_value_at_an_edge_is_that_of_jax(expression: str) -> None:
     check(expression)
 
 
@@ -214,7 +214,7 @@ STARTS, STOPS = (grid.ravel() for grid in np.meshgrid(HALVES, HALVES))
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("num", [0, 1, 2, 6, 11, 49, 200])
-def test_linspace(num: int, dtype: str, endpoint: bool) -> None:
+def test_linspace_is_exact_where_it_can_be(num: int, dtype: str, endpoint: bool) -> None:
     """JAX's values up to rounding, and exact where a float represents the value: counts of a
     histogram depend on the edges of its bins."""
     (ours, step), (theirs, their_step) = (

@@ -100,7 +100,7 @@ def test_truth_values_have_terms_of_floats():
     lambda j: _jet(j)(j.numpy.add, (1., 2.), ([1., 0.], [1.])),
     lambda j: _jet(j)(lambda d: d, ({"a": 1.},), ([1.],)),
     lambda j: _jet(j)(lambda x: 1. if x > 0 else 2., (1.,), ([1.],))])
-def test_errors(call):
+def test_errors_are_those_of_jax(call):
     ours, theirs = errors_of(call)
     assert type(ours).__name__ == type(theirs).__name__
     assert str(ours).split("\n")[0] == str(theirs).split("\n")[0]

@@ -53,12 +53,12 @@ def check(ours, theirs, **tolerance):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_value(name):
+def test_a_value_is_that_of_jax(name):
     check(*both(CALLS[name], VALUES), rtol=3e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if not name.startswith("one_hot axis")])
-def test_gradient(name):
+def test_a_gradient_is_that_of_jax(name):
     def gradient(j, x):
         weights = np.linspace(-1, 2, 12, dtype=np.float32)
 

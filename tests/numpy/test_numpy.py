@@ -373,7 +373,7 @@ CONCRETE = (
 
 @pytest.mark.parametrize("expression", TABLE)
 def test_under_jit(expression: str) -> None:
-    """The same values as without jit."""
+    """Functions under jit give the values that they give without it."""
     if any(part in expression for part in CONCRETE):
         return
     eager = run(expression, maxjax.numpy)
@@ -398,7 +398,7 @@ OPERANDS = ["a", "i", "u", "t", "c", "h", "n", "z", "1", "-2.5", "True", "np.int
 
 @pytest.mark.parametrize("operand", OPERANDS)
 @pytest.mark.parametrize("name", UNARY.split())
-def test_unary(name: str, operand: str) -> None:
+def test_unary_functions_agree_with_jax(name: str, operand: str) -> None:
     if f"{name}({operand})" in KNOWN:
         pytest.xfail(KNOWN[f"{name}({operand})"])
     check(f"j.{name}({operand})")
@@ -410,7 +410,7 @@ PAIRS = ["a, a[::-1]", "i, u", "u, u[::-1]", "t, t[::-1]", "c, a", "a, 2", "2.5,
 
 @pytest.mark.parametrize("operands", PAIRS)
 @pytest.mark.parametrize("name", BINARY.split())
-def test_binary(name: str, operands: str) -> None:
+def test_binary_functions_agree_with_jax(name: str, operands: str) -> None:
     if f"{name}({operands})" in KNOWN:
         pytest.xfail(KNOWN[f"{name}({operands})"])
     check(f"j.{name}({operands})")
@@ -512,7 +512,7 @@ def test_products_of_many_elements(shape: tuple[int, ...], value: float) -> None
     np.testing.assert_allclose(ours, theirs, rtol=1e-4)
 
 
-def test_buffer() -> None:
+def test_an_array_gives_its_buffer() -> None:
     """The method that ``memoryview(x)`` calls from Python 3.12 on."""
     buffer = maxjax.numpy.arange(3.0).__buffer__(0)
     assert buffer.readonly and buffer.shape == (3,)

@@ -263,7 +263,7 @@ j.isclose(j.int64(-2**63), j.int64(2**63 - 1)); j.isclose(j.uint64(2**64 - 1), j
 @pytest.mark.parametrize("expression", [
     text for group in (CLOSENESS, SUMS, PRODUCTS, DTYPES, OTHERS, EMPTY_AND_SCALAR,
                              ARGUMENTS, SIGNALS, WEAK) for text in expressions(group)])
-def test_value(expression: str) -> None:
+def test_operands_of_each_kind_give_what_jax_gives(expression: str) -> None:
     check(expression, CONSTANTS)
 
 

@@ -129,7 +129,7 @@ CLOSE = {
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("name", CLOSE)
-def test_close(name, dtype):
+def test_draws_are_close_to_those_of_jax(name, dtype):
     draw = by_default(lambda j: CLOSE[name](j.random, j.random.key(1), dtype))
     ours, theirs = (outcome(draw, j) for j in LIBRARIES)
     assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
@@ -140,7 +140,7 @@ def test_close(name, dtype):
     np.testing.assert_allclose(ours.astype(float), theirs.astype(float), tolerance, tolerance)
 
 
-def test_64_bits():
+def test_draws_of_64_bits_are_those_of_jax():
     results = []
     for j in LIBRARIES:
         with j.enable_x64(True):
@@ -221,7 +221,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_message(name):
+def test_a_message_is_that_of_jax(name):
     ours, theirs = (outcome(lambda j: MESSAGES[name](j, j.random.key(0)), j) for j in LIBRARIES)
     assert isinstance(ours, str) and ours == theirs
 
@@ -240,7 +240,7 @@ def test_types_and_text():
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "normal", "gumbel", "exponential"])
-def test_jaxpr(sampler):
+def test_a_jaxpr_of_draws_is_that_of_jax(sampler):
     def draw(j):
         return str(j.make_jaxpr(lambda k: getattr(j.random, sampler)(k, (3,)))(j.random.key(0)))
 
@@ -307,7 +307,7 @@ SAMPLERS = {
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_sampler(name):
+def test_a_sampler_draws_as_in_jax(name):
     ours, theirs = (outcome(lambda j: SAMPLERS[name](j.random, j.random.key(3)), j)
                     for j in LIBRARIES)
     assert isinstance(ours, np.ndarray), ours

@@ -44,7 +44,7 @@ def close(actual, expected):
 
 
 @pytest.mark.parametrize("layers,bidirectional", SIZES)
-def test_values(layers, bidirectional):
+def test_an_lstm_gives_what_jax_gives(layers, bidirectional):
     values = operands(layers, bidirectional)
     expected = reference(jax, *map(jax.numpy.asarray, values), layers, bidirectional)
     values = [maxjax.numpy.asarray(value) for value in values]
@@ -65,14 +65,14 @@ def test_gradients(layers, bidirectional):
 
 
 @pytest.mark.parametrize("lengths", [[0, 9, 2], [5, 5, 5]])
-def test_lengths(lengths):
+def test_sequences_end_at_their_lengths(lengths):
     values = operands(2, True)
     lengths = np.array(lengths, np.int32)
     close(reference(maxjax, *values, 2, True, lengths), reference(jax, *values, 2, True, lengths))
 
 
 @pytest.mark.parametrize("layers,bidirectional", SIZES)
-def test_packing(layers, bidirectional):
+def test_weights_are_unpacked_as_in_jax(layers, bidirectional):
     count = ours.get_num_params_in_lstm(INPUT, HIDDEN, layers, bidirectional)
     numbers = np.arange(count, dtype=np.float32)
     sizes = INPUT, HIDDEN, layers, bidirectional
@@ -89,7 +89,7 @@ def test_packing(layers, bidirectional):
 
 @pytest.mark.parametrize("options", [{"dropout": 0.5}, {"lengths": np.array([1., 2, 3])},
                                      {"lengths": np.array([1, 2, 3], np.int8)}])
-def test_errors(options):
+def test_errors_are_those_of_jax(options):
     values = operands(1, False)
     messages = []
     for library in (maxjax, jax):

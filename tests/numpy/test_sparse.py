@@ -149,7 +149,7 @@ def test_operations_have_the_layouts_of_jax(name, layout):
 
 
 @pytest.mark.parametrize("kind", ["COO", "CSR", "CSC", "BCSR"])
-def test_matrices(kind):
+def test_matrices_of_each_format_are_as_in_jax(kind):
     def run(j):
         mat = getattr(_sparse(j), kind).fromdense(SMALL)
         more = [mat.T.todense(), parts(mat.T)] if kind != "BCSR" else [parts(mat.to_bcoo())]
@@ -216,7 +216,7 @@ SPARSIFIED = {
 
 @pytest.mark.parametrize("name", SPARSIFIED)
 @pytest.mark.parametrize("use_tracer", [False, True])
-def test_sparsify(name, use_tracer):
+def test_sparsified_functions_agree_with_jax(name, use_tracer):
     def run(j):
         s = _sparse(j)
         mat = s.BCOO.fromdense(SMALL)
@@ -244,7 +244,7 @@ def test_sparsify(name, use_tracer):
     lambda j, s, m: s.BCSR.fromdense(SMALL).T, lambda j, s, m: s.COO.fromdense(SMALL) * 2,
     lambda j, s, m: s.empty((2, 3), sparse_format="none"),
     lambda j, s, m: s.random_bcoo(j.random.key(0), (2, 3), nse=20)])
-def test_errors(call):
+def test_errors_are_those_of_jax(call):
     ours, theirs = errors_of(lambda j: call(j, _sparse(j), _sparse(j).BCOO.fromdense(SMALL)))
     assert type(ours).__name__ == type(theirs).__name__
     first = [str(error).split("\n")[0].replace("maxjax", "jax") for error in (ours, theirs)]

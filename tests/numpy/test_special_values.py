@@ -34,7 +34,7 @@ ROWS = [pytest.param(row, args, id=row.name) for row in SPECIAL.values()
 
 
 @pytest.mark.parametrize("row, args", ROWS)
-def test_values(row, args):
+def test_special_functions_are_accurate(row, args):
     narrow = [arg if arg.dtype == np.int32 else arg.astype(np.float32) for arg in args]
     wide = [arg if arg.dtype == np.int32 else arg.astype(np.float64) for arg in narrow]
     values = getattr(special, row.name)(*map(jnp.asarray, narrow), *row.static)

@@ -131,7 +131,7 @@ SIN = [*case("f(x)", x=floats(3)), *case("f(x)", x=floats(3), dtypes="float16"),
     (lambda jnp, sin: lambda x: (sin(x),), "structure (*), not *"),
     (lambda jnp, sin: lambda x: jnp.stop_gradient(sin(x)), "raises AttributeError"),
 ])
-def test_finds(wrong, expected, monkeypatch, answers):
+def test_a_wrong_function_is_found(wrong, expected, monkeypatch, answers):
     numpy = evaluate.own().numpy
     assert not problems(run(SIN, "jax.numpy.sin", answers))
     monkeypatch.setattr(numpy, "sin", wrong(numpy, numpy.sin))
@@ -264,7 +264,7 @@ def matrix(tmp_path_factory):
 
 
 @pytest.mark.xdist_group("matrix")
-def test_matrix(matrix):
+def test_the_matrix_has_states_and_coverage(matrix):
     rows = {row.name: row for row in matrix.rows}
     states = [rows[f"jax.numpy.{name}"].state for name in ("sin", "add", "sum")]
     assert states == ["pass", "fail", "known"]
@@ -279,7 +279,7 @@ def test_matrix(matrix):
 
 
 @pytest.mark.xdist_group("matrix")
-def test_page(matrix):
+def test_the_page_shows_each_name(matrix):
     page = Page(report.page(matrix))
     assert all(link.startswith("#") for link in page.links), "nothing may come from elsewhere"
     rows = {row["data-name"]: row for row in page.rows}
@@ -301,7 +301,7 @@ def test_page(matrix):
 
 
 @pytest.mark.xdist_group("matrix")
-def test_markdown(matrix):
+def test_the_markdown_lists_failures_and_origins(matrix):
     text = report.markdown(matrix)
     assert "| jax.numpy.add | " in text and "1 of 3 values differ" in text
     assert text.count("\n| sin |") == 2      # jax.numpy's and jax.lax's
@@ -363,7 +363,7 @@ def test_a_worker_that_dies_is_the_name_s_failure(tmp_path, monkeypatch):
     worker.stop()
 
 
-def test_command(tmp_path):
+def test_the_command_checks_the_names_given(tmp_path):
     process = start(tmp_path, "--only", "jax.numpy.pi", "jax.numpy.float32", "--failures", "1")
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 0, output

@@ -15,7 +15,7 @@ PLAIN = Script(Path("plain.py"), "")
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_script(name):
+def test_a_script_passes(name):
     record, = scripts_runner.run_all([name], mode="interpreted")
     assert (record.state, record.detail) == ("pass", "")
 
@@ -65,7 +65,7 @@ def test_a_tolerance_has_a_reason(tmp_path):
         scripts_runner.all_scripts(["nothing"])
 
 
-def test_tokens():
+def test_tokens_of_an_output_are_numbers_and_words():
     assert tokens("x1=[-1.5 2.e-3], 7 nan 1+2j") == [
         ("x1", None), ("=", None), ("[", None), ("-1.5", -1.5), ("2.e-3", 2e-3), ("]", None),
         (",", None), ("7", 7), ("nan", pytest.approx(float("nan"), nan_ok=True)), ("1", 1),
@@ -98,7 +98,7 @@ def test_tolerances():
     assert first_difference("-1e-2", "1e-2", near_zero) is not None
 
 
-def test_states():
+def test_states_follow_from_both_runs():
     waits = dataclasses.replace(PLAIN, needs="jax.custom_vjp")
     good, other = Run("1.5\n", "", 0, 1.0), Run("1.6\n", "", 0, 2.0)
     lacks = Run("", "Traceback\nAttributeError: 'jax' has no attribute 'custom_vjp'", 1, 1.0)

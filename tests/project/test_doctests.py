@@ -105,7 +105,7 @@ def _run(name, text, value=None):
 
 
 @pytest.mark.parametrize("name", [n for n, v in CALLABLES.items() if ">>>" in (v.__doc__ or "")])
-def test_example(name):
+def test_an_example_prints_what_it_says(name):
     _run(name, CALLABLES[name].__doc__, CALLABLES[name])
 
 

@@ -174,7 +174,7 @@ def test_the_list_is_in_order():
         assert len(row.reason.split()) >= 3, row
 
 
-def test_files(checkout, tmp_path):
+def test_files_of_tests_are_found_by_name(checkout, tmp_path):
     path, = files_of(checkout, [])
     assert files_of(checkout / "tests", ["some_test"]) == [path] and devices_of(path) == 2
     with pytest.raises(ValueError, match="no other_test.py"):

@@ -40,7 +40,7 @@ def outputs(notebook):
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.ipynb")))
-def test_notebook(name, jupyter, tmp_path):
+def test_a_notebook_runs_and_shows_its_outputs(name, jupyter, tmp_path):
     notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     assert all(not cell.get("outputs") for cell in notebook.cells)      # none is kept in the file
     NotebookClient(notebook, timeout=120, kernel_name=notebooks.NAME,

@@ -71,7 +71,7 @@ def in_group(name: str, *more: object, **options: object) -> object:
     in_group(name, number, id=f"{name} {number}: {line.code[:60]}")
     for name, lines in LINES.items() for number, line in enumerate(lines)
     if not line.statement or line.jax])
-def test_outcome(name, number):
+def test_a_line_gives_what_was_recorded(name, number):
     line, actual = LINES[name][number], by_maxjax(name)[number]
     expected = line.here if line.reason else line.jax
     assert same(expected, actual), f"{line.code}\n  recorded: {expected}\n  maxjax: {actual}"

@@ -178,7 +178,7 @@ def test_files_that_are_cut_off(step):
     _HEADER.pack(MAGIC, 0, 2, b""), _HEADER.pack(MAGIC, 2, 2, b""),
     _HEADER.pack(MAGIC, (1 << 32) - 1, 2, b""), _HEADER.pack(MAGIC, 1, (1 << 64) - 1, b""),
     b"", MAGIC, b"PK\x03\x04", MAGIC[:-1] + b"\x00"])
-def test_headers(header):
+def test_damaged_headers_are_refused(header):
     refused(header + b"[]")
 
 
@@ -193,7 +193,7 @@ def raw(text):
 @pytest.mark.parametrize("text", [
     "", "[]", "{}", "null", "[null]", "[[]]", "[{}]", "[1e400]", "[NaN]", "[" * 100_000,
     '{"a":' * 100_000, "[" + "9" * 100_000 + "]", b"\xff\xfe", '["\\ud800"]'])
-def test_texts(text):
+def test_texts_that_are_no_program_are_refused(text):
     refused(raw(text))
 
 
@@ -231,7 +231,7 @@ def test_deep_trees(depth):
     ["dict", ["*"], [[1]]], ["dict", ["*", "*"], ["a", "a"]], ["dict", ["*"]],
     ["custom", ["*"], "x"],
     ["custom", [], "os.system", "AA=="], ["eval", ["*"]], 7, [], ["tuple"], {"a": 1}])
-def test_trees(tree):
+def test_structures_that_are_none_are_refused(tree):
     refused(packed(edited(lambda data: data.update(out_tree=tree))))
 
 
@@ -325,7 +325,7 @@ def test_bytes_that_are_no_booleans(content):
 
 @pytest.mark.parametrize("dtype", ["O", "f4,f4", "M8[s]", "V8", "U4", "S5", "float128", "float0",
                                    ">f4", "int1", "key:nobody", 7, None, ["float32"]])
-def test_dtypes(dtype):
+def test_dtypes_without_arrays_are_refused(dtype):
     def change(data):
         data["program"]["inputs"][0][1][1] = dtype
         data["types"][0][1][1] = dtype
@@ -360,5 +360,5 @@ def test_nothing_is_imported_for_a_file():
     lambda data: data["program"]["inputs"].append(data["program"]["inputs"][0]),
     lambda data: data["program"]["equations"][0].append(1),
     lambda data: data["program"]["equations"][0][3][0].__setitem__(0, 0)])
-def test_fields(change):
+def test_fields_that_do_not_fit_are_refused(change):
     refused(packed(edited(change)))

@@ -228,7 +228,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs(name):
+def test_interrupted_programs_leave_no_state(name):
     check(enters_or_leaves, 6, PROGRAMS[name], least=1)
 
 
@@ -281,7 +281,7 @@ def as_program(name):
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
-def test_contexts(name):
+def test_interrupted_contexts_leave_no_state(name):
     check(enters_or_leaves, None, as_program(name), least=0)
 
 

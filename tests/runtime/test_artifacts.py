@@ -29,7 +29,7 @@ def put(cache: ArtifactCache, key: bytes = KEY, content: bytes = b"native code")
 
 
 def again(cache: ArtifactCache) -> ArtifactCache:
-    """The same folder as seen by another process: with no digest checked yet."""
+    """A cache of the same folder as another process sees it: with no digest checked yet."""
     return ArtifactCache(cache.directory, cache.max_bytes)
 
 

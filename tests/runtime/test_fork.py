@@ -214,7 +214,7 @@ def test_a_cached_attribute_is_one_object():
     assert found[0] is found[1] is owner.value
 
 
-def test_an_event():
+def test_an_event_is_waited_for():
     event = threads.Event()
     assert not event.is_set() and not event.wait(0.02)
     threading.Timer(0.05, event.set).start()

@@ -119,7 +119,7 @@ def test_what_the_type_tells_runs_nothing(ask):
     assert ran == [] and not y.is_ready()
 
 
-def test_await():
+def test_a_pending_array_is_awaited():
     async def wait(y):
         return await y
     y = array() + 1
@@ -454,7 +454,7 @@ def test_numpy_views_are_read_only_and_share():
 
 @pytest.mark.parametrize("dtype", [
     "bool", "int8", "uint16", "int32", "float16", "float32", "complex64"])
-def test_dlpack(dtype):
+def test_dlpack_shares_the_memory(dtype):
     values = np.array([[0, 1, 1], [1, 0, 0]]).astype(dtype)
     x = jnp.asarray(values)
     out = np.from_dlpack(x)
@@ -611,7 +611,7 @@ def test_threads_look_at_one_array():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_fork():
+def test_a_forked_child_computes_pending_arrays():
     """In a separate process: JAX, which these tests have loaded, does not support forks."""
     program = """
 import os

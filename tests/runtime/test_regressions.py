@@ -120,7 +120,7 @@ def operands(args):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_pending(name):
+def test_a_graph_that_stays_pending(name):
     """No value is read before the whole graph is recorded."""
     fun, args = CASES[name]
     actual = fun(maxjax, *operands(args))
@@ -128,7 +128,7 @@ def test_pending(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_eager(name, monkeypatch):
+def test_operations_that_run_at_once(name, monkeypatch):
     """Each operation runs as it is recorded."""
     fun, args = CASES[name]
     monkeypatch.setattr("maxjax._runtime.pending.MAX_OPERATIONS", 0)
@@ -138,7 +138,7 @@ def test_eager(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_heavy(name, monkeypatch):
+def test_a_graph_that_becomes_a_program(name, monkeypatch):
     """The pending graph becomes a program; the second time it is found."""
     fun, args = CASES[name]
     monkeypatch.setattr("maxjax._runtime.cells.LIGHT_BYTES", -1)
@@ -148,7 +148,7 @@ def test_heavy(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_jit(name):
+def test_a_case_under_jit(name):
     fun, args = CASES[name]
     jitted = maxjax.jit(functools.partial(fun, maxjax))
     for _ in range(2):

@@ -397,7 +397,7 @@ def test_statistics():
     assert debug.statistics(jitted).interpreted_calls == 3
 
 
-def test_explain(service):
+def test_explain_names_pieces_and_reasons(service):
     table = np.ones((300, 300), np.float32)
 
     @jax_name

@@ -422,7 +422,7 @@ def test_a_donated_result_is_not_its_argument():
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python classes have no buffers before")
-def test_buffers():
+def test_memoryview_of_an_array_is_read_only():
     view = memoryview(maxjax.numpy.ones(3))
     assert (view.format, view.readonly, view.tolist()) == ("f", True, [1.0] * 3)
 

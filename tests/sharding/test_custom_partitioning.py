@@ -30,7 +30,7 @@ def run(library: str) -> dict[str, Any]:
 
 
 @pytest.mark.xdist_group("custom_partitioning")
-def test_like_jax():
+def test_partitioned_functions_are_as_in_jax():
     mine, theirs = run("maxjax"), run("jax")
     assert list(mine) == list(theirs)
     assert {name: found for name, found in mine.items() if found != theirs[name]} == {}

@@ -449,7 +449,7 @@ def test_while_loop():
     assert "psum data,model" in collectives(made)
 
 
-def test_cond():
+def test_branches_are_spread_alike():
     made = made_of(lambda x, w: lax.cond(jnp.sum(x) > 0, lambda x: x @ w, lambda x: 2 * x, x),
                    [numbers(4, 8), numbers(8, 8)], [BATCH, COLUMNS])
     assert show(made.out_specs[0]) == "[{data}, {model}]"
@@ -539,7 +539,7 @@ def test_errors_name_the_value(spec, message):
         partition(closed, {"data": 2, "model": 4}, [spec])
 
 
-def test_report():
+def test_the_report_lists_values_and_collectives():
     made = made_of(lambda x, y: jnp.tanh(jnp.dot(x, y)), [X, Y], [COLUMNS, ROWS])
     assert made.report.text().splitlines() == [
         "mesh {data: 2, model: 2}",

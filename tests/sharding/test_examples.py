@@ -29,7 +29,7 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("module, name", [(m, n) for m, names in EXAMPLES.items() for n in names])
-def test_example(module, name):
+def test_an_example_prints_what_it_says(module, name):
     found = importlib.import_module(f"maxjax.{module}")
     value = getattr(found, name)
     environment = {**vars(found), "jax": maxjax, "jnp": maxjax.numpy, "np": np, "print": print}

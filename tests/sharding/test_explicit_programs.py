@@ -38,7 +38,7 @@ def check(seed: int) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_programs():
+def test_random_programs_of_explicit_meshes():
     check(0)
 
 

@@ -48,7 +48,7 @@ def agrees(actual: Any, expected: Any) -> bool:
 
 @pytest.mark.xdist_group("shard_map")
 @pytest.mark.parametrize("name", list(BY_JAX))
-def test_like_jax(name):
+def test_shard_map_is_as_in_jax(name):
     actual, expected = run("maxjax")[name], BY_JAX[name]
     assert agrees(actual, expected) == (name not in DIFFERS), (actual, expected)
 
@@ -60,14 +60,14 @@ def test_all_are_recorded():
 
 @pytest.mark.xdist_group("shard_map")
 @pytest.mark.parametrize("name", LIVE)
-def test_record(name):
+def test_what_is_recorded_is_what_jax_gives(name):
     assert agrees(run("jax", *LIVE)[name], BY_JAX[name])
 
 
 @pytest.mark.extended
 @pytest.mark.xdist_group("mojo")
 @pytest.mark.parametrize("name", COMPILED)
-def test_compiled(name):
+def test_compiled_shard_map_is_as_in_jax(name):
     actual, expected = run("maxjax", *COMPILED, compile="always")[name], BY_JAX[name]
     assert agrees(actual, expected), (actual, expected)
 

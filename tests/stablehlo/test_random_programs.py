@@ -46,7 +46,7 @@ def check_fuzz_program(seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_matrices(seed):
+def test_random_programs_of_matrices(seed):
     check_matrix_program(seed)
 
 

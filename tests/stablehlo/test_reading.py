@@ -194,7 +194,7 @@ def test_constants(dtype, count):
         assert actual.dtype == kind and np.asarray(actual).tobytes() == values.tobytes()
 
 
-def test_64_bits():
+def test_programs_of_64_bits_need_enable_x64():
     with jax.enable_x64(True):
         text = program_of(lambda x: x * np.float64(1) / 3, np.arange(3.0)).text()
     read = export.from_stablehlo(text)
@@ -341,7 +341,7 @@ def test_many_damaged_files(seed):
     check_damaged(seed, MANY_DAMAGED)
 
 
-def test_prefixes():
+def test_files_that_are_cut_off_are_refused():
     """A file that is cut off anywhere is refused."""
     program = program_of(lambda x: jax.numpy.sort(x @ W).sum(), X)
     for content in (program.text(), program.bytecode()):

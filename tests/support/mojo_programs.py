@@ -255,7 +255,7 @@ def executable(plan: Plan, jaxpr: Any, make: Callable[..., Executable] = Executa
 
 def without_kernels(plan: Plan, jaxpr: Any,
                     make: Callable[..., Executable] = Executable) -> Executable:
-    """The same with the vector machine in the place of all kernels."""
+    """A plan's executable with the vector machine in the place of all kernels."""
     functions = plan.functions_without_kernels()
     assert functions is not None, "the machine has no instruction for a group"
     addresses = {name: pack().address(name) for name in functions}

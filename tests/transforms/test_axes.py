@@ -111,7 +111,7 @@ NESTS = random.Random(0).sample(
 @pytest.mark.parametrize(
     ("collective", "inner", "outer"), NESTS,
     ids=["-".join(f.__name__ for f in nest) for nest in NESTS])
-def test_nest(collective, inner, outer):
+def test_nested_axes_agree_with_jax(collective, inner, outer):
     agree(lambda j, x: j.vmap(outer(j, inner(j, lambda y: collective(j, y))), axis_name="i")(x), X)
 
 
@@ -358,7 +358,7 @@ def five(a, b, c, d, e):
     lambda j: j.vmap(lambda x: j.lax.psum(x, "i", axis_index_groups=[[0], [2]]), axis_name="i")(X),
     lambda j: j.make_jaxpr(lambda x: j.lax.psum_scatter(x, "i"), axis_env=[("i", 5)])(X),
     lambda j: j.make_jaxpr(lambda x: j.lax.psum(x, 3))(X)], ids=range(36))
-def test_error(call):
+def test_an_error_is_that_of_jax(call):
     assert_same_error(call, whole=True)
 
 

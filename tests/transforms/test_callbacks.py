@@ -155,7 +155,7 @@ QUICK = ["eager", "jit(vmap)", "jit(grad)"]
 @pytest.mark.parametrize("wrap", [
     pytest.param(wrap, marks=[] if wrap in QUICK else [pytest.mark.exhaustive]) for wrap in WRAPS])
 @pytest.mark.parametrize("body", BODIES)
-def test_bodies(body, wrap):
+def test_bodies_under_transformations_call_as_in_jax(body, wrap):
     agree(lambda J: WRAPS[wrap](J, body(J, False)), in_order=False)
 
 
@@ -168,7 +168,7 @@ def test_bodies_keep_their_order(body, wrap):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("wrap", ["jit(vmap)", "linearize"])
 @pytest.mark.parametrize("outer,inner", NESTS)
-def test_nests(outer, inner, wrap):
+def test_nests_under_transformations_call_as_in_jax(outer, inner, wrap):
     agree(lambda J: WRAPS[wrap](J, outer(J, False, inner)), in_order=False)
 
 
@@ -245,7 +245,7 @@ def test_print_options():
     agree(program)
 
 
-def test_log(caplog):
+def test_log_names_the_file_that_logs(caplog):
     with caplog.at_level(logging.INFO):
         maxjax.jit(lambda x: maxjax.debug.log("value {}", x))(3)
     record, = caplog.records

@@ -178,7 +178,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_alone(name):
+def test_checks_outside_of_checkify(name):
     pair = []
     for J, C in LIBRARIES:
         try:

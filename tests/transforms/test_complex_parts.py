@@ -130,7 +130,7 @@ def derivative(z):
 @pytest.mark.parametrize("function", (
     in_loops, in_while, in_branches, products, movement, derivative, decompositions),
     ids=lambda function: function.__name__)
-def test_programs(function, dtype):
+def test_loops_carry_parts(function, dtype):
     item = check(function, Z.astype(dtype))
     loops = [eqn for eqn in every_equation(item.program.opened) if eqn.primitive.control_flow]
     for loop in loops:
@@ -212,7 +212,7 @@ def test_odd_numbers(name, dtype):
     1 + 10.0 ** RNG.uniform(-16, -1, 2000), 1 - 10.0 ** RNG.uniform(-16, -1, 2000)),
     ids=("any", "subnormal", "above one", "below one"))
 def test_sizes_whose_squares_lose_digits(name, sizes, dtype):
-    """Of double precision: squares that overflow or underflow, logarithms near zero."""
+    """In double precision: where squares overflow or underflow, and logarithms are near zero."""
     with maxjax.enable_x64():
         item = check(getattr(jnp, name), (sizes * np.exp(7j * RNG.random(len(sizes)))))
     result, = leaves(mojo_programs.run(item, item.values))
@@ -223,7 +223,7 @@ def test_sizes_whose_squares_lose_digits(name, sizes, dtype):
         assert np.all(wrong <= 4 * np.spacing(np.abs(exact).astype(np.float64)) + 2e-32)
 
 
-def test_powers(dtype):
+def test_integer_powers_by_parts(dtype):
     for power in (-3, -1, 0, 1, 2, 5):
         check(lambda z, power=power: lax.integer_pow(z, power), Z.astype(dtype))
 

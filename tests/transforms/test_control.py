@@ -160,7 +160,7 @@ def test_the_result_has_the_pair_s_own_type():
 
 
 @pytest.mark.parametrize("unroll", [0, 2, 5, True, False])
-def test_unroll(unroll):
+def test_an_unrolled_scan_agrees_with_jax(unroll):
     agree(lambda j: j.lax.scan(lambda c, x: (c + x, c * x), 1.0, W, unroll=unroll))
 
 
@@ -293,7 +293,7 @@ CORNERS = [
 
 
 @pytest.mark.parametrize("number", range(len(CORNERS)))
-def test_corners(number):
+def test_corner_cases_agree_with_jax(number):
     agree(CORNERS[number], weak=False)
 
 
@@ -669,7 +669,7 @@ class Recorder:
         return ["result"]
 
 
-def test_lowering():
+def test_loops_and_choices_are_lowered_with_their_jaxprs():
     def f(k, x, n):
         a = lax.scan(lambda c, x: (c * k + x, None), 1.0, x, reverse=True)[0]
         b = lax.while_loop(lambda c: c < n, lambda c: c * k, a)

@@ -123,7 +123,7 @@ def expected(names):
 
 
 @pytest.mark.parametrize("outer", WRAPPERS)
-def test_nests(outer):
+def test_nested_functions_with_rules(outer):
     rng = random.Random(outer)
     for names in rng.sample([names for names in NESTS if names[-1] == outer], 12):
         for transformed in (
@@ -256,7 +256,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_are_those_of_jax(name):
     mine, theirs = errors_of(ERRORS[name])
     assert type(mine).__name__ == type(theirs).__name__
     assert str(mine).split("\n")[0] == str(theirs).split("\n")[0]
@@ -406,11 +406,11 @@ def _jvps(j):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_calls(name):
+def test_calls_agree_with_jax(name):
     agree(CALLS[name])
 
 
-def test_methods():
+def test_a_method_has_a_rule_of_its_own():
     class Scale:
         @functools.partial(maxjax.custom_vjp, nondiff_argnums=(0,))
         def apply(self, x):

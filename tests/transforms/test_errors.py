@@ -97,7 +97,7 @@ def normalized(message):
 
 
 @pytest.mark.parametrize("name", TRACING)
-def test_tracing(name):
+def test_errors_while_tracing_are_those_of_jax(name):
     actual, expected = errors_of(TRACING[name])
     shown = f"{type(actual).__name__}: {actual}\nnot {type(expected).__name__}: {expected}"
     assert type(actual).__name__ == type(expected).__name__, shown
@@ -114,7 +114,7 @@ def test_tracing(name):
 @pytest.mark.parametrize("fun", [
     leaked_through_a_list, leaked_through_a_global, leaked_into_another_jit, leaked_argument,
     leaked_from_vmap, leaked_from_grad])
-def test_leaks(fun):
+def test_leaked_tracers_are_told(fun):
     actual, expected = errors_of(fun)
     assert type(actual).__name__ == type(expected).__name__ == "UnexpectedTracerError"
     start = "Encountered an unexpected tracer."
@@ -157,7 +157,7 @@ def test_messages_name_the_function_line_and_argument():
         maxjax.jit(lambda first, second: float(second["flag"]))(1.0, {"flag": 2.0})
 
 
-def test_classes():
+def test_classes_of_errors_derive_as_in_jax():
     for name in ("ConcretizationTypeError", "TracerBoolConversionError", "UnexpectedTracerError",
                  "TracerArrayConversionError", "TracerIntegerConversionError",
                  "NonConcreteBooleanIndexError", "KeyReuseError"):

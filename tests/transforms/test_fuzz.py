@@ -134,7 +134,7 @@ def difference_within(actual: Any, answer: Any, bound: float) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(COUNT))
-def test_program(seed):
+def test_a_random_program_agrees_with_jax(seed):
     check(fuzz_programs.program(seed))
 
 

@@ -180,7 +180,7 @@ def test_as_a_decorator():
     agree(run)
 
 
-def test_methods():
+def test_methods_under_jit_agree_with_jax():
     def run(j):
         class Model:
             def __init__(self, scale):

@@ -287,7 +287,7 @@ def test_device_and_backend():
             j.jit(lambda v: v, backend="cpu", device=j.devices()[0])(X)
 
 
-def test_stages():
+def test_a_compiled_stage_is_called_as_in_jax():
     def run(j):
         jitted = j.jit(lambda x, y, n: {"out": x[:n] @ y[:n]}, static_argnums=2)
         traced = jitted.trace(j.ShapeDtypeStruct((4,), np.float32), np.ones(4, np.float32), 2)

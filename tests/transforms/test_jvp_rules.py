@@ -136,7 +136,7 @@ RULES = (through_switch, through_jvp, through_stop_gradient, through_solve, thro
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_rule(rule):
+def test_derivatives_by_a_jvp_rule_agree_with_jax(rule):
     def derivatives(j):
         f = ruled(j, rule(j))
         out, push = j.linearize(f, X)

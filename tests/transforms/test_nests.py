@@ -57,7 +57,7 @@ def sample(count: int) -> list[tuple[tuple[str, ...], str]]:
 
 @pytest.mark.parametrize("names, function", sample(COUNT),
                          ids=lambda value: value if isinstance(value, str) else "-".join(value))
-def test_nest(names, function):
+def test_a_nest_of_transformations_agrees_with_jax(names, function):
     check(names, function)
 
 

@@ -166,7 +166,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_calls(name):
+def test_calls_agree_with_jax(name):
     agree(CALLS[name])
 
 
@@ -210,7 +210,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_have_the_classes_of_jax(name):
     ours, theirs = errors_of(ERRORS[name])
     assert type(ours).__name__ == type(theirs).__name__
 

@@ -648,13 +648,13 @@ def _dedented(text):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program(name):
+def test_a_program_with_references_agrees_with_jax(name):
     text = PROGRAMS[name]
     assert_tree_same(run(maxjax, text), run(jax, text), weak=False, derivative=True)
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_error(name):
+def test_an_error_is_that_of_jax(name):
     text = ERRORS[name]
     raised = []
     for library in (maxjax, jax):
@@ -717,7 +717,7 @@ def test_a_forward_rule_gives_back_no_reference_of_its_own():
      "jax.grad(jax.jit(lambda x: g(x)))(1.)", "not supported"),
     ("r = jax.new_ref(jnp.ones(2)); jax.vmap(lambda a: a[...] + r[0])(r)", "both closed over"),
 ])
-def test_refused(text, message):
+def test_what_is_not_supported_is_refused(text, message):
     """Unsupported features raise errors that say so."""
     with pytest.raises((NotImplementedError, ValueError), match=message):
         run(maxjax, text)

@@ -42,7 +42,7 @@ def scalar(j, x, y=1.0, z=2.0):
 
 
 @pytest.mark.parametrize("argnums", [0, 1, -1, (0,), (0, 2), (2, 0), (-1, 0), (1, -3)])
-def test_argnums(argnums):
+def test_gradients_by_chosen_arguments(argnums):
     agree(lambda j: j.value_and_grad(lambda x, y, z: scalar(j, x, y, z), argnums)(X, Y, 3.0))
     agree(lambda j: j.grad(lambda x, y, z: scalar(j, x, y, z), argnums=argnums)(X, Y, 3.0))
 
@@ -55,7 +55,7 @@ def test_grad_of_keyword_arguments_and_defaults():
     lambda j, x: x * 2, lambda j, x: None, lambda j, x: 3, lambda j, x: "text",
     lambda j, x: {"a": x[0], "b": (1, None, [x])}, lambda j, x: Pair(x, 2.5),
     lambda j, x: j.numpy.ones(2)])
-def test_aux(aux):
+def test_auxiliary_data_is_given_back(aux):
     for transform in ("grad", "value_and_grad"):
         def run(j, transform=transform):
             def fun(x):
@@ -131,7 +131,7 @@ def test_gradients_have_the_dtype_of_the_argument(dtype):
 
 # --- jvp, vjp, linearize --------------------------------------------------------------------------
 
-def test_jvp():
+def test_jvp_of_pytrees_agrees_with_jax():
     agree(lambda j: j.jvp(lambda x, y: (x * y, {"s": j.numpy.sin(x)}), (X, Y), (Y, X)))
     agree(lambda j: j.jvp(lambda t: t["a"] * t["b"][0], ({"a": X, "b": (Y, None)},),
                           ({"a": Y, "b": (X, None)},)))
@@ -196,7 +196,7 @@ def test_the_leaves_of_a_pullback_are_its_residuals():
 @pytest.mark.parametrize("in_axes,out_axes", [
     (0, 0), (1, 0), (-1, 0), (-2, -1), (0, 1), (0, -1), ((0, None), 0), ((1, None), 1),
     ((None, 0), 0), ((0, 0), 0), ((-1, -1), 1), ([0, 1], 0)])
-def test_axes(in_axes, out_axes):
+def test_vmap_over_chosen_axes(in_axes, out_axes):
     square = np.arange(16, dtype=np.float32).reshape(4, 4)
     agree(lambda j: j.vmap(lambda x, y: x * 2 + y, in_axes=in_axes, out_axes=out_axes)(
         square, square[::-1].copy()))
@@ -273,7 +273,7 @@ SPECIAL = {
 
 
 @pytest.mark.parametrize("name", SPECIAL)
-def test_special(name):
+def test_special_cases_agree_with_jax(name):
     agree(SPECIAL[name], weak=False)
 
 
@@ -355,7 +355,7 @@ STACKS = [stack for depth in (1, 2, 3) for stack in itertools.product(TRANSFORMS
     pytest.param(name, stack, id=f"{name}-{'-'.join(stack)}")
     for name in FUNCTIONS for stack in STACKS
     if len(stack) < 3 or name == "network" or len(set(stack)) == 3 and name == "mixture"])
-def test_nesting(name, stack):
+def test_nested_transformations_agree_with_jax(name, stack):
     expected = expected_of(name, tuple(t for t in stack if t != "jit"))
     fun = transformed(maxjax, name, stack)
     for _ in range(2):      # traced, and found
@@ -387,7 +387,7 @@ def hessian(j, fun, outer, inner):
 
 @pytest.mark.parametrize("outer,inner", list(itertools.product(("forward", "backward"), repeat=2)))
 @pytest.mark.parametrize("jitted", [False, True])
-def test_hessian(outer, inner, jitted):
+def test_hessians_in_all_modes_agree(outer, inner, jitted):
     def fun(j, x):
         return j.numpy.sum(j.numpy.sin(x) * j.numpy.exp(x[::-1])) + j.numpy.prod(x)
 

@@ -81,7 +81,7 @@ def same(ours: Any, theirs: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ("float16", "float32", "float64"))
 @pytest.mark.parametrize("name", CASES)
-def test_results(name, dtype):
+def test_whole_functions_give_what_operations_give(name, dtype):
     """Those of the operations that `jit` runs."""
     function, operands = CASES[name]
     with maxjax.enable_x64(dtype == "float64"), compile_mode("never"):

@@ -186,7 +186,8 @@ class GraphContext(Lowering):
         return ops.cast(x, kind)
 
     def bitcast(self, x: TensorValue, dtype: Any) -> TensorValue:
-        """The same bits; a narrower dtype adds a last dimension, a wider one removes it."""
+        """The bits of ``x`` as a dtype: a narrower one adds a last dimension, a wider one takes it
+        away."""
         old, new = self.dtype(x), dtypes.physical(dtype)
         if old.itemsize == new.itemsize:
             if old == new:

@@ -50,7 +50,7 @@ class Array(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Of its dtype."""
+        """The number that the header gives to its dtype."""
         return _NUMBERS[dtypes.name_of(self.dtype)]
 
     def __str__(self) -> str:

@@ -238,7 +238,8 @@ class MojoContext(Lowering):
         return x if x.dtype == kind else self.apply("convert", x, dtype=kind)
 
     def bitcast(self, x: Node, dtype: Any) -> Node:
-        """The same bits; a narrower dtype adds a last dimension, a wider one removes it."""
+        """The bits of ``x`` as a dtype: a narrower one adds a last dimension, a wider one takes it
+        away."""
         new = dtypes.physical(dtype)
         if x.dtype == new:
             return x
@@ -269,7 +270,7 @@ class MojoContext(Lowering):
 
     # --- memory ---
     def copy(self, x: Node) -> Node:
-        """The same elements in newly allocated memory."""
+        """A copy of the elements, in newly allocated memory."""
         base, index_map = x, identity_map(x.shape)
         if isinstance(x, View):
             base, index_map = x.inputs[0], x.index_map

@@ -369,7 +369,7 @@ class _Writer:
                 yield f"{target} = integer(args, {self.integers[id(x)]})"
 
     def index(self, x: Instruction) -> str:
-        """Of the row that is read or written."""
+        """The text of the index of the row that an instruction reads or writes."""
         return f"Int({self.value(x.sources[1])})"
 
     def expression(self, x: Instruction, sources: list[str], width: int) -> str:
@@ -440,7 +440,8 @@ class _Writer:
                     yield self.set(target, t * c_batch + i * c_row + j, total)
 
     def rows_of_product(self, x: Instruction) -> str:
-        """The same of more elements, in vectors along the rows, as the pack's function adds."""
+        """The call for a product of more elements, in vectors along the rows, which adds as the
+        pack's function does."""
         _, m, n, k, _, a_row, a_col, _, b_row, b_col = x.numbers[:10]
         kind = kind_name(x.results[0].dtype)
         operands = ", ".join(_pointer(r, _place(r)) for r in (*x.sources, *x.results))
@@ -482,7 +483,7 @@ def _memory(root: Register) -> str:
 
 
 def _position(register: Register, number: int) -> int:
-    """Of an element, from where its root begins."""
+    """The number of an element of a register, from where the register's root begins."""
     return number if register.whole is None else register.number
 
 

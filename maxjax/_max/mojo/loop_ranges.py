@@ -115,7 +115,7 @@ class Ranges:
         return found
 
     def joined(self, given: Sequence[Register]) -> Range | None:
-        """Of elements of some registers."""
+        """The range of the elements of all these registers; None where one is not known."""
         found = [self.of(x) for x in given]
         known = [x for x in found if x is not None]
         if not known or len(known) < len(found):
@@ -194,7 +194,7 @@ def _fits(found: Range, dtype: np.dtype) -> bool:
 
 
 def known_range(data: bytes | None, elements: int, dtype: np.dtype) -> Range | None:
-    """Of elements in memory."""
+    """The range of integers or booleans in memory; None for others, and if they are not known."""
     if data is None or dtype != BOOL and dtype.kind != "i" \
             or len(data) != elements * dtype.itemsize:
         return None

@@ -182,7 +182,7 @@ class Iota(Node):
 
 @node_class
 class Alias(Node):
-    """The same bytes as a dtype of another size; one operand, row-major in memory.
+    """The operand's bytes as a dtype of another size; the operand is row-major in memory.
 
     The last dimension is added or removed to make up for the difference.
     """
@@ -358,7 +358,7 @@ class Access(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def map_access(access: Access, index_map: IndexMap, rank: int) -> Access:
-    """The same memory through an index map, over a space of ``rank`` dimensions."""
+    """How memory is accessed through an index map, over a space of ``rank`` dimensions."""
     offset = access.offset
     strides = [0] * rank
     for stride, (start, step, dim) in zip(access.strides, index_map, strict=True):
@@ -381,7 +381,7 @@ def is_update(node: Node) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def reshape_access(access: Access, old: tuple[int, ...], new: tuple[int, ...]) -> Access | None:
-    """The same memory in another shape, if strides can express it."""
+    """How memory is accessed in another shape; None where strides cannot express it."""
     if 0 in old:
         return Access(access.offset, (0,) * len(new))
     # Dimensions of size 1 have no stride to respect; contiguous runs are merged.

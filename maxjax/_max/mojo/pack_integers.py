@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 def matmul_integers(a: Sequence[int], left: Sequence[int], b: Sequence[int],
                     right: Sequence[int], threads: int) -> list[int]:
-    """Of a call of the pack, behind its places: stacks of matrices, into row-major ones.
+    """The sizes and strides for a call that multiplies stacks of matrices, into row-major ones.
 
     Args:
       a, b: shapes.

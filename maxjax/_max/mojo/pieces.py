@@ -190,7 +190,8 @@ class _Regions:
                 for places, size in zip(edges, node.shape, strict=True)]
 
     def _edges_for(self, node: Node, user: Node) -> Sequence[Collection[int]]:
-        """The same of an operand, if the region that reads the user reads nothing else of it."""
+        """The edges of an operand, if the region that reads its user reads nothing else of it; none
+        otherwise."""
         if node in self.reader and self.reader[node] == self.reader[user]:
             return self.edges[node]
         return [()] * len(node.shape)

@@ -21,7 +21,7 @@ from maxjax._max.mojo.nodes import (
 
 
 def rebuilt(context: MojoContext, node: Node, operands: Sequence[Node]) -> Node:
-    """The same of other operands, of the same shapes and dtypes."""
+    """The node with other operands, which have the shapes and dtypes of its own."""
     if isinstance(node, Reduce):
         return context.reduce(node.name, operands[0], node.axes)
     if isinstance(node, View):

@@ -196,7 +196,7 @@ class _Builder:
         return Memory(cell, elements, dtype, is_constant)
 
     def load(self, place: Place, elements: int, dtype: np.dtype) -> Register:
-        """The same of few elements."""
+        """A register that the code loads from a place of few elements, once."""
         known = self.constants.get(place)
         if known is not None and (known.elements, known.dtype) == (elements, dtype):
             return known

@@ -50,7 +50,7 @@ def window_updates(part: Part, steps: Sequence[int]) -> list[WindowUpdate]:
 
 
 def _window(part: Part, unit: Call) -> tuple[Any, ...]:
-    """Of which array, at which places, of which sizes."""
+    """What identifies a window: its array, its places and its sizes."""
     return (part.owner(base_of(unit.inputs[0])), unit.inputs[1], tuple(unit.integers))
 
 

@@ -51,12 +51,12 @@ class Blocks:
 
     @property
     def sizes(self) -> list[int]:
-        """Of a block in the array."""
+        """The sizes of a block in the array, with 1 for a squeezed dimension."""
         return [1 if isinstance(dim, Squeezed) else dim.block_size for dim in self.dims or ()]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of what the kernel sees."""
+        """The shape of the block that the kernel sees, without squeezed dimensions."""
         if self.dims is None:
             return self.aval.shape
         return tuple(dim.block_size for dim in self.dims if not isinstance(dim, Squeezed))

@@ -12,7 +12,7 @@ from maxjax._base.interrupts import context_manager
 
 
 class _Point(threading.local):
-    """Of this thread, while a kernel or an index map is traced.
+    """The point of the grid at which this thread traces a kernel or an index map.
 
     Attributes:
       indices, sizes: of each dimension of the grid; None outside kernels.

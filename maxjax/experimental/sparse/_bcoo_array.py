@@ -232,7 +232,7 @@ def ends(indices: Any, shape: Sequence[int]) -> Any:
 
 
 def in_bounds(indices: Any, shape: Sequence[int]) -> Any:
-    """Of shape ``batch + (nse,)``: False for padding."""
+    """Which coordinates lie in the array, and are no padding: of shape ``batch + (nse,)``."""
     return jnp.all(indices < ends(indices, shape), -1)
 
 
@@ -248,7 +248,7 @@ def masked(data: Any, inside: Any) -> Any:
 
 
 def whole(mat: BCOO) -> BCOO:
-    """The same array, with buffers that have all of its batch dimensions."""
+    """A copy of the array whose data and indices have its batch dimensions in full."""
     batch = mat.shape[:mat.n_batch]
     if mat.data.shape[:mat.n_batch] == batch == mat.indices.shape[:mat.n_batch]:
         return mat
@@ -398,7 +398,7 @@ def _sorting(indices: Any) -> tuple[Any, Any]:
 
 
 def _starts(indices: Any) -> Any:
-    """Of sorted indices, which begin a run of equal ones."""
+    """Which of sorted coordinates begin a run of equal ones: of shape ``batch + (nse,)``."""
     new = jnp.any(indices[..., 1:, :] != indices[..., :-1, :], -1)
     return jnp.concatenate([jnp.ones((*indices.shape[:-2], min(indices.shape[-2], 1)), bool), new],
                            -1)
@@ -413,7 +413,7 @@ def _first_of_its_kind(indices: Any) -> Any:
 # --- order and duplicates -------------------------------------------------------------------------
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
-    """The same array with its coordinates in order.
+    """A copy of the array with its coordinates in order.
 
     >>> from maxjax.experimental import sparse
     >>> m = sparse.BCOO((jnp.array([1., 2.]), jnp.array([[2], [0]])), shape=(3,))
@@ -446,7 +446,7 @@ def without_zeros(mat: BCOO) -> BCOO:
 
 
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
-    """The same array with each coordinate once, in order.
+    """A copy of the array with each coordinate once, in order, and the sums of their values.
 
     Args:
       nse: how many to store; by default all of them, whose number must be known: not under jit.
@@ -507,7 +507,7 @@ def _sum_duplicates(data: Any, indices: Any, *, spinfo: SparseInfo,
 
 def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None,
                        on_inefficient: str | None = "error") -> BCOO:
-    """The same array with other numbers of batch and dense dimensions.
+    """A copy of the array with other numbers of batch and dense dimensions.
 
     Args:
       n_batch, n_dense: the new numbers; by default unchanged.

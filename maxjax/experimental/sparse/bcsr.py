@@ -170,7 +170,7 @@ class BCSR(JAXSparse):
 
     # --- what becomes of them ---
     def to_bcoo(self) -> BCOO:
-        """The same as a list of coordinates."""
+        """The array as a ``BCOO``, with a pair of coordinates for each element."""
         return BCOO((self.data, _bcsr_to_bcoo(self.indices, self.indptr, shape=self.shape)),
                     shape=self.shape, indices_sorted=self.indices_sorted,
                     unique_indices=self.unique_indices)
@@ -366,7 +366,7 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """The same array with each coordinate once, in order.
+    """A copy of the array with each coordinate once, in order, and the sums of their values.
 
     >>> from maxjax.experimental import sparse
     >>> sparse.bcsr_sum_duplicates(sparse.BCSR.fromdense(jnp.eye(2)), nse=3)

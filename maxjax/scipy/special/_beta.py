@@ -207,7 +207,7 @@ def _poch_slope(z: Any, m: Any, *, wide: bool) -> Array:
 
 @in_float64
 def _poch_end(z: Any, m: Any, *, wide: bool) -> Array:
-    """The same in ``m``."""
+    """The derivative of the logarithm of poch in ``m``."""
     return lax.digamma(z + m)
 
 
@@ -219,7 +219,7 @@ def _comb_slope(n: Any, k: Any, *, wide: bool) -> Array:
 
 @in_float64
 def _comb_part(n: Any, k: Any, *, wide: bool) -> Array:
-    """The same in ``k``."""
+    """The derivative of the logarithm of comb in ``k``."""
     return _digamma_step(k + 1, n - 2 * k)
 
 

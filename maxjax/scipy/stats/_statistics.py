@@ -74,7 +74,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate",
 
 @make_jit
 def _most_frequent(x: Array) -> tuple[Array, Array]:
-    """Of each column, the most frequent element and how often it occurs."""
+    """The most frequent element of each column, and how often it occurs: both of shape (1, n)."""
     columns = jnp.sort(x, axis=0)
     left, right = (vmap(functools.partial(jnp.searchsorted, side=side), 1, 1)(columns, columns)
                    for side in ("left", "right"))

@@ -29,7 +29,6 @@ from maxjax._primitives.arithmetic import (
     min_p,
     mul,
     nextafter_p,
-    polynomial_p,
     real_p,
     round_p,
     sign_p,
@@ -50,6 +49,7 @@ from maxjax._primitives.comparison import (
 )
 from maxjax._primitives.convert import convert_element_type, stop_gradient_p
 from maxjax._primitives.creation import full
+from maxjax._primitives.polynomial import polynomial_p
 from maxjax._primitives.special import (
     bessel_i0e_p,
     bessel_i1e_p,

@@ -14,7 +14,7 @@ import maxjax.lax
 import maxjax.numpy
 from maxjax._ir.runtime import installed
 from maxjax._primitives import dynamic_slice as slices
-from maxjax._primitives import gather_lowering, indexing
+from maxjax._primitives import gather_lowering
 from maxjax._primitives.gather_plan import FillValue, GatherScatterMode
 from tests.support import harness  # noqa: F401 (sets the environment before JAX is imported)
 

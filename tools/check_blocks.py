@@ -33,12 +33,6 @@ EXCUSED: Mapping[str, str] = {
     "maxjax/numpy/_array_methods.py": "Python's operators",
     "maxjax/numpy/_at.py": "methods of `.at[]`",
 }
-# Files that still hold what a primitive should say of itself; `tools/check_ratchet.py` counts it,
-# so that it can only get less.
-OWED: Mapping[str, str] = {
-    "maxjax/_higher_order/cost_analysis.py": "what XLA counts for each operation",
-    "maxjax/_higher_order/roofline.py": "what JAX's roofline counts for each operation",
-}
 # So many strings that are primitives' names make a table.
 LEAST = 3
 
@@ -145,14 +139,14 @@ def tables(tree: ast.Module, names: Collection[str]) -> Iterator[tuple[int, str]
                 yield statement.lineno, f"is a table of primitives' names: {', '.join(known[:4])}"
 
 
-def check(root: Path, owed: Collection[str] = OWED) -> list[str]:
-    """What there is to report, in order of file and line, without the files that owe it."""
+def check(root: Path) -> list[str]:
+    """What there is to report, in order of file and line."""
     names = primitive_names(root)
     found = []
     for file in sorted((root / "maxjax").rglob("*.py")):
         path = file.relative_to(root).as_posix()
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        if path.startswith(DIALECTS) or path in owed or any(defined_names(tree)):
+        if path.startswith(DIALECTS) or any(defined_names(tree)):
             continue
         problems = {*comparisons(tree), *(() if path in EXCUSED else tables(tree, names))}
         found += [f"{path}:{line}: {what}" for line, what in sorted(problems)]

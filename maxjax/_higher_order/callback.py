@@ -25,6 +25,7 @@ from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
+from maxjax._primitives import costs
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import replicated_factors
@@ -228,6 +229,7 @@ pure_callback_p = Primitive(
     factors=replicated_factors,
     multiple_results=True,
     cacheable=False,
+    roofline=costs.FREE_ROOFLINE,
 )
 
 io_callback_p = Primitive(
@@ -243,6 +245,7 @@ io_callback_p = Primitive(
     factors=replicated_factors,
     multiple_results=True,
     cacheable=False,
+    roofline=costs.FREE_ROOFLINE,
 )
 
 

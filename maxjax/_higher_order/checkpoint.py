@@ -24,6 +24,7 @@ from maxjax._higher_order.control import Traced, chosen, handed_on, merged, oper
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.saved_inside import Divided, divided
+from maxjax._ir.costs import ENTERED
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, derived, replaced
@@ -154,6 +155,7 @@ remat_p = call_primitive(
     partly=by_linearization,
     guarded=_guarded, stepwise=True,
     dead_code=functools.partial(without_dead_code, per_operand=("prevent_cse",)),
+    roofline=ENTERED,
 )
 
 # --- the functions --------------------------------------------------------------------------------

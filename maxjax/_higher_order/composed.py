@@ -8,6 +8,7 @@ from typing import Any
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.jit import jit_p
+from maxjax._ir.costs import ENTERED, XlaCost
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
@@ -52,8 +53,9 @@ def bind_closed(primitive: Primitive, closed: ClosedJaxpr, operands: Sequence[Ar
 
 # --- the primitives -------------------------------------------------------------------------------
 
-reduce_p = composed("reduce", may_give_nan=True)
-reduce_window_p = composed("reduce_window", may_give_nan=True)
+reduce_p = composed("reduce", may_give_nan=True, roofline=ENTERED)
+reduce_window_p = composed("reduce_window", may_give_nan=True,
+                           xla_cost=XlaCost(reduces=True), roofline=ENTERED)
 select_and_scatter_p = composed("select_and_scatter")
 approx_top_k_p = composed("approx_top_k")
 ragged_dot_general_p = composed("ragged_dot_general")
@@ -73,4 +75,5 @@ def _composite_batch(size: int, operands: Sequence[Array], axes: Sequence[int | 
     raise NotImplementedError("Batching rule for 'composite' not implemented")
 
 
-composite_p = composed("composite", follow=(), jvp=_composite_jvp, batch=_composite_batch)
+composite_p = composed("composite", follow=(), jvp=_composite_jvp, batch=_composite_batch,
+                       roofline=ENTERED)

@@ -30,6 +30,7 @@ from maxjax._higher_order.python_control import known
 from maxjax._higher_order.structured import Batched, bind_known, structured
 from maxjax._ir.contract import CLOSED_JAXPRS, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
+from maxjax._ir.costs import XlaCost
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
 from maxjax._ir.interpret import interpreter
@@ -272,6 +273,7 @@ cond_p = structured(
     transpose=_transpose,
     batch=_batch,
     shown=lambda params: {"branches": params["branches"]} if "branches" in params else params,
+    xla_cost=XlaCost(alone=True, chooses=True),
 )
 
 

@@ -30,6 +30,7 @@ from maxjax._higher_order.custom_rules import (
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.axes import ANY_AXIS
+from maxjax._ir.costs import ENTERED
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
@@ -133,6 +134,7 @@ custom_jvp_call_p = call_primitive(
     partly=_call_partly,
     axis_names=lambda **params: (ANY_AXIS,),
     shown=only_shown("name", "call_jaxpr", "jvp", "symbolic_zeros"),
+    roofline=ENTERED,
 )
 
 

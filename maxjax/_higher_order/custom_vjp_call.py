@@ -18,6 +18,7 @@ from maxjax._higher_order.custom_rules import (
     zero_tangent,
 )
 from maxjax._ir.axes import ANY_AXIS
+from maxjax._ir.costs import ENTERED
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.primitive import Primitive
@@ -134,6 +135,7 @@ custom_vjp_call_p = call_primitive(
     shown=lambda params: {
         **only_shown("name", "call_jaxpr", "fwd", "symbolic_zeros")(params),
         "bwd": name_of(params["bwd"])},
+    roofline=ENTERED,
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maxjax._higher_order.calls import call_primitive, without_dead_code
+from maxjax._ir.costs import ENTERED
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._transforms.linearize import by_linearization
 
@@ -22,4 +23,5 @@ jit_p = call_primitive(
         name: value for name, value in params.items()
         if not (name == "donated_invars" and not any(value))
         and not (name in ("inline", "keep_unused") and not value)},
+    roofline=ENTERED,
 )

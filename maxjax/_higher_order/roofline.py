@@ -8,20 +8,17 @@ and branches not at all, and neither are operations that JAX has no rule for.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-import itertools
 import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Params, Var, subjaxprs
+from maxjax._ir.costs import Links
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.gather_plan import GatherScatterMode
+from maxjax._ir.typing import Params
 
 # --- what is given and found ----------------------------------------------------------------------
 
@@ -173,49 +170,22 @@ def register_standard_roofline(prim: Primitive) -> None:
 
 # --- operations by themselves ---------------------------------------------------------------------
 
-_ELEMENTWISE = frozenset((
-    "abs acos asin atan bessel_i0e bessel_i1e cbrt ceil conj cos cosh digamma erf erf_inv erfc exp "
-    "exp2 expm1 floor imag integer_pow is_finite lgamma log log1p logistic neg not real round "
-    "rsqrt sign sin sinh sqrt square tan add sub mul div rem max min eq ne ge gt le lt "
-    "and or xor").split())
-_CUMULATIVE = {"cumsum": 1, "cumprod": 1, "cummax": 1, "cummin": 1, "cumlogsumexp": 2}
-# Calls of jaxprs, which are gone into.
-_CALLS = frozenset(("jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call",
-                    "remat2", "scan", "composite", "reduce", "reduce_window", "shard_map"))
-
-
-def _unfused(flops: int, *avals: ShapedArray) -> RooflineResult:
-    return RooflineResult(unfused_flops=int(flops),
-                          unfused_hbm_bytes=RooflineShape.total_bytes(avals))
-
 
 def _operation(eqn: JaxprEqn, ins: list[ShapedArray], outs: list[ShapedArray],
                context: RooflineRuleContext) -> RooflineResult:
     """The cost of an equation that calls no jaxpr."""
-    name, params = eqn.primitive.name, eqn.params
-    if name in _ELEMENTWISE:
-        return _unfused(outs[0].size, *ins, *outs)
-    if name in _CUMULATIVE:
-        return _unfused(_CUMULATIVE[name] * ins[0].shape[params["axis"]], *ins, *outs)
-    if name == "select_n":
-        return _unfused(outs[0].size, ins[0], *outs)
-    if name == "reduce_sum":
-        return _unfused(ins[0].size - outs[0].size, *ins, *outs)
-    if name == "dot_general":
+    cost = eqn.primitive.roofline
+    if cost is None:
+        return RooflineResult()
+    if cost.multiplies:
         return _matrix_product(eqn, ins, outs, context)
-    if name == "conv_general_dilated":
-        return _unfused(int(eqn.primitive.flops_of(ins, outs, params)), *ins, *outs)
-    if name == "gather":
-        fills = params["mode"] is GatherScatterMode.FILL_OR_DROP
-        return _unfused(4 * ins[1].size + outs[0].size if fills else 0, outs[0], outs[0], ins[1])
-    if name.startswith("scatter"):
-        updates = ins[2]
-        return _unfused(0 if name == "scatter" else updates.size, ins[1], *[updates] * 3)
-    if name in ("pure_callback", "io_callback"):
-        return _unfused(0, *ins, *outs)
-    if name in _COLLECTIVES:
-        return _between_devices(name, ins[0], params, context)
-    return RooflineResult()
+    if cost.links is not None:
+        return _between_devices(cost.links, ins[0], eqn.params, context)
+    if cost.flops is None:
+        return RooflineResult()
+    moved = [*ins, *outs] if cost.moved is None else cost.moved(ins, outs)
+    return RooflineResult(unfused_flops=int(cost.flops(ins, outs, eqn.params)),
+                          unfused_hbm_bytes=RooflineShape.total_bytes(moved))
 
 
 def _matrix_product(eqn: JaxprEqn, ins: list[ShapedArray], outs: list[ShapedArray],
@@ -230,73 +200,13 @@ def _matrix_product(eqn: JaxprEqn, ins: list[ShapedArray], outs: list[ShapedArra
                           unfused_hbm_bytes=moved)
 
 
-# --- between devices ------------------------------------------------------------------------------
-# The devices along the axes are a torus. Rings along all axes carry a part of the data each.
-
-
-def _ring(part: int, sizes: list[int]) -> tuple[int, int]:
-    """Bytes and steps for each device to get ``part`` bytes from all others."""
-    return part // len(sizes) * (math.prod(sizes) - 1), max(sizes) * len(sizes)
-
-
-def _all_gather(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
-    return _ring(RooflineShape.total_bytes([operand]), sizes)
-
-
-def _reduce_scatter(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
-    return _ring(RooflineShape.total_bytes([operand]) // math.prod(sizes), sizes)
-
-
-def _psum(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
-    moved, steps = _reduce_scatter(operand, sizes, params)
-    return 2 * moved, 2 * steps
-
-
-def _extreme(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
-    return _ring(operand.dtype.itemsize, sizes)
-
-
-def _all_to_all(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
-    """Half of the data cross the middle of the torus, whose rings are open where an axis is of two
-    devices."""
-    count = math.prod(sizes)
-    links = (2 if min(sizes) > 2 else 1) * count // max(sizes)
-    return (int(RooflineShape.total_bytes([operand]) * count / (2 * links)),
-            int(sum(size / 2 for size in sizes)))
-
-
-def _ppermute(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
-    """The most that goes over one link, along the axes one after the other, the short way round."""
-    load: collections.Counter[Any] = collections.Counter()
-    longest = 0
-    for source, target in params["perm"]:
-        here, there = [list(map(int, np.unravel_index(n, sizes))) for n in (source, target)]
-        hops = 0
-        for axis, size in enumerate(sizes):
-            ahead = (there[axis] - here[axis]) % size
-            step = 1 if 2 * ahead <= size else -1
-            while here[axis] != there[axis]:
-                before = tuple(here)
-                here[axis] = (here[axis] + step) % size
-                load[frozenset((before, tuple(here)))] += 1
-                hops += 1
-        longest = max(longest, hops)
-    return max(load.values(), default=0) * RooflineShape.total_bytes([operand]), longest
-
-
-_COLLECTIVES: dict[str, Callable[[ShapedArray, list[int], Any], tuple[int, int]]] = {
-    "all_gather": _all_gather, "reduce_scatter": _reduce_scatter, "psum_invariant": _psum,
-    "pmax": _extreme, "pmin": _extreme, "all_to_all": _all_to_all, "ppermute": _ppermute,
-}
-
-
-def _between_devices(name: str, operand: ShapedArray, params: Params, context: RooflineRuleContext
-                     ) -> RooflineResult:
+def _between_devices(links: Links, operand: ShapedArray, params: Params,
+                     context: RooflineRuleContext) -> RooflineResult:
     given = params["axes"] if "axes" in params else params["axis_name"]
     names = given if isinstance(given, (tuple, list)) else (given,)
     assert context.mesh is not None, "a collective has a cost over a mesh"
     sizes = [context.mesh.shape[axis] for axis in names]
-    moved, steps = (0, 0) if math.prod(sizes) == 1 else _COLLECTIVES[name](operand, sizes, params)
+    moved, steps = (0, 0) if math.prod(sizes) == 1 else links(operand, sizes, params)
     return RooflineResult(ici_bytes=dict.fromkeys(names, moved),
                           ici_latency=dict.fromkeys(names, steps))
 
@@ -343,9 +253,9 @@ class Counting:
             logging.getLogger("absl").warning(
                 "No roofline rule for %s, skipping...", eqn.primitive.name)
             return RooflineResult()
-        inner = list(itertools.islice(subjaxprs(eqn.params), 1)) if (
-            eqn.primitive.name in _CALLS) else []
-        return self.program(inner[0]) if inner else _operation(eqn, ins, outs, context)
+        cost = eqn.primitive.roofline
+        inner = next(iter(subjaxprs(eqn.params)), None) if cost and cost.enters else None
+        return self.program(inner) if inner is not None else _operation(eqn, ins, outs, context)
 
 
 def _bytes(variables: Iterable[Atom]) -> int:

@@ -37,6 +37,7 @@ from maxjax._higher_order.hi_types import hi_classes, hooks, lifted_values
 from maxjax._higher_order.structured import bind_known, structured
 from maxjax._ir.contract import CLOSED_JAXPR, COUNT, FLAG, FLAGS, NATURAL, POSITIVE, optional, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
+from maxjax._ir.costs import ENTERED, XlaCost
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, derived
@@ -362,6 +363,7 @@ scan_p = structured(
     partly=by_linearization,
     transpose=_transpose,
     shown=_shown,
+    xla_cost=XlaCost(alone=True, turns=2), roofline=ENTERED,
 )
 
 

@@ -42,6 +42,7 @@ from maxjax._higher_order.structured import (
 )
 from maxjax._ir.contract import CLOSED_JAXPR, NATURAL, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
+from maxjax._ir.costs import ALONE
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
@@ -222,6 +223,7 @@ while_p = structured(
     partly=_partly,
     transpose=_transpose,
     batch=_batch,
+    xla_cost=ALONE,
 )
 
 

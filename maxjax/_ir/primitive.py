@@ -100,6 +100,9 @@ their signatures for type checkers):
     names of the operands and results.
 ``flops(in_avals, out_avals, **params)``
     The floating-point operations of an application; absent: one for each element of the results.
+``xla_cost``, ``roofline``
+    What XLA counts for an application, and JAX's roofline, which counts nothing if absent
+    (``maxjax._ir.costs``).
 ``effects(**params)``
     The ``Effect``s of an application, which is never dropped, merged with another or moved past
     one, even where there are none of them; None: it is like one without this rule.
@@ -143,6 +146,7 @@ from typing import TYPE_CHECKING, Any
 from maxjax._base import caches, threads
 from maxjax._base.blas import blas_threads
 from maxjax._base.errors import InternalError
+from maxjax._ir import costs
 from maxjax._ir.control_flow import ControlFlow
 from maxjax._ir.dimensions import state as dimensions
 from maxjax._ir.linearity import Linearity
@@ -221,6 +225,8 @@ class Primitive:
                  program: rules.Program | None = None,
                  stepwise: bool = False,
                  flops: rules.Flops | None = None,
+                 xla_cost: costs.XlaCost = costs.MOST,
+                 roofline: costs.Roofline | None = None,
                  accepts: rules.Accepts | None = None,
                  multiple_results: bool = False,
                  no_derivative: str | None = None,
@@ -281,6 +287,8 @@ class Primitive:
         self.program = program
         self.stepwise = stepwise
         self.flops = flops
+        self.xla_cost = xla_cost
+        self.roofline = roofline
         self.calls_blas = calls_blas
         self.uses_one_thread = uses_one_thread
         self.accepts = accepts                # dtypes of the operands, for the operations to check

@@ -22,6 +22,7 @@ from maxjax._primitives import (  # noqa: F401
     linalg_factors,
     linalg_solve,
     linalg_spectral,
+    polynomial,
     ragged,
     random_bits,
     random_rbg,

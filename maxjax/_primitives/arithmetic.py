@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
-from maxjax._ir.contract import COUNT, DTYPE, integer, one_of, optional, takes
+from maxjax._ir.contract import DTYPE, integer, one_of, takes
+from maxjax._ir.costs import XlaCost, bytes_of
 from maxjax._ir.jaxpr import Literal
-from maxjax._ir.linearity import FIRST, PRODUCT, SUM, Linearity
+from maxjax._ir.linearity import FIRST, PRODUCT, SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
-from maxjax._primitives import complex_values, kernels
+from maxjax._primitives import complex_values, costs, kernels
 from maxjax._primitives.broadcasting import broadcast_to_shape
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, ge, gt, select, where_zero
@@ -69,7 +70,8 @@ def _ufunc(name: str, function: np.ufunc, *, accepts: Accepted = NUMBERS, **rule
            ) -> Primitive:
     rule = complex_values.RULES.get(name, function)
     return elementwise(name, accepts=accepts, evaluate=widened(rule),
-                       specialize=specialized(function, rule), **rules)
+                       specialize=specialized(function, rule), roofline=costs.ELEMENTWISE,
+                       **rules)
 
 
 neg_p = _ufunc(
@@ -189,6 +191,7 @@ div_p = elementwise(
          lambda t, x, y, out: mul(mul(neg(t), x), integer_pow(y, -2))),
     transpose=lambda cotangent, x, y: [div(cotangent, y), None],
     may_give_nan=True,
+    roofline=costs.ELEMENTWISE,
 )
 
 
@@ -217,6 +220,7 @@ rem_p = elementwise(
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: mul(neg(t), _truncate(div(x, y)))),
     may_give_nan=True,
+    roofline=costs.ELEMENTWISE,
 )
 
 # --- rounding -------------------------------------------------------------------------------------
@@ -246,6 +250,7 @@ round_p = elementwise(
         "round_half_even" if rounding_method == TO_NEAREST_EVEN else "round_half_away", x),
     kernels=(Kernel("round_half_even", dtypes.FLOATS), Kernel("round_half_away", dtypes.FLOATS)),
     keeps_zero=True,
+    roofline=costs.ELEMENTWISE,
 )
 
 
@@ -258,7 +263,7 @@ is_finite_p = elementwise(
     "is_finite", accepts=FLOATING, evaluate=np.isfinite, specialize=_is_finite_specialize,
     out_dtype=dtypes.bool_,
     lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_), cheap=True,
-    kernels=(Kernel("is_finite", dtypes.FLOATS, results=to_bool),))
+    kernels=(Kernel("is_finite", dtypes.FLOATS, results=to_bool),), roofline=costs.ELEMENTWISE)
 
 nextafter_p = elementwise(
     "nextafter", accepts=FLOATING,
@@ -345,7 +350,8 @@ def _sign_jvp(t: Array, x: Array, out: Array) -> Array | None:
 
 
 sign_p = elementwise("sign", accepts=NUMBERS, jvp=_sign_jvp, evaluate=widened(_sign), cheap=True,
-                     kernels=(Kernel("sign", kernels.NUMBERS),), keeps_zero=True)
+                     kernels=(Kernel("sign", kernels.NUMBERS),), keeps_zero=True,
+                     roofline=costs.ELEMENTWISE)
 
 # --- powers ---------------------------------------------------------------------------------------
 
@@ -356,6 +362,7 @@ square_p = elementwise(
     lower=lambda ctx, x: ctx.native("mul", x, x),
     jvp=lambda t, x, out: mul(t, mul(constant(2, x), x)),
     keeps_zero=True,
+    roofline=costs.ELEMENTWISE,
 )
 
 
@@ -403,12 +410,22 @@ def _integer_pow_specialized(in_avals: tuple[ShapedArray, ...], params: Params,
     return square_p.specialize(in_avals, {}, out_avals) if params["y"] == 2 else None
 
 
+def _products(params: Params) -> int:
+    """How many products give the power, by repeated squares."""
+    power = abs(params["y"])
+    return max(power.bit_length() + power.bit_count() - 2, 0)
+
+
+_POWER_COST = XlaCost(
+    lambda ins, outs, params: outs[0].size * _products(params),
+    moved=lambda ins, outs, params: 3 * bytes_of(outs) * max(_products(params), 1))
+
 integer_pow_p = elementwise(
     "integer_pow",
     contract=takes(1, y=integer(-(1 << 31), (1 << 31) - 1)),
     accepts=NUMBERS, specialize=_integer_pow_specialized,
     evaluate=widened(_integer_pow), lower=_integer_pow_lower, jvp=_integer_pow_jvp,
-    may_give_nan=True, keeps_zero=True)
+    may_give_nan=True, keeps_zero=True, xla_cost=_POWER_COST, roofline=costs.ELEMENTWISE)
 
 def _one_minus_square(x: np.ndarray) -> Any:
     """``1 - x**2``, without losing all digits where x nears 1."""
@@ -423,59 +440,6 @@ one_minus_square_p = elementwise(
                                     ctx.native("sub", ctx.scalar(1, x), x)),
     jvp=lambda t, x, out: mul(t, mul(constant(-2, x), x)))
 
-
-def _polynomial(x: np.ndarray, *coefficients: np.ndarray, unroll: int | None) -> Any:
-    """By Horner's scheme; there are two coefficients or more, that of the highest power last."""
-    *lower, result = coefficients
-    for coefficient in lower[::-1]:
-        result = result * x + coefficient
-    return result
-
-
-def _polynomial_lower(ctx: Lowering, x: object, *coefficients: object, unroll: int | None) -> Any:
-    *lower, result = coefficients
-    for coefficient in lower[::-1]:
-        result = ctx.native("add", ctx.native("mul", result, x), coefficient)
-    return result
-
-
-def _polynomial_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
-                    unroll: int | None) -> tuple[Array, Any]:
-    x, *coefficients = primals
-    out = polynomial_p.bind(x, *coefficients, unroll=unroll)
-    terms = []
-    if tangents[0] is not None:
-        slopes = [mul(constant(power, c), c) for power, c in enumerate(coefficients) if power]
-        slope = polynomial_p.bind(x, *slopes, unroll=unroll) if len(slopes) > 1 else slopes[0]
-        terms.append(mul(tangents[0], slope))
-    if any(tangent is not None for tangent in tangents[1:]):
-        terms.append(polynomial_p.bind(x, *[
-            constant(0, c) if tangent is None else tangent
-            for c, tangent in zip(coefficients, tangents[1:], strict=True)], unroll=unroll))
-    if not terms:
-        return out, None
-    total = terms[0] if len(terms) == 1 else add(*terms)
-    return out, total if total.shape == out.shape else broadcast_to_shape(total, out.shape)
-
-
-def _polynomial_transpose(cotangent: Array, x: Array, *coefficients: Array | Linear,
-                          unroll: int | None) -> list[Array | None]:
-    cotangents: list[Array | None] = [None]
-    for number, coefficient in enumerate(coefficients):
-        if number:
-            cotangent = mul(cotangent, x)
-        cotangents.append(cotangent if is_linear(coefficient) else None)
-    return cotangents
-
-
-polynomial_p = elementwise(
-    "polynomial", contract=takes((3, None), unroll=optional(COUNT)),
-    accepts=accepted("integer complexfloating floating"),
-    linearity=Linearity(slice(1, None)), evaluate=_polynomial, lower=_polynomial_lower,
-    transpose=_polynomial_transpose,
-    shown=lambda params: {name: value for name, value in params.items() if value is not None})
-polynomial_p.jvp = _polynomial_jvp
-
 # --- complex numbers ------------------------------------------------------------------------------
 
 COMPLEX = accepted("complexfloating")
@@ -486,7 +450,7 @@ real_p = elementwise(
     jvp=lambda t, x, out: real_p.bind(t),
     transpose=lambda cotangent, x: [
         complex_p.bind(cotangent, scalar_like(0, cotangent.dtype))],
-    keeps_zero=True)
+    keeps_zero=True, roofline=costs.ELEMENTWISE)
 
 imag_p = elementwise(
     "imag", linearity=SUM, accepts=COMPLEX, evaluate=np.imag, out_dtype=dtypes.real_dtype,
@@ -495,7 +459,7 @@ imag_p = elementwise(
     # A linear function's transpose, without conjugation: imag(i w) = w, and so on.
     transpose=lambda cotangent, x: [
         complex_p.bind(scalar_like(0, cotangent.dtype), neg(cotangent))],
-    keeps_zero=True)
+    keeps_zero=True, roofline=costs.ELEMENTWISE)
 
 
 def _conj_abstract(x: ShapedArray, *, input_dtype: np.dtype) -> ShapedArray:
@@ -516,7 +480,7 @@ conj_p = elementwise(
     evaluate=lambda x, *, input_dtype: np.conj(x).astype(dtypes.complex_dtype(x.dtype)),
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out, *, input_dtype: conj_p.bind(t, input_dtype=input_dtype),
-    transpose=_conj_transpose, keeps_zero=True)
+    transpose=_conj_transpose, keeps_zero=True, roofline=costs.ELEMENTWISE)
 
 
 def _complex_evaluate(real: np.ndarray, imaginary: np.ndarray) -> np.ndarray:

@@ -9,12 +9,13 @@ import numpy as np
 
 from maxjax._base import config, dtypes
 from maxjax._ir.contract import AXES, INTEGERS, SHAPE, takes
+from maxjax._ir.costs import Roofline
 from maxjax._ir.linearity import MOVEMENT, SUM
 from maxjax._ir.primitive import forget_specs
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import (
     factor_rule,
@@ -157,6 +158,7 @@ reduce_sum_p = linear_primitive(
         size, operands, batch_axes, **params),
     factors=reduction_factors("add"),
     may_give_nan=True,
+    xla_cost=costs.REDUCTION, roofline=Roofline(costs.combines()),
 )
 
 # --- operations that rules are written with -------------------------------------------------------

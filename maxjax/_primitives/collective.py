@@ -19,7 +19,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, Shape
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting, torus
 from maxjax._primitives.arithmetic import mul
 from maxjax._primitives.broadcasting import (
     broadcast_in_dim,
@@ -154,7 +154,7 @@ def _psum_transpose(cotangent: Array, operand: Linear, *, axes: tuple[int, ...],
 
 psum_p = _reduction("psum", reduce_sum_p, transpose=_psum_transpose, may_give_nan=True)
 pmax_p, pmin_p = [
-    _reduction(name, positional, no_derivative="it has none in JAX either",
+    _reduction(name, positional, no_derivative="it has none in JAX either", roofline=torus.EXTREME,
                varies=lambda own, *, axes, axis_index_groups: own.difference(axes))
     for name, positional in (("pmax", reduce_max_p), ("pmin", reduce_min_p))]
 
@@ -206,6 +206,7 @@ ppermute_p = _collective(
     batch=lambda size, operands, axes, **params: (
         ppermute_p.bind(*operands, **params), axes[0]),
     batch_named=_ppermute_batch_named,
+    roofline=torus.PPERMUTE,
 )
 
 
@@ -302,6 +303,7 @@ all_gather_p = _collective(
     transpose=_all_gather_transpose,
     batch=all_gather_batch(lambda: all_gather_p),
     batch_named=_all_gather_batch_named,
+    roofline=torus.ALL_GATHER,
 )
 
 
@@ -354,6 +356,7 @@ reduce_scatter_p = _collective(
     transpose=_reduce_scatter_transpose,
     batch=reduce_scatter_batch(lambda: reduce_scatter_p),
     batch_named=_reduce_scatter_batch_named,
+    xla_cost=costs.REDUCTION, roofline=torus.REDUCE_SCATTER,
 )
 
 # --- all_to_all -----------------------------------------------------------------------------------
@@ -429,6 +432,7 @@ all_to_all_p = _collective(
     transpose=_all_to_all_transpose,
     batch=_all_to_all_batch,
     batch_named=_all_to_all_batch_named,
+    roofline=torus.ALL_TO_ALL,
 )
 
 # --- axis_index -----------------------------------------------------------------------------------

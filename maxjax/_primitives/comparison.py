@@ -10,13 +10,14 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
 from maxjax._ir.contract import takes
+from maxjax._ir.costs import Roofline
 from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Value
-from maxjax._primitives import complex_values, fitting
+from maxjax._primitives import complex_values, costs, fitting
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
 from maxjax._primitives.builders import add_any_p, elementwise
 from maxjax._primitives.convert import convert_element_type
@@ -65,7 +66,7 @@ def _comparison(name: str, function: np.ufunc, accepts: Accepted) -> Primitive:
 
     return elementwise(name, evaluate=function, specialize=specialize, lower=native(name),
                        kernels=(Kernel(name, ALL, 2, to_bool),), cheap=True,
-                       out_dtype=dtypes.bool_, accepts=accepts)
+                       out_dtype=dtypes.bool_, accepts=accepts, roofline=costs.ELEMENTWISE)
 
 
 EQUATED = accepted("integer floating complexfloating bool extended")
@@ -229,6 +230,9 @@ def _select_expression(avals: Sequence[ShapedArray], operands: Sequence[str]) ->
     return None
 
 
+# Of the cases JAX counts none as read, only what chooses.
+_SELECT_ROOFLINE = Roofline(costs.results, lambda ins, outs: [ins[0], *outs])
+
 select_n_p = elementwise(
     "select_n",
     contract=takes((2, None), fitting.select_n),
@@ -238,6 +242,7 @@ select_n_p = elementwise(
     evaluate=_select_evaluate, specialize=_select_specialize,
     lower=lambda ctx, which, *cases: ctx.select(which, cases),
     batch=_select_batch,
+    xla_cost=costs.ONE_EACH, roofline=_SELECT_ROOFLINE,
 )
 select_n_p.jvp = _select_jvp
 select_n_p.transpose = _select_transpose
@@ -318,7 +323,8 @@ clamp_p.jvp = _clamp_jvp
 def _logic(name: str, function: np.ufunc, operands: int) -> Primitive:
     return elementwise(name, accepts=BITS, evaluate=widened(function),
                        specialize=specialized(function), cheap=True,
-                       kernels=(Kernel(name, (*dtypes.INTS, dtypes.bool_), operands),))
+                       kernels=(Kernel(name, (*dtypes.INTS, dtypes.bool_), operands),),
+                       roofline=costs.ELEMENTWISE)
 
 
 and_p = _logic("and", np.bitwise_and, 2)

@@ -11,6 +11,7 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.contract import ANY_TUPLE, DTYPE, PRECISION, optional, takes
+from maxjax._ir.costs import Roofline, XlaCost
 from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
@@ -433,6 +434,7 @@ dot_general_p = Primitive(
     calls_blas=True,
     uses_one_thread=_uses_one_thread,
     may_give_nan=True,
+    xla_cost=XlaCost(spreads=False, alone=True), roofline=Roofline(multiplies=True),
 )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
 from maxjax._ir.contract import DTYPE, FLAG, integer, takes
+from maxjax._ir.costs import XlaCost
 from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import REDUCED_FIRST, Linearity
 from maxjax._ir.primitive import Primitive
@@ -18,7 +19,7 @@ from maxjax._ir.staging import DynamicJaxprTracer, staged
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.kernels import ALL, NUMBERS, Kernel
 from maxjax._primitives.layout import move_axis
@@ -125,6 +126,9 @@ def _convert_expression(avals: Sequence[ShapedArray], operands: Sequence[str]) -
     return None
 
 
+_CONVERSION_COST = XlaCost(lambda ins, outs, params: (
+    0 if ins[0].dtype == outs[0].dtype else outs[0].size))
+
 convert_element_type_p = elementwise(
     "convert_element_type",
     contract=takes(1, new_dtype=DTYPE, weak_type=FLAG),
@@ -142,6 +146,7 @@ convert_element_type_p = elementwise(
     transpose=lambda cotangent, x, *, new_dtype, weak_type: [
         convert_element_type_p.bind(cotangent, new_dtype=x.dtype, weak_type=x.aval.weak_type)],
     keeps_zero=True,
+    xla_cost=_CONVERSION_COST,
 )
 
 
@@ -214,7 +219,7 @@ bitcast_convert_type_p = Primitive(
 
 stop_gradient_p = elementwise(
     "stop_gradient", flops=no_flops, passes_unreduced=slice(None),
-    evaluate=lambda x: x, lower=lambda ctx, x: x)
+    evaluate=lambda x: x, lower=lambda ctx, x: x, xla_cost=costs.UNMOVED)
 
 # --- reduce_precision -----------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from maxjax._ir.contract import (
     optional,
     takes,
 )
+from maxjax._ir.costs import ALONE, Roofline
 from maxjax._ir.dimensions import larger
 from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
@@ -470,6 +471,8 @@ def _flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
     return 2.0 * products
 
 
+_ROOFLINE = Roofline(lambda ins, outs, params: int(_flops(ins, outs, **params)))
+
 conv_general_dilated_p = Primitive(
     "conv_general_dilated",
     contract=takes(
@@ -491,4 +494,5 @@ conv_general_dilated_p = Primitive(
     calls_blas=True,
     may_give_nan=True,
     shown=lambda params: {**params, "out_sharding": None},
+    xla_cost=ALONE, roofline=_ROOFLINE,
 )

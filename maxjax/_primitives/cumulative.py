@@ -10,12 +10,13 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.contract import AXIS, FLAG, takes
+from maxjax._ir.costs import Roofline, XlaCost
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
-from maxjax._primitives import complex_values, fitting
+from maxjax._primitives import complex_values, costs, fitting
 from maxjax._primitives.arithmetic import (
     add,
     complex_p,
@@ -227,7 +228,8 @@ def _cumulative_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Sha
 
 
 def _cumulative(name: str, kind: str, ufunc: np.ufunc, combine: Callable[..., Any],
-                lower: Callable[..., Any] | None = None) -> Primitive:
+                lower: Callable[..., Any] | None = None, xla_cost: XlaCost = costs.CUMULATIVE,
+                roofline: Roofline = costs.CUMULATIVE_ROOFLINE) -> Primitive:
     primitive = Primitive(
         name,
         contract=takes(1, fitting.NUMBERS, axis=AXIS, reverse=FLAG),
@@ -239,6 +241,8 @@ def _cumulative(name: str, kind: str, ufunc: np.ufunc, combine: Callable[..., An
         batch=_cumulative_batch(lambda: primitive),
         factors=_cumulative_factors,
         may_give_nan=True,
+        xla_cost=xla_cost,
+        roofline=roofline,
     )
     return primitive
 
@@ -256,6 +260,7 @@ cumsum_p = linear_primitive(
     batch=_cumulative_batch(lambda: cumsum_p),
     factors=_cumulative_factors,
     may_give_nan=True,
+    xla_cost=costs.CUMULATIVE, roofline=costs.CUMULATIVE_ROOFLINE,
 )
 
 cumprod_p = _cumulative("cumprod", "prod", np.multiply, _product)
@@ -272,7 +277,9 @@ def _cumlogsumexp_lower(ctx: Lowering, x: object, *, axis: int, reverse: bool) -
 
 
 cumlogsumexp_p = _cumulative("cumlogsumexp", "logsumexp", np.logaddexp, _log_sum,
-                             lower=_cumlogsumexp_lower)
+                             lower=_cumlogsumexp_lower,
+                             xla_cost=XlaCost(costs.nothing, reduces=True),
+                             roofline=costs.CUMULATIVE_ROOFLINE_OF_TWO)
 
 
 def cumsum(x: Value, axis: int, reverse: bool = False) -> Array:

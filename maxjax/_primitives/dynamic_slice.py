@@ -10,12 +10,13 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.contract import COUNT, SIZES, takes
+from maxjax._ir.costs import XlaCost, bytes_of
 from maxjax._ir.linearity import FIRST, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.broadcasting import broadcast_leading, expand_axis
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -169,6 +170,7 @@ dynamic_slice_p = Primitive(
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     factors=_dynamic_slice_factors,
+    xla_cost=costs.SLICE,
 )
 
 # --- dynamic_update_slice -------------------------------------------------------------------------
@@ -265,6 +267,8 @@ def _dynamic_update_slice_factors(in_avals: Sequence[ShapedArray],
                       {**whole, **part}, replicated=frozenset({*cut, *part}))
 
 
+_UPDATE_COST = XlaCost(moved=lambda ins, outs, params: 2 * bytes_of(ins[1:2]), alone=True)
+
 dynamic_update_slice_p = Primitive(
     "dynamic_update_slice",
     contract=takes((2, None), fitting.starts(2), fitting.alike(0, 1)),
@@ -277,6 +281,7 @@ dynamic_update_slice_p = Primitive(
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
     factors=_dynamic_update_slice_factors,
+    xla_cost=_UPDATE_COST,
 )
 
 # --- true_positions -------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_fft
 from maxjax._ir.contract import SHAPE, instance, takes
+from maxjax._ir.costs import Avals, XlaCost
 from maxjax._ir.linearity import SUM
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
@@ -155,13 +156,20 @@ def _why_on_host(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, .
     return "its lines are long" if max(fft_lengths) > fourier.LONGEST else None
 
 
+def _xla_flops(ins: Avals, outs: Avals, params: Params) -> float:
+    """Two operations for each of the four products of a complex one."""
+    lengths = math.prod(max(length, 1) for length in params["fft_lengths"])
+    return 8 * math.log2(lengths) * ins[0].size
+
+
 fft_p = linear_primitive(
     "fft",
     contract=takes(1, fitting.transform, fft_type=instance(FftType), fft_lengths=SHAPE),
     linearity=SUM,
     abstract=_abstract, specialize=_specialize, transpose=_transpose, batch=_batch,
     factors=_factors, host_reason="MAX has no Fourier transform", may_give_nan=True,
-    lower=_lower, host_condition=_why_on_host, takes_complex=True)
+    lower=_lower, host_condition=_why_on_host, takes_complex=True,
+    xla_cost=XlaCost(_xla_flops, alone=True))
 
 
 def fft(x: Value, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import caches, dtypes
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Shape
@@ -138,6 +138,18 @@ def default_fill(dtype: np.dtype) -> Any:
         return np.asarray(np.nan, physical)[()]
     low, high = dtypes.extremes(dtype)
     return low if dtypes.is_signed(dtype) else high
+
+
+def fills_outside(mode: GatherScatterMode) -> bool:
+    return mode is GatherScatterMode.FILL_OR_DROP or mode is GatherScatterMode.ONE_HOT
+
+
+def fill_scalar(dtype: np.dtype, mode: GatherScatterMode, fill_value: FillValue | None) -> Any:
+    if fill_value is not None:
+        return fill_value.value
+    if mode is GatherScatterMode.ONE_HOT:
+        return np.zeros((), dtypes.physical(dtype))[()]
+    return default_fill(dtype)
 
 
 class WindowPlan:
@@ -450,3 +462,22 @@ def window_factors(operand: ShapedArray, indices: ShapedArray, windows: ShapedAr
                          for dim in range(windows.ndim))
     indices_dims.append(factor("index", indices.shape[-1], whole=True))
     return tuple(operand_dims), tuple(indices_dims), windows_dims, names, frozenset(replicated)
+
+
+@caches.memoized
+def gather_plan(shape: Shape, indices_shape: Shape, dimension_numbers: GatherDimensionNumbers,
+                slice_sizes: Shape) -> WindowPlan:
+    numbers = dimension_numbers
+    return WindowPlan(shape, indices_shape, slice_sizes, numbers.offset_dims,
+                      numbers.collapsed_slice_dims, numbers.start_index_map,
+                      numbers.operand_batching_dims, numbers.start_indices_batching_dims)
+
+
+@caches.memoized
+def scatter_plan(shape: Shape, indices_shape: Shape, updates_shape: Shape,
+                 dimension_numbers: ScatterDimensionNumbers) -> WindowPlan:
+    numbers = dimension_numbers
+    return WindowPlan(shape, indices_shape, window_sizes(shape, updates_shape, numbers),
+                      numbers.update_window_dims, numbers.inserted_window_dims,
+                      numbers.scatter_dims_to_operand_dims, numbers.operand_batching_dims,
+                      numbers.scatter_indices_batching_dims, all_rows=True)

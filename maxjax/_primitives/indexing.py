@@ -1,7 +1,8 @@
 """Primitives that read and write windows of arrays at computed places: gather and scatter.
 
-On the host, gather and scatter both are one NumPy call on rows (see ``gather_plan``); lowered,
-they are index arithmetic around ``take_rows`` and ``scatter_rows``, all that a backend must know.
+On the host, both are one NumPy call on rows (see ``gather_plan``); lowered, they are index
+arithmetic around ``take_rows`` and ``scatter_rows`` (``gather_lowering``), all that a backend must
+know.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base import caches, dtypes
+from maxjax._base import dtypes
 from maxjax._ir.contract import FLAG, SIZES, Kind, instance, numbered, optional, takes
+from maxjax._ir.costs import Avals, Roofline, XlaCost, bytes_of
 from maxjax._ir.linearity import Linearity, reduced_first
 from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
-from maxjax._primitives import fitting, split_rows
-from maxjax._primitives.arithmetic import add, div, maximum, minimum, mul, neg
-from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
+from maxjax._primitives import costs, fitting, gather_lowering, split_rows
+from maxjax._primitives.arithmetic import div, mul, neg
+from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.builders import add_tangents
-from maxjax._primitives.comparison import and_p, eq, ge, le_p, select
+from maxjax._primitives.comparison import eq, select
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full, iota, zeros_like
 from maxjax._primitives.gather_plan import (
@@ -32,15 +34,17 @@ from maxjax._primitives.gather_plan import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
-    WindowPlan,
     check_gather,
     check_scatter,
-    default_fill,
+    fill_scalar,
+    fills_outside,
+    gather_plan,
+    scatter_plan,
     window_factors,
     window_sizes,
 )
-from maxjax._primitives.layout import move_axis, reshape, transpose
-from maxjax._primitives.rows import scatter_rows_p, take_rows_p, write_rows
+from maxjax._primitives.layout import move_axis, reshape
+from maxjax._primitives.rows import write_rows
 from maxjax._primitives.rules import (
     FactorRule,
     OnShard,
@@ -49,82 +53,13 @@ from maxjax._primitives.rules import (
     of_numbers,
     scalar_like,
 )
-from maxjax._primitives.slicing import slice_in_dim
 
 if TYPE_CHECKING:
-    from maxjax._max.lowering import Lowering
     from maxjax._primitives.rules import Linear
 
 CLIP = GatherScatterMode.CLIP
 FILL_OR_DROP = GatherScatterMode.FILL_OR_DROP
 INDICES = (*dtypes.INTS, *dtypes.SMALL_INTS)
-
-@caches.memoized
-def gather_plan(shape: Shape, indices_shape: Shape, dimension_numbers: GatherDimensionNumbers,
-                slice_sizes: Shape) -> WindowPlan:
-    numbers = dimension_numbers
-    return WindowPlan(shape, indices_shape, slice_sizes, numbers.offset_dims,
-                      numbers.collapsed_slice_dims, numbers.start_index_map,
-                      numbers.operand_batching_dims, numbers.start_indices_batching_dims)
-
-
-@caches.memoized
-def scatter_plan(shape: Shape, indices_shape: Shape, updates_shape: Shape,
-                 dimension_numbers: ScatterDimensionNumbers) -> WindowPlan:
-    numbers = dimension_numbers
-    return WindowPlan(shape, indices_shape, window_sizes(shape, updates_shape, numbers),
-                      numbers.update_window_dims, numbers.inserted_window_dims,
-                      numbers.scatter_dims_to_operand_dims, numbers.operand_batching_dims,
-                      numbers.scatter_indices_batching_dims, all_rows=True)
-
-
-def _lowered_rows(plan: WindowPlan, indices: Array) -> Any:
-    """``WindowPlan.rows`` as operations, in int32."""
-    total = None
-    for position, limit, stride in plan.columns:
-        start = slice_in_dim(indices, position, position + 1, len(indices.shape) - 1)
-        start = _int32_within(reshape(start, plan.batch), limit)
-        if stride != 1:
-            start = mul(start, np.int32(stride))
-        total = start if total is None else add(total, start)
-    for dim, stride in plan.batching:
-        line = mul(iota(dtypes.int32, plan.batch, dim), np.int32(stride))
-        total = line if total is None else add(total, line)
-    if total is None:
-        total = full(plan.batch, 0, dtypes.int32)
-    if plan.offsets.size > 1:
-        shape = (*plan.batch, *plan.window)
-        ahead = len(plan.batch)
-        total = add(broadcast_in_dim(total, shape, range(ahead)),
-                    broadcast_in_dim(plan.offsets.astype(np.int32), shape,
-                                     range(ahead, len(shape))))
-    return reshape(total, (plan.count,))
-
-
-def _int32_within(start: Array, limit: int) -> Any:
-    """``start`` moved into [0, limit], as int32; clipped before narrowing, widened before that."""
-    dtype = start.dtype
-    if dtype.itemsize < 4:
-        start = convert_element_type(start, dtypes.int32)
-    start = minimum(start, scalar_like(limit, start.dtype))
-    if not dtypes.is_unsigned(start.dtype):
-        start = maximum(start, scalar_like(0, start.dtype))
-    return convert_element_type(start, dtypes.int32)
-
-
-def _lowered_inside(plan: WindowPlan, indices: Array) -> Any:
-    """``WindowPlan.inside`` as operations."""
-    if indices.dtype.itemsize < 4:
-        indices = convert_element_type(indices, dtypes.int32)
-    inside = None
-    for position, limit in enumerate(plan.limits):
-        start = reshape(slice_in_dim(indices, position, position + 1, len(indices.shape) - 1),
-                        plan.batch)
-        good = and_p.bind(ge(start, scalar_like(0, start.dtype)),
-                          le_p.bind(start, scalar_like(limit, start.dtype)))
-        inside = good if inside is None else and_p.bind(inside, good)
-    return full(plan.batch, True, dtypes.bool_) if inside is None else inside
-
 
 # --- gather ---------------------------------------------------------------------------------------
 
@@ -143,18 +78,6 @@ def _gather_abstract(x: ShapedArray, indices: ShapedArray, *,
     return ShapedArray(shape, x.dtype, x.weak_type)
 
 
-def _fills(mode: GatherScatterMode) -> bool:
-    return mode is FILL_OR_DROP or mode is GatherScatterMode.ONE_HOT
-
-
-def _fill_scalar(dtype: np.dtype, mode: GatherScatterMode, fill_value: FillValue | None) -> Any:
-    if fill_value is not None:
-        return fill_value.value
-    if mode is GatherScatterMode.ONE_HOT:
-        return np.zeros((), dtypes.physical(dtype))[()]
-    return default_fill(dtype)
-
-
 def _gather_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
                        out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any]:
     x_aval, indices_aval = in_avals
@@ -162,7 +85,7 @@ def _gather_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
                        params["slice_sizes"])
     mode = params["mode"]
     shape = out_avals[0].shape
-    fill = _fill_scalar(x_aval.dtype, mode, params["fill_value"]) if _fills(mode) else None
+    fill = fill_scalar(x_aval.dtype, mode, params["fill_value"]) if fills_outside(mode) else None
     parts = (*plan.leading, *plan.batch, *plan.window, *plan.trailing)
     view, order, whole, count = plan.view, plan.order, plan.whole, plan.count
     take = np.take
@@ -206,31 +129,6 @@ def _gather_evaluate(x: np.ndarray, indices: np.ndarray, **params: Any) -> Any:
     return _gather_specialize((x_aval, indices_aval), params, (out,))(x, indices)
 
 
-def _gather_lowered(x: Array, indices: Array, *, dimension_numbers: GatherDimensionNumbers,
-                    slice_sizes: Shape, mode: GatherScatterMode, fill_value: FillValue | None,
-                    **params: object) -> Any:
-    plan = gather_plan(x.shape, indices.shape, dimension_numbers, slice_sizes)
-    if 0 in slice_sizes:
-        x = zeros_like(x)
-    taken = take_rows_p.bind(reshape(x, plan.view), _lowered_rows(plan, indices))
-    parts = (*plan.leading, *plan.batch, *plan.window, *plan.trailing)
-    out = transpose(reshape(taken, parts), plan.order)
-    if not _fills(mode):
-        return out
-    batch_dims = [dim for dim in range(len(out.shape))
-                  if dim not in dimension_numbers.offset_dims]
-    inside = broadcast_in_dim(_lowered_inside(plan, indices), out.shape, batch_dims)
-    fill = full(out.shape, _fill_scalar(x.dtype, mode, fill_value), x.dtype)
-    return select(inside, fill, out)
-
-
-def _gather_lower(ctx: Lowering, x: object, indices: object, **params: Any) -> Any:
-    if 0 in ctx.out_avals[0].shape:
-        out = ctx.out_avals[0]
-        return ctx.full(out.shape, 0, out.dtype)
-    return ctx.decompose(functools.partial(_gather_lowered, **params), x, indices)
-
-
 def _gather_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
                 fill_value: FillValue | None, **params: Any) -> tuple[Array, Array | None]:
     out = gather_p.bind(*primals, fill_value=fill_value, **params)
@@ -242,7 +140,7 @@ def _gather_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
 
 def _zero_fill(dtype: np.dtype, mode: GatherScatterMode) -> FillValue | None:
     """The fill value of a tangent: the fill does not depend on the operand."""
-    return FillValue.of(scalar_like(0, dtype)) if _fills(mode) else None
+    return FillValue.of(scalar_like(0, dtype)) if fills_outside(mode) else None
 
 
 def gather_to_scatter(numbers: GatherDimensionNumbers) -> ScatterDimensionNumbers:
@@ -336,6 +234,18 @@ def _gather_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Se
         1 if dim in batching else size for dim, size in enumerate(sizes))}
 
 
+_GATHER_COST = XlaCost(
+    moved=lambda ins, outs, params: 2 * bytes_of(outs) + bytes_of(ins[1:2]))
+
+
+def _roofline_flops(ins: Avals, outs: Avals, params: Params) -> float:
+    """Indices out of range are looked for where something is filled in."""
+    fills = params["mode"] is GatherScatterMode.FILL_OR_DROP
+    return 4 * ins[1].size + outs[0].size if fills else 0
+
+
+_GATHER_ROOFLINE = Roofline(_roofline_flops, lambda ins, outs: [outs[0], outs[0], ins[1]])
+
 gather_p = Primitive(
     "gather",
     contract=takes(
@@ -349,11 +259,12 @@ gather_p = Primitive(
     abstract=_gather_abstract,
     evaluate=_gather_evaluate,
     specialize=_gather_specialize,
-    lower=_gather_lower,
+    lower=gather_lowering.gather,
     jvp=_gather_jvp,
     transpose=_gather_transpose,
     batch=_gather_batch,
     factors=_gather_factors,
+    xla_cost=_GATHER_COST, roofline=_GATHER_ROOFLINE,
 )
 
 # --- scatter --------------------------------------------------------------------------------------
@@ -393,76 +304,6 @@ def _scatter_evaluate(kind: str):
     return evaluate
 
 
-def _scatter_lowered(x: Array, indices: Array, updates: Array, *, kind: str,
-                     dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
-                     **params: object) -> Any:
-    plan = scatter_plan(x.shape, indices.shape, updates.shape, dimension_numbers)
-    _, height, width = plan.view
-    rows = _lowered_rows(plan, indices)
-    if mode is not CLIP:
-        inside = broadcast_in_dim(_lowered_inside(plan, indices), (*plan.batch, *plan.window),
-                                  range(len(plan.batch)))
-        rows = select(reshape(inside, (plan.count,)), full((plan.count,), height, dtypes.int32),
-                      rows)
-    updates = reshape(transpose(updates, plan.inverse), (plan.count, width))
-    out = scatter_rows_p.bind(reshape(x, (height, width)), rows, updates, kind=kind)
-    return reshape(out, x.shape)
-
-
-def _window_starts(indices: Array, *, dims: Sequence[int], rank: int) -> tuple[Any, ...]:
-    """Where the only window of a scatter begins, along each dimension of the operand."""
-    indices = reshape(indices, (len(dims),))
-    zero = scalar_like(0, indices.dtype)
-    return tuple([reshape(slice_in_dim(indices, dims.index(dim), dims.index(dim) + 1, 0), ())
-                  if dim in dims else zero for dim in range(rank)])
-
-
-def _window_written(x: Array, indices: Array, updates: Array, *, kind: str, drops: bool,
-                    plan: WindowPlan) -> Any:
-    """What a scatter's only window holds afterwards; ``x``: what it holds before."""
-    updates = reshape(updates, x.shape)
-    if kind != "set":
-        updates = _ON_WINDOWS[kind](x, updates)
-    return select(reshape(_lowered_inside(plan, indices), ()), x, updates) if drops else updates
-
-
-# How updates are combined with a window as with rows, also of booleans.
-_ON_WINDOWS = {"add": add, "mul": mul}
-
-
-def _scattered_window(ctx: Lowering, x: object, indices: object, updates: object, *, kind: str,
-                      dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
-                      **params: object) -> Any:
-    """A scatter of one window of many short rows, as a window that is read and written; None where
-    it is another, or where the backend has no windows."""
-    shape, *others = (aval.shape for aval in ctx.in_avals)
-    plan = scatter_plan(shape, *others, dimension_numbers)
-    if math.prod(plan.batch) > 1 or plan.count == 1 or not (kind == "set" or kind in _ON_WINDOWS):
-        return None
-    starts = ctx.decompose(functools.partial(
-        _window_starts, dims=tuple(dimension_numbers.scatter_dims_to_operand_dims),
-        rank=len(shape)), indices)
-    before = ctx.read_window(x, starts, window_sizes(shape, others[1], dimension_numbers))
-    if before is None:
-        return None
-    return ctx.write_window(x, ctx.decompose(functools.partial(
-        _window_written, kind=kind, drops=mode is not CLIP, plan=plan), before, indices, updates),
-        starts)
-
-
-def _scatter_lower(kind: str):
-    def lower(ctx: Lowering, x: object, indices: object, updates: object, **params: Any) -> Any:
-        if any(not aval.size for aval in ctx.in_avals[::2]):
-            return x
-        if kind == "sub":
-            updates = ctx.native("neg", updates)
-        name = "add" if kind == "sub" else kind
-        window = _scattered_window(ctx, x, indices, updates, kind=name, **params)
-        return window if window is not None else ctx.decompose(
-            functools.partial(_scatter_lowered, kind=name, **params), x, indices, updates)
-    return lower
-
-
 def _scatter_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *,
                    primitive: Primitive, dimension_numbers: ScatterDimensionNumbers,
                    **params: object) -> tuple[Array, int]:
@@ -500,7 +341,9 @@ def _scatter_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Shaped
 
 def _scatter(name: str, kind: str, jvp: Callable[..., Any],
              transpose: Callable[..., Any] | None = None,
-             linearity: Linearity | None = None, combine: str | None = None) -> Primitive:
+             linearity: Linearity | None = None, combine: str | None = None,
+             xla_cost: XlaCost = costs.SCATTER, roofline: Roofline = costs.SCATTER_ROOFLINE
+             ) -> Primitive:
     """``combine``: how the results of some of the updates combine with those of others."""
     primitive = Primitive(
         name,
@@ -510,7 +353,7 @@ def _scatter(name: str, kind: str, jvp: Callable[..., Any],
             mode=instance(GatherScatterMode), unique_indices=FLAG, indices_are_sorted=FLAG),
         abstract=_scatter_abstract if kind == "set" else of_numbers(name, _scatter_abstract),
         evaluate=_scatter_evaluate(kind),
-        lower=_scatter_lower(kind),
+        lower=gather_lowering.scatter(kind),
         jvp=jvp,
         transpose=transpose,
         linearity=linearity,
@@ -519,6 +362,8 @@ def _scatter(name: str, kind: str, jvp: Callable[..., Any],
         batch=lambda size, operands, axes, **params: _scatter_batch(
             size, operands, axes, primitive=primitive, **params),
         factors=_scatter_factors,
+        xla_cost=xla_cost,
+        roofline=roofline,
     )
     return primitive
 
@@ -640,12 +485,13 @@ def _scatter_extremum_jvp(primals: Sequence[Array], tangents: Sequence[Array | N
 _SUM = Linearity(slice(0, None, 2), unreduced=reduced_first)
 _PRODUCT = Linearity(slice(0, None, 2), each=True, unreduced=reduced_first)
 
-scatter_p = _scatter("scatter", "set", _scatter_set_jvp, _scatter_set_transpose, _SUM)
+scatter_p = _scatter("scatter", "set", _scatter_set_jvp, _scatter_set_transpose, _SUM,
+                     xla_cost=costs.SCATTER_UNCOMBINED, roofline=costs.SCATTER_UNCOMBINED_ROOFLINE)
 scatter_add_p = _scatter(
     "scatter-add", "add",
     lambda primals, tangents, **params: _scatter_sum_jvp(
         primals, tangents, primitive=scatter_add_p, **params),
-    functools.partial(_scatter_sum_transpose, sign=1), _SUM, "add")
+    functools.partial(_scatter_sum_transpose, sign=1), _SUM, "add", xla_cost=costs.SCATTER_ALONE)
 scatter_sub_p = _scatter(
     "scatter-sub", "sub",
     lambda primals, tangents, **params: _scatter_sum_jvp(

@@ -16,7 +16,7 @@ from maxjax._ir.linearity import MOVEMENT
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, Params, Shape, Value
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.rules import (
     FactorRule,
     OnShard,
@@ -137,6 +137,7 @@ reshape_p = linear_primitive(
     transpose=lambda cotangent, operand, **params: [reshape(cotangent, operand.shape)],
     batch=_reshape_batch,
     factors=_reshape_factors,
+    xla_cost=costs.VIEW,
 )
 
 # --- squeeze --------------------------------------------------------------------------------------
@@ -167,6 +168,7 @@ squeeze_p = linear_primitive(
         [[None if dim in dimensions else dim for dim in range(in_avals[0].ndim)]],
         [[dim for dim in range(in_avals[0].ndim) if dim not in dimensions]],
         in_avals, out_avals),
+    xla_cost=costs.UNMOVED_VIEW,
 )
 
 # --- transpose ------------------------------------------------------------------------------------
@@ -192,6 +194,7 @@ transpose_p = linear_primitive(
     batch=_transpose_batch,
     factors=lambda in_avals, out_avals, *, permutation: factor_rule(
         [range(in_avals[0].ndim)], [permutation], in_avals, out_avals),
+    xla_cost=costs.UNMOVED_VIEW,
 )
 
 # --- rev ------------------------------------------------------------------------------------------
@@ -246,6 +249,7 @@ copy_p = linear_primitive(
     batch=lambda size, operands, axes: (copy_p.bind(operands[0]), axes[0]),
     factors=lambda in_avals, out_avals: axis_factors(in_avals, out_avals),
     keeps_zero=True,
+    xla_cost=costs.UNMOVED,
 )
 
 # --- operations that rules are written with -------------------------------------------------------

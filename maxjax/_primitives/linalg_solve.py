@@ -15,7 +15,7 @@ from maxjax._ir.linearity import Linearity, reduced_first
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.arithmetic import mul, neg, sub
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.lapack import Call, address, bits, one_bits, stack_size
@@ -151,6 +151,7 @@ triangular_solve_p = linalg_primitive(
     evaluate=_triangular_evaluate,
     jvp=_triangular_jvp,
     transpose=_triangular_transpose,
+    xla_cost=costs.FREE,
 )
 
 
@@ -334,4 +335,5 @@ tridiagonal_solve_p = linalg_primitive(
     evaluate=_tridiagonal_evaluate, calls=_tridiagonal_call,
     jvp=_tridiagonal_jvp,
     transpose=_tridiagonal_transpose,
+    xla_cost=costs.FREE,
 )

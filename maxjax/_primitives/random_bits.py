@@ -18,7 +18,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.arithmetic import mul_p
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, expand_axis
 from maxjax._primitives.builders import elementwise
@@ -221,6 +221,7 @@ random_seed_p = _primitive(
     abstract=lambda seeds, *, impl: ShapedArray(seeds.shape, impl.dtype),
     evaluate=_seed_evaluate,
     lower=lambda ctx, seeds, *, impl: ctx.decompose(_seed_program, seeds),
+    xla_cost=costs.FREE,
 )
 
 random_wrap_p = _primitive(
@@ -229,6 +230,7 @@ random_wrap_p = _primitive(
     abstract=lambda words, *, impl: ShapedArray(words.shape[:-1], impl.dtype),
     evaluate=_wrap_evaluate,
     lower=lambda ctx, words, *, impl: ctx.bitcast(words, impl.dtype),
+    xla_cost=costs.FREE,
 )
 
 random_clone_p = _primitive(
@@ -245,6 +247,7 @@ random_unwrap_p = _primitive(
     abstract=lambda keys: ShapedArray((*keys.shape, keys.dtype.words), dtypes.uint32),
     evaluate=_unwrap_evaluate,
     lower=lambda ctx, keys: ctx.bitcast(keys, dtypes.uint32),
+    xla_cost=costs.FREE,
 )
 
 
@@ -272,6 +275,7 @@ random_bits_p = _primitive(
     evaluate=_bits_evaluate,
     lower=_lowered(_bits_program),
     host_condition=_old_layout,
+    xla_cost=costs.each(36),
 )
 
 random_split_p = _primitive(
@@ -336,6 +340,7 @@ threefry2x32_p = _primitive(
     evaluate=threefry2x32,
     lower=_threefry_lower,
     multiple_results=True,
+    xla_cost=costs.each(70),
 )
 # Operands of rank 0 join any shape, also where the others are batched.
 threefry2x32_p.batch = _threefry_batch

@@ -10,11 +10,12 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.contract import AXES, INTEGER_DTYPE, ONE_AXIS, takes
+from maxjax._ir.costs import XlaCost
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.arithmetic import div, mul
 from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._primitives.builders import add_tangents
@@ -96,6 +97,7 @@ def _reduction(name: str, kind: str, ufunc: np.ufunc, identity: Callable[[np.dty
             size, operands, batch_axes, **params),
         factors=reduction_factors(factor),
         flops=reduction_flops,
+        xla_cost=costs.REDUCTION,
         **rules,
     )
     return primitive
@@ -222,6 +224,7 @@ def _position(name: str, kind: str, function: Callable[..., np.ndarray]) -> Prim
             [range(in_avals[0].ndim)],
             [[dim for dim in range(in_avals[0].ndim) if dim not in axes]],
             in_avals, out_avals, replicated=frozenset(axes)),
+        xla_cost=XlaCost(costs.combines(9), reduces=True),
     )
     return primitive
 

@@ -15,6 +15,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
+from maxjax._primitives import costs
 from maxjax._primitives.arithmetic import add, mul
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
 from maxjax._primitives.comparison import lt_p, select
@@ -106,6 +107,7 @@ scatter_rows_p = Primitive(
     no_derivative=_NO_DERIVATIVE,
     batch=_scatter_rows_batch,
     factors=replicated_factors,
+    xla_cost=costs.SCATTER, roofline=costs.SCATTER_ROOFLINE,
 )
 
 _UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum,

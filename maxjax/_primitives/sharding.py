@@ -33,7 +33,7 @@ from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, Params
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
 from maxjax._primitives.unreduced import in_states
 
@@ -141,6 +141,7 @@ sharding_constraint_p = _identity(
         sharding_constraint_p.bind(cotangent, **params)],
     batch=_constraint_batch,
     placement=lambda *, sharding, **params: sharding,
+    xla_cost=costs.FREE,
 )
 
 # --- device_put -----------------------------------------------------------------------------------
@@ -216,6 +217,7 @@ device_put_p = Primitive(
     cacheable=False,
     on_mesh=True,
     multiple_results=True,
+    xla_cost=costs.FREE,
 )
 
 # --- reshard ------------------------------------------------------------------------

@@ -9,13 +9,14 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.contract import SIZES, STEPS, each, is_triple, optional, takes
+from maxjax._ir.costs import XlaCost
 from maxjax._ir.dimensions import larger
 from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.layout import move_axis
@@ -128,6 +129,7 @@ pad_p = Primitive(
         replicated=frozenset(
             dim for dim, config in enumerate(padding_config) if config != (0, 0, 0))),
     may_give_nan=True,
+    xla_cost=XlaCost(spreads=False),
 )
 
 # --- slice ----------------------------------------------------------------------------------------
@@ -207,6 +209,7 @@ slice_p = linear_primitive(
     transpose=_slice_transpose,
     batch=_slice_batch,
     factors=_slice_factors,
+    xla_cost=costs.SLICE,
 )
 
 # --- operations that rules are written with -------------------------------------------------------

@@ -14,11 +14,12 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.contract import AXIS, COUNT, FLAG, NATURAL, takes
+from maxjax._ir.costs import XlaCost
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Shape
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.creation import full, iota
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
@@ -200,6 +201,9 @@ def _sort_abstract(*avals: ShapedArray, dimension: int, is_stable: bool, num_key
     return list(avals)
 
 
+_SORT_COST = XlaCost(
+    lambda ins, outs, params: ins[0].size * math.ceil(math.log2(max(ins[0].size, 1))), alone=True)
+
 sort_p = Primitive(
     "sort",
     contract=takes((1, None), fitting.sort, dimension=AXIS, is_stable=FLAG, num_keys=NATURAL),
@@ -211,6 +215,7 @@ sort_p = Primitive(
     factors=lambda in_avals, out_avals, *, dimension, **params: axis_factors(
         in_avals, out_avals, whole=(dimension,)),
     multiple_results=True,
+    xla_cost=_SORT_COST,
 )
 
 # --- top_k ----------------------------------------------------------------------------------------
@@ -309,4 +314,5 @@ top_k_p = Primitive(
     batch=_top_k_batch,
     factors=_top_k_factors,
     multiple_results=True,
+    xla_cost=costs.FREE,
 )

@@ -12,7 +12,7 @@ from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_special
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, aval_of
-from maxjax._primitives import xla_float32
+from maxjax._primitives import costs, xla_float32
 from maxjax._primitives.arithmetic import (
     add,
     constant,
@@ -61,7 +61,7 @@ TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 erf_p = _special(
     "erf", vectorized("erf", lambda x: scipy_special.erf(x)), _gaussian(TWO_OVER_ROOT_PI),
-    native("erf"), keeps_zero=True)
+    native("erf"), keeps_zero=True, xla_cost=costs.TRANSCENDENTAL, roofline=costs.ELEMENTWISE)
 
 
 def rounding_of_square(x: np.ndarray) -> np.ndarray:
@@ -80,7 +80,8 @@ def _erfc(x: np.ndarray) -> np.ndarray:
         return np.where((x > 1) & (value > 0), value - value * rounding_of_square(x), value)
 
 
-erfc_p = _special("erfc", vectorized("erfc", _erfc), _gaussian(-TWO_OVER_ROOT_PI))
+erfc_p = _special("erfc", vectorized("erfc", _erfc), _gaussian(-TWO_OVER_ROOT_PI),
+                  roofline=costs.ELEMENTWISE)
 
 
 def _erf_inv(x: np.ndarray) -> np.ndarray:
@@ -93,7 +94,7 @@ def _erf_inv(x: np.ndarray) -> np.ndarray:
 erf_inv_p = _special(
     "erf_inv", vectorized("erf_inv", _erf_inv),
     lambda t, x, out: mul(constant(math.sqrt(math.pi) / 2, x), mul(t, exp(square(out)))),
-    keeps_zero=True)
+    keeps_zero=True, xla_cost=costs.each(36, 2), roofline=costs.ELEMENTWISE)
 
 
 def _lgamma(x: np.ndarray) -> np.ndarray:
@@ -146,18 +147,21 @@ zeta_p = _special(
     host_reason=HOST, may_give_nan=False)
 digamma_p = _special(
     "digamma", vectorized("digamma", _digamma, 65536),
-    lambda t, x, out: mul(t, polygamma_p.bind(constant(1, x), x)))
+    lambda t, x, out: mul(t, polygamma_p.bind(constant(1, x), x)), roofline=costs.ELEMENTWISE)
 lgamma_p = _special(
-    "lgamma", vectorized("lgamma", _lgamma, 65536), lambda t, x, out: mul(t, digamma_p.bind(x)))
+    "lgamma", vectorized("lgamma", _lgamma, 65536), lambda t, x, out: mul(t, digamma_p.bind(x)),
+    roofline=costs.ELEMENTWISE)
 
 bessel_i1e_p = _special(
     # SciPy's loses the sign of a zero.
     "bessel_i1e",
     vectorized("bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x))),
-    lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)), keeps_zero=True)
+    lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)), keeps_zero=True,
+    roofline=costs.ELEMENTWISE)
 bessel_i0e_p = _special(
     "bessel_i0e", vectorized("bessel_i0e", lambda x: scipy_special.i0e(x)),
-    lambda t, x, out: mul(t, sub(bessel_i1e_p.bind(x), mul(sign(x), out))))
+    lambda t, x, out: mul(t, sub(bessel_i1e_p.bind(x), mul(sign(x), out))),
+    roofline=costs.ELEMENTWISE)
 
 
 def _bessel_i1e_slope(x: Array, out: Array) -> Array:

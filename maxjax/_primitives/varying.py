@@ -21,6 +21,7 @@ from maxjax._ir.trace import Array, Trace, context
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.types import writing as type_writing
 from maxjax._ir.typing import AxisName, Params
+from maxjax._primitives import torus
 from maxjax._primitives.arithmetic import add_p, mul_p
 from maxjax._primitives.collective import all_gather_abstract, all_gather_batch, axis_index_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
@@ -194,7 +195,7 @@ psum_invariant_p = _conversion(
     "psum_invariant", passes_unreduced=slice(None),
     abstract=lambda x, *, axes: x,
     transpose=lambda cotangent, operand, *, axes: [pvary_p.bind(cotangent, axes=axes)],
-    varies=lambda own, *, axes: own.difference(axes))
+    varies=lambda own, *, axes: own.difference(axes), roofline=torus.PSUM)
 
 
 def _all_gather_invariant_transpose(cotangent: Array, operand: Array | Linear, *,

@@ -15,7 +15,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.arithmetic import add
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.comparison import eq, ge_p, le_p, not_p, select
@@ -457,6 +457,7 @@ reduce_window_sum_p = linear_primitive(
     batch=_batch_one(lambda: reduce_window_sum_p),
     factors=_factors,
     may_give_nan=True,
+    xla_cost=costs.REDUCED_WINDOWS,
 )
 
 
@@ -477,6 +478,7 @@ def _extreme(kind: str, ufunc: np.ufunc, identity: Callable[[np.dtype], Any],
         jvp=jvp,
         batch=_batch_one(lambda: primitive),
         factors=_factors,
+        xla_cost=costs.REDUCED_WINDOWS,
     )
     return primitive
 
@@ -536,6 +538,7 @@ select_and_gather_add_p = Primitive(
     transpose=_gather_transpose,
     batch=_batch_two(lambda: select_and_gather_add_p),
     factors=_factors,
+    xla_cost=costs.WINDOWS,
 )
 
 select_and_scatter_add_p = Primitive(
@@ -551,4 +554,5 @@ select_and_scatter_add_p = Primitive(
     transpose=_scatter_transpose,
     batch=_batch_two(lambda: select_and_scatter_add_p),
     factors=_factors,
+    xla_cost=costs.WINDOWS,
 )

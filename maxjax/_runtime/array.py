@@ -3,8 +3,8 @@
 Two things hold of every value, in tier 0, in compiled code and in what a callback sees:
 
 - It is a plain ``np.ndarray`` of the physical dtype and the shape that its type says. Values from
-  outside are converted in one place (``maxjax._runtime.pending.plain``; subclasses of ndarray
-  compute in their own ways), and every array's value passes through ``checked``.
+  outside are converted in one place (``maxjax._runtime.outside_values.plain``; subclasses of
+  ndarray compute in their own ways), and every array's value passes through ``checked``.
 - Nobody else writes to its memory. Memory that the caller may write to later is copied on entry or,
   for an argument of a program, before anything that outlives the call can hold it; what is handed
   out is a view that NumPy does not let anybody make writable.

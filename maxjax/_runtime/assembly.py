@@ -20,8 +20,9 @@ from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import type_on
 from maxjax._runtime import transfer_guard
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.pending import plain, put
+from maxjax._runtime.outside_values import plain
 from maxjax._runtime.placement import device_put, for_leaves
+from maxjax._runtime.result_placement import put
 from maxjax._runtime.spanning_array import SpanningArray, check_reduced
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from maxjax._runtime import transfer_guard
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
-from maxjax._runtime.pending import plain
+from maxjax._runtime.outside_values import plain
 from maxjax._runtime.spanning_array import SpanningArray
 
 # The source of what is no array yet.

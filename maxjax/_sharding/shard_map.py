@@ -30,6 +30,7 @@ from maxjax._higher_order.calls import of_results, without_dead_code
 from maxjax._higher_order.control import chosen, merged, rearranged
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.axes import axes_of, named_axes
+from maxjax._ir.costs import ENTERED
 from maxjax._ir.effects import ordered_debug_effect
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Params, derived, every_equation
@@ -569,4 +570,5 @@ shard_map_p = Primitive(
     dead_code=functools.partial(
         without_dead_code, per_operand=("in_specs",), per_result=("out_specs",)),
     shown=lambda params: {**params, "jaxpr": params["jaxpr"].jaxpr},
+    roofline=ENTERED,
 )

@@ -11,11 +11,14 @@ from maxjax.lax._elementwise import *  # noqa: F403
 from maxjax.lax._fft import *  # noqa: F403
 from maxjax.lax._generators import *  # noqa: F403
 from maxjax.lax._indexing import *  # noqa: F403
+from maxjax.lax._permutations import *  # noqa: F403
 from maxjax.lax._polynomials import *  # noqa: F403
+from maxjax.lax._reduce_window import *  # noqa: F403
 from maxjax.lax._reductions import *  # noqa: F403
 from maxjax.lax._selection import *  # noqa: F403
 from maxjax.lax._shape import *  # noqa: F403
 from maxjax.lax._sorting import *  # noqa: F403
+from maxjax.lax._special_functions import *  # noqa: F403
 from maxjax.lax._window import *  # noqa: F403
 
 _add_stages(globals(), "dynamic_index_in_dim dynamic_update_index_in_dim fft")

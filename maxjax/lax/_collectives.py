@@ -23,7 +23,6 @@ from maxjax._primitives.collective import (
     all_to_all_p,
     axis_index_p,
     named,
-    pbroadcast_p,
     pmax_p,
     pmin_p,
     ppermute_p,
@@ -53,9 +52,8 @@ from maxjax.lax._reductions import strongly_typed
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p",
-    "axis_size", "pbroadcast", "pcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute",
-    "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes",
-    "ragged_all_to_all", "ragged_all_to_all_p",
+    "axis_size", "pcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute_p", "psum",
+    "psum_p", "psum_scatter", "pswapaxes", "ragged_all_to_all", "ragged_all_to_all_p",
 ]
 
 Groups = tuple[tuple[int, ...], ...] | None
@@ -261,68 +259,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _extreme(pmin_p, x, axis_name, axis_index_groups)
 
 
-# --- permutations ---------------------------------------------------------------------------------
-
-
-def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
-    """Sends element ``source`` to ``target``, for each pair of ``perm``.
-
-    Args:
-      perm: pairs of ints (source, target). Under ``vmap`` there is one for each element.
-
-    Raises:
-      NameError: an axis is not bound.
-      TypeError: the pairs are in no list or tuple.
-
-    >>> def shift(x):
-    ...     return lax.ppermute(x, "i", [(0, 1), (1, 2), (2, 0)])
-    >>> jax.vmap(shift, axis_name="i")(jnp.array([10, 20, 30]))
-    Array([30, 10, 20], dtype=int32)
-    """
-    axes = _axes(axis_name)
-    if not isinstance(perm, (list, tuple)):
-        raise TypeError("`perm` passed to `jax.lax.ppermute` must be a list or a tuple. Got perm "
-                        f"of type {type(perm)}")
-    pairs = tuple(tuple(pair) for pair in perm)
-    if not axes:
-        return x
-
-    def permuted(leaf: Any) -> Any:
-        value = vary(_operand(leaf), axes)
-        _check_bound(axes, "ppermute")
-        return ppermute_p.bind(value, axis_name=axes, perm=pairs)
-
-    return _each(permuted, x)
-
-
-def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """Sends element ``perm[n]`` to position ``n``.
-
-    Raises:
-      ValueError: ``perm`` is not a permutation.
-
-    >>> jax.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.array([10, 20, 30]))
-    Array([30, 10, 20], dtype=int32)
-    """
-    if set(perm) != set(range(len(perm))):
-        raise ValueError(f"`perm` does not represent a permutation: {perm}")
-    return ppermute(x, axis_name, list(zip(perm, range(len(perm)), strict=True)))
-
-
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """Broadcasts the element ``source`` to all elements of the axis.
-
-    >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([10, 20, 30]))
-    Array([20, 20, 20], dtype=int32)
-    """
-    axes = _axes(axis_name)
-
-    def sent(leaf: Any) -> Any:
-        value = vary(_operand(leaf), axes)
-        _check_bound(axes, "pbroadcast")
-        return pbroadcast_p.bind(value, axis_name=axis_name, source=source)
-
-    return _each(sent, x)
+# --- types ---------------------------------------------------------------------------------------
 
 
 _STATES = ("unreduced", "reduced", "varying")

@@ -30,7 +30,7 @@ from maxjax._primitives.random_bits import random_wrap_p
 from maxjax._primitives.varying import vary
 from maxjax._primitives.widths import bit_width
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.pending import leaf_aval, python_value
+from maxjax._runtime.outside_values import leaf_aval, python_value
 from maxjax._runtime.placement import device_put
 from maxjax.lax._operands import operand as as_operand
 

@@ -20,7 +20,6 @@ from maxjax._primitives import (
     arithmetic,
     comparison,
     convert,
-    incomplete,
     special,
     transcendental,
 )
@@ -385,12 +384,6 @@ shift_right_arithmetic = _binary(comparison.shift_right_arithmetic_p, "shift_rig
     "``x >> y``, filled with the sign.",
     "jnp.array([-16, -1]), jnp.array([2, 32])", "Array([-4, -1], dtype=int32)")
 _mulhi = _binary(comparison.mulhi_p, "mulhi")
-_igamma = _binary(incomplete.igamma_p, "igamma")
-_igammac = _binary(incomplete.igammac_p, "igammac")
-_igamma_grad_a = _binary(incomplete.igamma_grad_a_p, "igamma_grad_a")
-_random_gamma_grad = _binary(incomplete.random_gamma_grad_p, "random_gamma_grad")
-_polygamma = _binary(special.polygamma_p, "polygamma")
-_zeta = _binary(special.zeta_p, "zeta")
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Array:
@@ -424,88 +417,6 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     Array(1.1920929e-07, dtype=float32)
     """
     return _nextafter(x1, x2)
-
-
-def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of order ``m``, a float with an integral value, of ``digamma`` at ``x``.
-
-    >>> lax.polygamma(1., 1.)
-    Array(1.644934, dtype=float32, weak_type=True)
-    """
-    return _polygamma(m, x)
-
-
-def zeta(x: ArrayLike, q: Any) -> Array:
-    """The Hurwitz zeta function: the sum of ``(q + k) ** -x`` over ``k >= 0``.
-
-    >>> lax.zeta(2., 1.)
-    Array(1.644934, dtype=float32, weak_type=True)
-    """
-    return _zeta(x, q)
-
-
-def igamma(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized lower incomplete gamma function.
-
-    It is the probability that a gamma variate with the parameter ``a`` is at most ``x``.
-    Differentiable in both.
-
-    >>> lax.igamma(2., 1.5).round(4)
-    Array(0.4422, dtype=float32, weak_type=True)
-    """
-    return _igamma(a, x)
-
-
-def igammac(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized upper incomplete gamma function: ``1 - igamma(a, x)``, exact near 0.
-
-    >>> lax.igammac(2., 30.)
-    Array(2.9008631e-12, dtype=float32, weak_type=True)
-    """
-    return _igammac(a, x)
-
-
-def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of ``igamma`` in its first argument; it has no derivative itself.
-
-    >>> lax.igamma_grad_a(2., 1.5).round(4)
-    Array(-0.3135, dtype=float32, weak_type=True)
-    """
-    return _igamma_grad_a(a, x)
-
-
-def random_gamma_grad(*args: Any) -> Array:
-    """The derivative of a gamma variate in its parameter, at a fixed quantile.
-
-    Args:
-      args: the parameter and the variate, positive arrays of one shape.
-
-    >>> lax.random_gamma_grad(jnp.array([2.]), jnp.array([1.5])).round(3)
-    Array([0.937], dtype=float32)
-    """
-    return _random_gamma_grad(*args)
-
-
-def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized incomplete beta function.
-
-    It is the probability that a beta variate with the parameters ``a`` and ``b`` is at most
-    ``x``. Differentiable in ``x`` alone.
-
-    Raises:
-      ValueError: it is differentiated in ``a`` or ``b``.
-
-    >>> lax.betainc(2., 3., 0.5)
-    Array(0.6875, dtype=float32, weak_type=True)
-    """
-    primitive = incomplete.regularized_incomplete_beta_p
-    operands = [as_operand(value, primitive.name, i) for i, value in enumerate((a, b, x))]
-    avals = [operand.aval for operand in operands]
-    broadcast_shape(primitive.name, [aval.shape for aval in avals])
-    check_accepted(primitive, avals)
-    if not avals[0].dtype == avals[1].dtype == avals[2].dtype:
-        raise same_dtypes_error(primitive.name, avals)
-    return primitive.bind(*operands)
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
@@ -617,25 +528,21 @@ __all__ = [
     "AccuracyMode", "RoundingMethod", "Tolerance", "abs", "abs_p", "acos", "acos_p", "acosh",
     "acosh_p", "add", "add_p", "and_p", "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2",
     "atan2_p", "atan_p", "atanh", "atanh_p", "bessel_i0e", "bessel_i0e_p", "bessel_i1e",
-    "bessel_i1e_p", "betainc", "bitcast_convert_type_p", "bitwise_and", "bitwise_not",
-    "bitwise_or", "bitwise_xor", "cbrt", "cbrt_p", "ceil", "ceil_p", "clz",
-    "clz_p", "complex", "complex_p", "conj", "conj_p", "convert_element_type_p", "cos", "cos_p",
-    "cosh", "cosh_p", "digamma", "digamma_p", "div", "div_p", "eq", "eq_p", "eq_to_p", "erf",
-    "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "exp", "exp2", "exp2_p", "exp_p",
-    "expm1", "expm1_p", "floor", "floor_p", "ge", "ge_p", "gt", "gt_p", "igamma",
-    "igamma_grad_a", "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "imag", "imag_p",
-    "integer_pow", "integer_pow_p", "is_finite", "is_finite_p", "le", "le_p", "le_to_p",
-    "lgamma", "lgamma_p", "log", "log1p", "log1p_p", "log2", "log2_p", "log_p", "logistic",
-    "logistic_p", "lt", "lt_p", "lt_to_p", "max", "max_p", "min", "min_p", "mul", "mul_p", "mulhi",
-    "mulhi_p", "ne",
-    "ne_p", "neg", "neg_p", "nextafter", "nextafter_p", "not_p",
-    "one_minus_square", "one_minus_square_p", "or_p", "polygamma",
-    "polygamma_p", "population_count", "population_count_p", "pow", "pow_p",
-    "random_gamma_grad", "real", "real_p", "reciprocal", "reduce_precision",
-    "reduce_precision_p", "regularized_incomplete_beta_p", "rem", "rem_p", "round", "round_p",
-    "rsqrt", "rsqrt_p", "shift_left", "shift_left_p",
-    "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical",
-    "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh", "sinh_p", "sqrt",
-    "sqrt_p", "square", "square_p", "stop_gradient_p", "sub", "sub_p", "tan", "tan_p", "tanh",
-    "tanh_p", "xor_p", "zeta", "zeta_p",
+    "bessel_i1e_p", "bitcast_convert_type_p", "bitwise_and", "bitwise_not", "bitwise_or",
+    "bitwise_xor", "cbrt", "cbrt_p", "ceil", "ceil_p", "clz", "clz_p", "complex", "complex_p",
+    "conj", "conj_p", "convert_element_type_p", "cos", "cos_p", "cosh", "cosh_p", "digamma",
+    "digamma_p", "div", "div_p", "eq", "eq_p", "eq_to_p", "erf", "erf_inv", "erf_inv_p", "erf_p",
+    "erfc", "erfc_p", "exp", "exp2", "exp2_p", "exp_p", "expm1", "expm1_p", "floor", "floor_p",
+    "ge", "ge_p", "gt", "gt_p", "igamma_grad_a_p", "igamma_p", "igammac_p", "imag", "imag_p",
+    "integer_pow", "integer_pow_p", "is_finite", "is_finite_p", "le", "le_p", "le_to_p", "lgamma",
+    "lgamma_p", "log", "log1p", "log1p_p", "log2", "log2_p", "log_p", "logistic", "logistic_p",
+    "lt", "lt_p", "lt_to_p", "max", "max_p", "min", "min_p", "mul", "mul_p", "mulhi", "mulhi_p",
+    "ne", "ne_p", "neg", "neg_p", "nextafter", "nextafter_p", "not_p", "one_minus_square",
+    "one_minus_square_p", "or_p", "polygamma_p", "population_count", "population_count_p", "pow",
+    "pow_p", "real", "real_p", "reciprocal", "reduce_precision", "reduce_precision_p",
+    "regularized_incomplete_beta_p", "rem", "rem_p", "round", "round_p", "rsqrt", "rsqrt_p",
+    "shift_left", "shift_left_p", "shift_right_arithmetic", "shift_right_arithmetic_p",
+    "shift_right_logical", "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh",
+    "sinh_p", "sqrt", "sqrt_p", "square", "square_p", "stop_gradient_p", "sub", "sub_p", "tan",
+    "tan_p", "tanh", "tanh_p", "xor_p", "zeta_p",
 ]

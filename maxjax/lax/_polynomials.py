@@ -7,9 +7,9 @@ from typing import Any
 
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
-from maxjax._primitives.arithmetic import polynomial_p
 from maxjax._primitives.broadcasting import broadcast_to_shape
 from maxjax._primitives.convert import convert_element_type as convert
+from maxjax._primitives.polynomial import polynomial_p
 from maxjax.lax._conversion import full_like
 from maxjax.lax._operands import check_accepted
 from maxjax.lax._operands import operand as as_operand

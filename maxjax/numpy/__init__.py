@@ -11,6 +11,7 @@ from maxjax.numpy._contraction import *  # noqa: F403
 from maxjax.numpy._creation import *  # noqa: F403
 from maxjax.numpy._cumulative import *  # noqa: F403
 from maxjax.numpy._division import *  # noqa: F403
+from maxjax.numpy._flat_indices import *  # noqa: F403
 from maxjax.numpy._float_parts import *  # noqa: F403
 from maxjax.numpy._grids import *  # noqa: F403
 from maxjax.numpy._hypot import *  # noqa: F403
@@ -27,12 +28,14 @@ from maxjax.numpy._polynomials import *  # noqa: F403
 from maxjax.numpy._printing import *  # noqa: F403
 from maxjax.numpy._ranges import *  # noqa: F403
 from maxjax.numpy._reductions import *  # noqa: F403
+from maxjax.numpy._repeating import *  # noqa: F403
 from maxjax.numpy._rounding import *  # noqa: F403
 from maxjax.numpy._scalar_types import *  # noqa: F403
 from maxjax.numpy._sets import *  # noqa: F403
 from maxjax.numpy._shape import *  # noqa: F403
 from maxjax.numpy._signal import *  # noqa: F403
 from maxjax.numpy._sorting import *  # noqa: F403
+from maxjax.numpy._special_functions import *  # noqa: F403
 from maxjax.numpy._statistics import *  # noqa: F403
 from maxjax.numpy._ufunc_objects import *  # noqa: F403
 from maxjax.numpy._ufuncs import *  # noqa: F403

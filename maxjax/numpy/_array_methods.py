@@ -27,6 +27,7 @@ from maxjax.numpy import _division as division
 from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
@@ -141,7 +142,7 @@ def _rows(self: Any) -> Any:
 def _reversed(self: Any) -> Any:
     if not self.aval.shape:
         raise TypeError("iteration over a 0-d array")
-    return iter(shapes.flip(self, 0))
+    return iter(repeating.flip(self, 0))
 
 
 def _contains(self: Any, other: Any) -> Any:
@@ -300,7 +301,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "cumsum": cumulative.cumsum, "diagonal": matrices.diagonal, "max": reductions.max,
     "mean": reductions.mean, "min": reductions.min,
     "prod": reductions.prod, "ptp": reductions.ptp, "ravel": shapes.ravel,
-    "repeat": shapes.repeat, "round": rounding.round, "searchsorted": sorting.searchsorted,
+    "repeat": repeating.repeat, "round": rounding.round, "searchsorted": sorting.searchsorted,
     "sort": sorting.sort, "squeeze": shapes.squeeze, "std": reductions.std, "sum": reductions.sum,
     "swapaxes": shapes.swapaxes, "take": indexing.take,
     "trace": matrices.trace, "var": reductions.var,

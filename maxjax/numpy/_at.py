@@ -476,10 +476,8 @@ def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
     for entry in chosen:
         size = shape[entry.dim]
         inserted.append(entry.dim)
-        if entry.kind == "int":
-            column: Any = int32_place(entry, size, wrap_negative)
-        else:
-            column = host_or_device(entry.value, size, wrap_negative)
+        column: Any = (int32_place(entry, size, wrap_negative) if entry.kind == "int"
+                       else host_or_device(entry.value, size, wrap_negative))
         columns.append(column)
         rank = len(column.shape)
         dims.append(tuple(common_dims[len(common) - rank:]))

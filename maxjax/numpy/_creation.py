@@ -25,7 +25,7 @@ from maxjax._primitives.sharding import freed
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.operand_devices import check_can_go
-from maxjax._runtime.pending import leaf_aval
+from maxjax._runtime.outside_values import leaf_aval
 from maxjax._runtime.placement import device_put
 from maxjax._transforms.jvp import JVPTracer
 from maxjax.lax._conversion import filled_opaque, lying_like

@@ -26,6 +26,7 @@ from maxjax.numpy import _joining
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact, promote_shapes
@@ -222,7 +223,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
         return SVDResult(*result) if compute_uv else result
     values, vectors = eigh(a)
     magnitudes = ufuncs.abs(values)
-    order = shapes.flip(magnitudes.argsort(-1), -1)
+    order = repeating.flip(magnitudes.argsort(-1), -1)
     ordered = magnitudes.sort(-1)[..., ::-1]
     if not compute_uv:
         return ordered

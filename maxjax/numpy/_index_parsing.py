@@ -16,7 +16,7 @@ from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.creation import iota
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.rules import scalar_like
-from maxjax._runtime.pending import plain
+from maxjax._runtime.outside_values import plain
 from maxjax.numpy._creation import asarray
 
 ALL = slice(None)

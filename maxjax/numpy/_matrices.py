@@ -18,10 +18,11 @@ from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import creation, layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import iota_p
-from maxjax._runtime.pending import python_value
+from maxjax._runtime.outside_values import python_value
 from maxjax.lax._conversion import lying_like
 from maxjax.lax._over_mesh import explicit_mesh, refuse_placing
 from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._creation import zeros
@@ -229,7 +230,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     exponents = creation.iota(x.dtype if not dtypes.is_complex(x.dtype) else dtypes.float32,
                                 (count,), 0)
     if not increasing:
-        exponents = shapes.flip(exponents)
+        exponents = repeating.flip(exponents)
     return shapes.expand_dims(x, 1) ** shapes.expand_dims(exponents.astype(x.dtype), 0)
 
 
@@ -355,5 +356,5 @@ def fill_diagonal(a: ArrayLike, val: Any, wrap: bool = False, *, inplace: bool =
     line = creation.iota(dtypes.int32, (length,), 0)
     value = shapes.ravel(as_array(cast(val, x.dtype)))
     if value.shape[0] > 1:
-        value = shapes.resize(value, (length,))
+        value = repeating.resize(value, (length,))
     return x.at[(line,) * x.ndim].set(value)

@@ -18,6 +18,7 @@ from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _statistics as statistics
@@ -218,7 +219,7 @@ def _run(x: Array, axis: int, first: int, count: int, step: int) -> Array:
         return shapes.broadcast_to(line, (*x.shape[:axis], count, *x.shape[axis + 1:]))
     if step == 1:
         return slicing.slice_in_dim(x, first, first + count, axis)
-    return shapes.flip(slicing.slice_in_dim(x, first - count + 1, first + 1, axis), axis)
+    return repeating.flip(slicing.slice_in_dim(x, first - count + 1, first + 1, axis), axis)
 
 
 def _odd(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
@@ -233,11 +234,11 @@ def _odd(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
                                 "edge", "even")
         parts = [x]
         if before:
-            mirrored = shapes.flip(
+            mirrored = repeating.flip(
                 slicing.slice_in_dim(x, offset, offset + before, axis), axis)
             parts.insert(0, 2 * slicing.slice_in_dim(x, 0, 1, axis) - mirrored)
         if after:
-            mirrored = shapes.flip(
+            mirrored = repeating.flip(
                 slicing.slice_in_dim(x, size - offset - after, size - offset, axis), axis)
             parts.append(2 * slicing.slice_in_dim(x, size - 1, size, axis) - mirrored)
         x = joining.joined(parts, axis)
@@ -257,7 +258,7 @@ def _ramp(x: Array, widths: list[tuple[int, int]], end_values: Any) -> Array:
         if low:
             parts.insert(0, _line(cast(before, x.dtype), first, low, axis))
         if high:
-            parts.append(shapes.flip(_line(cast(after, x.dtype), last, high, axis), axis))
+            parts.append(repeating.flip(_line(cast(after, x.dtype), last, high, axis), axis))
         x = joining.joined(parts, axis)
     return x
 

@@ -19,6 +19,7 @@ from maxjax.numpy import _joining as joining
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
@@ -253,7 +254,7 @@ def _roots_behind_zeros(p: Array, zeros: Array) -> Array:
     """Moves leading zeros to the end, where each is a root 0, which becomes NaN."""
     size = p.shape[0]
     p = where(zeros == size, 1, p).astype(p.dtype)      # all zero: NaN in any case
-    found = _companion_eigenvalues(shapes.roll(p, -zeros))
+    found = _companion_eigenvalues(repeating.roll(p, -zeros))
     found = found[sorting.argsort(found == 0, stable=True)]
     return where(ranges.arange(size - 1) < size - 1 - zeros, found, complex(np.nan, np.nan))
 

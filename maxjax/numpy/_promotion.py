@@ -27,7 +27,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.dimension import dimension_scalar
 from maxjax._primitives.widths import refusal
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.pending import leaf_aval, python_value
+from maxjax._runtime.outside_values import leaf_aval, python_value
 
 PYTHON_SCALARS = dtypes.PYTHON_SCALARS
 NO_PARAMS: dict[str, Any] = {}

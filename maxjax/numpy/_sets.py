@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,14 +96,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     places = primitives.iota(integer, (count,), 0)
     *ordered, order = sort_p.bind(
         *keys, places, dimension=0, is_stable=True, num_keys=len(keys)) if keys else (places,)
-    new = primitives.full((count,), False, dtypes.bool_)
-    for line in ordered:
-        before, after = line[:-1], line[1:]
-        differs = after != before
-        if equal_nan and dtypes.is_inexact(line.dtype):
-            differs = differs & ~(ufuncs.isnan(after) & ufuncs.isnan(before))
-        tail = joining.concatenate([creation.zeros((1,), bool), differs])
-        new = new | tail
+    new = _differ_from_before(ordered, count, equal_nan)
     first = joining.concatenate([creation.ones((1,), bool), new[1:]])
     group = cumulative.cumsum(first.astype(integer)) - 1
     if size is None:
@@ -141,6 +135,19 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         ends = following[1:].astype(integer)
         results.append(where(valid, ends - starts, 0))
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _differ_from_before(ordered: Sequence[Array], count: int, equal_nan: bool) -> Array:
+    """Where one of the lines has another element than at the position before."""
+    new = primitives.full((count,), False, dtypes.bool_)
+    for line in ordered:
+        before, after = line[:-1], line[1:]
+        differs = after != before
+        if equal_nan and dtypes.is_inexact(line.dtype):
+            differs = differs & ~(ufuncs.isnan(after) & ufuncs.isnan(before))
+        tail = joining.concatenate([creation.zeros((1,), bool), differs])
+        new = new | tail
+    return new
 
 
 def _empty_unique(x: Array, size: Any, fill_value: Any, return_index: bool, return_inverse: bool,

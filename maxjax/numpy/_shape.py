@@ -11,54 +11,37 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
-from maxjax._base.errors import InconclusiveDimensionOperation, ShardingTypeError
-from maxjax._base.meshes import PartitionSpec, get_abstract_mesh
-from maxjax._base.shardings import NamedSharding
-from maxjax._higher_order.api import jit
+from maxjax._base.errors import InconclusiveDimensionOperation
 from maxjax._higher_order.constraints import (
     reshape_with_out_sharding,
-    resharded,
     with_out_sharding,
 )
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
-from maxjax._primitives import broadcasting, creation, layout, slicing
-from maxjax._primitives.arithmetic import min_p
+from maxjax._primitives import layout
 from maxjax._primitives.broadcasting import broadcast_in_dim
-from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.cumulative import cumsum_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
-from maxjax._primitives.joining import concatenate_p
-from maxjax._primitives.layout import copy_p, rev_p, squeeze_p
-from maxjax._primitives.rules import nonnegative
-from maxjax._runtime.array import is_spread
+from maxjax._primitives.layout import copy_p, squeeze_p
 from maxjax.lax._over_mesh import (
     broadcast_over,
     check_reshape,
-    check_roll,
     explicit_mesh,
-    partitions,
 )
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axes,
     canonical_axis,
     canonical_shape,
-    check_arraylike,
     concrete,
     is_arraylike,
-    resolve,
-    static,
 )
 
 __all__ = [
-    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims", "flip", "fliplr",
-    "flipud", "matrix_transpose", "moveaxis", "ndim", "permute_dims", "ravel", "repeat", "reshape",
-    "resize", "roll", "rollaxis", "rot90", "shape", "size", "squeeze", "swapaxes", "tile",
-    "transpose",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims", "matrix_transpose",
+    "moveaxis", "ndim", "permute_dims", "ravel", "reshape", "rollaxis", "shape", "size", "squeeze",
+    "swapaxes", "transpose",
 ]
 
 
@@ -399,128 +382,6 @@ def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
     return tuple(broadcast_to(x, sizes) for x in arrays)
 
 
-# --- repeating, turning ---------------------------------------------------------------------------
-
-def tile(A: Any, reps: Any) -> Array:
-    """The array repeated as a whole, ``reps`` times along each axis.
-
-    Raises:
-      ShardingTypeError: a dimension that is repeated lies split over Explicit axes.
-
-    >>> jnp.tile(jnp.array([1, 2]), (2, 2))
-    Array([[1, 2, 1, 2],
-           [1, 2, 1, 2]], dtype=int32)
-    """
-    x = as_array(A, "tile")
-    if not isinstance(reps, Array) and not any(map(dimensions.is_dimension, _sequence(reps))):
-        numbers = np.asarray(reps)
-        reps = numbers.astype(int, casting="unsafe") if numbers.dtype.kind == "f" else reps
-    counts = canonical_shape(reps)
-    rank = max(x.ndim, len(counts))
-    counts = (1,) * (rank - len(counts)) + counts
-    sizes = (1,) * (rank - x.ndim) + x.shape
-    if all(count == 1 for count in counts):
-        return layout.reshape(x, sizes)
-    entries = partitions(x)
-    for dim, (count, entry) in enumerate(zip(counts[rank - x.ndim:], entries, strict=False)):
-        if entry is not None and count != 1:
-            raise ShardingTypeError(
-                f"Operand cannot be sharded on dimension {dim} when the tiling is non-trivial. Got "
-                f"input type: {x.aval} with reps: {counts}")
-    x = layout.reshape(x, sizes)
-    doubled = tuple(n for pair in zip(counts, sizes, strict=True) for n in pair)
-    wide = broadcast_in_dim(x, doubled, tuple(range(1, 2 * rank, 2)))
-    result = layout.reshape(wide, tuple(a * b for a, b in zip(counts, sizes, strict=True)))
-    mesh = explicit_mesh(x)
-    if mesh is None:
-        return result
-    return resharded(result, NamedSharding(mesh, PartitionSpec(*partitions(x))))
-
-
-def _spread(x: Array, count: Any, axis: int) -> Array:
-    """Each element along an axis ``count`` times."""
-    wide = (*x.shape[:axis + 1], count, *x.shape[axis + 1:])
-    spread = broadcast_in_dim(x, wide, tuple(dim + (dim > axis) for dim in range(x.ndim)))
-    return layout.reshape(spread, (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1:]))
-
-
-def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
-           total_repeat_length: int | None = None, out_sharding: Any = None) -> Array:
-    """Each element repeated, ``repeats`` times (one number, or one for each element).
-
-    Args:
-      total_repeat_length: the size of the result, required if ``repeats`` is traced; the excess is
-        cut off, and the last element repeated to fill the rest.
-      out_sharding: how the result is to lie.
-
-    Raises:
-      ValueError: the dimension lies split over Explicit axes of the mesh that is set, and there is
-        no ``out_sharding``.
-
-    >>> jnp.repeat(jnp.array([1, 2]), 2)
-    Array([1, 1, 2, 2], dtype=int32)
-    >>> jnp.repeat(jnp.array([1, 2]), jnp.array([3, 1]), total_repeat_length=5)
-    Array([1, 1, 1, 2, 2], dtype=int32)
-    """
-    if out_sharding is not None:
-        return with_out_sharding(repeat, out_sharding, a, repeats, axis,
-            total_repeat_length=total_repeat_length)
-    check_arraylike("repeat", a, repeats)
-    x = as_array(a, "repeat")
-    if axis is None:
-        x = layout.reshape(x, (x.size,))
-        axis = 0
-    if x.ndim == 0:      # of any axis, as JAX has it
-        x = layout.reshape(x, (1,))
-        axis = 0 if isinstance(axis, (int, np.integer)) else axis
-    index = canonical_axis(axis, x.ndim)
-    if (not get_abstract_mesh().empty and x.aval.mesh_spec is not None
-            and x.aval.mesh_spec[1].partitions[index] is not None):
-        raise ValueError("Please pass sharding to `jnp.repeat` via `out_sharding` parameter.")
-    length = x.shape[index]
-    if total_repeat_length is None:
-        known = concrete(
-            repeats, "When jit-compiling jnp.repeat, the total number of repeats must be static. "
-            "To fix this, either specify a static value for `repeats`, or pass a static value to "
-            "`total_repeat_length`.")
-        if dimensions.is_dimension(known):
-            return _spread(x, known, index)
-        known = np.asarray(known)
-        if known.dtype.kind not in "iub" and (not known.ndim or known.size and length):
-            total = (np.sum(known) * (length if known.size == 1 else 1)).tolist()
-            raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
-                            f"{[total]}.")
-        if known.size == 0 == length:
-            return x
-        if known.size == 1:
-            count = int(known.reshape(()))
-            if count < 0:
-                shape = (*x.shape[:index], length, count, *x.shape[index + 1:])
-                raise TypeError("broadcast_in_dim shape must have every element be nonnegative, "
-                                f"got {shape}.")
-            return _spread(x, count, index)
-        if known.size != length:
-            raise ValueError(
-                "operands could not be broadcast together with remapped shapes "
-                f"[original->remapped]: {known.shape}  and requested shape ({length},)")
-        positions = np.repeat(np.arange(length), known)
-        return take_in_bounds(x, as_array(positions.astype(np.int32)), index)
-    total, = nonnegative("broadcast_in_dim", (dimensions.size_index(total_repeat_length),))
-    if not length:
-        return x
-    counts = as_array(repeats, "repeat")
-    if counts.size == 1 and length != 1:
-        counts = broadcast_to(layout.reshape(counts, (1,)), (length,))
-    counts = layout.reshape(counts, (counts.size,))
-    # Element i starts at the sum of the counts before it; a position belongs to the last
-    # element that starts at or before it.
-    ends = cumsum_p.bind(convert_element_type(counts, dtypes.int32), axis=0, reverse=False)
-    places = creation.iota(dtypes.int32, (total, length), 0)
-    passed = places >= broadcast_in_dim(ends, (total, length), (1,))
-    owner = broadcasting.reduce_sum(convert_element_type(passed, dtypes.int32), (1,))
-    return take_in_bounds(x, min_p.bind(owner, np.int32(length - 1)), index)
-
-
 def take_in_bounds(x: Array, positions: Array, axis: int) -> Array:
     """``x`` at ``positions`` (any shape; from 0, in bounds) along ``axis``."""
     rank, count = x.ndim, positions.ndim
@@ -532,142 +393,3 @@ def take_in_bounds(x: Array, positions: Array, axis: int) -> Array:
         slice_sizes=tuple(1 if i == axis else size for i, size in enumerate(x.shape)),
         unique_indices=False, indices_are_sorted=False,
         mode=GatherScatterMode.PROMISE_IN_BOUNDS, fill_value=None)
-
-
-def resize(a: ArrayLike, new_shape: Any) -> Array:
-    """The elements, repeated or truncated to fill ``new_shape``.
-
-    >>> jnp.resize(jnp.array([1, 2, 3]), (2, 2))
-    Array([[1, 2],
-           [3, 1]], dtype=int32)
-    """
-    x = ravel(a)
-    sizes = canonical_shape(new_shape)
-    if any(size < 0 for size in sizes):
-        raise ValueError("all elements of `new_shape` must be non-negative")
-    total = math.prod(sizes)
-    if x.size == 0 or total == 0:
-        return convert_element_type(creation.full(sizes, 0, x.dtype), x.dtype, x.weak_type)
-    x = tile(x, -(-total // x.size))
-    return layout.reshape(slicing.slice_in_dim(x, 0, total, 0), sizes)
-
-
-def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
-    """Reverses the order along one, several or all axes.
-
-    >>> jnp.flip(jnp.array([[1, 2], [3, 4]]), axis=1)
-    Array([[2, 1],
-           [4, 3]], dtype=int32)
-    """
-    x = as_array(m, "flip")
-    axes = (tuple(range(x.ndim)) if axis is None
-            else tuple(canonical_axis(i, x.ndim) for i in _sequence(axis)))
-    if len(set(axes)) < len(axes):
-        raise TypeError(f"the axes of flip must be unique, got {axis}.")
-    return rev_p.bind(x, dimensions=axes) if axes else x
-
-
-def fliplr(m: ArrayLike) -> Array:
-    """Reverses the order along the second axis.
-
-    >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
-    Array([[2, 1],
-           [4, 3]], dtype=int32)
-    """
-    return flip(m, 1)
-
-
-def flipud(m: ArrayLike) -> Array:
-    """Reverses the order along the first axis.
-
-    >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
-    Array([[3, 4],
-           [1, 2]], dtype=int32)
-    """
-    return flip(m, 0)
-
-
-def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """Rotates by 90 degrees, ``k`` times, from the first axis towards the second.
-
-    >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
-    Array([[2, 4],
-           [1, 3]], dtype=int32)
-    """
-    x = as_array(m, "rot90")
-    if x.ndim < 2:
-        raise ValueError("rot90 requires its first argument to have ndim at least two, but got "
-                         f"first argument of shape {x.shape}, which has ndim {x.ndim}")
-    if len(axes) != 2:
-        raise ValueError(f"len(axes) must be 2, got axes={axes}")
-    first, second = (canonical_axis(axis, x.ndim) for axis in axes)
-    if first == second:
-        raise ValueError("Axes must be different")
-    if isinstance(k, Array):
-        static(k, "k")
-    turns = k % 4
-    if turns == 0:
-        return x
-    if turns == 2:
-        return flip(x, (first, second))
-    if turns == 1:
-        return swapaxes(flip(x, second), first, second)
-    return flip(swapaxes(x, first, second), second)
-
-
-@functools.partial(jit, static_argnums=(1, 2))
-def _roll_spread(x: Array, shift: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    return roll(x, shift, axes)
-
-
-def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
-    """Shifts the elements along axes; those shifted past the end reappear at the start.
-
-    >>> jnp.roll(jnp.arange(5), 2)
-    Array([3, 4, 0, 1, 2], dtype=int32)
-    """
-    x = as_array(a, "roll")
-    shift, = resolve("roll", (shift,)) if hasattr(shift, "__jax_array__") else (shift,)
-    several = list(shift) if isinstance(shift, (tuple, list)) else [shift]
-    rank = max(map(np.ndim, several), default=0) + isinstance(shift, (tuple, list))
-    if max(rank, 0 if axis is None else len(np.shape(axis))) > 1:
-        raise ValueError("'shift' and 'axis' arguments to roll must be scalars or 1D arrays")
-    if axis is None:
-        flat = layout.reshape(x, (x.size,))
-        return layout.reshape(roll(flat, shift, 0), x.shape)
-    axes = [canonical_axis(i, x.ndim) for i in _sequence(axis)]
-    check_roll(x, axes)
-    if any(isinstance(value, Tracer) and value.concrete() is None for value in several):
-        amounts = [value for part in several for value in (
-            [part] if not np.ndim(part) else [part[i] for i in range(part.shape[0])])]
-    else:
-        amounts = np.asarray(concrete(shift, "")).reshape(-1).tolist()
-        # As one program, so that the result has the sharding of ``x``.
-        if is_spread(x) and amounts:
-            return _roll_spread(x, tuple(amounts), tuple(axes))
-    if not amounts:
-        return x
-    if len(amounts) == 1:
-        amounts = list(amounts) * len(axes)
-    if len(axes) == 1 and len(amounts) > 1:
-        axes = axes * len(amounts)
-    for index, amount in zip(axes, amounts, strict=True):
-        length: Any = x.shape[index]
-        if not length:
-            continue
-        # For some values of a symbol, the shift may wrap around more than once.
-        if isinstance(amount, Array) or (
-                dimensions.is_dimension(length) and length.lower() <= abs(amount)):
-            places = creation.iota(dtypes.int32, (length,), 0)
-            # The remainder first: the least integer has no negative, and int32 not every amount.
-            wide = as_array(amount, "roll")
-            offsets = (wide if wide.dtype.itemsize > 4 else wide.astype(dtypes.int32)) % length
-            x = take_in_bounds(x, (places - offsets.astype(dtypes.int32)) % length, index)
-            continue
-        offset = int(amount) % length if isinstance(length, int) else (
-            amount if amount >= 0 else amount + length)
-        if offset:
-            x = concatenate_p.bind(
-                slicing.slice_in_dim(x, length - offset, length, index),
-                slicing.slice_in_dim(x, 0, length - offset, index), dimension=index)
-    return x

@@ -20,9 +20,11 @@ from maxjax.numpy import _division as division
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
+from maxjax.numpy import _special_functions as special_functions
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._promotion import (
     as_array,
@@ -306,7 +308,7 @@ def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: An
     swapped = a.shape[0] < v.shape[0]
     if swapped:
         a, v = v, a
-    kernel = shapes.flip(v) if flipped else v
+    kernel = repeating.flip(v) if flipped else v
     size = v.shape[0]
     if mode == "valid":
         padding = (0, 0)
@@ -323,7 +325,7 @@ def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: An
         preferred_element_type=None if whole else preferred)[0, 0]
     if whole:
         result = convert_element_type(result, dtypes.argument(preferred, name))
-    return shapes.flip(result) if swapped and not flipped else result
+    return repeating.flip(result) if swapped and not flipped else result
 
 
 def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
@@ -403,8 +405,8 @@ def kaiser(M: int, beta: Any) -> Array:
     """
     def function(n: Array, M: int) -> Array:
         middle = 0.5 * (M - 1)
-        return (ufuncs.i0(beta * ufuncs.sqrt(1 - ((n - middle) / middle) ** 2))
-                / ufuncs.i0(beta))
+        return (special_functions.i0(beta * ufuncs.sqrt(1 - ((n - middle) / middle) ** 2))
+                / special_functions.i0(beta))
     return _window("kaiser", M, function)
 
 

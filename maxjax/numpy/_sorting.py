@@ -18,6 +18,7 @@ from maxjax._primitives.sorting import sort_p
 from maxjax._primitives.varying import vary, vma_of
 from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _joining as joining
+from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _whole_rules as rules
@@ -160,7 +161,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     x, dimension, count = _partitioned("partition", a, kth, axis)
     size = x.shape[dimension]
     # The greater ones come in descending order, equal ones in their original order.
-    falling = shapes.flip(sort(shapes.flip(x, dimension), dimension), dimension)
+    falling = repeating.flip(sort(repeating.flip(x, dimension), dimension), dimension)
     return joining.joined([
         slicing.slice_in_dim(sort(x, dimension), 0, count, dimension),
         slicing.slice_in_dim(falling, 0, size - count, dimension)], dimension)
@@ -318,7 +319,7 @@ def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None
 @whole("digitize", rules.digitize)
 def _digitize(edges: Array, x: Array, *, side: str) -> Array:
     rising = searchsorted(edges, x, side)
-    falling = edges.shape[0] - searchsorted(shapes.flip(edges), x, side)
+    falling = edges.shape[0] - searchsorted(repeating.flip(edges), x, side)
     return where(edges[-1] >= edges[0], rising, falling)
 
 

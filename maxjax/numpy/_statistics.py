@@ -138,10 +138,11 @@ def nanmedian(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = 
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
-def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: bool, method: str,
-              keepdims: bool, skip_nan: bool, weights: Any) -> Array:
+def _quantile_operands(name: str, a: ArrayLike, q: ArrayLike, writes: bool, method: str,
+                       weights: ArrayLike | None) -> tuple[Array, Array]:
+    """The operand and the fractions, with what can be said of them before the axes are known."""
     check_arraylike(name, a, q)
-    if overwrite_input or out is not None:
+    if writes:
         raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
     if method not in _QUANTILE_METHODS:
         raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' "
@@ -158,6 +159,13 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
                          "defined.")
     if fraction.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {fraction.shape}")
+    return x, fraction
+
+
+def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: bool, method: str,
+              keepdims: bool, skip_nan: bool, weights: Any) -> Array:
+    x, fraction = _quantile_operands(
+        name, a, q, overwrite_input or out is not None, method, weights)
     shape = x.shape
     axes = canonical_axes(axis, x.ndim)
     if not dtypes.is_inexact(type_of(q)[0]):      # integers are no fractions, as in JAX
@@ -182,21 +190,11 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     compute = x.dtype
     if weights is not None:
         weights = _weights_of_lines(name, weights, shape, axis, axes, lines)
-        invalid = reductions.any(ufuncs.logical_not(weights >= 0), last)
-        if skip_nan:
-            weights = where(missing, 0, weights)
-            empty = reductions.all(missing, last)
-        else:
-            empty = reductions.any(missing, last)
-        result = _weighted_quantile(x, weights, fraction)
-        result = where(shapes.broadcast_to(invalid | empty, result.shape), np.nan, result)
+        result = _weighted_or_nan(x, weights, fraction, missing, skip_nan)
         return _finished(result, fraction, shape, axes, keepdims, compute)
     if skip_nan:
         x = sorting.sort(x, last)      # NaN is last
-        if explicit_mesh(x) is not None and any(partitions(x)):
-            # How many elements there are differs, so that they are looked up.
-            raise ShardingTypeError(f"{name} of an operand that is split over a mesh, {x.aval}: "
-                                    "use `reshard` on it.")
+        _refuse_split(name, x)
         count = convert_element_type(reductions.sum(~missing, last), compute)
         top = count - 1
     else:
@@ -222,19 +220,30 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
                                                                                 high_index))
     if not skip_nan:
         weight = layout.reshape(weight, fraction.shape + (1,) * len(rest))
-    if method == "linear":
-        result = low * (1 - weight) + high * weight
-    elif method in ("lower", "inverted_cdf"):
-        result = low
-    elif method == "higher":
-        result = high
-    elif method == "nearest":
-        result = where(weight <= 0.5, low, high)
-    else:
-        result = (low + high) * 0.5
+    result = _between(low, high, weight, method)
     if skip_nan:
         result = where(shapes.broadcast_to(count == 0, result.shape), np.nan, result)
     return _finished(result, fraction, shape, axes, keepdims, compute)
+
+
+def _refuse_split(name: str, x: Array) -> None:
+    """Where NaN is skipped, how many elements there are differs, so that they are looked up."""
+    if explicit_mesh(x) is not None and any(partitions(x)):
+        raise ShardingTypeError(f"{name} of an operand that is split over a mesh, {x.aval}: "
+                                "use `reshard` on it.")
+
+
+def _between(low: Array, high: Array, weight: Array, method: str) -> Array:
+    """The value between two neighbours; ``weight``: how near the higher one is."""
+    if method == "linear":
+        return low * (1 - weight) + high * weight
+    if method in ("lower", "inverted_cdf"):
+        return low
+    if method == "higher":
+        return high
+    if method == "nearest":
+        return where(weight <= 0.5, low, high)
+    return (low + high) * 0.5
 
 
 def _finished(result: Array, fraction: Array, shape: tuple[int, ...], axes: tuple[int, ...],
@@ -257,6 +266,20 @@ def _weights_of_lines(name: str, weights: Any, shape: tuple[int, ...], axis: Any
     if weights.shape != reduced:
         raise ValueError(f"Weights shape {weights.shape} must match reduction axes {reduced}")
     return lines(broadcasting.broadcast_in_dim(weights, shape, axes))
+
+
+def _weighted_or_nan(x: Array, weights: Array, fraction: Array, missing: Array, skip_nan: bool
+                     ) -> Array:
+    """NaN where weights are negative, or elements are missing."""
+    last = x.ndim - 1
+    invalid = reductions.any(ufuncs.logical_not(weights >= 0), last)
+    if skip_nan:
+        weights = where(missing, 0, weights)
+        empty = reductions.all(missing, last)
+    else:
+        empty = reductions.any(missing, last)
+    result = _weighted_quantile(x, weights, fraction)
+    return where(shapes.broadcast_to(invalid | empty, result.shape), np.nan, result)
 
 
 def _weighted_quantile(x: Array, weights: Array, fraction: Array) -> Array:

@@ -64,7 +64,7 @@ def complex_sinc_series(dtype: np.dtype) -> list[float]:
 
 
 def sinc(x: Any) -> Any:
-    """By the operations of ``_ufuncs._sinc``."""
+    """By the operations of ``_special_functions._sinc``."""
     if x.size >= native.FEWEST:
         return None
     kind = x.dtype.type

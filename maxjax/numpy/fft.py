@@ -23,6 +23,7 @@ from maxjax.lax import _fft as lax_fft
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _padding as padding
 from maxjax.numpy import _ranges as ranges
+from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._promotion import as_array, canonical_axis, inexact_dtype
@@ -374,7 +375,7 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
     """
     x = as_array(x, "fftshift")
     axes, half = _halves(x, axes)
-    return shapes.roll(x, half, axes)
+    return repeating.roll(x, half, axes)
 
 
 def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
@@ -386,4 +387,4 @@ def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
     """
     x = as_array(x, "ifftshift")
     axes, half = _halves(x, axes)
-    return shapes.roll(x, -half if isinstance(half, int) else [-h for h in half], axes)
+    return repeating.roll(x, -half if isinstance(half, int) else [-h for h in half], axes)

@@ -14,7 +14,7 @@ import maxjax.lax
 import maxjax.numpy
 from maxjax._ir.runtime import installed
 from maxjax._primitives import dynamic_slice as slices
-from maxjax._primitives import indexing
+from maxjax._primitives import gather_lowering
 from maxjax._primitives.gather_plan import FillValue, GatherScatterMode
 from tests.support import harness  # noqa: F401 (sets the environment before JAX is imported)
 
@@ -61,7 +61,7 @@ def test_random_gather_and_scatter(seed):
     np.testing.assert_array_equal(got, expected)
     assert got.dtype == expected.dtype
     parsed = GatherScatterMode.from_any(mode)
-    lowered = indexing._gather_lowered(
+    lowered = gather_lowering._gather_lowered(
         operand(x), operand(indices), dimension_numbers=ours, slice_sizes=sizes, mode=parsed,
         fill_value=None)
     np.testing.assert_array_equal(np.asarray(lowered), expected)
@@ -76,7 +76,7 @@ def test_random_gather_and_scatter(seed):
         if kind == "scatter_sub":       # the lowering adds the negated updates
             continue
         name = kind.removeprefix("scatter").removeprefix("_") or "set"
-        lowered = indexing._scatter_lowered(
+        lowered = gather_lowering._scatter_lowered(
             operand(x), operand(indices), operand(updates), kind=name, dimension_numbers=ours,
             mode=parsed)
         np.testing.assert_allclose(np.asarray(lowered), expected, rtol=1e-5, atol=1e-4)

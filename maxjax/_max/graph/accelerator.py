@@ -16,7 +16,7 @@ from maxjax._max.graph.backend import GraphBackend, Prepared
 from maxjax._max.mojo import crew
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.versions import cpu_target
-from maxjax._primitives.indexing import scatter_plan
+from maxjax._primitives.gather_plan import scatter_plan
 from maxjax._transforms.partition import Piece, host_reason, partition
 
 _SORTS = "maxjax's sorting kernel, and MAX's, are for processors"

@@ -15,7 +15,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Structure
-from maxjax._ir.dimensions import broadcast_shapes, size_index
+from maxjax._ir.dimensions import broadcast_shapes, larger, size_index
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
@@ -428,9 +428,9 @@ class Emitter(Lowering):
         return result
 
     def cumulative(self, kind: str, x: Value, axis: int, reverse: bool) -> Value:
-        size = x.shape[axis]
-        if not size:
+        if not x.shape[axis]:
             return x
+        size = larger(1, x.shape[axis])     # a symbolic one may be 0, which no window is
         rank = len(x.shape)
         window, padding = [1] * rank, [(0, 0)] * rank
         window[axis] = size

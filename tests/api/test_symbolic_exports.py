@@ -149,6 +149,17 @@ def test_jax_runs_symbolic_programs_of_many_sizes(name):
     check(*(CASES | EXTENDED)[name], 1, 2, 3, 7)
 
 
+def test_sums_of_what_may_be_empty():
+    """JAX does not write them; it runs them."""
+    ours = exported(maxjax, lambda j, x: j.numpy.cumsum(x[1:], 0), (weights(4, 3),), "b, 3")
+    theirs = dataclasses.replace(
+        exported(jax, lambda j, x: x[1:], (weights(4, 3),), "b, 3"),
+        mlir_module_serialized=ours.mlir_module_serialized)
+    for count in (1, 2, 5):
+        x = weights(count, 3)
+        same(np.asarray(theirs.call(x)), np.cumsum(x[1:], 0))
+
+
 SIZES, CONSTRAINTS = ("b, 3", "3*c", "b"), ("b >= c",)
 
 

@@ -124,6 +124,8 @@ class Exported:
         """The arguments that the result depends on."""
         if self._read_module is not None:
             return self._read_module.kept
+        if self.uses_global_constants:      # arguments say what the sizes are
+            return tuple(range(len(self.in_avals)))
         taken = [n for n, aval in enumerate(self.in_avals) if aval.dtype != dtypes.float0]
         return tuple(
             n for n, read in zip(taken, read_inputs(self.program), strict=True) if read)
@@ -155,13 +157,10 @@ class Exported:
         """The program as StableHLO; see ``jax.stages.Lowered.as_text``.
 
         Raises:
-          NotImplementedError: a size is symbolic.
+          NotImplementedError: an operation cannot be written with its symbolic sizes.
         """
         self._check_program("as StableHLO")
-        paths, _, _ = pytree.flatten_with_path(pytree.numbered(self.out_tree.spec))
-        names = ["".join(["result", *map(str, path)]) for path, aval in zip(
-            paths, self.out_avals, strict=True) if aval.dtype != dtypes.float0]
-        return installed.runtime.stablehlo(self.fun_name, self.program, names)
+        return export_jax.stablehlo(self, self.program)
 
     @property
     def mlir_module_serialized(self) -> bytes:
@@ -182,8 +181,8 @@ class Exported:
         Raises:
           ValueError: there are no derivatives of that order, a structure holds a class that is
             not registered for it, or there is no such format.
-          NotImplementedError: JAX's format cannot hold it: sizes are symbolic, it is of several
-            devices, or has an operation that XLA does not have.
+          NotImplementedError: JAX's format cannot hold it: it has an operation that XLA does not
+            have, or not with symbolic sizes.
         """
         if vjp_order < 0:
             raise ValueError(f"vjp_order must not be negative, got {vjp_order}")

@@ -306,8 +306,8 @@ class Dimension:
         self._hash = hash((id(scope), frozenset(terms.items())))
 
     # --- looking ---
-    def value(self, sizes: Mapping[str, int]) -> int:
-        """The number that it is for sizes of the symbols."""
+    def value(self, sizes: Mapping[str, Size]) -> Any:
+        """What it is for sizes of the symbols: a number, or of other symbols."""
         total = 0
         for monomial, coefficient in self.terms.items():
             for atom, power in monomial:
@@ -315,7 +315,7 @@ class Dimension:
             total += coefficient
         return total
 
-    def _atom(self, name: str, sizes: Mapping[str, int]) -> int:
+    def _atom(self, name: str, sizes: Mapping[str, Size]) -> Any:
         size = sizes.get(name)
         if size is not None:
             return size

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.layouts import Layout
+from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -159,17 +160,33 @@ class Runtime(Trace, ABC):
 
     @abstractmethod
     def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str],
-                  located: bool = False) -> str:
+                  located: bool = False, arguments: Sequence[str] = (),
+                  devices: Devices | None = None) -> str:
         """A jaxpr as the text of a StableHLO module.
 
         Args:
           name: that of the function.
           results: what each result is called.
           located: operations say the scopes and the line that they come from.
+          arguments: what each argument is called in messages about symbolic sizes.
+          devices: the axes of a mesh, and the specs of arguments and results along them.
 
         Raises:
-          NotImplementedError: a size is symbolic.
+          NotImplementedError: an operation cannot be written with its symbolic sizes.
         """
+
+
+class Devices(NamedTuple):
+    """The devices of a program.
+
+    Attributes:
+      axes: the names and sizes of the mesh's axes.
+      arguments, results: of each the spec along them; None: left open.
+    """
+
+    axes: Sequence[tuple[str, int]]
+    arguments: Sequence[PartitionSpec | None]
+    results: Sequence[PartitionSpec | None]
 
 
 class _Installed:

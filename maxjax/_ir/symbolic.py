@@ -387,10 +387,7 @@ def solve(names: Sequence[str], specification: Sequence[Sequence[Size]],
     places = [(f"{name}.shape[{axis}]", size, None if shapes is None else shapes[leaf][axis])
               for leaf, name in enumerate(names) for axis, size in enumerate(specification[leaf])
               if is_dimension(size)]
-    used = ",".join(f"{name}.shape = {_shape_text(shape)}"
-                    for name, shape in zip(names, specification, strict=True)
-                    if any(map(is_dimension, shape)))
-    solver = _Solver(f"Using the following polymorphic shapes specifications: {used}.")
+    solver = _Solver(specification_text(names, specification))
     left = places
     while left:
         later = [place for place in left if not solver.take(*place)]
@@ -408,6 +405,20 @@ def solve(names: Sequence[str], specification: Sequence[Sequence[Size]],
     return solver.sizes
 
 
+def specification_text(names: Sequence[str], specification: Sequence[Sequence[Size]]) -> str:
+    """The arguments' shapes with symbols, as messages name them."""
+    used = ",".join(f"{name}.shape = {_shape_text(shape)}"
+                    for name, shape in zip(names, specification, strict=True)
+                    if any(map(is_dimension, shape)))
+    return f"Using the following polymorphic shapes specifications: {used}."
+
+
+def mismatch(what: str, why: str, uses: str, obtained: str) -> str:
+    """The message for arguments whose sizes do not fit."""
+    return (f"Input shapes do not match the {what}. {why} {uses} Obtained dimension variables: "
+            f"{obtained}. Please see {_SITE}#shape-assertion-errors for more details.")
+
+
 class _Solver:
     """The sizes of symbols as far as they are known.
 
@@ -421,16 +432,13 @@ class _Solver:
         self.sizes: dict[str, Any] = {}
 
     def _fail(self, why: str, what: str = "polymorphic shapes specification") -> NoReturn:
-        raise ValueError(
-            f"Input shapes do not match the {what}. {why} {self.uses} Obtained dimension "
-            f"variables: {self.obtained}. Please see {_SITE}#shape-assertion-errors for more "
-            "details.")
+        raise ValueError(mismatch(what, why, self.uses, self.obtained))
 
     def take(self, place: str, size: Dimension, actual: Size | None) -> bool:
         """Finds a symbol from one dimension; False while more than one is unknown there."""
         unknown = symbols_of(size) - set(self.sizes)
         name = next(iter(unknown), "")
-        linear = _linear_in(size, name, self.sizes) if len(unknown) == 1 else None
+        linear = linear_in(size, name, self.sizes) if len(unknown) == 1 else None
         if linear is None:
             return False
         if actual is None:
@@ -493,7 +501,7 @@ class _Solver:
                            f"{value}. ", f"symbolic shape constraint {constraint.text}")
 
 
-def _linear_in(size: Dimension, name: str, sizes: Mapping[str, int]) -> tuple[Any, Any] | None:
+def linear_in(size: Dimension, name: str, sizes: Mapping[str, Size]) -> tuple[Any, Any] | None:
     """(factor, rest) with ``size = factor * name + rest``, or None."""
     with_name = {monomial: value for monomial, value in size.terms.items()
                  if any(symbols_of(Dimension(size.scope, {((atom, 1),): 1})) & {name}

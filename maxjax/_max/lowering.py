@@ -106,7 +106,9 @@ class Lowering:
         return results[0] if single else results
 
     def lower_closed(self, closed: ClosedJaxpr, xs: Sequence[Any]) -> list[Any]:
-        consts = [self.constant(np.asarray(value)) for value in closed.consts]
+        # NumPy has no array of keys.
+        consts = [self.constant(value.dense() if isinstance(value.dtype, dtypes.KeyDType)
+                                else np.asarray(value)) for value in closed.consts]
         return self.lower_jaxpr(closed.jaxpr, consts, xs)
 
     def lower_jaxpr(self, jaxpr: Jaxpr, consts: Sequence[Any],

@@ -15,6 +15,7 @@ import numpy as np
 from maxjax._base import dtypes, native
 from maxjax._ir.contract import AXIS, COUNT, FLAG, NATURAL, takes
 from maxjax._ir.costs import XlaCost
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
@@ -153,7 +154,11 @@ def _lowered_rows(ctx: Lowering, x: object, shape: Shape, dimension: int) -> Any
 def _lowered_take(ctx: Lowering, x: object, order: object, rows: int, columns: int, count: int
                   ) -> Any:
     """x[r, order[r, j]] of rows (rows, columns); ``order`` is (rows, count)."""
-    starts = ctx.constant(np.arange(rows, dtype=np.int32).reshape(rows, 1) * columns)
+    if is_dimension(rows):
+        places = ctx.iota(dtypes.int32, (rows, 1), 0)
+        starts = ctx.kernel("mul", places, ctx.scalar(columns, places))
+    else:
+        starts = ctx.constant(np.arange(rows, dtype=np.int32).reshape(rows, 1) * columns)
     flat = ctx.native("add", order, ctx.broadcast(starts, (rows, count), (0, 1)))
     taken = ctx.gather_rows(ctx.reshape(x, (rows * columns,)),
                             ctx.reshape(flat, (rows * count,)), 0)

@@ -24,7 +24,7 @@ from maxjax._higher_order.outputs import HasNoValue, without_value
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, Params, derived
 from maxjax._ir.primitive import Primitive, op_spec
-from maxjax._ir.runtime import Runtime, install
+from maxjax._ir.runtime import Devices, Runtime, install
 from maxjax._ir.staging import is_staging, staged
 from maxjax._ir.trace import Array, Tracer, Value, aval_of, context, is_scalar, leaked_tracer_error
 from maxjax._ir.types import ShapedArray
@@ -296,9 +296,10 @@ class LazyTrace(Runtime):
         return made
 
     def stablehlo(self, name: str, closed: ClosedJaxpr, results: Sequence[str],
-                  located: bool = False) -> str:
+                  located: bool = False, arguments: Sequence[str] = (),
+                  devices: Devices | None = None) -> str:
         """A jaxpr as the text of a StableHLO module."""
-        return module_text(name, closed, results, located)
+        return module_text(name, closed, results, located, arguments, devices)
 
     def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or no array at all."""

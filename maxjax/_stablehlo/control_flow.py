@@ -56,12 +56,12 @@ def scan(ctx: Emitter, flow: Structure, operands: Sequence[Value]) -> list[Value
     types = [(x.shape, x.dtype) for x in start]
 
     def condition(*values: Value) -> Sequence[Value]:
-        return [ctx.native("lt", values[-1], ctx.constant(np.int32(length)))]
+        return [ctx.native("lt", values[-1], ctx.size(length))]
 
     def step(*values: Value) -> Sequence[Value]:
         counter = values[-1]
         place = counter if not flow.reverse else ctx.native(
-            "sub", ctx.constant(np.int32(length - 1)), counter)
+            "sub", ctx.size(length - 1), counter)
         given = []
         for number in body.takes:
             x = values[number]

@@ -15,11 +15,13 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Structure
+from maxjax._ir.dimensions import broadcast_shapes, larger, size_index
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._primitives.threefry import PARITY, ROTATIONS
 from maxjax._stablehlo import control_flow
+from maxjax._stablehlo.operations import BINARY, CLIENT, UNARY
 from maxjax._stablehlo.text import (
     FRONTEND,
     boolean,
@@ -31,29 +33,6 @@ from maxjax._stablehlo.text import (
     tensor_type,
 )
 
-BINARY = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "rem": "remainder",
-    "max": "maximum", "min": "minimum", "pow": "power", "atan2": "atan2", "and": "and", "or": "or",
-    "xor": "xor", "shift_left": "shift_left",
-    "shift_right_arithmetic": "shift_right_arithmetic",
-    "shift_right_logical": "shift_right_logical",
-}
-UNARY = {
-    "neg": "negate", "abs": "abs", "sign": "sign", "ceil": "ceil", "floor": "floor",
-    "round_half_even": "round_nearest_even", "round": "round_nearest_even",
-    "round_half_away": "round_nearest_afz", "exp": "exponential",
-    "expm1": "exponential_minus_one", "log": "log", "log1p": "log_plus_one", "sqrt": "sqrt",
-    "rsqrt": "rsqrt", "cbrt": "cbrt", "logistic": "logistic", "sin": "sine", "cos": "cosine",
-    "tan": "tan", "tanh": "tanh", "not": "not", "population_count": "popcnt",
-    "clz": "count_leading_zeros",
-}
-# Of the dialect that XLA expands: JAX uses it as well.
-CLIENT = {
-    "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan",
-    "atanh": "atanh", "bessel_i1e": "bessel_i1e", "cosh": "cosh", "digamma": "digamma",
-    "erf": "erf", "erf_inv": "erf_inv", "erfc": "erfc", "lgamma": "lgamma", "sinh": "sinh",
-    "nextafter": "next_after", "zeta": "zeta", "polygamma": "polygamma",
-}
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _SHORT = frozenset([f"stablehlo.{name}" for name in (*BINARY.values(), *UNARY.values())])
 _COMBINERS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "and": "and",
@@ -157,7 +136,7 @@ class Emitter(Lowering):
     def value(self, shape: Sequence[int], dtype: Any) -> Value:
         name = f"%{self._count}"
         self._count += 1
-        return Value(name, tuple(map(int, shape)), np.dtype(dtype))
+        return Value(name, tuple(map(size_index, shape)), np.dtype(dtype))
 
     def emit(self, operation: str, operands: Sequence[Value], shape: Sequence[int], dtype: Any,
              attributes: str = "") -> Value:
@@ -184,7 +163,7 @@ class Emitter(Lowering):
         count = self._count
         self._count += 1
         made = [Value(f"%{count}" if len(results) == 1 else f"%{count}#{number}",
-                      tuple(map(int, shape)), np.dtype(dtype))
+                      tuple(map(size_index, shape)), np.dtype(dtype))
                 for number, (shape, dtype) in enumerate(results)]
         name = f"%{count}" if len(results) == 1 else f"%{count}:{len(results)}"
         types = (f"({', '.join([x.type for x in operands])}) -> "
@@ -238,8 +217,17 @@ class Emitter(Lowering):
         value = np.asarray(value)
         value = value.astype(dtypes.physical(value.dtype), copy=False)
         result = self.value(value.shape, value.dtype)
-        self.line(f"{result.name} = stablehlo.constant {dense(value)} : {result.type}")
+        kind = result.type      # an error names a dtype that has none
+        self.line(f"{result.name} = stablehlo.constant {dense(value)} : {kind}")
         return result
+
+    def size(self, size: int) -> Value:
+        return self.constant(np.int32(size))
+
+    def shape_operands(self, shapes: Sequence[Sequence[int]]) -> list[Value]:
+        """What a call of a function in XLA takes besides its operands, to know its results'
+        shapes."""
+        return []
 
     def scalar(self, value: Any, like: Value) -> Value:
         return self.constant(np.asarray(value, like.dtype))
@@ -259,7 +247,7 @@ class Emitter(Lowering):
     # --- elementwise ---
     def aligned(self, xs: Sequence[Value]) -> list[Value]:
         """The operands, broadcast to their common shape as NumPy does."""
-        shape = np.broadcast_shapes(*[x.shape for x in xs])
+        shape = broadcast_shapes(*[x.shape for x in xs])
         return [self.spread(x, shape) for x in xs]
 
     def spread(self, x: Value, shape: Sequence[int]) -> Value:
@@ -375,6 +363,9 @@ class Emitter(Lowering):
     def pad(self, x: Value, value: Value, config: Sequence[Any]) -> Value:
         shape = [low + high + size + max(0, size - 1) * interior
                  for size, (low, high, interior) in zip(x.shape, config, strict=True)]
+        return self.padded(x, value, shape, config)
+
+    def padded(self, x: Value, value: Value, shape: Sequence[int], config: Sequence[Any]) -> Value:
         low, high, interior = zip(*config, strict=True) if config else ((), (), ())
         return self.emit("stablehlo.pad", [x, value], shape, x.dtype,
                          f"edge_padding_low = {integers(low)}, "
@@ -388,8 +379,10 @@ class Emitter(Lowering):
     # --- reductions and products ---
     def combiner(self, kind: str, dtype: Any) -> Callable[[], None]:
         """The region that combines two elements."""
-        return self.region([((), dtype)] * 2, lambda x, y: [
-            self.emit(f"stablehlo.{_COMBINERS[kind]}", [x, y], (), dtype)])
+        return self.region([((), dtype)] * 2, lambda x, y: [self.combined(kind, x, y)])
+
+    def combined(self, kind: str, x: Value, y: Value) -> Value:
+        return self.emit(f"stablehlo.{_COMBINERS[kind]}", [x, y], (), x.dtype)
 
     def identity(self, kind: str, dtype: Any) -> Value:
         return self.constant(np.asarray(reduction_identity(kind, dtype), dtype))
@@ -436,9 +429,9 @@ class Emitter(Lowering):
         return result
 
     def cumulative(self, kind: str, x: Value, axis: int, reverse: bool) -> Value:
-        size = x.shape[axis]
-        if not size:
+        if not x.shape[axis]:
             return x
+        size = larger(1, x.shape[axis])     # a symbolic one may be 0, which no window is
         rank = len(x.shape)
         window, padding = [1] * rank, [(0, 0)] * rank
         window[axis] = size
@@ -458,6 +451,12 @@ class Emitter(Lowering):
             f"lhs_contracting_dimensions = {listed(contracting[0])}, "
             f"rhs_contracting_dimensions = {listed(contracting[1])}>")
 
+    def convolution(self, x: Value, weights: Value, shape: Sequence[int], dtype: Any,
+                    padding: Sequence[Sequence[int]], attributes: str) -> Value:
+        pads = f"dense<[{', '.join([listed(pair) for pair in padding])}]>" if padding else "dense<>"
+        return self.emit("stablehlo.convolution", [x, weights], shape, dtype,
+                         f"padding = {pads} : tensor<{len(padding)}x2xi64>, {attributes}")
+
     def matmul(self, a: Value, b: Value, transpose_a: bool = False,
                transpose_b: bool = False) -> Value:
         rank = len(a.shape)
@@ -473,18 +472,21 @@ class Emitter(Lowering):
         shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])
         offsets = [*range(ahead), *range(ahead + rank, len(shape))]
         sizes = [1 if dim == axis else size for dim, size in enumerate(x.shape)]
+        return self.gather(
+            x, indices, shape, f"offset_dims = {listed(offsets)}, collapsed_slice_dims = [{axis}], "
+            f"start_index_map = [{axis}], index_vector_dim = {rank}", sizes)
+
+    def gather(self, x: Value, indices: Value, shape: Sequence[int], numbers: str,
+               sizes: Sequence[int], is_sorted: bool = False) -> Value:
         return self.emit(
             "stablehlo.gather", [x, indices], shape, x.dtype,
-            f"dimension_numbers = #stablehlo.gather<offset_dims = {listed(offsets)}, "
-            f"collapsed_slice_dims = [{axis}], start_index_map = [{axis}], "
-            f"index_vector_dim = {rank}>, slice_sizes = {integers(sizes)}, "
-            "indices_are_sorted = false")
+            f"dimension_numbers = #stablehlo.gather<{numbers}>, slice_sizes = {integers(sizes)}, "
+            f"indices_are_sorted = {boolean(is_sorted)}")
 
     def scatter(self, kind: str, x: Value, indices: Value, updates: Value, numbers: str,
                 is_sorted: bool = False, unique: bool = False) -> Value:
         def combine(old: Value, new: Value) -> Sequence[Value]:
-            return [new] if kind == "set" else [
-                self.emit(f"stablehlo.{_COMBINERS[kind]}", [old, new], (), x.dtype)]
+            return [new if kind == "set" else self.combined(kind, old, new)]
 
         result, = self.emit_all(
             "stablehlo.scatter", [x, indices, updates], [(x.shape, x.dtype)],
@@ -575,9 +577,11 @@ class Emitter(Lowering):
         """The slice at an index of the first dimension."""
         zeros = [self.constant(np.int32(0))] * (len(x.shape) - 1)
         sizes = (1, *x.shape[1:])
-        row = self.emit("stablehlo.dynamic_slice", [x, place, *zeros], sizes, x.dtype,
-                        f"slice_sizes = {integers(sizes)}")
-        return self.reshape(row, x.shape[1:])
+        return self.reshape(self.dynamic_slice(x, [place, *zeros], sizes), x.shape[1:])
+
+    def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence[int]) -> Value:
+        return self.emit("stablehlo.dynamic_slice", [x, *starts], sizes, x.dtype,
+                         f"slice_sizes = {integers(sizes)}")
 
     def put(self, x: Value, row: Value, place: Value) -> Value:
         """With a slice written at an index of the first dimension."""

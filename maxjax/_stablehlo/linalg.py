@@ -57,12 +57,18 @@ def _call(ctx: Emitter, routine: str, operands: Sequence[Value],
     made = [Value("", tuple(shape), np.dtype(kind)) for shape, kind in results]
     layouts = [_layout(x, vector) for x, vector in zip((*operands, *made), vectors, strict=True)]
     count = len(operands)
+    shapes = ctx.shape_operands([shape for shape, _ in results])
+    layouts[count:count] = [_layout(x, True) for x in shapes]
+    places = range(count, count + len(shapes))
+    count += len(shapes)
+    told = (f"indices_of_shape_operands = dense<{listed(places)}> : tensor<{len(places)}xi64>, "
+            if places else "")
     return ctx.emit_all(
-        "stablehlo.custom_call", operands, results,
+        "stablehlo.custom_call", [*operands, *shapes], results,
         f'call_target_name = "lapack_{prefix}{name}_ffi", has_side_effect = false, '
         f"operand_layouts = [{', '.join(layouts[:count])}], "
         f"result_layouts = [{', '.join(layouts[count:])}]",
-        discardable=f"mhlo.backend_config = {{{said}}}, "
+        discardable=f"{told}mhlo.backend_config = {{{said}}}, "
                     f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}')
 
 

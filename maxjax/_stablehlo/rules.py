@@ -12,17 +12,9 @@ from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive, registry
 from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._stablehlo import linalg
-from maxjax._stablehlo.emitter import (
-    BINARY,
-    CLIENT,
-    COMPARISONS,
-    UNARY,
-    Emitter,
-    Rule,
-    Value,
-    conjugate,
-)
-from maxjax._stablehlo.text import boolean, integers, listed
+from maxjax._stablehlo.emitter import COMPARISONS, Emitter, Rule, Value, conjugate
+from maxjax._stablehlo.operations import BINARY, CLIENT, UNARY
+from maxjax._stablehlo.text import integers, listed
 
 
 def _elementwise(operation: str) -> Rule:
@@ -70,12 +62,10 @@ def _convolution(ctx: Emitter, lhs: Value, rhs: Value, *, window_strides: Sequen
                  batch_group_count: int, **params: Any) -> Value:
     out = ctx.out_avals[0]
     space = len(window_strides)
-    pads = f"dense<[{', '.join([listed(pair) for pair in padding])}]>" if space else "dense<>"
     numbers = dimension_numbers
     false = ": " + ", ".join(["false"] * space) if space else ""
-    return ctx.emit(
-        "stablehlo.convolution", [lhs, rhs], out.shape, out.dtype,
-        f"window_strides = {integers(window_strides)}, padding = {pads} : tensor<{space}x2xi64>, "
+    return ctx.convolution(
+        lhs, rhs, out.shape, out.dtype, padding, f"window_strides = {integers(window_strides)}, "
         f"lhs_dilation = {integers(lhs_dilation)}, rhs_dilation = {integers(rhs_dilation)}, "
         f"window_reversal = array<i1{false}>, dimension_numbers = #stablehlo.conv<"
         f"{_labels(numbers.lhs_spec, 'bf')}x{_labels(numbers.rhs_spec, 'oi')}->"
@@ -91,17 +81,13 @@ def _gather(ctx: Emitter, x: Value, indices: Value, *, dimension_numbers: Any,
         return lower(ctx, x, indices, dimension_numbers=dimension_numbers, slice_sizes=slice_sizes,
                      mode=mode, indices_are_sorted=indices_are_sorted, **params)
     numbers = dimension_numbers
-    return ctx.emit(
-        "stablehlo.gather", [x, indices], ctx.out_avals[0].shape, x.dtype,
-        "dimension_numbers = #stablehlo.gather<"
-        f"offset_dims = {listed(numbers.offset_dims)}, "
+    return ctx.gather(
+        x, indices, ctx.out_avals[0].shape, f"offset_dims = {listed(numbers.offset_dims)}, "
         f"collapsed_slice_dims = {listed(numbers.collapsed_slice_dims)}, "
         f"operand_batching_dims = {listed(numbers.operand_batching_dims)}, "
         f"start_indices_batching_dims = {listed(numbers.start_indices_batching_dims)}, "
         f"start_index_map = {listed(numbers.start_index_map)}, "
-        f"index_vector_dim = {len(indices.shape) - 1}>, "
-        f"slice_sizes = {integers(slice_sizes)}, "
-        f"indices_are_sorted = {boolean(indices_are_sorted)}")
+        f"index_vector_dim = {len(indices.shape) - 1}", slice_sizes, indices_are_sorted)
 
 
 def _scatter(kind: str) -> Rule:
@@ -136,8 +122,7 @@ def _starts(ctx: Emitter, starts: Sequence[Value]) -> list[Value]:
 def _dynamic_slice(ctx: Emitter, x: Value, *starts: Value, slice_sizes: Sequence[int]) -> Value:
     if not starts:
         return x
-    return ctx.emit("stablehlo.dynamic_slice", [x, *_starts(ctx, starts)], slice_sizes, x.dtype,
-                    f"slice_sizes = {integers(slice_sizes)}")
+    return ctx.dynamic_slice(x, _starts(ctx, starts), slice_sizes)
 
 
 def _dynamic_update_slice(ctx: Emitter, x: Value, update: Value, *starts: Value) -> Value:

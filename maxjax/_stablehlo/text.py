@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._ir.dimensions import is_dimension
+
 _NAMES = {
     "bool": "i1", "int2": "i2", "int4": "i4", "int8": "i8", "int16": "i16", "int32": "i32",
     "int64": "i64", "uint2": "ui2", "uint4": "ui4", "uint8": "ui8", "uint16": "ui16",
@@ -44,7 +46,7 @@ def element_names() -> Mapping[str, str]:
 
 
 def tensor_type(shape: Sequence[int], dtype: np.dtype) -> str:
-    sizes = "".join([f"{size}x" for size in shape])
+    sizes = "".join(["?x" if is_dimension(size) else f"{size}x" for size in shape])
     return f"tensor<{sizes}{element_type(dtype)}>"
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from maxjax._ir.control_flow import Body, Role, Structure, structure_of
+from maxjax._ir.dimensions import least
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, replaced
 from maxjax._ir.liveness import has_effects, read_variables, variables
 from maxjax._primitives.identities import optimization_barrier_p
@@ -44,7 +45,7 @@ def hoist_invariants(closed: ClosedJaxpr) -> ClosedJaxpr:
     changed = False
     for eqn in closed.jaxpr.eqns:
         flow = None if eqn.primitive.control_flow is None else structure_of(eqn)
-        if flow is None or not flow.is_loop or flow.length is not None and flow.length < 2:
+        if flow is None or not flow.is_loop or flow.length is not None and least(flow.length) < 2:
             eqns.append(eqn)
             continue
         before, eqn = _without_invariants(eqn, flow)

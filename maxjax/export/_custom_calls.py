@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +11,15 @@ import numpy as np
 
 from maxjax import lax
 from maxjax._primitives.linalg_factors import geqrf_p
-from maxjax._stablehlo.program import Operation, Unreadable
-from maxjax.export._reader import Reader, ShapeError, checked_bind, result_type, word
+from maxjax._stablehlo.program import Dense, Operation, Unreadable, Value
+from maxjax.export._reader import (
+    Reader,
+    ShapeError,
+    checked_bind,
+    known_sizes,
+    result_type,
+    word,
+)
 
 _LAPACK = re.compile(r"lapack_([sdcz])([a-z0-9]+)_ffi")
 Routine = Callable[[Operation, dict[str, Any], list[Any]], list[Any]]
@@ -27,6 +35,8 @@ def custom_call(reader: Reader, operation: Operation, operands: list[Any]) -> An
     if target == "shape_assertion":
         _assert_shape(operation, operands)
         return []
+    if target == "stablehlo.dynamic_reduce_window":
+        return _reduce_window(reader, operation, operands)
     if target == "ApproxTopK":
         return _top_k(operation, operands)
     found = _LAPACK.fullmatch(target)
@@ -35,12 +45,29 @@ def custom_call(reader: Reader, operation: Operation, operands: list[Any]) -> An
         raise Unreadable(operation.where, f"the custom call {target[:60]!r} is not supported")
     if found is not None and found[2] == "geqp3" and not reader.is_zero(operation.operands[1]):
         raise Unreadable(operation.where, "geqp3 with columns that stay in front")
-    results = routine(operation, _options(operation), operands)
+    shaped, operands = _with_shapes(reader, operation, operands)
+    results = routine(shaped, _options(operation), operands)
     missing = [number for number, x in enumerate(results) if x is None]
     for number in missing:
         if operation.results[number] in reader.used:
             raise Unreadable(operation.where, f"the custom call {target}: its result {number}")
-    return [_zeros(operation, number) if x is None else x for number, x in enumerate(results)]
+    return [_zeros(shaped, number) if x is None else x for number, x in enumerate(results)]
+
+
+def _with_shapes(reader: Reader, operation: Operation, operands: list[Any]
+                 ) -> tuple[Operation, list[Any]]:
+    """A call whose last operands say its results' shapes, without them."""
+    places = operation.attributes.get("indices_of_shape_operands")
+    if places is None:
+        return operation, operands
+    count = len(operands) - len(operation.results)
+    if not isinstance(places, Dense) or count < 0 or (
+            places.array().tolist() != [*range(count, len(operands))]):
+        raise Unreadable(operation.where, "a custom call whose shapes are not its last operands")
+    results = [Value(result_type(operation, number)._replace(
+        shape=known_sizes(reader, operation, x))) for number, x in enumerate(operands[count:])]
+    return dataclasses.replace(operation, operands=operation.operands[:count],
+                               results=results), operands[:count]
 
 
 def _options(operation: Operation) -> dict[str, Any]:
@@ -76,6 +103,27 @@ def _assert_shape(operation: Operation, operands: list[Any]) -> None:
         known = [str(int(size)) if isinstance(size, np.ndarray) else "?" for size in sizes]
         raise ShapeError(re.sub(r"\{(\d+)\}", lambda found: known[int(found[1])]
                                 if int(found[1]) < len(known) else "?", str(message)))
+
+
+_OF_WINDOWS = ("window_dimensions", "window_strides", "base_dilations", "window_dilations",
+               "padding")
+
+
+def _reduce_window(reader: Reader, operation: Operation, operands: list[Any]) -> Any:
+    """A reduction over windows whose sizes are operands, by a function of the program."""
+    called = operation.attributes.get("called_computations")
+    name = getattr(called[0], "name", "") if isinstance(called, list) and called else ""
+    function = reader.module.functions.get(name)
+    count = len(operands) - len(_OF_WINDOWS)
+    if function is None or count != 2:
+        raise Unreadable(operation.where, "a reduction over windows of other operands than JAX's")
+    known = [reader.known(x, operation, name)
+             for x, name in zip(operands[count:], _OF_WINDOWS, strict=True)]
+    return reader.rules["stablehlo.reduce_window"](reader, dataclasses.replace(
+        operation, name="stablehlo.reduce_window", operands=operation.operands[:count],
+        regions=[function.block], attributes={
+            name: Dense(x, x.shape) for name, x in zip(_OF_WINDOWS, known, strict=True)}),
+        operands[:count])
 
 
 def _top_k(operation: Operation, operands: list[Any]) -> list[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax._primitives.comparison import eq_to_p, le_to_p, lt_to_p
-from maxjax._stablehlo.program import MOST_ELEMENTS, Dense, Operation, Unreadable
+from maxjax._stablehlo.program import Dense, Operation, Unreadable
 from maxjax.export._reader import (
     Reader,
     Rule,
@@ -17,6 +17,7 @@ from maxjax.export._reader import (
     checked_bind,
     integers,
     is_floating,
+    known_sizes,
     result_type,
     word,
 )
@@ -151,7 +152,7 @@ def _iota(reader: Reader, operation: Operation, operands: list[Any]) -> Any:
     type = result_type(operation)
     dimension = attribute(operation, "iota_dimension", int)
     if operands:
-        shape = _sizes(reader, operation, operands[0])
+        shape = known_sizes(reader, operation, operands[0])
     else:
         shape = tuple([-1 if size is None else size for size in type.shape])
     if not 0 <= dimension < len(shape):
@@ -161,24 +162,13 @@ def _iota(reader: Reader, operation: Operation, operands: list[Any]) -> Any:
 
 # --- shapes ---------------------------------------------------------------------------------------
 
-def _sizes(reader: Reader, operation: Operation, x: Any, what: str = "a shape") -> tuple[int, ...]:
-    """A shape that is computed."""
-    sizes = reader.known(x, operation, what)
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or sizes.size > 64:
-        raise Unreadable(operation.where, f"{operation.name}: {what} is no list of integers")
-    found = tuple([int(size) for size in sizes])
-    if any(size < 0 for size in found) or np.prod(found, dtype=object) > MOST_ELEMENTS:
-        raise Unreadable(operation.where, f"{operation.name}: the shape {found}")
-    return found
-
-
 def _operand_and_shape(reader: Reader, operation: Operation,
                        operands: list[Any]) -> tuple[Any, tuple[int, ...]]:
     """The operand and the result's shape: its type's, or for a ``dynamic_`` operation the second
     operand."""
     if operation.name.startswith("stablehlo.dynamic_"):
         x, sizes = operands
-        return x, _sizes(reader, operation, sizes)
+        return x, known_sizes(reader, operation, sizes)
     x, = operands
     return x, tuple([size or 0 for size in result_type(operation).shape])
 
@@ -217,7 +207,7 @@ def _slice(reader: Reader, operation: Operation, operands: list[Any]) -> Any:
 
 def _real_dynamic_slice(reader: Reader, operation: Operation, operands: list[Any]) -> Any:
     x, *bounds = operands
-    return lax.slice(x, *(_sizes(reader, operation, bound, "a bound") for bound in bounds))
+    return lax.slice(x, *(known_sizes(reader, operation, bound, "a bound") for bound in bounds))
 
 
 def _pad(reader: Reader, operation: Operation, operands: list[Any]) -> Any:
@@ -287,7 +277,7 @@ def _rng(reader: Reader, operation: Operation, operands: list[Any]) -> Any:
     low, high, sizes = operands
     if word(operation, "rng_distribution") != "UNIFORM":
         raise Unreadable(operation.where, "random numbers that are not of a uniform distribution")
-    return lax.rng_uniform(low, high, _sizes(reader, operation, sizes))
+    return lax.rng_uniform(low, high, known_sizes(reader, operation, sizes))
 
 
 ELEMENTWISE: dict[str, Rule] = {

@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from maxjax import random
+from maxjax import lax, random
 from maxjax._base import dtypes
 from maxjax._base.config import enable_x64
 from maxjax._base.flatbuffer import Buffer, Damaged, Table
@@ -30,7 +30,7 @@ from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.shape_parser import parse_dimension
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.symbolic import SymbolicScope
+from maxjax._ir.symbolic import SymbolicScope, solve
 from maxjax._ir.types import ShapedArray
 from maxjax._stablehlo.bytecode import MAGIC
 from maxjax._transforms.autodiff import leaf_operand
@@ -40,7 +40,6 @@ from maxjax.export._stablehlo import Program, read_module
 VERSIONS = range(2, export_jax.NEWEST + 1)
 
 _IMPLEMENTATIONS = ("threefry2x32", "rbg", "unsafe_rbg")
-_EXPLICIT = 2
 
 
 def is_jax_file(content: bytes) -> bool:
@@ -200,7 +199,7 @@ def _shardings(table: Table, ins: Sequence[ShapedArray], outs: Sequence[ShapedAr
             raise Damaged("a specification is of more dimensions than its array")
         specs.append(tuple(chosen))
     return specs[0], specs[1], tuple([
-        (name, size, kind == _EXPLICIT)
+        (name, size, kind == export_jax.EXPLICIT)
         for name, size, kind in zip(names, sizes, kinds, strict=True)])
 
 
@@ -222,7 +221,8 @@ class _Module:
         self.kept = tuple(table.numbers(export_jax.KEPT, "H"))
         self.ins, self.outs = ins, outs
         if list(self.kept) != sorted(set(self.kept)) or any(
-                number >= len(ins) or ins[number].dtype == dtypes.float0 for number in self.kept):
+                number >= len(ins) or ins[number].dtype == dtypes.float0
+                and not table.number(export_jax.HAS_SIZES, "B") for number in self.kept):
             raise Damaged("the arguments that its program takes")
         if not self.platforms:
             raise Damaged("it is for no platform")
@@ -249,6 +249,13 @@ class _Module:
     def _run(self, *operands: Any) -> list[Any]:
         arrays = iter(operands)
         given = [None if aval.dtype == dtypes.float0 else next(arrays) for aval in self.ins]
+        if any(given[number] is None for number in self.kept):
+            # Where sizes are symbolic those of float0 are taken, too, as truth values.
+            known = [(f"args[{number}]", self.ins[number].shape, np.shape(x))
+                     for number, x in enumerate(given) if x is not None]
+            sizes = solve(*zip(*known, strict=True)) if known else {}
+            given = [lax.full(_shape_at(aval.shape, sizes), False, bool) if x is None else x
+                     for aval, x in zip(self.ins, given, strict=True)]
         taken = [_words(given[number]) for number in self.kept]
         if len(self.platforms) > 1:
             place = self.platforms.index("cpu") if "cpu" in self.platforms else 0
@@ -258,6 +265,10 @@ class _Module:
         return [leaf_operand(_of_words(x, aval))
                 for x, aval in zip(results, self.outs, strict=True)
                 if aval.dtype != dtypes.float0]
+
+
+def _shape_at(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple([size.value(sizes) if is_dimension(size) else size for size in shape])
 
 
 def _words(x: Any) -> Any:

@@ -16,6 +16,7 @@ import maxjax
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import aval_of
 from maxjax._stablehlo.program import (
+    MOST_ELEMENTS,
     Block,
     Dense,
     Function,
@@ -303,6 +304,18 @@ def flags(operation: Operation, name: str, count: int) -> tuple[bool, ...]:
             type(item) is not bool for item in value):
         raise Unreadable(operation.where, f"{operation.name}: its attribute {name}")
     return tuple(value)
+
+
+def known_sizes(reader: Reader, operation: Operation, x: Any, what: str = "a shape"
+                ) -> tuple[int, ...]:
+    """A shape that is computed."""
+    known = reader.known(x, operation, what)
+    if known.ndim != 1 or known.dtype.kind not in "iu" or known.size > 64:
+        raise Unreadable(operation.where, f"{operation.name}: {what} is no list of integers")
+    found = tuple([int(size) for size in known])
+    if any(size < 0 for size in found) or np.prod(found, dtype=object) > MOST_ELEMENTS:
+        raise Unreadable(operation.where, f"{operation.name}: the shape {found}")
+    return found
 
 
 def result_type(operation: Operation, number: int = 0) -> Tensor:

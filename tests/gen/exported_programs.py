@@ -63,13 +63,19 @@ def newton(j: Any, x: Any) -> Any:
                             lambda y: 0.5 * (y + x / y), x)
 
 
+def joined(j: Any, x: Any, y: Any, unread: Any) -> Any:
+    """Of three arguments, one of which only says a size; one result has no derivative."""
+    z = j.numpy.concatenate([x, y.reshape(-1, 3)])
+    return {"rows": j.numpy.tanh(z) * x.shape[0], "places": j.numpy.arange(y.shape[0])}
+
+
 class Program(NamedTuple):
     """A function of a library and arguments; the sizes that are symbolic; its specs."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     smooth: bool = True
-    sizes: str | None = None
+    sizes: str | tuple[str | None, ...] | None = None
     specs: tuple[tuple[str | None, ...], ...] | None = None
 
 
@@ -88,6 +94,7 @@ PROGRAMS: dict[str, Program] = {
                         (X,)),
     "while": Program(newton, (abs(X) + 1,), smooth=False),
     "symbolic": Program(lambda j, x: mlp(j, LAYERS, x).sum(0) / x.shape[0], (X,), sizes="b, 3"),
+    "sizes": Program(joined, (X, weights(9, seed=2), weights(5)), sizes=("b, 3", "3*c", "b")),
     "sharded": Program(lambda j, x, y: (j.numpy.tanh(x @ y), y.sum()),
                        (weights(4, 6), weights(6, 2)), specs=(("a", None), (None, "b"))),
     "keys": Program(lambda j, key: (j.random.split(key), j.random.normal(key, (3,))), (),

@@ -36,7 +36,7 @@ text = np.frombuffer((pathlib.Path(__file__).parent / "data" / "river.txt").read
 def init(key):
     keys = iter(random.split(key, 8))
     dense = lambda *shape: random.normal(next(keys), (size.layers, *shape)) * shape[0] ** -0.5
-    return {"embed": random.normal(next(keys), (size.vocabulary, size.width)) * 0.1,
+    return {"embed": random.normal(next(keys), (size.vocabulary, size.width)) * size.width**-0.5,
             "norm": jnp.ones(size.width),
             "layers": {"norms": jnp.ones((size.layers, 2, size.width)),
                        "q": dense(size.width, size.heads * HEAD), "kv": dense(size.width, 2 * size.keys * HEAD),

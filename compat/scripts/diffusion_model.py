@@ -1,6 +1,10 @@
 # tolerance: 2e-3 (samples by fifty steps of a trained network amplify the rounding)
 # absolute: 1e-3 (numbers near zero)
-"""A diffusion model of rings of points: cosine schedule, guidance, samplers with and without noise."""
+"""A diffusion model of rings of points: cosine schedule, guidance, samplers with and without noise.
+
+Checked to the tolerances above, with keys 0 to 3: means of losses, and samples' radii, sizes along the
+way and coordinates.
+"""
 import functools
 
 import jax

@@ -1,5 +1,9 @@
 # tolerance: 1e-4 (thirty generations amplify the rounding)
-"""Evolution strategies: an adapted covariance and a diagonal one with mirrored samples, in one program."""
+"""Evolution strategies: an adapted covariance and a diagonal one with mirrored samples, in one program.
+
+Checked to a relative 1e-4, with keys 0 and 1: the best values by generation, and the step sizes and means
+at the end, of three starts.
+"""
 import functools
 from typing import NamedTuple
 

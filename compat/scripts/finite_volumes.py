@@ -1,6 +1,10 @@
 # tolerance: 1e-4 (a nonlinear flow amplifies the rounding of 80 steps)
 # absolute: 1e-5 (divergence near zero)
-"""A finite-volume flow in a periodic box: limited fluxes in a loop, its pressure by an FFT."""
+"""A finite-volume flow in a periodic box: limited fluxes in a loop, its pressure by an FFT.
+
+Checked to the tolerances above, without random numbers: energy, divergence and dye, velocities at some
+points, and a derivative through the whole flow.
+"""
 import jax
 import jax.numpy as jnp
 from jax import lax

@@ -1,5 +1,9 @@
 # tolerance: 1e-4 (training amplifies the rounding)
-"""Graph networks on batches of unequal graphs: messages by segments, attention over edges, padding."""
+"""Graph networks on batches of unequal graphs: messages by segments, attention over edges, padding.
+
+Checked to a relative 1e-4, with key 0 and NumPy's seeds 0 to 9, 99 and 1: losses, gradient norms, logits,
+a sensitivity; how many graphs are told right, exactly.
+"""
 import jax
 import jax.numpy as jnp
 import numpy as np

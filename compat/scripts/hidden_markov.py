@@ -1,5 +1,9 @@
 # tolerance: 1e-4 (sixty steps of training amplify the rounding)
-"""A hidden Markov model: forward in logarithms, its gradient, and expectation maximisation beside it."""
+"""A hidden Markov model: forward in logarithms, its gradient, and expectation maximisation beside it.
+
+Checked to a relative 1e-4, with key 11: the losses of gradient descent, the likelihoods of expectation
+maximisation, a Hessian; the sampled symbols exactly.
+"""
 import jax
 import jax.numpy as jnp
 from jax import lax, random

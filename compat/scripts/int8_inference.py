@@ -1,5 +1,9 @@
 # tolerance: 1e-4 (training amplifies the rounding)
-"""A network quantised to int8 by channels, after training: products in int32, scales beside them."""
+"""A network quantised to int8 by channels, after training: products in int32, scales beside them.
+
+Checked to a relative 1e-4, with keys 4 to 6: losses, ranges and errors; sums of int8 and int32, and how
+often both networks agree, exactly.
+"""
 import jax
 import jax.numpy as jnp
 import numpy as np

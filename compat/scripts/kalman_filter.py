@@ -1,4 +1,8 @@
-"""A Kalman filter and smoother track a moving point; the noise is fitted by its likelihood."""
+"""A Kalman filter and smoother track a moving point; the noise is fitted by its likelihood.
+
+Checked to a relative 1e-5, with key 4: the path, the likelihood, errors of filter and smoother, the last
+covariance, and the noise that is fitted.
+"""
 from typing import NamedTuple
 
 import jax

@@ -1,4 +1,8 @@
-"""Decoding with a key-value cache and a beam; a random transformer layer, everything under jit."""
+"""Decoding with a key-value cache and a beam; a random transformer layer, everything under jit.
+
+Checked to a relative 1e-5, with keys 42 and 9: logits and scores, beside those of whole sentences; tokens
+exactly.
+"""
 from functools import partial
 
 import jax

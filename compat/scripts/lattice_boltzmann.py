@@ -1,6 +1,10 @@
 # tolerance: 1e-4 (600 steps of a flow amplify the rounding)
 # absolute: 1e-6 (drag and lift near zero)
-"""A lattice-Boltzmann flow past a cylinder: D2Q9, bounced back from the solid, loads by momentum."""
+"""A lattice-Boltzmann flow past a cylinder: D2Q9, bounced back from the solid, loads by momentum.
+
+Checked to the tolerances above, without random numbers: drag, lift, mass, curl and speed as the flow
+develops, and the gradient of the drag.
+"""
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,6 +1,10 @@
 # tolerance: 1e-1 (bfloat16: two to three digits, and updates amplify them)
 # absolute: 1e-3 (differences of losses)
-"""LoRA over a frozen transformer in bfloat16: low-rank updates in float32, merged at the end."""
+"""LoRA over a frozen transformer in bfloat16: low-rank updates in float32, merged at the end.
+
+Checked to the tolerances above, with keys 0 to 2: losses, and the merged weights' loss; that the frozen
+ones are as before, exactly.
+"""
 import functools
 
 import jax

@@ -1,6 +1,6 @@
 # tolerance: 2e-3 (leapfrog steps amplify the rounding)
 # absolute: 2e-3 (numbers near zero)
-"""No-U-turn sampling of a hierarchical model, iteratively, with an adapted step, four chains by vmap."""
+"""No-U-turn sampling of a hierarchical model, iteratively, with an adapted step, two chains by vmap."""
 from typing import NamedTuple
 
 import jax

@@ -1,5 +1,9 @@
 # tolerance: 1e-4 (training amplifies the rounding)
-"""One model trained three ways over eight devices: data parallel, fully sharded, and as a pipeline."""
+"""One model trained three ways over eight devices: data parallel, fully sharded, and as a pipeline.
+
+Checked to a relative 1e-4, with keys 0 and 1: the losses and the weights' norm of every way; specifications
+and shapes of shards exactly.
+"""
 import functools
 import os
 

@@ -1,6 +1,9 @@
 # tolerance: 2e-3 (updates by policy gradients amplify the rounding)
 # absolute: 1e-3 (losses near zero)
-"""Proximal policy optimisation in one jitted scan that prints its progress by callbacks."""
+"""Proximal policy optimisation in one jitted scan that prints its progress by callbacks.
+
+Checked to the tolerances above, with key 7: rewards, values, gradient norms; which updates were seen, exactly.
+"""
 from typing import NamedTuple
 
 import jax
@@ -100,12 +103,10 @@ def update(carry, number):
     def back(carry, step):
         advantage, following = carry
         keep = 1.0 - step.done
-        advantage = (step.reward + GAMMA * following * keep - step.value
-                     + GAMMA * LAMBDA * keep * advantage)
+        advantage = step.reward + GAMMA * following * keep - step.value + GAMMA * LAMBDA * keep * advantage
         return (advantage, step.value), advantage
-    _, advantages = lax.scan(back, (jnp.zeros(ENVS), last), steps, reverse=True)
-    flat = jax.tree.map(lambda x: x.reshape(ENVS * LENGTH, *x.shape[2:]),
-                        (steps, advantages, advantages + steps.value))
+    gains = lax.scan(back, (jnp.zeros(ENVS), last), steps, reverse=True)[1]
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (steps, gains, gains + steps.value))
 
     def epoch(carry, key):
         order = random.permutation(key, ENVS * LENGTH).reshape(BATCHES, -1)
@@ -136,9 +137,8 @@ def update(carry, number):
 @jax.jit
 def run(key):
     k1, k2, k3 = random.split(key, 3)
-    params = init(k1)
+    params, states = init(k1), jax.vmap(reset)(random.split(k2, ENVS))
     zeros = jax.tree.map(jnp.zeros_like, params)
-    states = jax.vmap(reset)(random.split(k2, ENVS))
     return lax.scan(update, (params, (zeros, zeros, 0.0), states, k3), jnp.arange(UPDATES))
 
 

@@ -1,6 +1,10 @@
 # tolerance: 1e-3 (impacts amplify the rounding)
 # absolute: 1e-4 (heights and speeds near zero)
-"""Rigid boxes that fall on a floor: quaternions, contacts by penalties, batched, a throw by gradients."""
+"""Rigid boxes that fall on a floor: quaternions, contacts by penalties, batched, a throw by gradients.
+
+Checked to the tolerances above, with key 5: heights and energies of three of twelve boxes, the lowest
+corner, the throw that is found, and a Jacobian.
+"""
 from typing import NamedTuple
 
 import jax

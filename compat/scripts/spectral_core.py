@@ -1,6 +1,10 @@
 # tolerance: 1e-9 (double precision, 48 steps)
 # absolute: 1e-10 (sums that cancel)
-"""The barotropic core of a climate model in float64: Legendre and Fourier transforms on the sphere."""
+"""The barotropic core of a climate model in float64: Legendre and Fourier transforms on the sphere.
+
+Checked to the tolerances above, without random numbers: energies, waves and angles by the hour, the
+fastest wind, a growth and a tangent.
+"""
 import jax
 import jax.numpy as jnp
 import numpy as np

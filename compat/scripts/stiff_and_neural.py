@@ -1,5 +1,9 @@
 # tolerance: 1e-4 (adaptive steps and training amplify the rounding)
-"""A stiff reaction by Rosenbrock steps that adapt, with an adjoint, and a neural ODE that is trained."""
+"""A stiff reaction by Rosenbrock steps that adapt, with an adjoint, and a neural ODE that is trained.
+
+Checked to a relative 1e-4, with key 0: solutions and a sensitivity, losses of training and gradient
+norms; numbers of steps that were taken and rejected, exactly.
+"""
 import functools
 
 import jax

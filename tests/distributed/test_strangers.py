@@ -142,7 +142,8 @@ jax.distributed.shutdown()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attempts, said", [
-    (1, 'b""'), (2, 'os.urandom(4000)'), (99, 'os.urandom(40)')])
+    (1, 'b""'), (2, 'os.urandom(4000)'),
+    pytest.param(99, 'os.urandom(40)', marks=pytest.mark.extended)])
 def test_who_takes_the_place_of_a_process_is_found_out(attempts, said):
     results = run("gloo", _BETWEEN.replace("{attempts}", str(attempts)).replace("{said}", said),
                   2, 1, MAXJAX_COLLECTIVE_TIMEOUT="20")

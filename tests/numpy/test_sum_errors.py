@@ -27,7 +27,9 @@ def test_interpreted(name, count):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.extended if name == "windows" else ())
+    for name in OPERATIONS])
 def test_a_million_interpreted(name):
     check(long_sums(1_000_000, [name], ["float32", "float64"]), interpreted)
 

@@ -25,7 +25,7 @@ from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.plan import Plan, physical_types
-from maxjax._max.mojo.store import KernelStore
+from maxjax._max.mojo.store import WAIT_POLL_SECONDS, KernelStore
 from maxjax._transforms.partition import host_reason, overwritable, partition
 from maxjax._transforms.tokens import order_steps
 
@@ -265,7 +265,7 @@ class _Compile:
             self.backend.pack.wait(self._pack_job, progress)
         started = time.monotonic()
         while not self.ready.is_set():
-            time.sleep(0.02)        # as in `Queue.wait`: an interrupt must leave no lock behind
+            time.sleep(WAIT_POLL_SECONDS)  # as `Queue.wait` does: an interrupt leaves no lock behind
             if progress is not None:
                 progress(time.monotonic() - started)
 

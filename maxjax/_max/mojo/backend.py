@@ -265,7 +265,7 @@ class _Compile:
             self.backend.pack.wait(self._pack_job, progress)
         started = time.monotonic()
         while not self.ready.is_set():
-            time.sleep(WAIT_POLL_SECONDS)  # as `Queue.wait` does: an interrupt leaves no lock behind
+            time.sleep(WAIT_POLL_SECONDS)  # as in `Queue.wait`: an interrupt leaves no lock
             if progress is not None:
                 progress(time.monotonic() - started)
 

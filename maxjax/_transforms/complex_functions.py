@@ -56,6 +56,8 @@ from maxjax._primitives.transcendental import (
     sin_p,
     sinh_p,
     sqrt_p,
+    tan_p,
+    tanh_p,
 )
 
 SINGLE, WIDE = np.dtype(np.complex64), np.dtype(np.float64)
@@ -364,6 +366,28 @@ def _cos(eqn: JaxprEqn, x: Complex) -> Parts:
             _chosen(_is(a, 0), neg(mul(sin_p.bind(a), sinh_p.bind(b))), a))
 
 
+def _tanh_of_parts(a: Value, b: Value) -> Parts:
+    real, turn, one = tanh_p.bind(a), tan_p.bind(b), number_like(1, a)
+    squared, growth = mul(turn, turn), cosh_p.bind(a)
+    divisor = add(one, mul(mul(real, real), squared))
+    wave = div(mul(real, add(one, squared)), divisor)
+    tail = div(turn, mul(mul(growth, growth), divisor))
+    is_regular = both(_is_finite(a), _is_finite(b))
+    far, level, nan = _is_infinite(a), _is(b, 0), number_like(np.nan, a)
+    return (_chosen(is_regular, _chosen(either(far, level), nan, real), wave),
+            _chosen(is_regular, _chosen(far, _chosen(level, nan, b), number_like(0, a)), tail))
+
+
+def _tanh(eqn: JaxprEqn, x: Complex) -> Parts:
+    return _tanh_of_parts(*x.parts)
+
+
+def _tan(eqn: JaxprEqn, x: Complex) -> Parts:
+    a, b = x.parts
+    real, imaginary = _tanh_of_parts(neg(b), a)     # tan z = -i tanh(i z)
+    return imaginary, neg(real)
+
+
 def _conj(eqn: JaxprEqn, x: Complex | Value) -> Parts:
     if not isinstance(x, Complex):
         return x, number_like(0, x)
@@ -385,4 +409,6 @@ RULES: dict[Primitive, Callable[..., Any]] = {
     sinh_p: _sinh,
     sqrt_p: _root,
     square_p: _square,
+    tan_p: _tan,
+    tanh_p: _tanh,
 }

@@ -120,6 +120,8 @@ class MojoContext(Lowering):
         value = np.asarray(value)
         value = np.array(value, dtypes.physical(value.dtype), order="C")
         value = value.view(memory_dtype(value.dtype))
+        if not value.size:
+            return self.shared(Empty(value.shape, value.dtype, ()))
         if value.size > 1 and _uniform(value):
             return self._spread(self.constant(value.reshape(-1)[0].reshape(())), value.shape)
         return self._stored(value)

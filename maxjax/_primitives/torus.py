@@ -22,17 +22,12 @@ def _ring(part: int, sizes: list[int]) -> tuple[int, int]:
     return part // len(sizes) * (math.prod(sizes) - 1), max(sizes) * len(sizes)
 
 
-def _bytes(operand: ShapedArray) -> int:
-    return math.prod(operand.shape) * operand.dtype.itemsize
-
-
 def _all_gather(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
-    return _ring(_bytes(operand), sizes)
+    return _ring(operand.nbytes, sizes)
 
 
-def _reduce_scatter(operand: ShapedArray, sizes: list[int], params: Params
-                    ) -> tuple[int, int]:
-    return _ring(_bytes(operand) // math.prod(sizes), sizes)
+def _reduce_scatter(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
+    return _ring(operand.nbytes // math.prod(sizes), sizes)
 
 
 def _psum(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
@@ -49,7 +44,7 @@ def _all_to_all(operand: ShapedArray, sizes: list[int], params: Params) -> tuple
     devices."""
     count = math.prod(sizes)
     links = (2 if min(sizes) > 2 else 1) * count // max(sizes)
-    return int(_bytes(operand) * count / (2 * links)), int(sum(size / 2 for size in sizes))
+    return int(operand.nbytes * count / (2 * links)), int(sum(size / 2 for size in sizes))
 
 
 def _ppermute(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[int, int]:
@@ -68,7 +63,7 @@ def _ppermute(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[i
                 load[frozenset((before, tuple(here)))] += 1
                 hops += 1
         longest = max(longest, hops)
-    return max(load.values(), default=0) * _bytes(operand), longest
+    return max(load.values(), default=0) * operand.nbytes, longest
 
 
 ALL_GATHER = Roofline(links=_all_gather)

@@ -662,7 +662,7 @@ def small_product[
                     a.at(i, 0), right, b.row, c.unsafe_offset(i * c_row + j), c_row, k
                 )
             j += width
-    comptime for columns in range(1, NARROW):
+    comptime for columns in range(1, max(1, W >> 2)):
         if n - j == columns:
             narrow_product[T, columns](a, b.at(0, j), c.unsafe_offset(j), c_row, m, k)
 

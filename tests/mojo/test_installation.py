@@ -14,7 +14,7 @@ import pytest
 
 import maxjax
 from maxjax._max.artifacts import ArtifactCache
-from maxjax._max.mojo import crew
+from maxjax._max.mojo import crew, standard_library
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._runtime.tiering import tiering
 from tests import ROOT
@@ -115,6 +115,7 @@ class _PackThatIsMissing:
 
 def test_the_first_request_of_the_pack_is_said_once(monkeypatch, caplog):
     monkeypatch.setattr(crew, "cores", lambda: 2)
+    monkeypatch.setattr(standard_library, "why_not", lambda: "it is not known")
     monkeypatch.setattr(tiering.mojo, "pack", _PackThatIsMissing())
     for _ in range(2):
         tiering._request_pack()
@@ -126,5 +127,7 @@ def test_the_first_request_of_the_pack_is_said_once(monkeypatch, caplog):
 
 def test_estimates_are_in_words(monkeypatch):
     monkeypatch.setattr(crew, "cores", lambda: 1)
-    assert [Pack.estimate(count) for count in (1, 9, 27)] == [
-        "less than a minute", "about a minute", "about 3 minutes"]
+    for why, words in (("it is not known", ["about a minute", "about 3 minutes"]),
+                       (None, ["less than a minute", "less than a minute"])):
+        monkeypatch.setattr(standard_library, "why_not", lambda why=why: why)
+        assert [Pack.estimate(count) for count in (1, 9, 27)] == ["less than a minute", *words]

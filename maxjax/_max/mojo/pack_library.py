@@ -32,7 +32,7 @@ from maxjax._base import threads
 from maxjax._max import kernel_digest
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.elementwise_kernels import pack_kernels
-from maxjax._max.mojo import crew, detached, toolchain, vector_operations
+from maxjax._max.mojo import crew, detached, standard_library, toolchain, vector_operations
 from maxjax._max.mojo.store import Done, Job, Libraries, Queue, address, open_library
 from maxjax._max.mojo.toolchain import Pace, ToolchainError, build_library
 from maxjax._max.versions import versions
@@ -51,8 +51,8 @@ _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2
 _MOST_AT_ONCE = 4
-# Of processor time on a common machine, for estimates.
-_SECONDS_EACH = 6.5
+# Of processor time on a common machine, for estimates: with the small standard library, and MAX's.
+_SECONDS_EACH, _SECONDS_EACH_WITH_MAX = 1.5, 6.5
 _FORMAT = 1
 # The C name is given by the decorator, or else by the function.
 _EXPORT = re.compile(
@@ -224,7 +224,8 @@ class Pack:
     @staticmethod
     def estimate(count: int) -> str:
         """About how long it takes to build so many libraries, in words."""
-        minutes = count * _SECONDS_EACH / min(crew.cores(), _MOST_AT_ONCE) / 60
+        each = _SECONDS_EACH if standard_library.why_not() is None else _SECONDS_EACH_WITH_MAX
+        minutes = count * each / min(crew.cores(), _MOST_AT_ONCE) / 60
         return "less than a minute" if minutes < 0.8 else (
             "about a minute" if minutes < 1.25 else f"about {math.ceil(minutes)} minutes")
 

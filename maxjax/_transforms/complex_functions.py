@@ -106,16 +106,48 @@ def product_of(x: Parts, y: Parts) -> tuple[Array, Array]:
     return sub(mul(a, c), mul(b, d)), add(mul(a, d), mul(b, c))
 
 
+def _folded(by_numpy: Callable[..., Any], apply: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation that NumPy computes at once where all operands are constants of the program.
+
+    What is divided by a number that stands in the program needs few of the questions that a
+    quotient asks of its divisor.
+    """
+    def run(*xs: Value) -> Any:
+        if all(isinstance(x, np.generic) for x in xs):
+            with np.errstate(all="ignore"):
+                return by_numpy(*xs)
+        return apply(*xs)
+
+    return run
+
+
+_plus, _times, _over = _folded(np.add, add), _folded(np.multiply, mul), _folded(np.divide, div)
+_minus, _negated = _folded(np.subtract, sub), _folded(np.negative, neg)
+_equal, _less = _folded(np.equal, eq_p.bind), _folded(np.less, lt_p.bind)
+_unequal, _no_less = _folded(np.not_equal, ne_p.bind), _folded(np.greater_equal, ge_p.bind)
+_absolute, _opposite = _folded(abs, abs_), _folded(np.logical_not, not_p.bind)
+
+
 def _chosen(which: Value, on_false: Value, on_true: Value) -> Any:
+    if isinstance(which, np.bool):
+        return on_true if which else on_false
     shape = np.shape(which)
     return select(which, of_shape(on_false, shape), of_shape(on_true, shape))
 
 
 def both(x: Value, y: Value) -> Any:
+    if isinstance(x, np.bool):
+        x, y = y, x
+    if isinstance(y, np.bool):
+        return x if y else y
     return and_p.bind(x, y)
 
 
 def either(x: Value, y: Value) -> Any:
+    if isinstance(x, np.bool):
+        x, y = y, x
+    if isinstance(y, np.bool):
+        return y if y else x
     return or_p.bind(x, y)
 
 
@@ -125,19 +157,19 @@ def number_like(value: float, x: Value) -> Any:
 
 
 def _is(x: Value, value: float) -> Any:
-    return eq_p.bind(x, number_like(value, x))
+    return _equal(x, number_like(value, x))
 
 
 def _is_infinite(x: Value) -> Any:
-    return _is(abs_(x), np.inf)
+    return _is(_absolute(x), np.inf)
 
 
 def _is_finite(x: Value) -> Any:
-    return lt_p.bind(abs_(x), number_like(np.inf, x))
+    return _less(_absolute(x), number_like(np.inf, x))
 
 
 def _is_nan(x: Value) -> Any:
-    return ne_p.bind(x, x)
+    return _unequal(x, x)
 
 
 def _with_sign(size: Value, x: Value) -> Any:
@@ -147,21 +179,23 @@ def _with_sign(size: Value, x: Value) -> Any:
         negative: Any = np.signbit(x)
     else:
         negative = lt_p.bind(bitcast_convert_type_p.bind(x, new_dtype=bits), bits.type(0))
-    return _chosen(negative, size, neg(size))
+    return _chosen(negative, size, _negated(size))
 
 
 def _quotient(x: Parts, y: Parts) -> Parts:
     """As NumPy divides, and by annex G of the C standard where that is not finite."""
     shape = np.broadcast_shapes(*(np.shape(part) for part in (*x, *y)))
-    (a, b), (c, d) = ([of_shape(part, shape) for part in number] for number in (x, y))
+    (a, b), (c, d) = ([part if isinstance(part, np.generic) else of_shape(part, shape)
+                       for part in number] for number in (x, y))
     one, zero, infinity = (number_like(value, c) for value in (1, 0, np.inf))
-    wide = ge_p.bind(abs_(c), abs_(d))
+    wide = _no_less(_absolute(c), _absolute(d))
     major, minor = _chosen(wide, d, c), _chosen(wide, c, d)
     by_zero = both(_is(c, 0), _is(d, 0))
-    ratio = div(minor, _chosen(by_zero, major, one))
-    scale = div(one, add(major, mul(minor, ratio)))
-    real = mul(_chosen(wide, add(mul(a, ratio), b), add(a, mul(b, ratio))), scale)
-    imaginary = mul(_chosen(wide, sub(mul(b, ratio), a), sub(b, mul(a, ratio))), scale)
+    ratio = _over(minor, _chosen(by_zero, major, one))
+    scale = _over(one, _plus(major, _times(minor, ratio)))
+    real = _times(_chosen(wide, _plus(_times(a, ratio), b), _plus(a, _times(b, ratio))), scale)
+    imaginary = _times(_chosen(wide, _minus(_times(b, ratio), a), _minus(b, _times(a, ratio))),
+                       scale)
     lost = both(_is_nan(real), _is_nan(imaginary))
     finite = both(_is_finite(c), _is_finite(d)), both(_is_finite(a), _is_finite(b))
     upper = both(lost, both(either(_is_infinite(a), _is_infinite(b)), finite[0]))
@@ -170,19 +204,22 @@ def _quotient(x: Parts, y: Parts) -> Parts:
     def boxed(part: Value) -> Any:
         return _with_sign(_chosen(_is_infinite(part), zero, one), part)
 
-    def put(where: Value, values: Parts) -> None:
+    def put(where: Value, values: Callable[[], Parts]) -> None:
         nonlocal real, imaginary
-        real, imaginary = _chosen(where, real, values[0]), _chosen(where, imaginary, values[1])
+        if not isinstance(where, np.bool) or where:
+            real, imaginary = (_chosen(where, part, value)
+                               for part, value in zip((real, imaginary), values(), strict=True))
 
     def product(factor: Value, a: Value, b: Value, c: Value, d: Value) -> Parts:
-        return (mul(factor, add(mul(a, c), mul(b, d))), mul(factor, sub(mul(b, c), mul(a, d))))
+        return (_times(factor, _plus(_times(a, c), _times(b, d))),
+                _times(factor, _minus(_times(b, c), _times(a, d))))
 
-    put(upper, product(infinity, boxed(a), boxed(b), c, d))
-    put(lower, product(zero, a, b, boxed(c), boxed(d)))
+    put(upper, lambda: product(infinity, boxed(a), boxed(b), c, d))
+    put(lower, lambda: product(zero, a, b, boxed(c), boxed(d)))
     signed = _with_sign(infinity, c)
     unknown = both(_is_nan(a), _is_nan(b))
-    put(both(by_zero, not_p.bind(unknown)), (mul(signed, a), mul(signed, b)))
-    return real, imaginary
+    put(both(by_zero, _opposite(unknown)), lambda: (_times(signed, a), _times(signed, b)))
+    return of_shape(real, shape), of_shape(imaginary, shape)
 
 
 def _power(eqn: JaxprEqn, x: Complex) -> Parts:

@@ -194,6 +194,21 @@ def test_two_odd_numbers(name, dtype):
     check(getattr(jnp, name), *(x.copy() for x in np.meshgrid(odd, odd)))
 
 
+@pytest.mark.parametrize("number", (*ODD, 4, 2 - 1j, 1e-30 + 1e30j))
+def test_quotients_with_a_number_of_the_program(number, dtype):
+    """Questions about a constant divisor are answered before anything is computed."""
+    odd, number = ODD.astype(dtype), dtype(number)
+    check(lambda x: (x / number, number / x), odd)
+    if np.isfinite(number) and number:
+        by_variable = planned(lambda x, y: x / y, odd, odd)
+        by_constant = planned(lambda x: x / number, odd)
+        assert equation_count(by_constant) < equation_count(by_variable) / 2
+
+
+def equation_count(item):
+    return len(list(every_equation(item.program.opened)))
+
+
 @pytest.mark.parametrize("name", (
     "abs", "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sign", "square",
     "conj", "negative", "reciprocal"))

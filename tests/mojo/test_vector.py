@@ -623,8 +623,11 @@ def test_the_hottest_kernels_are_built_first(monkeypatch):
     before = [form.heat for form in forms]
     try:
         for number, form in enumerate(forms):
-            form.heat = 10.0 ** number
+            form.heat = 2.0 ** number
         assert _by_heat(forms) == [forms[:1:-1], forms[1::-1]]
+        forms[3].heat = 100.0       # most of the time: it does not wait for another
+        assert _by_heat(forms) == [[forms[3]], forms[2:0:-1], [forms[0]]]
+        assert _by_heat(forms[3:]) == [forms[3:]]
         for form in forms:
             form.heat = 0.0
         assert _by_heat(forms) == [forms[:2], forms[2:]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import itertools
 import math
 import time
 import weakref
@@ -197,12 +198,20 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
 # So many kernels are built together: to start the compiler again costs as much as two kernels, and
 # the hottest are soon there.
 _TOGETHER = 8
+# Where few kernels take so much of the time, they come alone and first.
+_MOST_OF_THE_HEAT = 0.75
 
 
 def _by_heat(kernels: Iterable[Form]) -> list[list[Form]]:
     """Kernels in the order in which they are built, the hottest first; parts are built together."""
     ordered = sorted(dict.fromkeys(kernels), key=lambda form: -form.heat)
-    return [ordered[start:start + _TOGETHER] for start in range(0, len(ordered), _TOGETHER)]
+    heat = list(itertools.accumulate(form.heat for form in ordered))
+    first = 1 + sum(reached <= _MOST_OF_THE_HEAT * heat[-1] for reached in heat)
+    if first > min(_TOGETHER, len(ordered)) // 2:
+        first = _TOGETHER
+    rest = ordered[first:]
+    parts = [ordered[:first]] if ordered else []
+    return parts + [rest[start:start + _TOGETHER] for start in range(0, len(rest), _TOGETHER)]
 
 
 class _Compile:

@@ -106,13 +106,14 @@ def product_of(x: Parts, y: Parts) -> tuple[Array, Array]:
     return sub(mul(a, c), mul(b, d)), add(mul(a, d), mul(b, c))
 
 
-def _folded(by_numpy: Callable[..., Any], apply: Callable[..., Any]) -> Callable[..., Any]:
+def _folded(by_numpy: Callable[..., Value], apply: Callable[..., Value]
+            ) -> Callable[..., Any]:
     """An operation that NumPy computes at once where all operands are constants of the program.
 
     What is divided by a number that stands in the program needs few of the questions that a
     quotient asks of its divisor.
     """
-    def run(*xs: Value) -> Any:
+    def run(*xs: Value) -> Value:
         if all(isinstance(x, np.generic) for x in xs):
             with np.errstate(all="ignore"):
                 return by_numpy(*xs)
@@ -135,7 +136,7 @@ def _chosen(which: Value, on_false: Value, on_true: Value) -> Any:
     return select(which, of_shape(on_false, shape), of_shape(on_true, shape))
 
 
-def both(x: Value, y: Value) -> Any:
+def both(x: Value, y: Value) -> Value:
     if isinstance(x, np.bool):
         x, y = y, x
     if isinstance(y, np.bool):
@@ -143,7 +144,7 @@ def both(x: Value, y: Value) -> Any:
     return and_p.bind(x, y)
 
 
-def either(x: Value, y: Value) -> Any:
+def either(x: Value, y: Value) -> Value:
     if isinstance(x, np.bool):
         x, y = y, x
     if isinstance(y, np.bool):
@@ -156,19 +157,19 @@ def number_like(value: float, x: Value) -> Any:
     return x.dtype.type(value)
 
 
-def _is(x: Value, value: float) -> Any:
+def _is(x: Value, value: float) -> Array:
     return _equal(x, number_like(value, x))
 
 
-def _is_infinite(x: Value) -> Any:
+def _is_infinite(x: Value) -> Array:
     return _is(_absolute(x), np.inf)
 
 
-def _is_finite(x: Value) -> Any:
+def _is_finite(x: Value) -> Array:
     return _less(_absolute(x), number_like(np.inf, x))
 
 
-def _is_nan(x: Value) -> Any:
+def _is_nan(x: Value) -> Array:
     return _unequal(x, x)
 
 

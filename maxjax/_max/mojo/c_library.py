@@ -191,15 +191,14 @@ def build(prepared: Prepared, output: Path, *, target: str | None = None,
         raise ToolchainError("missing", f"a C library needs the small standard library: {reason}")
     pack = Pack()
     units = list(dict.fromkeys(pack.names[function] for function in prepared.functions))
-    sources = {unit.name: unit.source for unit in pack.units if unit.name in units}
     objects = _Objects(pack.libraries.cache, target, progress)
     try:
-        found = objects.of([*(sources[unit] for unit in units), *_texts(prepared.kernels),
+        found = objects.of([*(unit.source for unit in units), *_texts(prepared.kernels),
                             prepared.entry])
         _link(prepared, objects, found, output, target)
     finally:
         objects.forget()
-    return Built(units)
+    return Built([unit.name for unit in units])
 
 
 def planned(jaxpr: Jaxpr, cores: int) -> Plan:

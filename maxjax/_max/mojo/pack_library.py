@@ -55,8 +55,9 @@ _MOST_AT_ONCE = 4
 _SECONDS_EACH, _SECONDS_EACH_WITH_MAX = 1.5, 6.5
 _FORMAT = 1
 # The C name is given by the decorator, or else by the function.
+# A text that begins so is found at once; `^` would be tried at each character of a megabyte.
 _EXPORT = re.compile(
-    r'^@export(?:\("(\w+)"[^)\n]*\))?\s*\n(?:@\w+\s*\n)*def\s+(\w+)', re.MULTILINE)
+    r'\n@export(?:\("(\w+)"[^)\n]*\))?\s*\n(?:@\w+\s*\n)*def\s+(\w+)')
 
 # What each level of x86-64 adds to the previous one, by the names in /proc/cpuinfo.
 _X86_LEVELS = {
@@ -83,10 +84,11 @@ class _Unit:
     def __init__(self, name: str, source: str):
         self.name = name
         self.source = source
-        self.exports = [name or function for name, function in _EXPORT.findall(self.source)]
+        self.exports = [name or function for name, function in _EXPORT.findall(f"\n{source}")]
         self.native: ctypes.CDLL | None = None
         self.prebuilt: ctypes.CDLL | None = None
         self.failure: str | None = None
+        self.looked = float("-inf")         # when it was last looked for
 
     @property
     def there(self) -> bool:
@@ -124,7 +126,6 @@ class Pack:
         self._queue = Queue("maxjax-pack")
         self._addresses: dict[str, int] = {}
         self.requested = False
-        self._looked = float("-inf")
         self._looking = threads.lock()
         self.broken: str | None = None
 
@@ -144,9 +145,9 @@ class Pack:
             _FIRST.index(name) if name in _FIRST else len(_FIRST), name))]
 
     @threads.cached
-    def names(self) -> dict[str, str]:
-        """The file of each function, by the function's name."""
-        return {export: unit.name for unit in self.units for export in unit.exports}
+    def names(self) -> dict[str, _Unit]:
+        """The library of each function, by the function's name."""
+        return {export: unit for unit in self.units for export in unit.exports}
 
     @property
     def ready(self) -> bool:
@@ -162,8 +163,8 @@ class Pack:
     def address(self, name: str) -> int | None:
         """The function's address, or None while it is not built. Never raises."""
         place = self._addresses.get(name)
-        if place is None:
-            self._look()
+        if place is None and name in self.names:
+            self._look([self.names[name]])
             place = self._addresses.get(name)
         return place
 
@@ -196,9 +197,9 @@ class Pack:
           what ``wait`` takes.
         """
         self.requested = True
-        wanted = None if names is None else {self.names.get(name) for name in names}
+        wanted = None if names is None else [self.names.get(name) for name in names]
         missing = self.missing()
-        first = [unit for unit in missing if wanted is None or unit.name in wanted]
+        first = [unit for unit in missing if wanted is None or unit in wanted]
         rest = [unit for unit in missing if unit not in first]
         job = Job(functools.partial(self._work, first), done or _nothing, priority, "pack")
         self._queue.submit(job)
@@ -292,20 +293,25 @@ class Pack:
         failures = {unit.name: unit.failure for unit in units or self.units if unit.failure}
         return "; ".join(f"{name}: {why}" for name, why in failures.items()) or None
 
-    def _look(self) -> None:
-        """Loads libraries built in the meantime, by this process or another."""
+    def _look(self, units: Iterable[_Unit] | None = None) -> None:
+        """Loads libraries that are there, and those built in the meantime, by this process or
+        another.
+
+        Args:
+          units: by default all.
+        """
         # Who asks while another thread loads them waits for that.
         with self._looking:
             now = time.monotonic()
-            if now - self._looked < _LOOK_SECONDS:
-                return
-            first = self._looked == float("-inf")
-            self._looked = now
-            for unit in self.units:
+            for unit in self.units if units is None else units:
+                if now - unit.looked < _LOOK_SECONDS:
+                    continue
+                first = unit.looked == float("-inf")
+                unit.looked = now
                 if unit.native is None:
                     self._adopt(unit, self.libraries.load(unit.key))
-            if first and self.prebuilt is not None:
-                self._look_at_prebuilt(self.prebuilt)
+                if first and unit.native is None:
+                    self._look_at_prebuilt(unit)
 
     def _adopt(self, unit: _Unit, library: ctypes.CDLL | None) -> bool:
         if library is None:
@@ -346,29 +352,34 @@ class Pack:
             warn_once(f"native code is missing: {error} (pack/{unit.name}.mojo)"
                       if error.kind != "missing" else str(error))
 
-    def _look_at_prebuilt(self, folder: Path) -> None:
-        manifest = _read_manifest(folder)
-        if manifest is None:
+    @threads.cached
+    def _manifest(self) -> dict[str, Any] | None:
+        return None if self.prebuilt is None else _read_manifest(self.prebuilt)
+
+    @threads.cached
+    def _preloaded(self) -> bool:
+        """What prebuilt libraries need is loaded, once."""
+        if self._manifest is not None:
+            _preload(self._manifest["needs"])
+        return self._manifest is not None
+
+    def _look_at_prebuilt(self, unit: _Unit) -> None:
+        if self.prebuilt is None or self._manifest is None:
             return
-        preloaded = False
-        for unit in self.units:
-            described = manifest["libraries"].get(unit.name)
-            if unit.native is not None or described is None or described["source"] != unit.digest:
-                continue
-            path = folder / f"{unit.name}.so"
-            if not _is_trusted(path) or hashlib.sha256(
-                    path.read_bytes()).hexdigest() != described["digest"]:
-                continue
-            if not preloaded:
-                preloaded = True
-                _preload(manifest["needs"])
-            unit.prebuilt = open_library(path)
-            if unit.prebuilt is None:
-                continue
-            for name in unit.exports:
-                place = address(unit.prebuilt, name)
-                if place is not None:
-                    self._addresses.setdefault(name, place)
+        described = self._manifest["libraries"].get(unit.name)
+        if described is None or described["source"] != unit.digest:
+            return
+        path = self.prebuilt / f"{unit.name}.so"
+        if not _is_trusted(path) or hashlib.sha256(
+                path.read_bytes()).hexdigest() != described["digest"] or not self._preloaded:
+            return
+        unit.prebuilt = open_library(path)
+        if unit.prebuilt is None:
+            return
+        for name in unit.exports:
+            place = address(unit.prebuilt, name)
+            if place is not None:
+                self._addresses.setdefault(name, place)
 
 
 def _side_by_side(units: Sequence[_Unit], build: Callable[[_Unit], None], pace: Pace) -> None:

@@ -44,7 +44,7 @@ _KERNELS = "".join(f"from kernels.{name} import\n" for name in (
     "arithmetic", "arrangement", "calling", "comparison", "conversion", "copies", "crew",
     "cumulative", "fixed", "fourier", "halves", "host", "launching", "loops", "reduction",
     "scatter", "special", "special_single", "stacks", "unary", "windows"))
-_IMPORTS = re.compile(r"^\s*(?:from|import) +(\w+)(?:\.(\w+))?", re.MULTILINE)
+_IMPORTS = re.compile(r"\n[ \t]*(?:from|import) +(\w+)(?:\.(\w+))?")
 _MANIFEST = "manifest.json"
 _STAND_IN = "stand-in"      # the folder of a `cc` that is never called
 _LAUNCHING = "launching"
@@ -247,7 +247,7 @@ def _is_whole(folder: Path) -> bool:
 def _has_all_of(source: str) -> bool:
     parts = _parts()
     return all(package in PACKAGES or package == "kernels" and name in parts
-               for package, name in _IMPORTS.findall(source))
+               for package, name in _IMPORTS.findall(f"\n{source}"))
 
 
 @functools.cache

@@ -30,6 +30,7 @@ from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.layout import rev_p
 from maxjax._primitives.rules import nonnegative
 from maxjax._runtime.array import is_spread
+from maxjax.lax._indexing import dynamic_slice_in_dim
 from maxjax.lax._over_mesh import (
     check_roll,
     explicit_mesh,
@@ -293,11 +294,16 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
         # For some values of a symbol, the shift may wrap around more than once.
         if isinstance(amount, Array) or (
                 dimensions.is_dimension(length) and length.lower() <= abs(amount)):
-            places = creation.iota(dtypes.int32, (length,), 0)
             # The remainder first: the least integer has no negative, and int32 not every amount.
             wide = as_array(amount, "roll")
-            offsets = (wide if wide.dtype.itemsize > 4 else wide.astype(dtypes.int32)) % length
-            x = take_in_bounds(x, (places - offsets.astype(dtypes.int32)) % length, index)
+            offset = ((wide if wide.dtype.itemsize > 4 else wide.astype(dtypes.int32))
+                      % length).astype(dtypes.int32)
+            if isinstance(length, int):
+                x = dynamic_slice_in_dim(concatenate_p.bind(x, x, dimension=index),
+                                         length - offset, length, index)
+            else:
+                places = creation.iota(dtypes.int32, (length,), 0)
+                x = take_in_bounds(x, (places - offset) % length, index)
             continue
         offset = int(amount) % length if isinstance(length, int) else (
             amount if amount >= 0 else amount + length)

@@ -23,10 +23,11 @@ from maxjax._ir.contract import (
     optional,
     takes,
 )
-from maxjax._ir.costs import ALONE, Roofline
+from maxjax._ir.costs import ALONE, Cost, Roofline
 from maxjax._ir.dimensions import larger
 from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Host, Printed, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
@@ -484,15 +485,13 @@ conv_general_dilated_p = Primitive(
     linearity=PRODUCT,
     abstract=_abstract,
     evaluate=_evaluate,
-    specialize=_specialize,
+    host=Host(specialize=_specialize, calls_blas=True),
     lower=_lower,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
     factors=_factors,
-    flops=_flops,
-    calls_blas=True,
-    may_give_nan=True,
-    shown=lambda params: {**params, "out_sharding": None},
-    xla_cost=ALONE, roofline=_ROOFLINE,
+    cost=Cost(flops=_flops, xla=ALONE.xla, roofline=_ROOFLINE),
+    values=Values(may_give_nan=True),
+    printed=Printed(lambda params: {**params, "out_sharding": None}),
 )

@@ -45,9 +45,9 @@ class SymbolicEmitter(Emitter):
         self.index: np.dtype = _INDEX
 
     def rule_of(self, primitive: Primitive) -> Any:
-        if primitive.known is None:
+        if primitive.values.known is None:
             return super().rule_of(primitive)
-        known = primitive.known
+        known = primitive.values.known
         return lambda _, **params: self.convert(self.size(known(params)), self.out_avals[0].dtype)
 
     def emit_all(self, operation: str, operands: Sequence[Value],

@@ -108,7 +108,7 @@ def closed(function, *args) -> ClosedJaxpr:
 
 def loop(primitive, inputs, count, **params):
     """A loop or a choice by its primitive's parameters for so many operands."""
-    flow = primitive.control_flow.structure(params, count)
+    flow = primitive.inner.control_flow.structure(params, count)
     return Loop((), BYTE, tuple(inputs), primitive.name, flow)
 
 

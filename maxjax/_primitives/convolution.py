@@ -313,7 +313,7 @@ def _unfold(ctx: Lowering, rows: np.ndarray, window: Sequence[int], result: tupl
             _two((low for low, _ in padding), 0), _two(rhs_dilation, 1), _two(lhs_dilation, 1))
     config = [(low, high, ld - 1) for (low, high), ld in zip(padding, lhs_dilation, strict=True)]
     rows = ctx.pad(rows, ctx.scalar(0, rows), ((0, 0, 0), *config, (0, 0, 0)))
-    spatial = ctx.shape(rows)[1:-1]
+    spatial = list(ctx.shape(rows)[1:-1])
     rows = ctx.reshape(rows, (batch, math.prod(spatial), features))
     indices = window_positions(spatial, window, result, strides, rhs_dilation)
     return ctx.gather_rows(rows, indices.reshape(-1).astype(np.int32), 1)

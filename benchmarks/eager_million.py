@@ -49,7 +49,7 @@ remainder power""".split()
 OF_ONE_INTEGER = "bitwise_count invert bincount abs sign sum max sort argsort cumsum".split()
 MATRICES = """diagonal fliplr flipud matrix_transpose rot90 transpose tril triu trace cov""".split()
 OF_FLOATS = [row for row in OPERATIONS if row.domain and row.primitives
-             and np.dtype(np.float32) in (registry[row.primitives[0]].accepts or ())]
+             and np.dtype(np.float32) in (registry[row.primitives[0]].values.accepts or ())]
 LAX_UNARY = [*(row.name for row in OF_FLOATS if row.module == "lax" and row.operands == 1),
              *"reciprocal cumsum_0 cummax_0 cumlogsumexp_0 sort top_k_8".split()]
 LAX_BINARY = [row.name for row in OF_FLOATS if row.module == "lax" and row.operands == 2

@@ -26,6 +26,7 @@ from maxjax._higher_order.callback import (
 )
 from maxjax._ir.effects import Effect
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Effectful, Host, Outside, Printed
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, invalid_type
 from maxjax._ir.types import ShapedArray
@@ -206,13 +207,13 @@ def _specialize(in_avals: Sequence[ShapedArray], params: Params,
 buffer_callback_p = Primitive(
     "buffer_callback",
     abstract=lambda *avals, result_avals, **params: result_avals,
-    specialize=_specialize,
-    eager=lambda operands, **params: _called([x.host() for x in operands], **params),
-    effects=lambda *, has_side_effect, **params: (
-        frozenset({buffer_callback_effect}) if has_side_effect else None),
-    host_reason=HOST_REASON,
-    shown=lambda params: {**params, "callback": _ADDRESS.sub(
-        "0xXXXXXXXXXXXX", repr(params["callback"]))},
+    host=Host(reason=HOST_REASON, specialize=_specialize),
+    outside=Outside(
+        eager=lambda operands, **params: _called([x.host() for x in operands], **params)),
+    effects=Effectful(lambda *, has_side_effect, **params: (
+        frozenset({buffer_callback_effect}) if has_side_effect else None)),
+    printed=Printed(lambda params: {**params, "callback": _ADDRESS.sub(
+        "0xXXXXXXXXXXXX", repr(params["callback"]))}),
     jvp=refused_derivative("Buffer", "JVP"),
     transpose=refused_derivative("Buffer", "transpose"),
     batch=batched_callback(lambda: buffer_callback_p),

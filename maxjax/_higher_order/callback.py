@@ -20,6 +20,7 @@ from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import scan
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Effectful, Host, Outside
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
@@ -220,32 +221,31 @@ def refused_derivative(kind: str, what: str, advice: bool = True) -> Callable[..
 pure_callback_p = Primitive(
     "pure_callback",
     abstract=lambda *avals, result_avals, **params: result_avals,
-    specialize=_specialize,
-    eager=_eager,
-    host_reason=HOST_REASON,
+    host=Host(reason=HOST_REASON, specialize=_specialize),
+    outside=Outside(eager=_eager),
     jvp=refused_derivative("Pure", "JVP"),
     transpose=refused_derivative("Pure", "transpose"),
     batch=batched_callback(lambda: pure_callback_p),
     factors=replicated_factors,
     multiple_results=True,
     cacheable=False,
-    roofline=costs.FREE_ROOFLINE,
+    cost=costs.FREE_ROOFLINE,
 )
 
 io_callback_p = Primitive(
     "io_callback",
     abstract=lambda *avals, result_avals, **params: result_avals,
-    specialize=_specialize,
-    eager=_eager,
-    effects=lambda ordered, **params: frozenset({ordered_io_effect if ordered else io_effect}),
-    host_reason=HOST_REASON,
+    host=Host(reason=HOST_REASON, specialize=_specialize),
+    outside=Outside(eager=_eager),
+    effects=Effectful(
+        lambda ordered, **params: frozenset({ordered_io_effect if ordered else io_effect})),
     jvp=refused_derivative("IO", "JVP", advice=False),
     transpose=refused_derivative("IO", "transpose", advice=False),
     batch=_io_batch,
     factors=replicated_factors,
     multiple_results=True,
     cacheable=False,
-    roofline=costs.FREE_ROOFLINE,
+    cost=costs.FREE_ROOFLINE,
 )
 
 

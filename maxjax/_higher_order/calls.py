@@ -6,6 +6,7 @@ or by ``jit``.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import read_all, write_back
+from maxjax._ir.rule_groups import Derivative, Inner
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import Params
 from maxjax._primitives.rules import call_factors, is_linear
@@ -29,7 +31,8 @@ Apply = Callable[[dict[str, Any], ClosedJaxpr, Sequence[Any]], list[Any]]
 
 def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
                    apply: Apply | None = None, per_operand: Mapping[str, object] | None = None,
-                   kind: type[Primitive] = Primitive, **rules: Any) -> Primitive:
+                   kind: type[Primitive] = Primitive, derivative: Derivative | None = None,
+                   inner: Inner | None = None, **rules: Any) -> Primitive:
     """A primitive that calls the jaxpr in one of its parameters.
 
     Args:
@@ -40,6 +43,8 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
       per_operand: parameters that may be tuples, with something for each operand, and what they
         hold for the operands that those rules add.
       kind: the class of the primitive.
+      derivative: with ``linearize`` from ``follow``; None: the jaxpr's.
+      inner: with ``bodies``, those of calls; None: that ``param`` is called.
       rules: all others, which may replace those that calls have in common.
     """
     primitive: Primitive
@@ -105,16 +110,23 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
         return (bind(params, batched, operands, range(len(operands))),
                 [0 if flag else None for flag in out_batched])
 
-    following = {"jvp": jvp, "linearize": linearize, "transpose": transpose, "batch": batch}
+    if derivative is None:
+        derivative = Derivative(
+            partly=by_linearization if apply is not None and "linearize" in follow else None)
+    if "linearize" in follow:
+        derivative = dataclasses.replace(derivative, linearize=linearize)
+    following = {"jvp": jvp, "transpose": transpose, "batch": batch}
     common: dict[str, Any] = {
-        "partly": by_linearization if apply is not None and "linearize" in follow else None,
         "abstract": lambda *avals, **params: tuple(params[param].out_avals),
-        "bodies": lambda *avals, **params: [(params[param], avals, None)],
         "evaluate": lambda *values, **params: interpreter(params[param])(*values),
         "lower": lambda ctx, *values, **params: ctx.lower_closed(params[param], values),
-        "factors": call_factors, "multiple_results": True, "cacheable": False, "calls": param}
+        "factors": call_factors, "multiple_results": True, "cacheable": False,
+        **{name: rule for name, rule in following.items() if name in follow}}
     primitive = kind(
-        name, **{**common, **{rule: following[rule] for rule in follow}, **rules})
+        name, derivative=derivative, inner=dataclasses.replace(
+            inner or Inner(param),
+            bodies=lambda *avals, **params: [(params[param], avals, None)]),
+        **{**common, **rules})
     return primitive
 
 

@@ -35,6 +35,7 @@ from maxjax._ir.liveness import (
     variables,
 )
 from maxjax._ir.refs import RefsTouched, read_all
+from maxjax._ir.rule_groups import Derivative, Inner, Outside
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
@@ -151,11 +152,11 @@ def _guarded(eqn: JaxprEqn) -> Sequence[bool]:
 
 remat_p = call_primitive(
     "remat2", "jaxpr", follow=("jvp", "transpose", "batch"), per_operand={"prevent_cse": True},
-    linearize=_linearize,
-    partly=by_linearization,
-    guarded=_guarded, stepwise=True,
-    dead_code=functools.partial(without_dead_code, per_operand=("prevent_cse",)),
-    roofline=ENTERED,
+    derivative=Derivative(linearize=_linearize, partly=by_linearization),
+    inner=Inner("jaxpr", guarded=_guarded, dead_code=functools.partial(
+        without_dead_code, per_operand=("prevent_cse",))),
+    outside=Outside(stepwise=True),
+    cost=ENTERED,
 )
 
 # --- the functions --------------------------------------------------------------------------------

@@ -8,10 +8,11 @@ from typing import Any
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.jit import jit_p
-from maxjax._ir.costs import ENTERED, XlaCost
+from maxjax._ir.costs import ENTERED, Cost, XlaCost
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Derivative, Printed, Values
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import FlatFunction
@@ -32,8 +33,8 @@ def composed(name: str, follow: Collection[str] = ("jvp", "linearize", "transpos
         apply=lambda params, jaxpr, operands: jit_p.bind(*operands, jaxpr=jaxpr, name=name),
         **{"evaluate": lambda *values, decomposition, **params: interpreter(
                simplify.simplify_once(decomposition))(*values),
-           "shown": lambda params: {
-               key: value for key, value in params.items() if key != HIDDEN},
+           "printed": Printed(lambda params: {
+               key: value for key, value in params.items() if key != HIDDEN}),
            **rules})
 
 
@@ -53,15 +54,15 @@ def bind_closed(primitive: Primitive, closed: ClosedJaxpr, operands: Sequence[Ar
 
 # --- the primitives -------------------------------------------------------------------------------
 
-reduce_p = composed("reduce", may_give_nan=True, roofline=ENTERED)
-reduce_window_p = composed("reduce_window", may_give_nan=True,
-                           xla_cost=XlaCost(reduces=True), roofline=ENTERED)
+reduce_p = composed("reduce", values=Values(may_give_nan=True), cost=ENTERED)
+reduce_window_p = composed("reduce_window", values=Values(may_give_nan=True),
+                           cost=Cost(xla=XlaCost(reduces=True), roofline=ENTERED.roofline))
 select_and_scatter_p = composed("select_and_scatter")
 approx_top_k_p = composed("approx_top_k")
 ragged_dot_general_p = composed("ragged_dot_general")
 scaled_dot_p = composed(
     "scaled_dot", follow=("batch",),
-    no_derivative="a scaled product has no derivative in JAX either")
+    derivative=Derivative(missing="a scaled product has no derivative in JAX either"))
 
 
 def _composite_jvp(primals: Sequence[Array], tangents: Sequence[Array | None],
@@ -76,4 +77,4 @@ def _composite_batch(size: int, operands: Sequence[Array], axes: Sequence[int | 
 
 
 composite_p = composed("composite", follow=(), jvp=_composite_jvp, batch=_composite_batch,
-                       roofline=ENTERED)
+                       cost=ENTERED)

@@ -30,12 +30,13 @@ from maxjax._higher_order.python_control import known
 from maxjax._higher_order.structured import Batched, bind_known, structured
 from maxjax._ir.contract import CLOSED_JAXPRS, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
-from maxjax._ir.costs import XlaCost
+from maxjax._ir.costs import Cost, XlaCost
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Var, derived
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
+from maxjax._ir.rule_groups import Derivative, Host, Printed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
@@ -267,13 +268,13 @@ cond_p = structured(
         (1, None), fitting.of_dtypes("int32", lambda dtype: dtype == dtypes.int32, 0),
         fitting.scalar_first, branches=CLOSED_JAXPRS),
     evaluate=_evaluate,
-    specialize=_specialize,
-    linearize=_linearize,
-    partly=by_linearization,
+    host=Host(specialize=_specialize),
+    derivative=Derivative(linearize=_linearize, partly=by_linearization),
     transpose=_transpose,
     batch=_batch,
-    shown=lambda params: {"branches": params["branches"]} if "branches" in params else params,
-    xla_cost=XlaCost(alone=True, chooses=True),
+    printed=Printed(lambda params: (
+        {"branches": params["branches"]} if "branches" in params else params)),
+    cost=Cost(xla=XlaCost(alone=True, chooses=True)),
 )
 
 

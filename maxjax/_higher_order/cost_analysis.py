@@ -39,7 +39,7 @@ class Cost(NamedTuple):
 
 def _work(eqn: JaxprEqn) -> tuple[float, float]:
     """Operations and transcendental ones of an equation without jaxprs of its own."""
-    cost = eqn.primitive.xla_cost
+    cost = eqn.primitive.cost.xla
     ins, outs = [x.aval for x in eqn.invars], [x.aval for x in eqn.outvars]
     count = cost.flops or eqn.primitive.flops_of
     return count(ins, outs, eqn.params), cost.transcendentals * size_of(outs[:1])
@@ -47,7 +47,7 @@ def _work(eqn: JaxprEqn) -> tuple[float, float]:
 
 def _moved(eqn: JaxprEqn) -> float:
     """The bytes that an equation reads and writes by itself."""
-    cost = eqn.primitive.xla_cost
+    cost = eqn.primitive.cost.xla
     ins, outs = [x.aval for x in eqn.invars], [x.aval for x in eqn.outvars]
     if cost.moved is not None:
         return cost.moved(ins, outs, eqn.params)
@@ -60,7 +60,7 @@ def _moved(eqn: JaxprEqn) -> float:
 
 def _initial(eqn: JaxprEqn) -> int:
     """The bytes of the value at which a reduction begins."""
-    return eqn.outvars[0].aval.dtype.itemsize if eqn.primitive.xla_cost.reduces else 0
+    return eqn.outvars[0].aval.dtype.itemsize if eqn.primitive.cost.xla.reduces else 0
 
 
 def _of_jaxpr(jaxpr: ClosedJaxpr | Jaxpr, moved: Callable[[ClosedJaxpr | Jaxpr], float]) -> Cost:
@@ -72,11 +72,11 @@ def _of_jaxpr(jaxpr: ClosedJaxpr | Jaxpr, moved: Callable[[ClosedJaxpr | Jaxpr],
 
 def _of_equation(eqn: JaxprEqn, moved: Callable[[ClosedJaxpr | Jaxpr], float]) -> Cost:
     inner = [_of_jaxpr(sub, moved) for sub in subjaxprs(eqn.params)]
-    if not inner or eqn.primitive.flops is not None:
+    if not inner or eqn.primitive.cost.flops is not None:
         return Cost(*_work(eqn))
-    if eqn.primitive.xla_cost.chooses:
+    if eqn.primitive.cost.xla.chooses:
         return Cost(*(max(counts) for counts in zip(*inner, strict=True)))
-    total = Cost(eqn.primitive.xla_cost.turns)
+    total = Cost(eqn.primitive.cost.xla.turns)
     for cost in inner:
         total = total.plus(cost)
     return total
@@ -108,7 +108,7 @@ def _groups(jaxpr: ClosedJaxpr | Jaxpr) -> list[_Group]:
         eqn = eqns[number]
         wanted = set().union(*(users.get(x, ()) for x in eqn.outvars))
         group = next(iter(wanted), number)
-        cost, reader = eqn.primitive.xla_cost, eqns[group].primitive.xla_cost
+        cost, reader = eqn.primitive.cost.xla, eqns[group].primitive.cost.xla
         if (len(wanted) != 1 or results.intersection(eqn.outvars) or cost.reduces or cost.alone
                 or reader.alone and not cost.views):
             group = number
@@ -123,7 +123,7 @@ def _group(last: JaxprEqn, eqns: list[JaxprEqn]) -> _Group:
     made = {x for eqn in eqns for x in eqn.outvars}
     read = [x for eqn in eqns for x in eqn.invars if isinstance(x, Var) and x not in made]
     writes = set(last.outvars)
-    cost = last.primitive.xla_cost
+    cost = last.primitive.cost.xla
     if len(eqns) == 1 and cost.takes_part:
         moved = _moved(last)
     else:

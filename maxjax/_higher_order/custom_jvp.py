@@ -34,6 +34,7 @@ from maxjax._ir.costs import ENTERED
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Communication, Derivative, Printed
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, all_as_given, as_given, aval_of, context
@@ -131,10 +132,10 @@ custom_jvp_call_p = call_primitive(
     apply=lambda params, jaxpr, operands: jit_p.bind(*operands, jaxpr=jaxpr, name=params["name"]),
     jvp=_call_jvp,
     batch=_call_batch,
-    partly=_call_partly,
-    axis_names=lambda **params: (ANY_AXIS,),
-    shown=only_shown("name", "call_jaxpr", "jvp", "symbolic_zeros"),
-    roofline=ENTERED,
+    derivative=Derivative(partly=_call_partly),
+    communication=Communication(axis_names=lambda **params: (ANY_AXIS,)),
+    printed=Printed(only_shown("name", "call_jaxpr", "jvp", "symbolic_zeros")),
+    cost=ENTERED,
 )
 
 

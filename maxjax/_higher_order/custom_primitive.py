@@ -6,6 +6,7 @@ are ``Linear`` marks in both, under the name ``UndefinedPrimal``.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from maxjax._higher_order.callback import arrays_of, outside_programs
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, forget_specs, registry
+from maxjax._ir.rule_groups import Host
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, as_given, aval_of, context
@@ -83,8 +85,9 @@ class CustomPrimitive(Primitive):
         if known is not None and not known.cacheable:
             raise ValueError(f"{name!r} is a primitive of maxjax's that holds programs, which many "
                              "places know by its name: choose another name")
-        super().__init__(name, abstract=self._abstract, specialize=self._specialize,
-                         host_reason="it has no kernel", registered=False)
+        super().__init__(
+            name, abstract=self._abstract, registered=False,
+            host=Host(reason="it has no kernel", specialize=self._specialize))
         self._abstract_eval: Callable[..., Any] | None = None
         self._impl: Callable[..., Any] | None = None
         self._composition: Callable[..., Any] | None = None
@@ -133,8 +136,8 @@ class CustomPrimitive(Primitive):
         self.lower = decomposed = lambda ctx, *xs, **params: ctx.decompose(
             lambda *arrays: function(*arrays, **params), *xs)
         # Of what it is composed, a part may be the host's.
-        self.expand = lambda in_avals, params: (
-            self._opened(in_avals, params) if self.lower is decomposed else None)
+        self.inner = dataclasses.replace(self.inner, expand=lambda in_avals, params: (
+            self._opened(in_avals, params) if self.lower is decomposed else None))
         forget_specs()
 
     def impl(self, *args: Array, **params: object) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from maxjax._base import dtypes
 from maxjax._base.pytree import PyTree
 from maxjax._higher_order.calls import call_primitive, only_shown
-from maxjax._higher_order.composed import composed
+from maxjax._higher_order.composed import HIDDEN, composed
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_rules import (
     SymbolicZero,
@@ -22,6 +22,7 @@ from maxjax._ir.costs import ENTERED
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Communication, Derivative, Host, Inner, Outside, Printed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
@@ -65,17 +66,17 @@ custom_lin_p = Primitive(
     "custom_lin",
     abstract=lambda *avals, out_avals, **params: out_avals,
     evaluate=_refuse_forward_mode,
-    eager=_refuse_forward_mode,
-    host_reason="it is never run",
+    outside=Outside(eager=_refuse_forward_mode),
+    host=Host(reason="it is never run"),
     transpose=_lin_transpose,
-    zero_is_cotangent=True,
+    derivative=Derivative(zero_is_cotangent=True),
     batch=_refuse_forward_mode,
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
-    shown=lambda params: {
+    printed=Printed(lambda params: {
         "bwd": name_of(params["backward"]), "in_zeros": list(params["in_zeros"]),
-        "num_res": params["num_res"], "symbolic_zeros": params["symbolic_zeros"]},
+        "num_res": params["num_res"], "symbolic_zeros": params["symbolic_zeros"]}),
 )
 
 
@@ -131,11 +132,11 @@ custom_vjp_call_p = call_primitive(
     "custom_vjp_call", "call_jaxpr",
     jvp=_call_jvp,
     batch=_call_batch,
-    axis_names=lambda **params: (ANY_AXIS,),
-    shown=lambda params: {
+    communication=Communication(axis_names=lambda **params: (ANY_AXIS,)),
+    printed=Printed(lambda params: {
         **only_shown("name", "call_jaxpr", "fwd", "symbolic_zeros")(params),
-        "bwd": name_of(params["bwd"])},
-    roofline=ENTERED,
+        "bwd": name_of(params["bwd"])}),
+    cost=ENTERED,
 )
 
 
@@ -177,8 +178,11 @@ def _remat_opt_batch(size: int, operands: Sequence[Array], axes: Sequence[int | 
     return results, [0] * len(results)
 
 
-remat_opt_p = composed("remat_opt", batch=_remat_opt_batch, dead_code=_without_residuals,
-                       inlined_late=True, shown=lambda params: {})
+remat_opt_p = composed(
+    "remat_opt",
+    batch=_remat_opt_batch,
+    inner=Inner(HIDDEN, inlined_late=True, dead_code=_without_residuals),
+    printed=Printed(lambda params: {}))
 
 
 def bind_remat_opt(function: FlatFunction, forward: FlatFunction,

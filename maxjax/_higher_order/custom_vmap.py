@@ -16,6 +16,7 @@ from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.custom_rules import Positional, forwarded, name_of
 from maxjax._higher_order.scan import scan_for
 from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.rule_groups import Derivative, Outside, Printed
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import Function, Value
 from maxjax._primitives.layout import move_axis
@@ -146,12 +147,13 @@ def _linearize(*_: object, **__: object) -> Any:
 
 
 custom_vmap_p = call_primitive(
-    "custom_vmap_call", "call", stepwise=True,
+    "custom_vmap_call", "call", outside=Outside(stepwise=True),
     jvp=_jvp,
-    linearize=_linearize,
+    derivative=Derivative(linearize=_linearize),
     batch=_batch,
-    shown=lambda params: {**params, "in_tree": PyTreeDef(params["in_tree"]),
-                          "out_tree": PyTreeDef(params["out_tree"])},
+    printed=Printed(lambda params: {
+        **params, "in_tree": PyTreeDef(params["in_tree"]),
+        "out_tree": PyTreeDef(params["out_tree"])}),
 )
 
 # --- the decorators -------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.callback import HOST_REASON, in_program, outside_programs
 from maxjax._ir.effects import Effect, debug_effect, ordered_debug_effect
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Effectful, Host, Outside
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
@@ -104,10 +105,9 @@ def _primitive(name: str, function_of: Callable[[Params], Callable[..., list[np.
     primitive = Primitive(
         name,
         abstract=lambda *avals, **params: (),
-        specialize=specialize,
-        eager=eager,
-        effects=lambda **params: frozenset({effect_of(**params)}),
-        host_reason=HOST_REASON,
+        host=Host(reason=HOST_REASON, specialize=specialize),
+        outside=Outside(eager=eager),
+        effects=Effectful(lambda **params: frozenset({effect_of(**params)})),
         jvp=jvp,
         transpose=lambda cotangents, *operands, **params: [None] * len(operands),
         batch=batch,

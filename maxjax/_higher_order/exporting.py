@@ -84,7 +84,7 @@ def _specs(places: Sequence[Sharding | None]) -> tuple[PartitionSpec | None, ...
 def _mesh_in(closed: ClosedJaxpr) -> Any:
     """The mesh that a program names: of a ``shard_map``, or of how a value lies."""
     for eqn in every_equation(closed):
-        named = placements(eqn.primitive, eqn.params) if eqn.primitive.placement else []
+        named = placements(eqn.primitive, eqn.params) if eqn.primitive.outside.placement else []
         for value in (*eqn.params.values(), *[getattr(place, "mesh", None) for place in named]):
             if isinstance(value, (Mesh, AbstractMesh)) and not value.empty:
                 return value
@@ -112,7 +112,7 @@ def _exported(name: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
 def without_rules(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Without calls, and so without derivative rules, which are Python functions."""
     inlined = eliminate_dead_code(inline_calls(inline_calls(closed), _that_hold_functions))
-    eqns = [_anywhere(eqn) if eqn.primitive.placement is not None else
+    eqns = [_anywhere(eqn) if eqn.primitive.outside.placement is not None else
             eqn.replace(params={name: _value_without_rules(value)
                                 for name, value in eqn.params.items()}, source=None)
             if not eqn.primitive.cacheable else eqn for eqn in inlined.jaxpr.eqns]

@@ -24,6 +24,7 @@ from maxjax._higher_order.hi_types import Aval, HiValue, hooks
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Derivative, Effectful, Host, Outside, Printed
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, Tracer, all_as_given, aval_of, context, current_trace
@@ -270,9 +271,10 @@ class _CallHiPrimitive(CustomPrimitive):
 call_hi_primitive_p = _CallHiPrimitive("call_hi_primitive")
 call_hi_primitive_p.multiple_results = True
 call_hi_primitive_p.rule_for_all = True
-call_hi_primitive_p.effects = lambda *, _prim: _prim.effects or None
-call_hi_primitive_p.shown = lambda params: _shown_params(params["_prim"])
-call_hi_primitive_p.shown_name = lambda params: type(params["_prim"].shown_as).__name__
+call_hi_primitive_p.effects = Effectful(lambda *, _prim: _prim.effects or None)
+call_hi_primitive_p.printed = Printed(
+    lambda params: _shown_params(params["_prim"]),
+    name=lambda params: type(params["_prim"].shown_as).__name__)
 call_hi_primitive_p.def_abstract_eval(lambda *avals, _prim: list(_prim.out_avals_flat))
 call_hi_primitive_p.def_composition(_flat_expand)
 
@@ -468,15 +470,15 @@ hi_vjp_p = Primitive(
     "hi_vjp",
     abstract=lambda *avals, out_avals, **params: out_avals,
     evaluate=_only_transposed,
-    eager=_only_transposed_rule,
+    outside=Outside(eager=_only_transposed_rule),
     jvp=_only_transposed_rule,
     batch=_only_transposed_rule,
-    host_reason="it is never run",
+    host=Host(reason="it is never run"),
     transpose=_pull_back,
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
-    shown=lambda params: {},
+    printed=Printed(lambda params: {}, name=_linearized_name),
     registered=False,      # as users' primitives: no stored program names it
 )
 
@@ -485,12 +487,11 @@ hi_linearized_p = call_primitive(
     "hi_linearized", "closed", follow=("jvp", "linearize", "batch"),
     apply=lambda params, jaxpr, operands: list(
         jit_p.bind(*operands, jaxpr=jaxpr, name="linearized")),
-    partly=None,      # its transpose is the user's
+    derivative=Derivative(),      # its transpose is the user's
     transpose=_pull_back,
-    shown=lambda params: {},
+    printed=Printed(lambda params: {}, name=_linearized_name),
     registered=False,      # as users' primitives: no stored program names it
 )
-hi_vjp_p.shown_name = hi_linearized_p.shown_name = _linearized_name
 
 
 def _transpose(cotangents: Sequence[Array | None], *operands: PyTree, _prim: HiPrim) -> list[Any]:
@@ -532,8 +533,8 @@ def _dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
         params={"_prim": rest})
 
 
-call_hi_primitive_p.dead_code = _dead_code
+call_hi_primitive_p.inner = dataclasses.replace(call_hi_primitive_p.inner, dead_code=_dead_code)
 call_hi_primitive_p.jvp = _jvp
-call_hi_primitive_p.linearize = _linearize
+call_hi_primitive_p.derivative = Derivative(linearize=_linearize)
 call_hi_primitive_p.transpose = _transpose
 call_hi_primitive_p.batch = _batch

@@ -18,6 +18,7 @@ from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Var, derived
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Inner, Values
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import Params, Value
@@ -133,14 +134,14 @@ linear_solve_p = Primitive(
     abstract=lambda *avals, const_lengths, jaxprs: tuple(jaxprs.solve.out_avals),
     evaluate=lambda *values, **params: interpreter(_solving(params))(*values),
     lower=lambda ctx, *values, **params: ctx.lower_closed(_solving(params), values),
-    calls=_solving,
+    inner=Inner(calls=_solving),
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
-    may_give_nan=True,
+    values=Values(may_give_nan=True),
 )
 
 

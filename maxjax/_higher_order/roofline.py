@@ -174,7 +174,7 @@ def register_standard_roofline(prim: Primitive) -> None:
 def _operation(eqn: JaxprEqn, ins: list[ShapedArray], outs: list[ShapedArray],
                context: RooflineRuleContext) -> RooflineResult:
     """The cost of an equation that calls no jaxpr."""
-    cost = eqn.primitive.roofline
+    cost = eqn.primitive.cost.roofline
     if cost is None:
         return RooflineResult()
     if cost.multiplies:
@@ -253,7 +253,7 @@ class Counting:
             logging.getLogger("absl").warning(
                 "No roofline rule for %s, skipping...", eqn.primitive.name)
             return RooflineResult()
-        cost = eqn.primitive.roofline
+        cost = eqn.primitive.cost.roofline
         inner = next(iter(subjaxprs(eqn.params)), None) if cost and cost.enters else None
         return self.program(inner) if inner is not None else _operation(eqn, ins, outs, context)
 

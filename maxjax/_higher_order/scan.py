@@ -37,12 +37,13 @@ from maxjax._higher_order.hi_types import hi_classes, hooks, lifted_values
 from maxjax._higher_order.structured import bind_known, structured
 from maxjax._ir.contract import CLOSED_JAXPR, COUNT, FLAG, FLAGS, NATURAL, POSITIVE, optional, takes
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
-from maxjax._ir.costs import ENTERED, XlaCost
+from maxjax._ir.costs import ENTERED, Cost, XlaCost
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, derived
 from maxjax._ir.liveness import dependent_outputs, eliminate_dead_code, needed_inputs
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
+from maxjax._ir.rule_groups import Derivative, Host, Printed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, all_as_given, context
 from maxjax._ir.types import ShapedArray
@@ -358,12 +359,11 @@ scan_p = structured(
         jaxpr=CLOSED_JAXPR, num_consts=NATURAL, num_carry=NATURAL,
         unroll=POSITIVE, computed=optional(FLAGS)),
     evaluate=_evaluate,
-    specialize=_specialize,
-    linearize=_linearize,
-    partly=by_linearization,
+    host=Host(specialize=_specialize),
+    derivative=Derivative(linearize=_linearize, partly=by_linearization),
     transpose=_transpose,
-    shown=_shown,
-    xla_cost=XlaCost(alone=True, turns=2), roofline=ENTERED,
+    printed=Printed(_shown),
+    cost=Cost(xla=XlaCost(alone=True, turns=2), roofline=ENTERED.roofline),
 )
 
 

@@ -11,6 +11,7 @@ from maxjax._ir.control_flow import Body, ControlFlow, Operands, Role, Structure
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, derived
 from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Inner
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
@@ -42,11 +43,11 @@ def structured(name: str, flow: ControlFlow, **rules: Any) -> Primitive:
         abstract=lambda *avals, **params: flow.structure(params, len(avals)).out_avals(),
         lower=lambda ctx, *values, **params: ctx.control_flow(
             name, flow.structure(params, len(values)), values),
-        **{"jvp": jvp, "batch": batch, "dead_code": without_dead_code, **rules},
+        **{"jvp": jvp, "batch": batch, **rules},
         factors=call_factors,
         multiple_results=True,
         cacheable=False,
-        control_flow=flow,
+        inner=Inner(control_flow=flow, dead_code=without_dead_code),
     )
     return primitive
 
@@ -90,7 +91,7 @@ def bind_known(primitive: Primitive, operands: Sequence[Value], params: Params,
     """
     if all(known):
         return list(primitive.bind(*operands, **params))
-    flow = primitive.control_flow
+    flow = primitive.inner.control_flow
     assert flow is not None
     first, *others = flow.jaxprs(params)
     if not any(known) and not any(jaxpr.effects for jaxpr in (first, *others)):
@@ -106,12 +107,12 @@ def _for_results(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], primitive:
                  count: int, known: tuple[bool, ...], rest: tuple[tuple[str, object], ...]
                  ) -> tuple[list[int], dict[str, Any]]:
     """The operands and the parameters of an application for the results that are marked."""
-    assert primitive.control_flow is not None
-    params = primitive.control_flow.with_jaxprs(dict(rest), [first, *others])
+    assert primitive.inner.control_flow is not None
+    params = primitive.inner.control_flow.with_jaxprs(dict(rest), [first, *others])
     # Which variables these are is all that matters.
     operands: list[Atom] = [Var(first.out_avals[0]) for _ in range(count)]
     eqn = without_dead_code(JaxprEqn(
-        primitive, operands, params, [Var(aval) for aval in primitive.control_flow.structure(
+        primitive, operands, params, [Var(aval) for aval in primitive.inner.control_flow.structure(
             params, count).out_avals()]), known)
     return [operands.index(atom) for atom in eqn.invars], eqn.params
 

@@ -49,6 +49,7 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched, read_all
+from maxjax._ir.rule_groups import Derivative
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, Tracer, all_as_given
@@ -219,11 +220,10 @@ while_p = structured(
         (0, None), fitting.groups("cond_nconsts", "body_nconsts"), cond_nconsts=NATURAL,
         cond_jaxpr=CLOSED_JAXPR, body_nconsts=NATURAL, body_jaxpr=CLOSED_JAXPR),
     evaluate=_evaluate,
-    linearize=_linearize,
-    partly=_partly,
+    derivative=Derivative(linearize=_linearize, partly=_partly),
     transpose=_transpose,
     batch=_batch,
-    xla_cost=ALONE,
+    cost=ALONE,
 )
 
 

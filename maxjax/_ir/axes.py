@@ -60,8 +60,8 @@ def axis_size(name: AxisName) -> int:
 
 def axes_of(primitive: Primitive, params: Params) -> Iterable[Any]:
     """The named axes that an application communicates over, in jaxprs inside it too."""
-    if primitive.axis_names is not None:
-        return primitive.axis_names(**params)
+    if primitive.communication is not None:
+        return primitive.communication.axis_names(**params)
     if primitive.cacheable:      # no jaxprs among its parameters
         return _NONE
     found: set[Any] = set()

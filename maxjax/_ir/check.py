@@ -76,16 +76,17 @@ def check_operands(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         jaxpr = jaxpr.jaxpr
     for position, eqn in enumerate(jaxpr.eqns):
         primitive = eqn.primitive
+        accepts, same_dtypes = primitive.values.accepts, primitive.values.same_dtypes
         kinds = [atom.aval.dtype for atom in eqn.invars]
-        wrong = [kind for kind in kinds[primitive.same_dtypes or slice(None)]
-                 if primitive.accepts is not None and kind not in primitive.accepts]
+        wrong = [kind for kind in kinds[same_dtypes or slice(None)]
+                 if accepts is not None and kind not in accepts]
         if wrong:
             raise InternalError(f"{_Place(position, eqn)} has an operand of dtype {wrong[0]}, "
                                 f"which {primitive.name} does not take")
-        if primitive.same_dtypes is not None and len(set(kinds[primitive.same_dtypes])) > 1:
+        if same_dtypes is not None and len(set(kinds[same_dtypes])) > 1:
             raise InternalError(f"{_Place(position, eqn)} has operands of different dtypes: "
                                 f"{', '.join(map(str, kinds))}")
-        if primitive.bodies is not None or primitive.control_flow is not None:
+        if primitive.inner.bodies is not None or primitive.inner.control_flow is not None:
             _check_bodies(eqn, _Place(position, eqn))
         for inner in subjaxprs(eqn.params):
             check_operands(inner)
@@ -134,8 +135,8 @@ def _check_values(atoms: Sequence[Atom], where: object) -> None:
 def _check_bodies(eqn: JaxprEqn, where: object) -> None:
     avals = [atom.aval for atom in eqn.invars]
     try:
-        bodies = (_bodies(structure_of(eqn), avals) if eqn.primitive.bodies is None
-                  else eqn.primitive.bodies(*avals, **eqn.params))
+        bodies = (_bodies(structure_of(eqn), avals) if eqn.primitive.inner.bodies is None
+                  else eqn.primitive.inner.bodies(*avals, **eqn.params))
     except Exception as error:
         raise InternalError(f"{where} has parameters of another kind: {error}") from error
     for body, given, wanted in bodies:

@@ -1,6 +1,6 @@
 """How the operands, the jaxprs and the results of a loop or a choice correspond.
 
-A primitive says it once, by the groups that its operands come in (``Primitive.control_flow``):
+A primitive says it once, by the groups that its operands come in (``Inner.control_flow``):
 
     scan     constants, carries, scanned     the body takes all
     while    constants, constants, carries   the predicate takes the first and the carries, the body
@@ -268,7 +268,7 @@ _OPERANDS_LIMIT = 10_000
 
 
 def _flow_of(eqn: JaxprEqn) -> ControlFlow:
-    flow = eqn.primitive.control_flow
+    flow = eqn.primitive.inner.control_flow
     if flow is None:
         raise InternalError(f"{eqn.primitive} is neither a loop nor a choice")
     return flow
@@ -281,7 +281,7 @@ def structure_of(eqn: JaxprEqn) -> Structure:
 
 def bodies_of(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
     """The jaxprs of a loop or a choice; none for other equations."""
-    flow = eqn.primitive.control_flow
+    flow = eqn.primitive.inner.control_flow
     return iter(()) if flow is None else flow.jaxprs(eqn.params)
 
 
@@ -296,7 +296,7 @@ UNKNOWN_ITERATIONS = 64
 
 def iterations(eqn: JaxprEqn, unknown: int = 1) -> int:
     """How often the jaxprs of an equation run; ``unknown`` where only running a loop tells."""
-    flow = eqn.primitive.control_flow
+    flow = eqn.primitive.inner.control_flow
     if flow is None:
         return 1
     if flow.length is not None:

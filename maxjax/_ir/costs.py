@@ -1,6 +1,6 @@
-"""What an application costs as others count it: XLA (``cost_analysis``), and JAX's ``roofline``.
+"""What an application costs, as we count it, XLA (``cost_analysis``) and JAX's ``roofline``.
 
-A primitive says it (``Primitive.xla_cost``, ``Primitive.roofline``) where it is not what most cost.
+A primitive says it (``Primitive.cost``) where it is not what most cost.
 ``maxjax/_higher_order/cost_analysis.py`` and ``roofline.py`` add it up over programs;
 ``maxjax/_primitives/costs.py`` has what several primitives share.
 """
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    from maxjax._ir import rule_protocols as rules
 
 Avals = Sequence[ShapedArray]
 # ``(in_avals, out_avals, params)`` -> how many.
@@ -70,6 +73,22 @@ class Roofline:
     enters: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an application costs.
+
+    Attributes:
+      flops: ``(in_avals, out_avals, **params)`` -> its floating-point operations; one for each
+        element of the results if absent.
+      xla: what XLA counts.
+      roofline: what JAX's roofline counts, which is nothing if absent.
+    """
+
+    flops: rules.Flops | None = None
+    xla: XlaCost = XlaCost()
+    roofline: Roofline | None = None
+
+
 def size_of(avals: Iterable[object]) -> int:
     """How many elements there are in arrays of these types."""
     return sum(aval.size for aval in avals if isinstance(aval, ShapedArray))
@@ -80,6 +99,6 @@ def bytes_of(avals: Iterable[object]) -> int:
     return sum(aval.nbytes for aval in avals if isinstance(aval, ShapedArray))
 
 
-MOST = XlaCost()
-ALONE = XlaCost(alone=True)
-ENTERED = Roofline(enters=True)
+MOST = Cost()
+ALONE = Cost(xla=XlaCost(alone=True))
+ENTERED = Cost(roofline=Roofline(enters=True))

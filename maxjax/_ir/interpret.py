@@ -144,8 +144,8 @@ def _expression(eqn: JaxprEqn, run: Callable[..., object] | None, operands: list
                 ) -> str | None:
     """Cheap equations as Python expressions; None for those that call their NumPy rule."""
     avals = [atom.aval for atom in (*eqn.invars, *eqn.outvars)]
-    if eqn.primitive.expression is not None:
-        text = eqn.primitive.expression(avals, operands)
+    if eqn.primitive.host.expression is not None:
+        text = eqn.primitive.host.expression(avals, operands)
         if text is not None:
             return text
     if not all(map(is_plain_scalar, avals)):

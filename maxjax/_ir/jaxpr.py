@@ -99,7 +99,7 @@ class JaxprEqn:
         """What the equation, or a jaxpr inside it, does besides computing its results."""
         rule = self.primitive.effects
         inner = [jaxpr.effects for jaxpr in subjaxprs(self.params)]
-        own = None if rule is None else rule(**self.params)
+        own = None if rule is None else rule.effects(**self.params)
         return frozenset().union(own or (), *inner)
 
     @property

@@ -76,9 +76,9 @@ def dependent_outputs(jaxpr: Jaxpr, inputs: Sequence[bool]) -> list[bool]:
 def has_effects(eqn: JaxprEqn) -> bool:
     """Whether an equation, or one of the jaxprs inside it, does more than compute its results, and
     no operands say when."""
-    rule = eqn.primitive.effects
-    if rule is not None and rule(**eqn.params) is not None:
-        return not eqn.primitive.ordered_by_operands
+    own = eqn.primitive.effects
+    if own is not None and own.effects(**eqn.params) is not None:
+        return not own.ordered_by_operands
     return not eqn.primitive.cacheable and any(
         has_effects(inner) for jaxpr in subjaxprs(eqn.params) for inner in jaxpr.eqns)
 
@@ -124,8 +124,8 @@ def eliminate_dead_code(closed: ClosedJaxpr, inside: bool = True) -> ClosedJaxpr
     needed = set(variables(jaxpr.outvars))
 
     def pruned(eqn: JaxprEqn) -> JaxprEqn:
-        if inside and eqn.primitive.dead_code is not None:
-            eqn = eqn.primitive.dead_code(eqn, [var in needed for var in eqn.outvars])
+        if inside and eqn.primitive.inner.dead_code is not None:
+            eqn = eqn.primitive.inner.dead_code(eqn, [var in needed for var in eqn.outvars])
         if needed.issuperset(eqn.outvars):
             return eqn
         return eqn.replace(outvars=[

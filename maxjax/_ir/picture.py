@@ -93,7 +93,7 @@ class _Writer:
         title = eqn.primitive.name
         if isinstance(eqn.params.get("name"), str):
             title += f" {eqn.params['name']}"
-        flow = eqn.primitive.control_flow
+        flow = eqn.primitive.inner.control_flow
         if flow is not None and flow.length is not None:
             title += f", {iterations(eqn)} times"
         self._open(f"{title}: {remark}" if remark else title)
@@ -144,7 +144,7 @@ def _applied(eqn: JaxprEqn) -> str:
 def _called(eqn: JaxprEqn) -> list[tuple[str, Jaxpr, Sequence[Atom]]]:
     """The jaxprs of an equation with their operands; those with other inputs (a derivative rule,
     say) are left out."""
-    if eqn.primitive.control_flow is not None:
+    if eqn.primitive.inner.control_flow is not None:
         return [(body.label, body.jaxpr.jaxpr, [eqn.invars[number] for number in body.takes])
                 for body in structure_of(eqn).bodies]
     return [(name, _open_jaxpr(value), eqn.invars) for name, value in eqn.params.items()

@@ -250,20 +250,20 @@ def _type(aval: ShapedArray) -> str:
 
 
 def _shown(eqn: JaxprEqn) -> dict[str, Any]:
-    rule = eqn.primitive.shown
+    rule = eqn.primitive.printed.params
     return eqn.params if rule is None else rule(eqn.params)
 
 
 def _eqn(eqn: JaxprEqn, names: Names) -> Document:
     params = _shown(eqn) if names.by_rules else eqn.params
-    called = params.get("jaxpr")
-    if names.by_rules and eqn.primitive.names_inputs and isinstance(called, ClosedJaxpr) and (
+    called, printed = params.get("jaxpr"), eqn.primitive.printed
+    if names.by_rules and printed.names_inputs and isinstance(called, ClosedJaxpr) and (
             called.jaxpr not in names.shared):
         names.suggest(called.jaxpr.invars, eqn.invars)
         names.suggest(called.jaxpr.outvars, eqn.outvars)
     results = [_binder(var, names) for var in eqn.outvars]
     operands = [_atom(atom, names) for atom in eqn.invars]
-    named = eqn.primitive.shown_name if names.by_rules else None
+    named = printed.name if names.by_rules else None
     document: Document = Nest(
         2, *fill(results), " = " if results else "",
         eqn.primitive.name if named is None else named(eqn.params),

@@ -1,4 +1,5 @@
-"""The signatures of a primitive's rules, for annotations; ``Primitive`` says what they do.
+"""The signatures of a primitive's rules, for annotations. What they do is said by ``Primitive`` and
+its groups.
 
 After the arguments named here a rule takes the primitive's parameters, each by its name, or all of
 them as ``**params``: a type checker takes ``*args: Any, **params: Any`` for any that follow.
@@ -203,6 +204,12 @@ class Shown(Protocol):
     """The parameters that a printed jaxpr shows."""
 
     def __call__(self, params: Params, /) -> Params: ...
+
+
+class ShownName(Protocol):
+    """The name that a printed jaxpr shows."""
+
+    def __call__(self, params: Params, /) -> str: ...
 
 
 # The dtypes that operands may have.

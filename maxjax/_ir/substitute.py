@@ -72,9 +72,9 @@ class _Substitution:
 
         def write(eqn: JaxprEqn, invars: Sequence[Atom]) -> Sequence[Atom]:
             params = {name: self.value(value) for name, value in eqn.params.items()}
-            if eqn.primitive.known is not None:
+            if eqn.primitive.values.known is not None:
                 aval = eqn.outvars[0].aval
-                value = eqn.primitive.known(params)
+                value = eqn.primitive.values.known(params)
                 return [Literal(np.asarray(value, aval.dtype)[()], aval)]
             outvars = list(map(sized, eqn.outvars))
             new = eqn.replace(invars=invars, outvars=outvars, params=params)

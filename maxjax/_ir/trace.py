@@ -147,16 +147,16 @@ class CompileTimeTrace(Trace):
 
     def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         # The trace that maps a named axis knows what a collective gives.
-        with self._target(args, primitive.axis_names is not None) as trace:
+        with self._target(args, primitive.communication is not None) as trace:
             return trace.apply(primitive, args, params)
 
     def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
-                         args: list[Value], **params: Any) -> list[Any]:
+                         args: list[Value], **params: object) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_jvp(function, jvp, args, **params)
 
     def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
-                         args: list[Value], **params: Any) -> list[Any]:
+                         args: list[Value], **params: object) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_vjp(function, rule, args, **params)
 

@@ -25,13 +25,13 @@ _PRIMITIVES = dict.fromkeys(
     for value in vars(module).values() if isinstance(value, Primitive))
 
 KERNELS: dict[str, Kernel] = {
-    kernel.name: kernel for primitive in _PRIMITIVES for kernel in primitive.kernels}
+    kernel.name: kernel for primitive in _PRIMITIVES for kernel in primitive.compiled.kernels}
 
 # Operations of a few instructions: computing them twice costs less than memory traffic. One is the
 # compiler's own operation, to which ``select_n`` is lowered.
 CHEAP = frozenset(("select",)) | {
-    name for primitive in _PRIMITIVES if primitive.cheap
-    for name in [kernel.name for kernel in primitive.kernels] or [primitive.name]}
+    name for primitive in _PRIMITIVES if primitive.compiled.cheap
+    for name in [kernel.name for kernel in primitive.compiled.kernels] or [primitive.name]}
 
 
 def pack_kernels() -> list[Kernel]:

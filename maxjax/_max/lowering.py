@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,19 +12,21 @@ from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
+from maxjax._max.operations import LoweringError, Operations, V
 from maxjax._transforms.simplify import simplify
 
+if TYPE_CHECKING:
+    from maxjax._ir.rule_protocols import Lower
 
-class Lowering:
+
+class Lowering(Operations[V]):
     """Lowers equations with a backend's operations, which a subclass defines.
 
     Attributes:
       eqn: the equation that is being lowered, if any.
-      selects_in_windows: whether ``sliding`` has kernels that select an element of each window.
     """
 
     eqn: JaxprEqn | None = None
-    selects_in_windows = True
 
     @property
     def in_avals(self) -> Sequence[ShapedArray]:
@@ -36,52 +38,17 @@ class Lowering:
         """The types of its results."""
         return () if self.eqn is None else [var.aval for var in self.eqn.outvars]
 
-    def __getattr__(self, name: str) -> Any:
-        raise LoweringError(f"the {type(self).__name__} has no operation {name}")
+    def rule_of(self, primitive: Primitive) -> Lower:
+        """How an equation of a primitive is lowered: a function of this, values and parameters.
 
-    def memory_dtype(self, dtype: Any) -> np.dtype:
-        """The dtype that values of a dtype have here."""
-        return dtypes.physical(dtype)
-
-    def rule_of(self, primitive: Primitive) -> Any:
-        """How an equation of a primitive is lowered: a function of this, values and parameters."""
+        Raises:
+          LoweringError: it is not.
+        """
+        if primitive.lower is None:
+            raise LoweringError(f"{primitive.name} has no lowering")
         return primitive.lower
 
-    def sort_values(self, x: Any) -> Any:
-        """Each row of a matrix sorted; None where ``sort_permutation`` must be used."""
-        return None
-
-    def first_of_sorted(self, x: Any, count: int) -> Any:
-        """The first ``count`` columns of the permutation that sorts each row, of integers."""
-        return self.slice(self.sort_permutation(x), (0, 0), (self.shape(x)[0], count), None)
-
-    def read_window(self, x: Any, starts: Sequence[Any], shape: Sequence[int]) -> Any:
-        """The part of ``x`` of a shape that begins at ``starts``, or as near as it fits; None where
-        a gather is to be used."""
-        return None
-
-    def write_window(self, x: Any, update: Any, starts: Sequence[Any]) -> Any:
-        """``x`` with an update in the place that ``read_window`` reads; None where a scatter is to
-        be used."""
-        return None
-
-    def convolve(self, x: Any, weights: Any, result: Sequence[int], window: Sequence[int],
-                 strides: Sequence[int], low: Sequence[int], window_dilation: Sequence[int]
-                 ) -> Any:
-        """The windows of x (outer, height, width, inner), each ``window`` high and wide, times
-        ``weights`` (K inner, outputs): (outer, rows, columns, outputs); None where unfolding and
-        a product are to be used."""
-        return None
-
-    def is_column_index(self, x: Any) -> bool:
-        """Whether each element of a matrix is known to be its column's number."""
-        return False
-
-    def multiply_add(self, x: Any, y: Any, z: Any) -> Any:
-        """``x * y + z``; a backend may round once."""
-        return self.native("add", self.native("mul", x, y), z)
-
-    def decompose(self, function: Callable[..., Any], *xs: Any) -> Any:
+    def decompose(self, function: Callable[..., Any], *xs: V) -> Any:
         """Lowers the primitives that ``function`` applies to ``xs``.
 
         An equation's types and parameters say all that its rule's functions depend on: each is
@@ -105,19 +72,18 @@ class Lowering:
         results = self.lower_closed(closed, xs)
         return results[0] if single else results
 
-    def lower_closed(self, closed: ClosedJaxpr, xs: Sequence[Any]) -> list[Any]:
+    def lower_closed(self, closed: ClosedJaxpr, xs: Sequence[V]) -> list[V]:
         # NumPy has no array of keys.
         consts = [self.constant(value.dense() if isinstance(value.dtype, dtypes.KeyDType)
                                 else np.asarray(value)) for value in closed.consts]
         return self.lower_jaxpr(closed.jaxpr, consts, xs)
 
-    def lower_jaxpr(self, jaxpr: Jaxpr, consts: Sequence[Any],
-                    xs: Sequence[Any]) -> list[Any]:
+    def lower_jaxpr(self, jaxpr: Jaxpr, consts: Sequence[V], xs: Sequence[V]) -> list[V]:
         """The outputs of a jaxpr for given values of its inputs."""
-        values: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+        values: dict[Atom, V] = dict(zip(jaxpr.constvars, consts, strict=True))
         values.update(zip(jaxpr.invars, xs, strict=True))
 
-        def values_of(atoms: Iterable[Atom]) -> list[Any]:
+        def values_of(atoms: Iterable[Atom]) -> list[V]:
             return [self.constant(np.asarray(atom.val)) if isinstance(atom, Literal)
                     else values[atom] for atom in atoms]
 
@@ -159,10 +125,6 @@ def _decomposed(function: Callable[..., Any], avals: Sequence[ShapedArray]
         return [result] if single else result
 
     return simplify(trace_to_jaxpr(flat, avals, "a lowering")), single
-
-
-class LoweringError(Exception):
-    """An equation could not be lowered."""
 
 
 def reduction_identity(kind: str, dtype: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from maxjax._ir.costs import XlaCost, bytes_of
 from maxjax._ir.jaxpr import Literal
 from maxjax._ir.linearity import FIRST, PRODUCT, SUM
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Host, Sharded
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
@@ -70,12 +72,12 @@ def _ufunc(name: str, function: np.ufunc, *, accepts: Accepted = NUMBERS, **rule
            ) -> Primitive:
     rule = complex_values.RULES.get(name, function)
     return elementwise(name, accepts=accepts, evaluate=widened(rule),
-                       specialize=specialized(function, rule), roofline=costs.ELEMENTWISE,
+                       host=Host(specialize=specialized(function, rule)), cost=costs.ELEMENTWISE,
                        **rules)
 
 
 neg_p = _ufunc(
-    "neg", np.negative, linearity=SUM, passes_unreduced=slice(None), cheap=True,
+    "neg", np.negative, linearity=SUM, sharded=Sharded(passes_unreduced=slice(None)), cheap=True,
     kernels=(Kernel("neg", kernels.NUMBERS),),
     lower=lambda ctx, x: ctx.native("neg", x) if ctx.is_float(x) else ctx.kernel("neg", x),
     jvp=lambda t, x, out: neg(t),
@@ -185,13 +187,13 @@ def _lower_rem(ctx: Lowering, x: object, y: object) -> Any:
 
 div_p = elementwise(
     "div", linearity=FIRST, accepts=NUMBERS,
-    evaluate=widened(_divide), specialize=_div_specialize,
+    evaluate=widened(_divide), host=Host(specialize=_div_specialize),
     kernels=(Kernel("div", kernels.NUMBERS, 2),), lower=_lower_div,
     jvp=(lambda t, x, y, out: div(t, y),
          lambda t, x, y, out: mul(mul(neg(t), x), integer_pow(y, -2))),
     transpose=lambda cotangent, x, y: [div(cotangent, y), None],
     may_give_nan=True,
-    roofline=costs.ELEMENTWISE,
+    cost=costs.ELEMENTWISE,
 )
 
 
@@ -220,7 +222,7 @@ rem_p = elementwise(
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: mul(neg(t), _truncate(div(x, y)))),
     may_give_nan=True,
-    roofline=costs.ELEMENTWISE,
+    cost=costs.ELEMENTWISE,
 )
 
 # --- rounding -------------------------------------------------------------------------------------
@@ -250,7 +252,7 @@ round_p = elementwise(
         "round_half_even" if rounding_method == TO_NEAREST_EVEN else "round_half_away", x),
     kernels=(Kernel("round_half_even", dtypes.FLOATS), Kernel("round_half_away", dtypes.FLOATS)),
     keeps_zero=True,
-    roofline=costs.ELEMENTWISE,
+    cost=costs.ELEMENTWISE,
 )
 
 
@@ -260,10 +262,10 @@ def _is_finite_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
 
 
 is_finite_p = elementwise(
-    "is_finite", accepts=FLOATING, evaluate=np.isfinite, specialize=_is_finite_specialize,
-    out_dtype=dtypes.bool_,
+    "is_finite", accepts=FLOATING, evaluate=np.isfinite, out_dtype=dtypes.bool_,
+    host=Host(specialize=_is_finite_specialize),
     lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_), cheap=True,
-    kernels=(Kernel("is_finite", dtypes.FLOATS, results=to_bool),), roofline=costs.ELEMENTWISE)
+    kernels=(Kernel("is_finite", dtypes.FLOATS, results=to_bool),), cost=costs.ELEMENTWISE)
 
 nextafter_p = elementwise(
     "nextafter", accepts=FLOATING,
@@ -351,18 +353,18 @@ def _sign_jvp(t: Array, x: Array, out: Array) -> Array | None:
 
 sign_p = elementwise("sign", accepts=NUMBERS, jvp=_sign_jvp, evaluate=widened(_sign), cheap=True,
                      kernels=(Kernel("sign", kernels.NUMBERS),), keeps_zero=True,
-                     roofline=costs.ELEMENTWISE)
+                     cost=costs.ELEMENTWISE)
 
 # --- powers ---------------------------------------------------------------------------------------
 
 square_p = elementwise(
     "square", accepts=NUMBERS,
     evaluate=widened(complex_values.square),
-    specialize=specialized(np.square, complex_values.square),
+    host=Host(specialize=specialized(np.square, complex_values.square)),
     lower=lambda ctx, x: ctx.native("mul", x, x),
     jvp=lambda t, x, out: mul(t, mul(constant(2, x), x)),
     keeps_zero=True,
-    roofline=costs.ELEMENTWISE,
+    cost=costs.ELEMENTWISE,
 )
 
 
@@ -406,8 +408,8 @@ def _integer_pow_jvp(t: Array, x: Array, out: Array, *, y: int) -> Array | None:
 
 def _integer_pow_specialized(in_avals: tuple[ShapedArray, ...], params: Params,
                              out_avals: tuple[ShapedArray, ...]) -> Any:
-    assert square_p.specialize is not None
-    return square_p.specialize(in_avals, {}, out_avals) if params["y"] == 2 else None
+    assert square_p.host.specialize is not None
+    return square_p.host.specialize(in_avals, {}, out_avals) if params["y"] == 2 else None
 
 
 def _products(params: Params) -> int:
@@ -423,9 +425,10 @@ _POWER_COST = XlaCost(
 integer_pow_p = elementwise(
     "integer_pow",
     contract=takes(1, y=integer(-(1 << 31), (1 << 31) - 1)),
-    accepts=NUMBERS, specialize=_integer_pow_specialized,
+    accepts=NUMBERS, host=Host(specialize=_integer_pow_specialized),
     evaluate=widened(_integer_pow), lower=_integer_pow_lower, jvp=_integer_pow_jvp,
-    may_give_nan=True, keeps_zero=True, xla_cost=_POWER_COST, roofline=costs.ELEMENTWISE)
+    may_give_nan=True, keeps_zero=True,
+    cost=dataclasses.replace(costs.ELEMENTWISE, xla=_POWER_COST))
 
 def _one_minus_square(x: np.ndarray) -> Any:
     """``1 - x**2``, without losing all digits where x nears 1."""
@@ -446,20 +449,20 @@ COMPLEX = accepted("complexfloating")
 
 real_p = elementwise(
     "real", linearity=SUM, accepts=COMPLEX, evaluate=np.real, out_dtype=dtypes.real_dtype,
-    host_reason=NO_COMPLEX, lower=lambda ctx, x: ctx.part(x, 0), takes_complex=True,
+    host=Host(reason=NO_COMPLEX), lower=lambda ctx, x: ctx.part(x, 0), takes_complex=True,
     jvp=lambda t, x, out: real_p.bind(t),
     transpose=lambda cotangent, x: [
         complex_p.bind(cotangent, scalar_like(0, cotangent.dtype))],
-    keeps_zero=True, roofline=costs.ELEMENTWISE)
+    keeps_zero=True, cost=costs.ELEMENTWISE)
 
 imag_p = elementwise(
     "imag", linearity=SUM, accepts=COMPLEX, evaluate=np.imag, out_dtype=dtypes.real_dtype,
-    host_reason=NO_COMPLEX, lower=lambda ctx, x: ctx.part(x, 1), takes_complex=True,
+    host=Host(reason=NO_COMPLEX), lower=lambda ctx, x: ctx.part(x, 1), takes_complex=True,
     jvp=lambda t, x, out: imag_p.bind(t),
     # A linear function's transpose, without conjugation: imag(i w) = w, and so on.
     transpose=lambda cotangent, x: [
         complex_p.bind(scalar_like(0, cotangent.dtype), neg(cotangent))],
-    keeps_zero=True, roofline=costs.ELEMENTWISE)
+    keeps_zero=True, cost=costs.ELEMENTWISE)
 
 
 def _conj_abstract(x: ShapedArray, *, input_dtype: np.dtype) -> ShapedArray:
@@ -478,9 +481,9 @@ conj_p = elementwise(
     linearity=SUM, accepts=accepted("float32 complexfloating float64"),
     abstract=_conj_abstract,
     evaluate=lambda x, *, input_dtype: np.conj(x).astype(dtypes.complex_dtype(x.dtype)),
-    host_reason=NO_COMPLEX,
+    host=Host(reason=NO_COMPLEX),
     jvp=lambda t, x, out, *, input_dtype: conj_p.bind(t, input_dtype=input_dtype),
-    transpose=_conj_transpose, keeps_zero=True, roofline=costs.ELEMENTWISE)
+    transpose=_conj_transpose, keeps_zero=True, cost=costs.ELEMENTWISE)
 
 
 def _complex_evaluate(real: np.ndarray, imaginary: np.ndarray) -> np.ndarray:
@@ -496,7 +499,7 @@ complex_p = elementwise(
     "complex", linearity=SUM, accepts=accepted("float32 float64"),
     evaluate=_complex_evaluate,
     out_dtype=lambda real, imaginary: dtypes.complex_dtype(real),
-    host_reason=NO_COMPLEX, lower=lambda ctx, x, y: ctx.pair(x, y), takes_complex=True,
+    host=Host(reason=NO_COMPLEX), lower=lambda ctx, x, y: ctx.pair(x, y), takes_complex=True,
     jvp=(lambda t, x, y, out: complex_p.bind(t, constant(0, t)),
          lambda t, x, y, out: complex_p.bind(constant(0, t), t)),
     transpose=lambda cotangent, x, y: [real_p.bind(cotangent) if is_linear(x) else None,

@@ -15,6 +15,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.contract import DTYPE, NONE, OPTION, SHAPE, takes
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Derivative, Effectful, Host, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Shape
@@ -120,7 +121,7 @@ rng_bit_generator_p = Primitive(
     abstract=lambda state, *, shape, dtype, **params: [
         state.update(weak_type=False), ShapedArray(shape, dtype)],
     evaluate=_evaluate,
-    host_reason="XLA's own generators of random bits are NumPy's work here",
+    host=Host(reason="XLA's own generators of random bits are NumPy's work here"),
     jvp=lambda primals, tangents, **params: (
         rng_bit_generator_p.bind(*primals, **params), [None, None]),
     batch=_batch,
@@ -159,11 +160,11 @@ rng_uniform_p = Primitive(
     abstract=lambda low, high, *, shape: ShapedArray(
         nonnegative("rng_uniform", shape), low.dtype),
     evaluate=_uniform,
-    host_reason="it draws from a generator that keeps its state in the process",
-    no_derivative="random numbers have no derivative",
+    host=Host(reason="it draws from a generator that keeps its state in the process"),
+    derivative=Derivative(missing="random numbers have no derivative"),
     batch=_no_batch,
     factors=replicated_factors,
     # Never dropped, never taken for another call's numbers.
-    effects=lambda **params: frozenset(),
-    may_give_nan=True,
+    effects=Effectful(lambda **params: frozenset()),
+    values=Values(may_give_nan=True),
 )

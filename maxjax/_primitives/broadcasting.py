@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from maxjax._ir.contract import AXES, INTEGERS, SHAPE, takes
 from maxjax._ir.costs import Roofline
 from maxjax._ir.linearity import MOVEMENT, SUM
 from maxjax._ir.primitive import forget_specs
+from maxjax._ir.rule_groups import Host, Printed, Sharded, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
@@ -25,7 +27,6 @@ from maxjax._primitives.rules import (
     reduced_shape,
     reduction_batch,
     reduction_factors,
-    reduction_flops,
 )
 from maxjax._primitives.sums import sum_of, summing
 
@@ -91,14 +92,16 @@ def _broadcast_in_dim_factors(in_avals: Sequence[ShapedArray], out_avals: Sequen
 broadcast_in_dim_p = linear_primitive(
     "broadcast_in_dim",
     contract=takes(1, fitting.broadcast_in_dim, shape=SHAPE, broadcast_dimensions=INTEGERS),
-    shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
-    linearity=MOVEMENT, passes_unreduced=slice(None),
-    shown=lambda params: {name: dims for name, dims in params.items()
-                          if name == "broadcast_dimensions" and dims},
+    sharded=Sharded(
+        shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
+        passes_unreduced=slice(None)),
+    linearity=MOVEMENT,
+    printed=Printed(lambda params: {
+        name: dims for name, dims in params.items() if name == "broadcast_dimensions" and dims}),
     abstract=lambda x, *, shape, broadcast_dimensions: ShapedArray(
         nonnegative("broadcast_in_dim", shape), x.dtype, x.weak_type),
     evaluate=_broadcast_in_dim_evaluate,
-    specialize=_broadcast_in_dim_specialize,
+    host=Host(specialize=_broadcast_in_dim_specialize),
     lower=lambda ctx, x, *, shape, broadcast_dimensions: ctx.broadcast(
         x, shape, broadcast_dimensions),
     transpose=_broadcast_in_dim_transpose,
@@ -145,11 +148,12 @@ def _reduce_sum_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
 reduce_sum_p = linear_primitive(
     "reduce_sum",
     contract=takes(1, fitting.NUMBERS, axes=AXES),
-    flops=reduction_flops, linearity=SUM, passes_unreduced=slice(None),
-    shown=lambda params: {**params, "out_sharding": None},
+    cost=dataclasses.replace(costs.REDUCTION, roofline=Roofline(costs.combines())),
+    linearity=SUM, sharded=Sharded(passes_unreduced=slice(None)),
+    printed=Printed(lambda params: {**params, "out_sharding": None}),
     abstract=of_numbers("reduce_sum", _reduce_sum_abstract),
     evaluate=_reduce_sum_evaluate,
-    specialize=_reduce_sum_specialize,
+    host=Host(specialize=_reduce_sum_specialize),
     lower=lambda ctx, x, *, axes: ctx.reduce("sum", x, axes),
     transpose=lambda cotangent, operand, *, axes: [broadcast_in_dim(
         cotangent, operand.shape,
@@ -157,8 +161,7 @@ reduce_sum_p = linear_primitive(
     batch=lambda size, operands, batch_axes, **params: reduction_batch(reduce_sum_p)(
         size, operands, batch_axes, **params),
     factors=reduction_factors("add"),
-    may_give_nan=True,
-    xla_cost=costs.REDUCTION, roofline=Roofline(costs.combines()),
+    values=Values(may_give_nan=True),
 )
 
 # --- operations that rules are written with -------------------------------------------------------

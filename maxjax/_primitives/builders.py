@@ -13,6 +13,7 @@ from maxjax._base.errors import InternalError
 from maxjax._ir.contract import Contract, takes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Compiled, Derivative, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params
@@ -35,6 +36,7 @@ from maxjax._primitives.rules import (
 
 if TYPE_CHECKING:
     from maxjax._primitives.rules import Linear
+    from maxjax._primitives.widths import Accepted
 
 
 def elementwise(name: str, *, evaluate: Callable[..., Any],
@@ -43,7 +45,9 @@ def elementwise(name: str, *, evaluate: Callable[..., Any],
                 transpose: Callable[..., Any] | None = None,
                 abstract: Callable[..., Any] | None = None,
                 batch: Callable[..., Any] | None = None, no_derivative: str | None = None,
-                same_dtypes: slice | None = slice(None), kernels: tuple[Kernel, ...] = (),
+                accepts: Accepted | None = None, same_dtypes: slice | None = slice(None),
+                keeps_zero: bool = False, may_give_nan: bool = False,
+                kernels: tuple[Kernel, ...] = (), cheap: bool = False, takes_complex: bool = False,
                 lower: Callable[..., Any] | None = None, contract: Contract | None = None,
                 **rules: Any) -> Primitive:
     """A primitive that computes each element of its result from the same element of its operands.
@@ -59,12 +63,12 @@ def elementwise(name: str, *, evaluate: Callable[..., Any],
       transpose: ``(cotangent, *operands, **params)``, a cotangent of the result's shape for each
         linear operand; broadcasting is undone here.
       no_derivative: why there is no jvp at all, in the words of the error.
-      same_dtypes: the operands that share a dtype.
-      kernels: our own kernels that compute it.
+      accepts, same_dtypes, keeps_zero, may_give_nan: see ``Values``.
+      kernels, cheap, takes_complex: see ``Compiled``.
       lower: if absent, the kernel is used, where there is one.
       contract: if absent, there are as many operands as kernels, jvp or NumPy rule have, and no
         parameters.
-      rules: the primitive's others.
+      rules: the primitive's others, and groups.
     """
     def default_abstract(*avals: ShapedArray, **params: object) -> ShapedArray:
         shape = broadcast_shape(name, [aval.shape for aval in avals])
@@ -112,10 +116,10 @@ def elementwise(name: str, *, evaluate: Callable[..., Any],
         transpose=default_transpose if transpose is not None else None,
         batch=batch or default_batch,
         factors=elementwise_factors,
-        joins_scalars=abstract is None,
-        no_derivative=no_derivative,
-        same_dtypes=same_dtypes,
-        kernels=kernels,
+        values=Values(accepts, same_dtypes, joins_scalars=abstract is None, keeps_zero=keeps_zero,
+                      may_give_nan=may_give_nan),
+        compiled=Compiled(kernels, cheap, takes_complex),
+        derivative=Derivative(missing=no_derivative),
         lower=lower or (kernels[0] if kernels else None),
         contract=contract or takes(
             _operand_count(name, evaluate, kernels, jvp), fitting.NO_KEYS),

@@ -16,10 +16,11 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.contract import AXES, NONE, takes
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Communication, Derivative, Host, Printed, Sharded, Values
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, Shape
-from maxjax._primitives import costs, fitting, torus
+from maxjax._primitives import fitting, torus
 from maxjax._primitives.arithmetic import mul
 from maxjax._primitives.broadcasting import (
     broadcast_in_dim,
@@ -42,6 +43,7 @@ from maxjax._primitives.rules import (
 from maxjax._primitives.slicing import select, slice_in_dim
 
 if TYPE_CHECKING:
+    from maxjax._ir.rule_protocols import BatchNamed, Varies
     from maxjax._primitives.rules import Linear
 
 HOST_REASON = "a named axis has no place in a program"
@@ -88,7 +90,8 @@ def _reduce_abstract(x: ShapedArray, *, axes: tuple[int, ...],
     return ShapedArray(reduced_shape(x.shape, positions), x.dtype, x.weak_type)
 
 
-def _reduction(name: str, positional: Primitive, **rules: Any) -> Primitive:
+def _reduction(name: str, positional: Primitive, varies: Varies | None = None, **rules: Any
+               ) -> Primitive:
     """A reduction that is ``positional`` where all of its axes are positions."""
     evaluated: Any = positional.evaluate
     factors: Any = positional.factors
@@ -131,10 +134,10 @@ def _reduction(name: str, positional: Primitive, **rules: Any) -> Primitive:
         evaluate=evaluate,
         lower=lambda ctx, x, *, axes, **params: ctx.decompose(
             lambda x: positional.bind(x, axes=axes) if axes else x, x),
-        host_condition=lambda x, *, axes, **params: HOST_REASON if named(axes) else None,
+        host=Host(condition=lambda x, *, axes, **params: HOST_REASON if named(axes) else None),
         batch=batch,
-        batch_named=batch_named,
-        axis_names=lambda *, axes, **params: named(axes),
+        communication=Communication(
+            lambda *, axes, **params: named(axes), batch_named, varies),
         factors=lambda in_avals, out_avals, *, axes, **params: (
             replicated_factors if named(axes) else factors)(
                 in_avals, out_avals, axes=axes),
@@ -152,18 +155,20 @@ def _psum_transpose(cotangent: Array, operand: Linear, *, axes: tuple[int, ...],
     return [cotangent]
 
 
-psum_p = _reduction("psum", reduce_sum_p, transpose=_psum_transpose, may_give_nan=True)
+psum_p = _reduction("psum", reduce_sum_p, transpose=_psum_transpose,
+                    values=Values(may_give_nan=True))
 pmax_p, pmin_p = [
-    _reduction(name, positional, no_derivative="it has none in JAX either", roofline=torus.EXTREME,
+    _reduction(name, positional, cost=torus.EXTREME,
+               derivative=Derivative(missing="it has none in JAX either"),
                varies=lambda own, *, axes, axis_index_groups: own.difference(axes))
     for name, positional in (("pmax", reduce_max_p), ("pmin", reduce_min_p))]
 
 
-def _collective(name: str, **rules: Any) -> Primitive:
+def _collective(name: str, batch_named: BatchNamed, **rules: Any) -> Primitive:
     """A linear collective over named axes only."""
     return linear_primitive(
-        name, evaluate=unbound, host_reason=HOST_REASON, axis_names=_names,
-        factors=replicated_factors, **rules)
+        name, evaluate=unbound, host=Host(reason=HOST_REASON),
+        communication=Communication(_names, batch_named), factors=replicated_factors, **rules)
 
 
 # --- ppermute and pbroadcast ----------------------------------------------------------------------
@@ -199,14 +204,14 @@ def _ppermute_batch_named(mapped: str, size: int, operands: Sequence[Array],
 
 
 ppermute_p = _collective(
-    "ppermute", passes_unreduced=slice(None),
+    "ppermute", sharded=Sharded(passes_unreduced=slice(None)),
     abstract=lambda x, **params: x,
     transpose=lambda cotangent, operand, *, axis_name, perm: [ppermute_p.bind(
         cotangent, axis_name=axis_name, perm=tuple((target, source) for source, target in perm))],
     batch=lambda size, operands, axes, **params: (
         ppermute_p.bind(*operands, **params), axes[0]),
     batch_named=_ppermute_batch_named,
-    roofline=torus.PPERMUTE,
+    cost=torus.PPERMUTE,
 )
 
 
@@ -298,12 +303,12 @@ def _all_gather_transpose(cotangent: Array, operand: Array | Linear, *, all_gath
 
 
 all_gather_p = _collective(
-    "all_gather", passes_unreduced=slice(None),
+    "all_gather", sharded=Sharded(passes_unreduced=slice(None)),
     abstract=all_gather_abstract,
     transpose=_all_gather_transpose,
     batch=all_gather_batch(lambda: all_gather_p),
     batch_named=_all_gather_batch_named,
-    roofline=torus.ALL_GATHER,
+    cost=torus.ALL_GATHER,
 )
 
 
@@ -351,12 +356,12 @@ def _reduce_scatter_transpose(cotangent: Array, operand: Array | Linear, *, scat
 
 
 reduce_scatter_p = _collective(
-    "reduce_scatter", passes_unreduced=slice(None),
+    "reduce_scatter", sharded=Sharded(passes_unreduced=slice(None)),
     abstract=reduce_scatter_abstract,
     transpose=_reduce_scatter_transpose,
     batch=reduce_scatter_batch(lambda: reduce_scatter_p),
     batch_named=_reduce_scatter_batch_named,
-    xla_cost=costs.REDUCTION, roofline=torus.REDUCE_SCATTER,
+    cost=torus.REDUCE_SCATTER,
 )
 
 # --- all_to_all -----------------------------------------------------------------------------------
@@ -426,13 +431,14 @@ def _all_to_all_transpose(cotangent: Array, operand: Array | Linear, *, split_ax
 
 
 all_to_all_p = _collective(
-    "all_to_all", passes_unreduced=slice(None),
-    shown=lambda params: {name: value for name, value in params.items() if name != "axis_sizes"},
+    "all_to_all", sharded=Sharded(passes_unreduced=slice(None)),
+    printed=Printed(lambda params: {
+        name: value for name, value in params.items() if name != "axis_sizes"}),
     abstract=_all_to_all_abstract,
     transpose=_all_to_all_transpose,
     batch=_all_to_all_batch,
     batch_named=_all_to_all_batch_named,
-    roofline=torus.ALL_TO_ALL,
+    cost=torus.ALL_TO_ALL,
 )
 
 # --- axis_index -----------------------------------------------------------------------------------
@@ -448,11 +454,12 @@ axis_index_p = Primitive(
     "axis_index",
     abstract=_axis_index_abstract,
     evaluate=unbound,
-    host_reason=HOST_REASON,
-    axis_names=_names,
-    batch_named=lambda mapped, size, operands, axes, *, axis_name: (
-        iota(dtypes.int32, (size,), 0), 0),
-    no_derivative="it has no operands",
+    host=Host(reason=HOST_REASON),
+    communication=Communication(
+        axis_names=_names,
+        batch_named=lambda mapped, size, operands, axes, *, axis_name: (
+            iota(dtypes.int32, (size,), 0), 0)),
+    derivative=Derivative(missing="it has no operands"),
     factors=replicated_factors,
     cacheable=False,      # its type depends on the axes around
 )

@@ -10,10 +10,11 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
 from maxjax._ir.contract import takes
-from maxjax._ir.costs import Roofline
+from maxjax._ir.costs import Cost, Roofline
 from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import Linearity
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Host, Sharded
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Value
@@ -24,7 +25,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.kernels import ALL, Kernel, to_bool
 from maxjax._primitives.layout import move_axis
-from maxjax._primitives.rules import is_linear, native, no_flops, scalar_like
+from maxjax._primitives.rules import is_linear, native, scalar_like
 from maxjax._primitives.slicing import provide
 from maxjax._primitives.widths import (
     ANY,
@@ -64,9 +65,9 @@ def _comparison(name: str, function: np.ufunc, accepts: Accepted) -> Primitive:
             return _compare_records(function)
         return function
 
-    return elementwise(name, evaluate=function, specialize=specialize, lower=native(name),
-                       kernels=(Kernel(name, ALL, 2, to_bool),), cheap=True,
-                       out_dtype=dtypes.bool_, accepts=accepts, roofline=costs.ELEMENTWISE)
+    return elementwise(name, evaluate=function, host=Host(specialize=specialize),
+                       lower=native(name), kernels=(Kernel(name, ALL, 2, to_bool),), cheap=True,
+                       out_dtype=dtypes.bool_, accepts=accepts, cost=costs.ELEMENTWISE)
 
 
 EQUATED = accepted("integer floating complexfloating bool extended")
@@ -95,7 +96,8 @@ def _total_order(name: str, function: np.ufunc) -> Primitive:
     return elementwise(
         name, evaluate=evaluate, out_dtype=dtypes.bool_,
         accepts=EQUATED if name == "eq_to" else ORDERED,
-        host_reason="comparison in the total order is only met inside sort, which has its own")
+        host=Host(
+            reason="comparison in the total order is only met inside sort, which has its own"))
 
 
 eq_to_p = _total_order("eq_to", np.equal)
@@ -236,13 +238,14 @@ _SELECT_ROOFLINE = Roofline(costs.results, lambda ins, outs: [ins[0], *outs])
 select_n_p = elementwise(
     "select_n",
     contract=takes((2, None), fitting.select_n),
-    expression=_select_expression, flops=no_flops, same_dtypes=slice(1, None),
-    linearity=Linearity(slice(1, None)), passes_unreduced=slice(1, None),
-    split_alike=slice(1, None), abstract=_select_abstract,
-    evaluate=_select_evaluate, specialize=_select_specialize,
+    host=Host(specialize=_select_specialize, expression=_select_expression),
+    cost=Cost(costs.no_flops, costs.ONE_EACH.xla, _SELECT_ROOFLINE),
+    same_dtypes=slice(1, None), linearity=Linearity(slice(1, None)),
+    sharded=Sharded(passes_unreduced=slice(1, None), split_alike=slice(1, None)),
+    abstract=_select_abstract,
+    evaluate=_select_evaluate,
     lower=lambda ctx, which, *cases: ctx.select(which, cases),
     batch=_select_batch,
-    xla_cost=costs.ONE_EACH, roofline=_SELECT_ROOFLINE,
 )
 select_n_p.jvp = _select_jvp
 select_n_p.transpose = _select_transpose
@@ -322,9 +325,9 @@ clamp_p.jvp = _clamp_jvp
 
 def _logic(name: str, function: np.ufunc, operands: int) -> Primitive:
     return elementwise(name, accepts=BITS, evaluate=widened(function),
-                       specialize=specialized(function), cheap=True,
+                       host=Host(specialize=specialized(function)), cheap=True,
                        kernels=(Kernel(name, (*dtypes.INTS, dtypes.bool_), operands),),
-                       roofline=costs.ELEMENTWISE)
+                       cost=costs.ELEMENTWISE)
 
 
 and_p = _logic("and", np.bitwise_and, 2)
@@ -424,7 +427,7 @@ def _high_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 mulhi_p = elementwise(
     "mulhi", accepts=INTEGERS, evaluate=_high_product,
-    host_reason="MAX has no product of twice the width")
+    host=Host(reason="MAX has no product of twice the width"))
 
 
 # --- operations that rules are written with -------------------------------------------------------

@@ -11,9 +11,10 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.contract import ANY_TUPLE, DTYPE, PRECISION, optional, takes
-from maxjax._ir.costs import Roofline, XlaCost
+from maxjax._ir.costs import Cost, Roofline, XlaCost
 from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Host, Printed, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
@@ -421,20 +422,20 @@ dot_general_p = Primitive(
         2, fitting.dot_general, fitting.NO_KEYS, fitting.product_dtype, dimension_numbers=ANY_TUPLE,
         precision=PRECISION, preferred_element_type=optional(DTYPE)),
     linearity=PRODUCT,
-    shown=_shown,
+    printed=Printed(_shown),
     abstract=of_numbers("dot_general", _abstract),
     evaluate=_evaluate,
-    specialize=_specialize,
+    host=Host(specialize=_specialize, calls_blas=True, uses_one_thread=_uses_one_thread),
     lower=_lower,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
     factors=_factors,
-    flops=_flops,
-    calls_blas=True,
-    uses_one_thread=_uses_one_thread,
-    may_give_nan=True,
-    xla_cost=XlaCost(spreads=False, alone=True), roofline=Roofline(multiplies=True),
+    cost=Cost(
+        flops=_flops,
+        xla=XlaCost(spreads=False, alone=True),
+        roofline=Roofline(multiplies=True)),
+    values=Values(may_give_nan=True),
 )
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
 from maxjax._ir.contract import DTYPE, FLAG, integer, takes
-from maxjax._ir.costs import XlaCost
+from maxjax._ir.costs import Cost, XlaCost
 from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import REDUCED_FIRST, Linearity
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Compiled, Host, Sharded
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer, staged
 from maxjax._ir.trace import Array
@@ -23,7 +24,7 @@ from maxjax._primitives import costs, fitting
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.kernels import ALL, NUMBERS, Kernel
 from maxjax._primitives.layout import move_axis
-from maxjax._primitives.rules import factor_rule, no_flops
+from maxjax._primitives.rules import factor_rule
 from maxjax._primitives.widths import BIT_WIDTHS, FLOATING, WIDER, bit_width, widened
 
 if TYPE_CHECKING:
@@ -132,12 +133,11 @@ _CONVERSION_COST = XlaCost(lambda ins, outs, params: (
 convert_element_type_p = elementwise(
     "convert_element_type",
     contract=takes(1, new_dtype=DTYPE, weak_type=FLAG),
-    expression=_convert_expression,
-    flops=no_flops,
-    linearity=Linearity(unreduced=_keeps_precision), passes_unreduced=slice(None),
+    host=Host(specialize=_convert_specialize, expression=_convert_expression),
+    cost=Cost(flops=costs.no_flops, xla=_CONVERSION_COST),
+    linearity=Linearity(unreduced=_keeps_precision), sharded=Sharded(passes_unreduced=slice(None)),
     abstract=_convert_abstract,
     evaluate=lambda x, *, new_dtype, weak_type: convert(x, dtypes.physical(new_dtype)),
-    specialize=_convert_specialize,
     lower=lambda ctx, x, *, new_dtype, weak_type: ctx.convert(
         x, dtypes.physical(new_dtype)), cheap=True,
     kernels=(Kernel("convert", ALL, results=lambda source: tuple(
@@ -146,7 +146,6 @@ convert_element_type_p = elementwise(
     transpose=lambda cotangent, x, *, new_dtype, weak_type: [
         convert_element_type_p.bind(cotangent, new_dtype=x.dtype, weak_type=x.aval.weak_type)],
     keeps_zero=True,
-    xla_cost=_CONVERSION_COST,
 )
 
 
@@ -204,13 +203,14 @@ def _bitcast_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Shaped
 bitcast_convert_type_p = Primitive(
     "bitcast_convert_type",
     contract=takes(1, fitting.bitcast, new_dtype=DTYPE),
-    flops=no_flops,
+    cost=costs.MOVES,
     abstract=_bitcast_abstract,
     evaluate=_bitcast_evaluate,
-    lower=lambda ctx, x, *, new_dtype: ctx.bitcast(x, new_dtype), cheap=True,
-    kernels=(Kernel("bitcast", NUMBERS, results=lambda source: tuple(
-        target for target in NUMBERS
-        if target != source and target.itemsize == source.itemsize)),),
+    lower=lambda ctx, x, *, new_dtype: ctx.bitcast(x, new_dtype),
+    compiled=Compiled(cheap=True, kernels=(
+        Kernel("bitcast", NUMBERS, results=lambda source: tuple(
+            target for target in NUMBERS
+            if target != source and target.itemsize == source.itemsize)),)),
     jvp=lambda primals, tangents, *, new_dtype: (
         bitcast_convert_type_p.bind(*primals, new_dtype=new_dtype), None),
     batch=_bitcast_batch,
@@ -218,8 +218,8 @@ bitcast_convert_type_p = Primitive(
 )
 
 stop_gradient_p = elementwise(
-    "stop_gradient", flops=no_flops, passes_unreduced=slice(None),
-    evaluate=lambda x: x, lower=lambda ctx, x: x, xla_cost=costs.UNMOVED)
+    "stop_gradient", cost=costs.UNMOVED, sharded=Sharded(passes_unreduced=slice(None)),
+    evaluate=lambda x: x, lower=lambda ctx, x: x)
 
 # --- reduce_precision -----------------------------------------------------------------------------
 
@@ -261,11 +261,11 @@ def _reduce_precision(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) 
 reduce_precision_p = elementwise(
     "reduce_precision",
     contract=takes(1, exponent_bits=integer(1, 64), mantissa_bits=integer(0, 64)),
-    linearity=REDUCED_FIRST, passes_unreduced=slice(None), accepts=FLOATING,
+    linearity=REDUCED_FIRST, sharded=Sharded(passes_unreduced=slice(None)), accepts=FLOATING,
     evaluate=widened(_reduce_precision),
     jvp=lambda t, x, out, **params: reduce_precision_p.bind(t, **params),
     transpose=lambda cotangent, x, **params: [reduce_precision_p.bind(cotangent, **params)],
-    host_reason="rounding to a format that MAX does not have")
+    host=Host(reason="rounding to a format that MAX does not have"))
 
 
 def convert_element_type(x: Array, dtype: np.dtype, weak_type: bool = False) -> Array:

@@ -23,10 +23,11 @@ from maxjax._ir.contract import (
     optional,
     takes,
 )
-from maxjax._ir.costs import ALONE, Roofline
+from maxjax._ir.costs import ALONE, Cost, Roofline
 from maxjax._ir.dimensions import larger
 from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Host, Printed, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
@@ -312,7 +313,7 @@ def _unfold(ctx: Lowering, rows: np.ndarray, window: Sequence[int], result: tupl
             _two((low for low, _ in padding), 0), _two(rhs_dilation, 1), _two(lhs_dilation, 1))
     config = [(low, high, ld - 1) for (low, high), ld in zip(padding, lhs_dilation, strict=True)]
     rows = ctx.pad(rows, ctx.scalar(0, rows), ((0, 0, 0), *config, (0, 0, 0)))
-    spatial = ctx.shape(rows)[1:-1]
+    spatial = list(ctx.shape(rows)[1:-1])
     rows = ctx.reshape(rows, (batch, math.prod(spatial), features))
     indices = window_positions(spatial, window, result, strides, rhs_dilation)
     return ctx.gather_rows(rows, indices.reshape(-1).astype(np.int32), 1)
@@ -484,15 +485,13 @@ conv_general_dilated_p = Primitive(
     linearity=PRODUCT,
     abstract=_abstract,
     evaluate=_evaluate,
-    specialize=_specialize,
+    host=Host(specialize=_specialize, calls_blas=True),
     lower=_lower,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
     factors=_factors,
-    flops=_flops,
-    calls_blas=True,
-    may_give_nan=True,
-    shown=lambda params: {**params, "out_sharding": None},
-    xla_cost=ALONE, roofline=_ROOFLINE,
+    cost=Cost(flops=_flops, xla=ALONE.xla, roofline=_ROOFLINE),
+    values=Values(may_give_nan=True),
+    printed=Printed(lambda params: {**params, "out_sharding": None}),
 )

@@ -11,15 +11,15 @@ from maxjax._base import dtypes
 from maxjax._ir.contract import DTYPE, NATURAL, SHAPE, takes
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Derivative, Printed, Sharded
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.rules import (
     OnShard,
     axis_factors,
-    no_flops,
     nonnegative,
     scalar_like,
 )
@@ -60,15 +60,16 @@ def _iota_on_shard(shard: Shard, eqn: JaxprEqn, operands: Sequence[Array], param
 iota_p = Primitive(
     "iota",
     contract=takes(0, fitting.iota, dtype=DTYPE, shape=SHAPE, dimension=NATURAL),
-    flops=no_flops,
-    shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
-    on_shard=OnShard(_iota_on_shard, computed=_split_where_exact),
-    shown=lambda params: {**params, "sharding": None},
+    cost=costs.MOVES,
+    sharded=Sharded(
+        shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
+        on_shard=OnShard(_iota_on_shard, computed=_split_where_exact)),
+    printed=Printed(lambda params: {**params, "sharding": None}),
     abstract=lambda *, dtype, shape, dimension: ShapedArray(
         nonnegative("iota", shape), dtype),
     evaluate=_iota_evaluate,
     lower=lambda ctx, *, dtype, shape, dimension: ctx.iota(dtype, shape, dimension),
-    no_derivative="iota has no operands",
+    derivative=Derivative(missing="iota has no operands"),
     factors=lambda in_avals, out_avals, *, dtype, shape, dimension: axis_factors(
         in_avals, out_avals, whole=(dimension,)),
 )

@@ -10,9 +10,10 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.contract import AXIS, FLAG, takes
-from maxjax._ir.costs import Roofline, XlaCost
+from maxjax._ir.costs import Cost
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
@@ -228,8 +229,8 @@ def _cumulative_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Sha
 
 
 def _cumulative(name: str, kind: str, ufunc: np.ufunc, combine: Callable[..., Any],
-                lower: Callable[..., Any] | None = None, xla_cost: XlaCost = costs.CUMULATIVE,
-                roofline: Roofline = costs.CUMULATIVE_ROOFLINE) -> Primitive:
+                lower: Callable[..., Any] | None = None, cost: Cost = costs.CUMULATIVE
+                ) -> Primitive:
     primitive = Primitive(
         name,
         contract=takes(1, fitting.NUMBERS, axis=AXIS, reverse=FLAG),
@@ -240,9 +241,8 @@ def _cumulative(name: str, kind: str, ufunc: np.ufunc, combine: Callable[..., An
             primals, tangents, primitive=primitive, **params),
         batch=_cumulative_batch(lambda: primitive),
         factors=_cumulative_factors,
-        may_give_nan=True,
-        xla_cost=xla_cost,
-        roofline=roofline,
+        values=Values(may_give_nan=True),
+        cost=cost,
     )
     return primitive
 
@@ -259,8 +259,8 @@ cumsum_p = linear_primitive(
         cumsum_p.bind(cotangent, axis=axis, reverse=not reverse)],
     batch=_cumulative_batch(lambda: cumsum_p),
     factors=_cumulative_factors,
-    may_give_nan=True,
-    xla_cost=costs.CUMULATIVE, roofline=costs.CUMULATIVE_ROOFLINE,
+    values=Values(may_give_nan=True),
+    cost=costs.CUMULATIVE,
 )
 
 cumprod_p = _cumulative("cumprod", "prod", np.multiply, _product)
@@ -277,9 +277,7 @@ def _cumlogsumexp_lower(ctx: Lowering, x: object, *, axis: int, reverse: bool) -
 
 
 cumlogsumexp_p = _cumulative("cumlogsumexp", "logsumexp", np.logaddexp, _log_sum,
-                             lower=_cumlogsumexp_lower,
-                             xla_cost=XlaCost(costs.nothing, reduces=True),
-                             roofline=costs.CUMULATIVE_ROOFLINE_OF_TWO)
+                             lower=_cumlogsumexp_lower, cost=costs.CUMULATIVE_OF_TWO)
 
 
 def cumsum(x: Value, axis: int, reverse: bool = False) -> Array:

@@ -10,6 +10,7 @@ from maxjax._base import dtypes
 from maxjax._ir import dimensions
 from maxjax._ir.contract import COUNT, FLAG, NUMBER_DTYPE, takes
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Derivative, Host, Values
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import replicated_factors
 
@@ -17,11 +18,11 @@ from maxjax._primitives.rules import replicated_factors
 dimension_size_p = Primitive(
     "dimension_size",
     contract=takes(0, size=COUNT, dtype=NUMBER_DTYPE, weak=FLAG),
-    known=lambda params: params["size"],
+    values=Values(known=lambda params: params["size"]),
     abstract=lambda *, size, dtype, weak: ShapedArray((), dtype, weak),
     evaluate=lambda *, size, dtype, weak: np.asarray(size, dtype)[()],
-    host_reason="it is no part of a program whose sizes are known",
-    no_derivative="it has no operands",
+    host=Host(reason="it is no part of a program whose sizes are known"),
+    derivative=Derivative(missing="it has no operands"),
     factors=replicated_factors,
 )
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.contract import COUNT, SIZES, takes
-from maxjax._ir.costs import XlaCost, bytes_of
+from maxjax._ir.costs import Cost, XlaCost, bytes_of
 from maxjax._ir.linearity import FIRST, Linearity
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Host, Sharded
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape
@@ -23,7 +24,7 @@ from maxjax._primitives.gather_plan import GatherDimensionNumbers, ScatterDimens
 from maxjax._primitives.indexing import CLIP, gather_p, scatter_p
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import move_axis, reshape
-from maxjax._primitives.rules import FactorRule, axis_factors, is_linear, no_flops, scalar_like
+from maxjax._primitives.rules import FactorRule, axis_factors, is_linear, scalar_like
 from maxjax._primitives.sharding import along_batch
 
 if TYPE_CHECKING:
@@ -160,17 +161,16 @@ def _dynamic_slice_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[
 dynamic_slice_p = Primitive(
     "dynamic_slice",
     contract=takes((1, None), fitting.starts(1), slice_sizes=SIZES),
-    flops=no_flops, linearity=FIRST,
-    shard_params=lambda params, avals, shapes, out: {**params, "slice_sizes": out},
+    cost=costs.SLICE, linearity=FIRST,
+    sharded=Sharded(shard_params=lambda params, avals, shapes, out: {**params, "slice_sizes": out}),
     abstract=_dynamic_slice_abstract,
     evaluate=lambda x, *starts, slice_sizes: x[_region(starts, slice_sizes, x.shape)],
-    specialize=_dynamic_slice_specialize,
+    host=Host(specialize=_dynamic_slice_specialize),
     lower=_dynamic_slice_lower,
     jvp=_dynamic_slice_jvp,
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     factors=_dynamic_slice_factors,
-    xla_cost=costs.SLICE,
 )
 
 # --- dynamic_update_slice -------------------------------------------------------------------------
@@ -272,8 +272,8 @@ _UPDATE_COST = XlaCost(moved=lambda ins, outs, params: 2 * bytes_of(ins[1:2]), a
 dynamic_update_slice_p = Primitive(
     "dynamic_update_slice",
     contract=takes((2, None), fitting.starts(2), fitting.alike(0, 1)),
-    flops=no_flops,
-    linearity=Linearity(slice(2)), passes_unreduced=slice(2),
+    cost=Cost(flops=costs.no_flops, xla=_UPDATE_COST),
+    linearity=Linearity(slice(2)), sharded=Sharded(passes_unreduced=slice(2)),
     abstract=_dynamic_update_slice_abstract,
     evaluate=_dynamic_update_slice_evaluate,
     lower=_dynamic_update_slice_lower,
@@ -281,7 +281,6 @@ dynamic_update_slice_p = Primitive(
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
     factors=_dynamic_update_slice_factors,
-    xla_cost=_UPDATE_COST,
 )
 
 # --- true_positions -------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_fft
 from maxjax._ir.contract import SHAPE, instance, takes
-from maxjax._ir.costs import Avals, XlaCost
+from maxjax._ir.costs import Avals, Cost, XlaCost
 from maxjax._ir.linearity import SUM
+from maxjax._ir.rule_groups import Compiled, Host, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
@@ -166,10 +167,12 @@ fft_p = linear_primitive(
     "fft",
     contract=takes(1, fitting.transform, fft_type=instance(FftType), fft_lengths=SHAPE),
     linearity=SUM,
-    abstract=_abstract, specialize=_specialize, transpose=_transpose, batch=_batch,
-    factors=_factors, host_reason="MAX has no Fourier transform", may_give_nan=True,
-    lower=_lower, host_condition=_why_on_host, takes_complex=True,
-    xla_cost=XlaCost(_xla_flops, alone=True))
+    abstract=_abstract,
+    host=Host("MAX has no Fourier transform", _why_on_host, _specialize),
+    lower=_lower, compiled=Compiled(takes_complex=True),
+    transpose=_transpose, batch=_batch, factors=_factors,
+    values=Values(may_give_nan=True),
+    cost=Cost(xla=XlaCost(_xla_flops, alone=True)))
 
 
 def fft(x: Value, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:

@@ -15,6 +15,7 @@ from maxjax._base import dtypes
 from maxjax._ir.contract import ANY_TUPLE, FLAG, TEXT, takes
 from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Sharded
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
@@ -91,7 +92,7 @@ def _several(name: str, linearity: Linearity) -> Primitive:
             [[(i, dim) for dim in range(aval.ndim)] for i, aval in enumerate(in_avals)],
             [[(i, dim) for dim in range(aval.ndim)] for i, aval in enumerate(out_avals)],
             in_avals, out_avals),
-        on_mesh=True,
+        sharded=Sharded(on_mesh=True),
         multiple_results=True,
     )
     return primitive

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.lazy import scipy_special
+from maxjax._ir.rule_groups import Host
 from maxjax._ir.trace import Array
 from maxjax._primitives import elementary
 from maxjax._primitives.arithmetic import add, constant, mul, neg, sub
@@ -123,23 +124,24 @@ def _density(t: Array, a: Array, x: Array) -> Any:
 
 
 igamma_grad_a_p = elementwise(
-    "igamma_grad_a", accepts=FLOATING, evaluate=widened(_igamma_grad_a), host_reason=HOST,
+    "igamma_grad_a", accepts=FLOATING, evaluate=widened(_igamma_grad_a), host=Host(reason=HOST),
     no_derivative="the second derivative of igamma by its parameter is not implemented",
     may_give_nan=True)
 
 random_gamma_grad_p = elementwise(
-    "random_gamma_grad", accepts=FLOATING, evaluate=widened(_random_gamma_grad), host_reason=HOST,
+    "random_gamma_grad", accepts=FLOATING, evaluate=widened(_random_gamma_grad),
+    host=Host(reason=HOST),
     no_derivative="the second derivative of a gamma variate by its parameter")
 
 
 igamma_p = elementwise(
-    "igamma", accepts=FLOATING, host_reason=HOST,
+    "igamma", accepts=FLOATING, host=Host(reason=HOST),
     evaluate=widened(lambda a, x: scipy_special.gammainc(a, x)),
     jvp=(lambda t, a, x, out: mul(t, igamma_grad_a_p.bind(a, x)),
          lambda t, a, x, out: _density(t, a, x)), may_give_nan=True)
 
 igammac_p = elementwise(
-    "igammac", accepts=FLOATING, host_reason=HOST,
+    "igammac", accepts=FLOATING, host=Host(reason=HOST),
     evaluate=widened(lambda a, x: scipy_special.gammaincc(a, x)),
     jvp=(lambda t, a, x, out: mul(neg(t), igamma_grad_a_p.bind(a, x)),
          lambda t, a, x, out: _density(neg(t), a, x)), may_give_nan=True)
@@ -174,5 +176,6 @@ def _betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 regularized_incomplete_beta_p = elementwise(
-    "regularized_incomplete_beta", accepts=FLOATING, evaluate=widened(_betainc), host_reason=HOST,
+    "regularized_incomplete_beta", accepts=FLOATING, evaluate=widened(_betainc),
+    host=Host(reason=HOST),
     jvp=(_by_parameter, _by_parameter, _beta_density), may_give_nan=True)

@@ -16,9 +16,10 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.contract import FLAG, SIZES, Kind, instance, numbered, optional, takes
-from maxjax._ir.costs import Avals, Roofline, XlaCost, bytes_of
+from maxjax._ir.costs import Avals, Cost, Roofline, XlaCost, bytes_of
 from maxjax._ir.linearity import Linearity, reduced_first
 from maxjax._ir.primitive import Primitive, mesh_rules
+from maxjax._ir.rule_groups import Host, Sharded
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
@@ -49,7 +50,6 @@ from maxjax._primitives.rules import (
     FactorRule,
     OnShard,
     is_linear,
-    no_flops,
     of_numbers,
     scalar_like,
 )
@@ -253,18 +253,18 @@ gather_p = Primitive(
         slice_sizes=SIZES, mode=instance(GatherScatterMode), fill_value=optional(
             Kind("a scalar", lambda value, avals: type(value) is FillValue)),
         unique_indices=FLAG, indices_are_sorted=FLAG),
-    flops=no_flops, shard_params=_gather_on_shard,
-    on_shard=OnShard(split_rows.gather, factors=split_rows.gather_factors),
+    cost=Cost(costs.no_flops, _GATHER_COST, _GATHER_ROOFLINE),
+    sharded=Sharded(_gather_on_shard, OnShard(
+        split_rows.gather, factors=split_rows.gather_factors)),
     linearity=Linearity(slice(1), each=True, unreduced=_fills_with_sum),
     abstract=_gather_abstract,
     evaluate=_gather_evaluate,
-    specialize=_gather_specialize,
+    host=Host(specialize=_gather_specialize),
     lower=gather_lowering.gather,
     jvp=_gather_jvp,
     transpose=_gather_transpose,
     batch=_gather_batch,
     factors=_gather_factors,
-    xla_cost=_GATHER_COST, roofline=_GATHER_ROOFLINE,
 )
 
 # --- scatter --------------------------------------------------------------------------------------
@@ -342,8 +342,7 @@ def _scatter_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Shaped
 def _scatter(name: str, kind: str, jvp: Callable[..., Any],
              transpose: Callable[..., Any] | None = None,
              linearity: Linearity | None = None, combine: str | None = None,
-             xla_cost: XlaCost = costs.SCATTER, roofline: Roofline = costs.SCATTER_ROOFLINE
-             ) -> Primitive:
+             cost: Cost = costs.SCATTER) -> Primitive:
     """``combine``: how the results of some of the updates combine with those of others."""
     primitive = Primitive(
         name,
@@ -357,13 +356,13 @@ def _scatter(name: str, kind: str, jvp: Callable[..., Any],
         jvp=jvp,
         transpose=transpose,
         linearity=linearity,
-        on_shard=OnShard(functools.partial(split_rows.scatter, combine=combine),
-                         factors=functools.partial(split_rows.scatter_factors, combine=combine)),
+        sharded=Sharded(on_shard=OnShard(
+            functools.partial(split_rows.scatter, combine=combine),
+            factors=functools.partial(split_rows.scatter_factors, combine=combine))),
         batch=lambda size, operands, axes, **params: _scatter_batch(
             size, operands, axes, primitive=primitive, **params),
         factors=_scatter_factors,
-        xla_cost=xla_cost,
-        roofline=roofline,
+        cost=cost,
     )
     return primitive
 
@@ -486,12 +485,12 @@ _SUM = Linearity(slice(0, None, 2), unreduced=reduced_first)
 _PRODUCT = Linearity(slice(0, None, 2), each=True, unreduced=reduced_first)
 
 scatter_p = _scatter("scatter", "set", _scatter_set_jvp, _scatter_set_transpose, _SUM,
-                     xla_cost=costs.SCATTER_UNCOMBINED, roofline=costs.SCATTER_UNCOMBINED_ROOFLINE)
+                     cost=costs.SCATTER_UNCOMBINED)
 scatter_add_p = _scatter(
     "scatter-add", "add",
     lambda primals, tangents, **params: _scatter_sum_jvp(
         primals, tangents, primitive=scatter_add_p, **params),
-    functools.partial(_scatter_sum_transpose, sign=1), _SUM, "add", xla_cost=costs.SCATTER_ALONE)
+    functools.partial(_scatter_sum_transpose, sign=1), _SUM, "add", cost=costs.SCATTER_ALONE)
 scatter_sub_p = _scatter(
     "scatter-sub", "sub",
     lambda primals, tangents, **params: _scatter_sum_jvp(

@@ -11,17 +11,17 @@ import numpy as np
 from maxjax._ir.contract import AXIS, SHAPE, takes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Sharded, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Shape
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import (
     axis_factors,
     is_linear,
-    no_flops,
 )
 from maxjax._primitives.slicing import slice_in_dim
 
@@ -73,8 +73,8 @@ def _concatenate_batch(size: int, operands: Sequence[Array], axes: Sequence[Batc
 concatenate_p = Primitive(
     "concatenate",
     contract=takes((1, None), fitting.concatenate, dimension=AXIS),
-    flops=no_flops, same_dtypes=slice(None),
-    linearity=SUM, passes_unreduced=slice(None), split_alike=slice(None),
+    cost=costs.MOVES, values=Values(same_dtypes=slice(None)),
+    linearity=SUM, sharded=Sharded(passes_unreduced=slice(None), split_alike=slice(None)),
     abstract=_concatenate_abstract,
     evaluate=lambda *xs, dimension: np.concatenate(xs, dimension),
     lower=lambda ctx, *xs, dimension: ctx.concatenate(xs, dimension),
@@ -126,7 +126,7 @@ def _split_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, s
 split_p = Primitive(
     "split",
     contract=takes(1, fitting.split, sizes=SHAPE, axis=AXIS),
-    flops=no_flops, linearity=SUM, passes_unreduced=slice(None),
+    cost=costs.MOVES, linearity=SUM, sharded=Sharded(passes_unreduced=slice(None)),
     abstract=lambda x, *, sizes, axis: [
         ShapedArray(shape, x.dtype, x.weak_type)
         for shape in _split_shapes(x.shape, sizes, axis)],

@@ -13,6 +13,7 @@ from maxjax._ir.contract import AXES, NONE, PERMUTATION, SHAPE, takes
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.linearity import MOVEMENT
+from maxjax._ir.rule_groups import Compiled, Printed, Sharded, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, Params, Shape, Value
@@ -128,16 +129,18 @@ def _reshape_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
 reshape_p = linear_primitive(
     "reshape",
     contract=takes(1, new_sizes=SHAPE, dimensions=NONE),
-    shard_params=lambda params, avals, shapes, out: {**params, "new_sizes": out},
-    linearity=MOVEMENT, passes_unreduced=slice(None),
-    shown=lambda params: {**params, "sharding": None},
+    sharded=Sharded(
+        shard_params=lambda params, avals, shapes, out: {**params, "new_sizes": out},
+        passes_unreduced=slice(None)),
+    linearity=MOVEMENT,
+    printed=Printed(lambda params: {**params, "sharding": None}),
     abstract=_reshape_abstract,
     evaluate=_reshape_evaluate,
     lower=lambda ctx, x, *, new_sizes, dimensions: ctx.reshape(x, new_sizes),
     transpose=lambda cotangent, operand, **params: [reshape(cotangent, operand.shape)],
     batch=_reshape_batch,
     factors=_reshape_factors,
-    xla_cost=costs.VIEW,
+    cost=costs.VIEW,
 )
 
 # --- squeeze --------------------------------------------------------------------------------------
@@ -157,7 +160,7 @@ def _squeeze_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
 squeeze_p = linear_primitive(
     "squeeze",
     contract=takes(1, fitting.squeeze, dimensions=AXES),
-    linearity=MOVEMENT, passes_unreduced=slice(None),
+    linearity=MOVEMENT, sharded=Sharded(passes_unreduced=slice(None)),
     abstract=lambda x, *, dimensions: ShapedArray(
         _squeezed(x.shape, dimensions), x.dtype, x.weak_type),
     evaluate=lambda x, *, dimensions: x.reshape(_squeezed(x.shape, dimensions)),
@@ -168,7 +171,7 @@ squeeze_p = linear_primitive(
         [[None if dim in dimensions else dim for dim in range(in_avals[0].ndim)]],
         [[dim for dim in range(in_avals[0].ndim) if dim not in dimensions]],
         in_avals, out_avals),
-    xla_cost=costs.UNMOVED_VIEW,
+    cost=costs.UNMOVED_VIEW,
 )
 
 # --- transpose ------------------------------------------------------------------------------------
@@ -184,7 +187,7 @@ def _transpose_batch(size: int, operands: Sequence[Array], axes: Sequence[int], 
 transpose_p = linear_primitive(
     "transpose",
     contract=takes(1, permutation=PERMUTATION),
-    linearity=MOVEMENT, passes_unreduced=slice(None),
+    linearity=MOVEMENT, sharded=Sharded(passes_unreduced=slice(None)),
     abstract=lambda x, *, permutation: ShapedArray(
         tuple(x.shape[dim] for dim in permutation), x.dtype, x.weak_type),
     evaluate=lambda x, *, permutation: x.transpose(permutation),
@@ -194,7 +197,7 @@ transpose_p = linear_primitive(
     batch=_transpose_batch,
     factors=lambda in_avals, out_avals, *, permutation: factor_rule(
         [range(in_avals[0].ndim)], [permutation], in_avals, out_avals),
-    xla_cost=costs.UNMOVED_VIEW,
+    cost=costs.UNMOVED_VIEW,
 )
 
 # --- rev ------------------------------------------------------------------------------------------
@@ -225,7 +228,7 @@ rev_p = linear_primitive(
     contract=takes(1, dimensions=AXES),
     linearity=MOVEMENT,
     # A shard reverses its own part, which is then sent to another.
-    on_shard=OnShard(_rev_on_shard, computed=lambda eqn, rule: None),
+    sharded=Sharded(on_shard=OnShard(_rev_on_shard, computed=lambda eqn, rule: None)),
     abstract=lambda x, *, dimensions: x,
     evaluate=_rev_evaluate,
     lower=lambda ctx, x, *, dimensions: ctx.reverse(x, dimensions),
@@ -241,15 +244,16 @@ rev_p = linear_primitive(
 copy_p = linear_primitive(
     "copy",
     contract=takes(1),
-    linearity=MOVEMENT, passes_unreduced=slice(None), cheap=True,
+    linearity=MOVEMENT, sharded=Sharded(passes_unreduced=slice(None)),
+    compiled=Compiled(cheap=True),
     abstract=lambda x: x,
     evaluate=lambda x: np.array(x),
     lower=lambda ctx, x: x,
     transpose=lambda cotangent, operand: [copy_p.bind(cotangent)],
     batch=lambda size, operands, axes: (copy_p.bind(operands[0]), axes[0]),
     factors=lambda in_avals, out_avals: axis_factors(in_avals, out_avals),
-    keeps_zero=True,
-    xla_cost=costs.UNMOVED,
+    values=Values(keeps_zero=True),
+    cost=costs.UNMOVED,
 )
 
 # --- operations that rules are written with -------------------------------------------------------

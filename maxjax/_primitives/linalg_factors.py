@@ -82,7 +82,7 @@ cholesky_p = linalg_primitive(
         lambda x: (np.linalg.cholesky(x),), [ShapedArray(a.shape, a.dtype)], a)[0]),
     calls=_cholesky_call,
     jvp=_cholesky_jvp,
-    xla_cost=costs.FREE,
+    cost=costs.FREE,
 )
 
 
@@ -215,7 +215,7 @@ lu_p = linalg_primitive(
     contract=takes(1, fitting.ranks(2)),
     abstract=_lu_abstract, jvp=_lu_jvp, multiple_results=True,
     evaluate=_lu_evaluate, calls=_lu_call,
-    xla_cost=costs.FREE,
+    cost=costs.FREE,
 )
 
 
@@ -277,7 +277,7 @@ householder_product_p = linalg_primitive(
     evaluate=lambda a, taus: each(
         _householder_one, [ShapedArray(a.shape, a.dtype)], a, taus, ranks=(2, 1))[0],
     no_derivative="the product of reflections has no derivative in JAX either",
-    xla_cost=costs.FREE,
+    cost=costs.FREE,
 )
 
 
@@ -366,7 +366,7 @@ geqrf_p = linalg_primitive(
     abstract=_geqrf_abstract, multiple_results=True, calls=_geqrf_call,
     evaluate=lambda a: each(_geqrf_one, _geqrf_abstract(ShapedArray(a.shape, a.dtype)), a),
     no_derivative="the reflections of a QR decomposition have no derivative in JAX either",
-    xla_cost=costs.FREE,
+    cost=costs.FREE,
 )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from maxjax._base import dtypes, native
 from maxjax._base.lazy import scipy_linalg
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Compiled, Derivative, Host, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, HostValue, Params, Shape, Value
@@ -254,21 +255,24 @@ def _through_lapack(calls: Callable[..., Call | None], evaluate: Callable[..., A
             results = lower_call(ctx, call, values)
         return results if multiple_results else results[0]
 
-    def host_condition(*avals: ShapedArray, **params: Any) -> str | None:
+    def condition(*avals: ShapedArray, **params: Any) -> str | None:
         if 0 in [aval.size for aval in avals] or call_for(avals, params) is not None:
             return None
         return HOST_REASON
 
-    return {"evaluate": evaluate_together, "lower": lower, "host_condition": host_condition}
+    return {"evaluate": evaluate_together, "lower": lower, "condition": condition}
 
 
 def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
-                     host_reason: str | None = HOST_REASON,
-                     calls: Callable[..., Call | None] | None = None, **rules: Any) -> Primitive:
+                     same_dtypes: slice | None = None, host_reason: str | None = HOST_REASON,
+                     host_condition: Callable[..., str | None] | None = None,
+                     calls: Callable[..., Call | None] | None = None,
+                     no_derivative: str | None = None, **rules: Any) -> Primitive:
     """A primitive of matrices with leading batch dimensions, which all operands have.
 
     Args:
       rank: of the first operand without its batch dimensions.
+      same_dtypes, host_reason, host_condition, no_derivative: as the groups of rules have them.
       calls: gives the call of the pack for operands of given types and parameters, or None where
         there is none; the NumPy rule makes it for stacks of matrices, and the lowering, unless
         there is another.
@@ -276,6 +280,7 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
     if calls is not None:
         rules = {**_through_lapack(calls, rules["evaluate"], rules.get("multiple_results", False)),
                  **{name: rule for name, rule in rules.items() if name != "evaluate"}}
+        host_condition = rules.pop("condition")
 
     def batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], **params: object
               ) -> tuple[Any, Any]:
@@ -290,8 +295,10 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
 
     rules = {"batch": batch, "factors": factors, **rules}
     primitive = Primitive(
-        name, host_reason=host_reason, accepts=accepts, calls_blas=True,
-        takes_complex=calls is not None, **rules)
+        name, values=Values(accepts, same_dtypes),
+        host=Host(host_reason, host_condition, calls_blas=True),
+        compiled=Compiled(takes_complex=calls is not None),
+        derivative=Derivative(missing=no_derivative), **rules)
     return primitive
 
 

@@ -151,7 +151,7 @@ triangular_solve_p = linalg_primitive(
     evaluate=_triangular_evaluate,
     jvp=_triangular_jvp,
     transpose=_triangular_transpose,
-    xla_cost=costs.FREE,
+    cost=costs.FREE,
 )
 
 
@@ -335,5 +335,5 @@ tridiagonal_solve_p = linalg_primitive(
     evaluate=_tridiagonal_evaluate, calls=_tridiagonal_call,
     jvp=_tridiagonal_jvp,
     transpose=_tridiagonal_transpose,
-    xla_cost=costs.FREE,
+    cost=costs.FREE,
 )

@@ -116,7 +116,7 @@ eigh_p = linalg_primitive(
         1, fitting.square, lower=FLAG, sort_eigenvalues=FLAG, subset_by_index=NONE,
         algorithm=OPTION),
     abstract=_eigh_abstract, evaluate=_eigh_evaluate,
-    calls=_eigh_call, jvp=_eigh_jvp, multiple_results=True, xla_cost=costs.FREE)
+    calls=_eigh_call, jvp=_eigh_jvp, multiple_results=True, cost=costs.FREE)
 
 # --- general eigenvalues --------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ eig_p = linalg_primitive(
         1, fitting.square, compute_left_eigenvectors=FLAG, compute_right_eigenvectors=FLAG,
         enable_eigvec_derivs=FLAG, implementation=OPTION),
     abstract=_eig_abstract, evaluate=_eig_evaluate, jvp=_eig_jvp, calls=_eig_call,
-    multiple_results=True, xla_cost=costs.FREE)
+    multiple_results=True, cost=costs.FREE)
 
 # --- schur, hessenberg, tridiagonal ---------------------------------------------------------------
 
@@ -291,7 +291,7 @@ schur_p = linalg_primitive(
     contract=takes(
         1, fitting.square, compute_schur_vectors=FLAG, sort_eig_vals=FLAG, select_callable=NONE),
     abstract=_schur_abstract, evaluate=_schur_evaluate, calls=_schur_call, multiple_results=True,
-    no_derivative="the Schur decomposition has no derivative in JAX either", xla_cost=costs.FREE)
+    no_derivative="the Schur decomposition has no derivative in JAX either", cost=costs.FREE)
 
 
 def _hessenberg_abstract(a: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
@@ -326,7 +326,7 @@ hessenberg_p = linalg_primitive(
     abstract=_hessenberg_abstract, calls=_hessenberg_call, multiple_results=True,
     evaluate=lambda a: each(
         _hessenberg_one, _hessenberg_abstract(ShapedArray(a.shape, a.dtype)), a),
-    no_derivative="the Hessenberg reduction has no derivative in JAX either", xla_cost=costs.FREE)
+    no_derivative="the Hessenberg reduction has no derivative in JAX either", cost=costs.FREE)
 
 
 def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> tuple[ShapedArray, ...]:
@@ -368,7 +368,7 @@ tridiagonal_p = linalg_primitive(
     abstract=_tridiagonal_abstract, evaluate=_tridiagonal_evaluate,
     calls=_tridiagonal_call, multiple_results=True,
     no_derivative="the reduction to tridiagonal form has no derivative in JAX either",
-    xla_cost=costs.FREE)
+    cost=costs.FREE)
 
 # --- singular values ------------------------------------------------------------------------------
 
@@ -479,4 +479,4 @@ svd_p = linalg_primitive(
         1, fitting.ranks(2), full_matrices=FLAG, compute_uv=FLAG, subset_by_index=NONE,
         algorithm=OPTION),
     abstract=_svd_abstract, evaluate=_svd_evaluate, calls=_svd_call,
-    jvp=_svd_jvp, multiple_results=True, xla_cost=costs.FREE)
+    jvp=_svd_jvp, multiple_results=True, cost=costs.FREE)

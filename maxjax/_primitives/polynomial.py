@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from maxjax._ir.contract import COUNT, optional, takes
 from maxjax._ir.linearity import Linearity
+from maxjax._ir.rule_groups import Printed
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import add, constant, mul
 from maxjax._primitives.broadcasting import broadcast_to_shape
@@ -71,5 +72,6 @@ polynomial_p = elementwise(
         functools.partial(ctx.native, "add"), functools.partial(ctx.native, "mul"), x,
         coefficients),
     transpose=_polynomial_transpose,
-    shown=lambda params: {name: value for name, value in params.items() if value is not None})
+    printed=Printed(lambda params: {
+        name: value for name, value in params.items() if value is not None}))
 polynomial_p.jvp = _polynomial_jvp

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from maxjax._base import dtypes
 from maxjax._ir.linearity import Linearity, reduced_first
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Communication, Host, Printed
 from maxjax._ir.trace import Array, Value
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, BatchAxis
@@ -192,13 +193,15 @@ ragged_all_to_all_p = Primitive(
     "ragged_all_to_all",
     abstract=lambda operand, output, *slices, **params: output,
     evaluate=unbound,
-    host_reason=HOST_REASON,
-    shown=lambda params: {name: value for name, value in params.items() if name != "axis_sizes"},
+    host=Host(reason=HOST_REASON),
+    printed=Printed(lambda params: {
+        name: value for name, value in params.items() if name != "axis_sizes"}),
     linearity=Linearity(slice(2), unreduced=reduced_first),
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
-    batch_named=_batch_named,
-    axis_names=lambda *, axis_name, **params: axis_name,
+    communication=Communication(
+        axis_names=lambda *, axis_name, **params: axis_name,
+        batch_named=_batch_named),
     factors=replicated_factors,
 )

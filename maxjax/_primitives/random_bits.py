@@ -15,6 +15,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.contract import FLAG, SHAPE, Kind, one_of, takes
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Derivative, Host, Printed
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
@@ -179,7 +180,8 @@ def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], 
 
 def _primitive(name: str, **rules: Any) -> Primitive:
     primitive = Primitive(
-        name, no_derivative="random keys have no derivative", factors=_factors, **rules)
+        name, derivative=Derivative(missing="random keys have no derivative"),
+        factors=_factors, **rules)
     primitive.batch = _leading_batch(primitive)
     # Keys and bits are not differentiable: their tangents are zero.
     primitive.jvp = lambda primals, tangents, **params: (primitive.bind(*primals, **params), None)
@@ -221,7 +223,7 @@ random_seed_p = _primitive(
     abstract=lambda seeds, *, impl: ShapedArray(seeds.shape, impl.dtype),
     evaluate=_seed_evaluate,
     lower=lambda ctx, seeds, *, impl: ctx.decompose(_seed_program, seeds),
-    xla_cost=costs.FREE,
+    cost=costs.FREE,
 )
 
 random_wrap_p = _primitive(
@@ -230,7 +232,7 @@ random_wrap_p = _primitive(
     abstract=lambda words, *, impl: ShapedArray(words.shape[:-1], impl.dtype),
     evaluate=_wrap_evaluate,
     lower=lambda ctx, words, *, impl: ctx.bitcast(words, impl.dtype),
-    xla_cost=costs.FREE,
+    cost=costs.FREE,
 )
 
 random_clone_p = _primitive(
@@ -247,7 +249,7 @@ random_unwrap_p = _primitive(
     abstract=lambda keys: ShapedArray((*keys.shape, keys.dtype.words), dtypes.uint32),
     evaluate=_unwrap_evaluate,
     lower=lambda ctx, keys: ctx.bitcast(keys, dtypes.uint32),
-    xla_cost=costs.FREE,
+    cost=costs.FREE,
 )
 
 
@@ -270,23 +272,23 @@ random_bits_p = _primitive(
     "random_bits",
     contract=takes(
         1, fitting.keys(), bit_width=one_of(8, 16, 32, 64), shape=SHAPE, partitionable=FLAG),
-    shown=without_layout,
+    printed=Printed(without_layout),
     abstract=_bits_abstract,
     evaluate=_bits_evaluate,
     lower=_lowered(_bits_program),
-    host_condition=_old_layout,
-    xla_cost=costs.each(36),
+    host=Host(condition=_old_layout),
+    cost=costs.each(36),
 )
 
 random_split_p = _primitive(
     "random_split",
     contract=takes(1, fitting.keys(), shape=SHAPE, partitionable=FLAG),
-    shown=without_layout,
+    printed=Printed(without_layout),
     abstract=lambda keys, *, shape, partitionable: ShapedArray((*keys.shape, *shape), keys.dtype),
     evaluate=lambda keys, *, shape, partitionable: split_keys(
         keys, math.prod(shape), partitionable).reshape((*np.shape(keys), *shape)),
     lower=_lowered(_split_program),
-    host_condition=_old_layout,
+    host=Host(condition=_old_layout),
 )
 
 random_fold_in_p = _primitive(
@@ -340,7 +342,7 @@ threefry2x32_p = _primitive(
     evaluate=threefry2x32,
     lower=_threefry_lower,
     multiple_results=True,
-    xla_cost=costs.each(70),
+    cost=costs.each(70),
 )
 # Operands of rank 0 join any shape, also where the others are batched.
 threefry2x32_p.batch = _threefry_batch

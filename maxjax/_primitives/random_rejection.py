@@ -17,6 +17,7 @@ from maxjax._base import dtypes, native
 from maxjax._base.lazy import scipy_special
 from maxjax._ir.contract import FLAG, INTEGER_DTYPE, takes
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Host, Printed
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
@@ -243,12 +244,11 @@ random_gamma_p = Primitive(
     contract=takes(
         2, fitting.keys(), fitting.leading,
         fitting.of_dtypes("of floats", dtypes.is_floating, 1), log_space=FLAG, partitionable=FLAG),
-    shown=without_layout,
+    printed=Printed(without_layout),
     abstract=lambda keys, alpha, **params: ShapedArray(alpha.shape, alpha.dtype),
     evaluate=_gamma_evaluate,
     lower=_gamma_lower,
-    host_reason="MAX has no such sampler",
-    host_condition=_drawn_on_host,
+    host=Host(reason="MAX has no such sampler", condition=_drawn_on_host),
     jvp=_gamma_jvp,
     batch=_leading_batch(lambda: random_gamma_p),
     factors=replicated_factors,
@@ -350,12 +350,11 @@ random_poisson_p = Primitive(
         2, fitting.keys(), fitting.leading,
         fitting.of_dtypes("of floats", dtypes.is_floating, 1), dtype=INTEGER_DTYPE,
         partitionable=FLAG),
-    shown=without_layout,
+    printed=Printed(without_layout),
     abstract=lambda keys, lam, *, dtype, **params: ShapedArray(lam.shape, dtype),
     evaluate=_poisson_evaluate,
     lower=_poisson_lower,
-    host_reason="MAX has no such sampler",
-    host_condition=_drawn_on_host,
+    host=Host(reason="MAX has no such sampler", condition=_drawn_on_host),
     jvp=lambda primals, tangents, **params: (random_poisson_p.bind(*primals, **params), None),
     batch=_leading_batch(lambda: random_poisson_p),
     factors=replicated_factors,

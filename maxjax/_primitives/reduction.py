@@ -10,8 +10,9 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.contract import AXES, INTEGER_DTYPE, ONE_AXIS, takes
-from maxjax._ir.costs import XlaCost
+from maxjax._ir.costs import Cost, XlaCost
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Host, Printed, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape
@@ -29,7 +30,6 @@ from maxjax._primitives.rules import (
     reduced_shape,
     reduction_batch,
     reduction_factors,
-    reduction_flops,
 )
 from maxjax._primitives.slicing import pad, slice_in_dim
 
@@ -91,13 +91,12 @@ def _reduction(name: str, kind: str, ufunc: np.ufunc, identity: Callable[[np.dty
         abstract=of_numbers(name, lambda x, *, axes: ShapedArray(
             reduced_shape(x.shape, axes), x.dtype, keeps_weak and x.weak_type)),
         evaluate=evaluate,
-        specialize=specialize,
+        host=Host(specialize=specialize),
         lower=lambda ctx, x, *, axes: ctx.reduce(kind, x, axes),
         batch=lambda size, operands, batch_axes, **params: reduction_batch(primitive)(
             size, operands, batch_axes, **params),
         factors=reduction_factors(factor),
-        flops=reduction_flops,
-        xla_cost=costs.REDUCTION,
+        cost=costs.REDUCTION,
         **rules,
     )
     return primitive
@@ -135,13 +134,13 @@ def _no_tangent(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 
 reduce_max_p = _reduction(
     "reduce_max", "max", np.maximum, lambda dtype: dtypes.extremes(dtype)[0], "max",
-    shown=lambda params: {**params, "out_sharding": None},
+    printed=Printed(lambda params: {**params, "out_sharding": None}),
     jvp=lambda primals, tangents, **params: _extreme_jvp(
         primals, tangents, primitive=reduce_max_p, **params))
 
 reduce_min_p = _reduction(
     "reduce_min", "min", np.minimum, lambda dtype: dtypes.extremes(dtype)[1], "min",
-    shown=lambda params: {**params, "out_sharding": None},
+    printed=Printed(lambda params: {**params, "out_sharding": None}),
     jvp=lambda primals, tangents, **params: _extreme_jvp(
         primals, tangents, primitive=reduce_min_p, **params))
 
@@ -172,7 +171,8 @@ def _product_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, axes: t
 
 
 reduce_prod_p = _reduction(
-    "reduce_prod", "prod", np.multiply, lambda dtype: 1, "mul", jvp=_product_jvp, may_give_nan=True)
+    "reduce_prod", "prod", np.multiply, lambda dtype: 1, "mul", jvp=_product_jvp,
+    values=Values(may_give_nan=True))
 
 reduce_and_p = _reduction(
     "reduce_and", "and", np.bitwise_and,
@@ -224,7 +224,7 @@ def _position(name: str, kind: str, function: Callable[..., np.ndarray]) -> Prim
             [range(in_avals[0].ndim)],
             [[dim for dim in range(in_avals[0].ndim) if dim not in axes]],
             in_avals, out_avals, replicated=frozenset(axes)),
-        xla_cost=XlaCost(costs.combines(9), reduces=True),
+        cost=Cost(xla=XlaCost(costs.combines(9), reduces=True)),
     )
     return primitive
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Derivative
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
@@ -58,7 +59,7 @@ take_rows_p = Primitive(
     abstract=lambda x, rows: ShapedArray((x.shape[0], rows.shape[0], x.shape[2]), x.dtype),
     evaluate=lambda x, rows: np.take(x, rows, axis=1),
     lower=lambda ctx, x, rows: ctx.gather_rows(x, rows, 1),
-    no_derivative=_NO_DERIVATIVE,
+    derivative=Derivative(missing=_NO_DERIVATIVE),
     batch=_take_rows_batch,
     factors=replicated_factors,
 )
@@ -104,10 +105,10 @@ scatter_rows_p = Primitive(
     abstract=lambda x, rows, updates, *, kind: ShapedArray(x.shape, x.dtype),
     evaluate=_scatter_rows_evaluate,
     lower=lambda ctx, x, rows, updates, *, kind: ctx.scatter_rows(kind, x, rows, updates),
-    no_derivative=_NO_DERIVATIVE,
+    derivative=Derivative(missing=_NO_DERIVATIVE),
     batch=_scatter_rows_batch,
     factors=replicated_factors,
-    xla_cost=costs.SCATTER, roofline=costs.SCATTER_ROOFLINE,
+    cost=costs.SCATTER,
 )
 
 _UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum,

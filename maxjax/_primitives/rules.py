@@ -154,18 +154,6 @@ def native(name: str) -> Callable[..., Any]:
     return lambda ctx, *values, **params: ctx.native(name, *values)
 
 
-def no_flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], **params: object
-             ) -> float:
-    """For operations that move elements, or make them without arithmetic."""
-    return 0.0
-
-
-def reduction_flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
-                    **params: object) -> float:
-    """For operations that combine the elements of an operand pair by pair."""
-    return float(max(in_avals[0].size - out_avals[0].size, 0))
-
-
 # --- sharding factors -----------------------------------------------------------------------------
 
 # The factors of one dimension.

@@ -30,6 +30,7 @@ from maxjax._ir.contract import EACH_NONE, each, takes
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, every_equation
 from maxjax._ir.linearity import ALL_REDUCED_FIRST
 from maxjax._ir.primitive import Primitive, mesh_rules
+from maxjax._ir.rule_groups import Outside, Printed, Sharded
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, Params
@@ -140,8 +141,8 @@ sharding_constraint_p = _identity(
     transpose=lambda cotangent, operand, **params: [
         sharding_constraint_p.bind(cotangent, **params)],
     batch=_constraint_batch,
-    placement=lambda *, sharding, **params: sharding,
-    xla_cost=costs.FREE,
+    outside=Outside(placement=lambda *, sharding, **params: sharding),
+    cost=costs.FREE,
 )
 
 # --- device_put -----------------------------------------------------------------------------------
@@ -213,11 +214,11 @@ device_put_p = Primitive(
         [[(place, dim) for dim in range(aval.ndim)] for place, aval in enumerate(in_avals)],
         [[(place, dim) for dim in range(aval.ndim)] for place, aval in enumerate(out_avals)],
         in_avals, out_avals),
-    placement=lambda *, devices, **params: devices,
+    outside=Outside(placement=lambda *, devices, **params: devices),
     cacheable=False,
-    on_mesh=True,
+    sharded=Sharded(on_mesh=True),
     multiple_results=True,
-    xla_cost=costs.FREE,
+    cost=costs.FREE,
 )
 
 # --- reshard ------------------------------------------------------------------------
@@ -259,12 +260,12 @@ def _reshard_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
 
 reshard_p = _identity(
     "reshard",
-    shown=lambda params: {},
+    printed=Printed(lambda params: {}),
     abstract=lambda x, *, dst_sharding: _resharded(x, dst_sharding),
     transpose=lambda cotangent, operand, *, dst_sharding: _back(
         cotangent, operand, dst_sharding),
     batch=_reshard_batch,
-    placement=lambda *, dst_sharding: dst_sharding,
+    outside=Outside(placement=lambda *, dst_sharding: dst_sharding),
 )
 
 
@@ -308,15 +309,15 @@ def named_shardings(closed: ClosedJaxpr) -> Sequence[tuple[str, Sharding]]:
     if known is None:
         known = closed.cache["named shardings"] = [
             (eqn.primitive.name, sharding) for eqn in every_equation(closed)
-            if eqn.primitive.placement is not None
+            if eqn.primitive.outside.placement is not None
             for sharding in placements(eqn.primitive, eqn.params) if isinstance(sharding, Sharding)]
     return known
 
 
 def placements(primitive: Primitive, params: Params) -> Sequence[Any]:
     """Where each result of an application is put: a sharding, a device, or None."""
-    assert primitive.placement is not None
-    found: Any = primitive.placement(**params)
+    assert primitive.outside.placement is not None
+    found: Any = primitive.outside.placement(**params)
     return found if primitive.multiple_results else [found]
 
 
@@ -325,7 +326,7 @@ def constrained_spec(eqn: JaxprEqn, mesh: Mesh) -> tuple[PartitionSpec, bool] | 
 
     An equation that names another mesh says nothing.
     """
-    if eqn.primitive.placement is None:
+    if eqn.primitive.outside.placement is None:
         return None
     sharding = placements(eqn.primitive, eqn.params)[0]
     if not isinstance(sharding, NamedSharding) or sharding.mesh.shape_tuple != mesh.shape_tuple:

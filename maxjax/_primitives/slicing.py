@@ -9,10 +9,11 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.contract import SIZES, STEPS, each, is_triple, optional, takes
-from maxjax._ir.costs import XlaCost
+from maxjax._ir.costs import Cost, XlaCost
 from maxjax._ir.dimensions import larger
 from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Host, Sharded, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
@@ -25,7 +26,6 @@ from maxjax._primitives.rules import (
     axis_factors,
     is_linear,
     linear_primitive,
-    no_flops,
     scalar_like,
 )
 
@@ -115,7 +115,8 @@ pad_p = Primitive(
     contract=takes(
         2, fitting.pad, fitting.alike(),
         padding_config=each("dimension", is_triple, "three integers")),
-    flops=no_flops, linearity=Linearity(slice(2)), passes_unreduced=slice(1),
+    cost=Cost(costs.no_flops, XlaCost(spreads=False)),
+    linearity=Linearity(slice(2)), sharded=Sharded(passes_unreduced=slice(1)),
     abstract=_pad_abstract,
     evaluate=_pad_evaluate,
     lower=lambda ctx, x, value, *, padding_config: ctx.pad(x, value, padding_config),
@@ -128,8 +129,7 @@ pad_p = Primitive(
         dict(enumerate(out_avals[0].shape)),
         replicated=frozenset(
             dim for dim, config in enumerate(padding_config) if config != (0, 0, 0))),
-    may_give_nan=True,
-    xla_cost=XlaCost(spreads=False),
+    values=Values(may_give_nan=True),
 )
 
 # --- slice ----------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def _slice_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
 
 
 def _slice_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Sequence[Shape],
-                    out: Array) -> Any:
+                    out: Shape) -> Any:
     limits = tuple(limit if here == size else here for limit, here, size in zip(
         params["limit_indices"], shapes[0], in_avals[0].shape, strict=True))
     return {**params, "limit_indices": limits}
@@ -200,16 +200,16 @@ slice_p = linear_primitive(
     "slice",
     contract=takes(
         1, fitting.slice_within, start_indices=SIZES, limit_indices=SIZES, strides=optional(STEPS)),
-    shard_params=_slice_on_shard, linearity=MOVEMENT, passes_unreduced=slice(None),
+    sharded=Sharded(shard_params=_slice_on_shard, passes_unreduced=slice(None)), linearity=MOVEMENT,
     abstract=lambda x, **params: ShapedArray(_slice_shape(**params), x.dtype, x.weak_type),
     evaluate=lambda x, **params: x[_slice_index(**params)],
-    specialize=_slice_specialize,
+    host=Host(specialize=_slice_specialize),
     lower=lambda ctx, x, *, start_indices, limit_indices, strides: ctx.slice(
         x, start_indices, limit_indices, strides),
     transpose=_slice_transpose,
     batch=_slice_batch,
     factors=_slice_factors,
-    xla_cost=costs.SLICE,
+    cost=costs.SLICE,
 )
 
 # --- operations that rules are written with -------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.contract import AXIS, COUNT, FLAG, NATURAL, takes
-from maxjax._ir.costs import XlaCost
+from maxjax._ir.costs import Cost, XlaCost
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
@@ -220,7 +220,7 @@ sort_p = Primitive(
     factors=lambda in_avals, out_avals, *, dimension, **params: axis_factors(
         in_avals, out_avals, whole=(dimension,)),
     multiple_results=True,
-    xla_cost=_SORT_COST,
+    cost=Cost(xla=_SORT_COST),
 )
 
 # --- top_k ----------------------------------------------------------------------------------------
@@ -319,5 +319,5 @@ top_k_p = Primitive(
     batch=_top_k_batch,
     factors=_top_k_factors,
     multiple_results=True,
-    xla_cost=costs.FREE,
+    cost=costs.FREE,
 )

@@ -11,6 +11,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_special
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Host
 from maxjax._ir.trace import Array, aval_of
 from maxjax._primitives import costs, xla_float32
 from maxjax._primitives.arithmetic import (
@@ -43,7 +44,7 @@ def _special(name: str, function: Callable[..., np.ndarray],
     return elementwise(
         name, accepts=FLOATING, evaluate=widened(function), jvp=jvp, may_give_nan=may_give_nan,
         kernels=() if host_reason else (Kernel(name, dtypes.FLOATS),), lower=lower,
-        host_reason=host_reason, **rules)
+        host=Host(reason=host_reason), **rules)
 
 
 def _gaussian(scale: float) -> Callable[..., Any]:
@@ -61,7 +62,7 @@ TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 erf_p = _special(
     "erf", vectorized("erf", lambda x: scipy_special.erf(x)), _gaussian(TWO_OVER_ROOT_PI),
-    native("erf"), keeps_zero=True, xla_cost=costs.TRANSCENDENTAL, roofline=costs.ELEMENTWISE)
+    native("erf"), keeps_zero=True, cost=costs.elementwise(0, 1))
 
 
 def rounding_of_square(x: np.ndarray) -> np.ndarray:
@@ -81,7 +82,7 @@ def _erfc(x: np.ndarray) -> np.ndarray:
 
 
 erfc_p = _special("erfc", vectorized("erfc", _erfc), _gaussian(-TWO_OVER_ROOT_PI),
-                  roofline=costs.ELEMENTWISE)
+                  cost=costs.ELEMENTWISE)
 
 
 def _erf_inv(x: np.ndarray) -> np.ndarray:
@@ -94,7 +95,7 @@ def _erf_inv(x: np.ndarray) -> np.ndarray:
 erf_inv_p = _special(
     "erf_inv", vectorized("erf_inv", _erf_inv),
     lambda t, x, out: mul(constant(math.sqrt(math.pi) / 2, x), mul(t, exp(square(out)))),
-    keeps_zero=True, xla_cost=costs.each(36, 2), roofline=costs.ELEMENTWISE)
+    keeps_zero=True, cost=costs.elementwise(36, 2))
 
 
 def _lgamma(x: np.ndarray) -> np.ndarray:
@@ -147,21 +148,21 @@ zeta_p = _special(
     host_reason=HOST, may_give_nan=False)
 digamma_p = _special(
     "digamma", vectorized("digamma", _digamma, 65536),
-    lambda t, x, out: mul(t, polygamma_p.bind(constant(1, x), x)), roofline=costs.ELEMENTWISE)
+    lambda t, x, out: mul(t, polygamma_p.bind(constant(1, x), x)), cost=costs.ELEMENTWISE)
 lgamma_p = _special(
     "lgamma", vectorized("lgamma", _lgamma, 65536), lambda t, x, out: mul(t, digamma_p.bind(x)),
-    roofline=costs.ELEMENTWISE)
+    cost=costs.ELEMENTWISE)
 
 bessel_i1e_p = _special(
     # SciPy's loses the sign of a zero.
     "bessel_i1e",
     vectorized("bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x))),
     lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)), keeps_zero=True,
-    roofline=costs.ELEMENTWISE)
+    cost=costs.ELEMENTWISE)
 bessel_i0e_p = _special(
     "bessel_i0e", vectorized("bessel_i0e", lambda x: scipy_special.i0e(x)),
     lambda t, x, out: mul(t, sub(bessel_i1e_p.bind(x), mul(sign(x), out))),
-    roofline=costs.ELEMENTWISE)
+    cost=costs.ELEMENTWISE)
 
 
 def _bessel_i1e_slope(x: Array, out: Array) -> Array:

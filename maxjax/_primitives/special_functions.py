@@ -13,6 +13,7 @@ import numpy as np
 from maxjax._base.dtypes import FLOATS
 from maxjax._base.lazy import scipy_special
 from maxjax._ir.contract import takes
+from maxjax._ir.rule_groups import Host
 from maxjax._ir.typing import HostValue
 from maxjax._primitives import elementary, fitting
 from maxjax._primitives.builders import elementwise
@@ -42,8 +43,8 @@ def _host(name: str, function: Callable[..., HostValue], accepts: Accepted = FLO
           out_dtype: Callable[[np.dtype], np.dtype] | None = None, operands: int = 1) -> Any:
     return elementwise(
         name, contract=takes(operands, fitting.NO_KEYS), accepts=accepts,
-        evaluate=widened(_quietly(function, out_dtype)), host_reason=HOST, out_dtype=out_dtype,
-        no_derivative=NO_RULE)
+        evaluate=widened(_quietly(function, out_dtype)), out_dtype=out_dtype,
+        host=Host(reason=HOST), no_derivative=NO_RULE)
 
 
 def _named(name: str) -> Callable[..., Any]:

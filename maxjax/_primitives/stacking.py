@@ -10,10 +10,11 @@ import numpy as np
 from maxjax._ir.contract import AXIS, NATURAL, SIZES, takes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Sharded, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape
-from maxjax._primitives import fitting
+from maxjax._primitives import costs, fitting
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
 from maxjax._primitives.creation import full
 from maxjax._primitives.joining import joining_jvp
@@ -23,7 +24,6 @@ from maxjax._primitives.rules import (
     factor_rule,
     is_linear,
     linear_primitive,
-    no_flops,
     nonnegative,
 )
 
@@ -58,7 +58,7 @@ def _stack_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]
 stack_p = Primitive(
     "stack",
     contract=takes((1, None), fitting.stack, axis=NATURAL),
-    flops=no_flops, linearity=SUM, same_dtypes=slice(None),
+    cost=costs.MOVES, linearity=SUM, values=Values(same_dtypes=slice(None)),
     abstract=lambda *avals, axis: ShapedArray(
         _with(avals[0].shape, axis, len(avals)), avals[0].dtype,
         all(aval.weak_type for aval in avals)),
@@ -107,7 +107,7 @@ def _unstack_lower(ctx: Lowering, x: object, *, axis: int) -> Any:
 unstack_p = Primitive(
     "unstack",
     contract=takes(1, axis=AXIS),
-    flops=no_flops, linearity=SUM,
+    cost=costs.MOVES, linearity=SUM,
     abstract=lambda x, *, axis: [
         ShapedArray(_without(x.shape, axis), x.dtype, x.weak_type)] * x.shape[axis],
     evaluate=lambda x, *, axis: list(np.moveaxis(np.asarray(x), axis, 0)),
@@ -158,7 +158,7 @@ def _tile_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArr
 
 
 def _tile_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Sequence[Shape],
-                   out: Array) -> Any:
+                   out: Shape) -> Any:
     return {**params, "reps": tuple(
         size // here if here else rep
         for size, here, rep in zip(out, shapes[0], params["reps"], strict=True))}
@@ -167,8 +167,8 @@ def _tile_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Sequ
 tile_p = linear_primitive(
     "tile",
     contract=takes(1, reps=SIZES),
-    flops=no_flops, linearity=SUM,
-    shard_params=_tile_on_shard,
+    cost=costs.MOVES, linearity=SUM,
+    sharded=Sharded(shard_params=_tile_on_shard),
     abstract=lambda x, *, reps: ShapedArray(
         nonnegative("tile", _tiled(x.shape, reps)), x.dtype, x.weak_type),
     evaluate=_tile_evaluate,

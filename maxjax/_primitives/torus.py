@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._ir.costs import Roofline
+from maxjax._ir.costs import Cost, Roofline
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params
+from maxjax._primitives import costs
 
 
 def _ring(part: int, sizes: list[int]) -> tuple[int, int]:
@@ -66,9 +67,9 @@ def _ppermute(operand: ShapedArray, sizes: list[int], params: Params) -> tuple[i
     return max(load.values(), default=0) * operand.nbytes, longest
 
 
-ALL_GATHER = Roofline(links=_all_gather)
-REDUCE_SCATTER = Roofline(links=_reduce_scatter)
-PSUM = Roofline(links=_psum)
-EXTREME = Roofline(links=_extreme)
-ALL_TO_ALL = Roofline(links=_all_to_all)
-PPERMUTE = Roofline(links=_ppermute)
+ALL_GATHER = Cost(roofline=Roofline(links=_all_gather))
+REDUCE_SCATTER = Cost(xla=costs.REDUCTION.xla, roofline=Roofline(links=_reduce_scatter))
+PSUM = Cost(roofline=Roofline(links=_psum))
+EXTREME = Cost(roofline=Roofline(links=_extreme))
+ALL_TO_ALL = Cost(roofline=Roofline(links=_all_to_all))
+PPERMUTE = Cost(roofline=Roofline(links=_ppermute))

@@ -10,8 +10,9 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.contract import takes
-from maxjax._ir.costs import Roofline, XlaCost
+from maxjax._ir.costs import Cost
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Host
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
@@ -51,15 +52,18 @@ if TYPE_CHECKING:
     from maxjax._primitives.widths import Accepted
 
 
+_TRANSCENDENTAL = costs.elementwise(0, 1)
+
+
 def _unary(name: str, function: Callable[..., np.ndarray], jvp: Callable[..., Any],
            lower: Callable[..., Any] | None = None, accepts: Accepted = INEXACT, *,
-           may_give_nan: bool = True, xla_cost: XlaCost = costs.TRANSCENDENTAL,
-           roofline: Roofline | None = costs.ELEMENTWISE, **rules: Any) -> Primitive:
+           may_give_nan: bool = True, cost: Cost = _TRANSCENDENTAL, **rules: Any) -> Primitive:
     rule = complex_values.RULES.get(name, function)
     return elementwise(
-        name, accepts=accepts, evaluate=widened(rule), specialize=specialized(function, rule),
+        name, accepts=accepts, evaluate=widened(rule),
+        host=Host(specialize=specialized(function, rule)),
         lower=lower, kernels=(Kernel(name, dtypes.FLOATS),), jvp=jvp, may_give_nan=may_give_nan,
-        xla_cost=xla_cost, roofline=roofline, **rules)
+        cost=cost, **rules)
 
 
 def _one(x: Array) -> Value:
@@ -82,7 +86,7 @@ expm1_p = _unary("expm1", vectorized("expm1", elementary.expm1),
 log_p = _unary("log", vectorized("log", elementary.log), lambda t, x, out: div(t, x), native("log"))
 log2_p = _unary("log2", vectorized("log2", elementary.log2),
                 lambda t, x, out: div(t, mul(x, log_p.bind(constant(2, x)))),
-                xla_cost=costs.ONE_EACH, roofline=None)
+                cost=costs.ONE_EACH)
 log1p_p = _unary(
     "log1p", vectorized("log1p", elementary.log1p),
     lambda t, x, out: div(t, add(x, _one_of_the_type(x))), native("log1p"), keeps_zero=True)
@@ -97,7 +101,7 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 logistic_p = _unary(
     "logistic", vectorized("logistic", _logistic),
-    lambda t, x, out: mul(t, mul(out, sub(_one_of_the_type(x), out))), xla_cost=costs.each(3, 1))
+    lambda t, x, out: mul(t, mul(out, sub(_one_of_the_type(x), out))), cost=costs.elementwise(3, 1))
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
@@ -108,10 +112,10 @@ cos_p = _unary("cos", vectorized("cos", elementary.cos, 4096),
 tan_p = _unary("tan", vectorized("tan", elementary.tan),
                lambda t, x, out: mul(t, add(_one(x), square(out))), keeps_zero=True)
 asin_p = _unary("asin", elementary.asin, lambda t, x, out: mul(t, rsqrt(one_minus_square(x))),
-                keeps_zero=True, xla_cost=costs.each(5, 2))
+                keeps_zero=True, cost=costs.elementwise(5, 2))
 acos_p = _unary("acos", elementary.acos,
                 lambda t, x, out: mul(t, neg(rsqrt(one_minus_square(x)))),
-                xla_cost=costs.each(6, 2))
+                cost=costs.elementwise(6, 2))
 atan_p = _unary("atan", elementary.atan, lambda t, x, out: div(t, add(_one(x), square(x))),
                 keeps_zero=True)
 
@@ -127,17 +131,19 @@ atan2_p = elementwise(
     kernels=(Kernel("atan2", dtypes.FLOATS, 2),),
     jvp=(lambda t, y, x, out: mul(t, div(x, add(square(y), square(x)))),
          lambda t, y, x, out: mul(t, div(neg(y), add(square(y), square(x))))), may_give_nan=True,
-    xla_cost=costs.TRANSCENDENTAL)
+    cost=costs.TRANSCENDENTAL)
 
 # --- hyperbolic functions -------------------------------------------------------------------------
 
 sinh_p = _unary("sinh", vectorized("sinh", elementary.sinh),
                 lambda t, x, out: mul(t, cosh_p.bind(x)), keeps_zero=True,
-                xla_cost=costs.each(10, 3))
+                cost=costs.elementwise(10, 3))
 cosh_p = _unary("cosh", vectorized("cosh", elementary.cosh),
-                lambda t, x, out: mul(t, sinh_p.bind(x)), xla_cost=costs.each(5, 2))
+                lambda t, x, out: mul(t, sinh_p.bind(x)), cost=costs.elementwise(5, 2))
 tanh_p = _unary("tanh", vectorized("tanh", elementary.tanh),
-                lambda t, x, out: mul(t, one_minus_square(out)), keeps_zero=True, roofline=None)
+                lambda t, x, out: mul(t, one_minus_square(out)), keeps_zero=True,
+                cost=costs.TRANSCENDENTAL)
+
 def _asinh_jvp(t: Array, x: Array, out: Array) -> Array:
     """``t / sqrt(x**2 + 1)``; far away the square would overflow, and the 1 is nothing."""
     if dtypes.is_complex(x.dtype):
@@ -149,16 +155,16 @@ def _asinh_jvp(t: Array, x: Array, out: Array) -> Array:
 
 
 asinh_p = _unary("asinh", vectorized("asinh", elementary.asinh), _asinh_jvp, keeps_zero=True,
-                 xla_cost=costs.ONE_EACH, roofline=None)
+                 cost=costs.ONE_EACH)
 # Two roots: a square would overflow.
 acosh_p = _unary("acosh", vectorized("acosh", elementary.acosh),
                  lambda t, x, out: mul(t, mul(rsqrt(sub(x, _one_of_the_type(x))),
                                               rsqrt(add(x, _one_of_the_type(x))))),
-                 xla_cost=costs.ONE_EACH, roofline=None)
+                 cost=costs.ONE_EACH)
 atanh_p = _unary(
     "atanh", vectorized("atanh", elementary.atanh),
     lambda t, x, out: div(t, one_minus_square(x)), keeps_zero=True,
-    xla_cost=costs.ONE_EACH, roofline=None)
+    cost=costs.ONE_EACH)
 
 # --- roots and powers -----------------------------------------------------------------------------
 
@@ -214,10 +220,10 @@ pow_p = elementwise(
     "pow", accepts=INEXACT, same_dtypes=slice(1),
     contract=takes(2, fitting.power),
     evaluate=lambda x, y: widened(_power)(x, y.astype(x.dtype)),
-    specialize=_pow_specialize,
+    host=Host(specialize=_pow_specialize),
     kernels=(Kernel("pow", dtypes.FLOATS, 2),),
     lower=lambda ctx, x, y: ctx.kernel("pow", x, ctx.convert(y, ctx.dtype(x))),
-    jvp=(_pow_jvp_base, _pow_jvp_exponent), may_give_nan=True, xla_cost=costs.TRANSCENDENTAL)
+    jvp=(_pow_jvp_base, _pow_jvp_exponent), may_give_nan=True, cost=costs.TRANSCENDENTAL)
 
 
 # --- operations that rules are written with -------------------------------------------------------

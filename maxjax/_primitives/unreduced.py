@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from maxjax._base.meshes import PartitionSpec, get_abstract_mesh
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Communication
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.typing import AxisName
@@ -75,7 +76,7 @@ def _cast(name: str, source: str, target: str, transpose: Callable[[], Primitive
         transpose=lambda cotangent, operand, *, axes: [transpose().bind(cotangent, axes=axes)],
         batch=lambda size, operands, batch_axes, **params: (
             primitive.bind(*operands, **params), batch_axes[0]),
-        axis_names=lambda *, axes: axes,
+        communication=Communication(axis_names=lambda *, axes: axes),
         factors=replicated_factors,
         cacheable=False)      # its type depends on the axes around
     return primitive
@@ -118,7 +119,7 @@ all_gather_reduced_p = linear_primitive(
     abstract=_all_gather_abstract,
     transpose=_all_gather_transpose,
     batch=all_gather_batch(lambda: all_gather_reduced_p),
-    axis_names=lambda *, axis_name, **params: axis_name,
+    communication=Communication(axis_names=lambda *, axis_name, **params: axis_name),
     factors=replicated_factors,
     cacheable=False)
 
@@ -127,6 +128,6 @@ unreduced_reduce_scatter_p = linear_primitive(
     abstract=_reduce_scatter_abstract,
     transpose=_reduce_scatter_transpose,
     batch=reduce_scatter_batch(lambda: unreduced_reduce_scatter_p),
-    axis_names=lambda *, axis_name, **params: axis_name,
+    communication=Communication(axis_names=lambda *, axis_name, **params: axis_name),
     factors=replicated_factors,
     cacheable=False)

@@ -17,6 +17,7 @@ from maxjax._base import config, dtypes
 from maxjax._base.interrupts import entered_at_once
 from maxjax._ir.axes import axis_size
 from maxjax._ir.primitive import Primitive, mesh_rules
+from maxjax._ir.rule_groups import Communication, Sharded
 from maxjax._ir.trace import Array, Trace, context
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.types import writing as type_writing
@@ -30,6 +31,7 @@ from maxjax._primitives.rules import linear_primitive, replicated_factors, scala
 from maxjax._primitives.unreduced import preduced_p, reduced_vary_cast_p, vary_unreduced_cast_p
 
 if TYPE_CHECKING:
+    from maxjax._ir.rule_protocols import Varies
     from maxjax._primitives.rules import Linear
 
 _NONE: frozenset[Any] = frozenset()
@@ -70,7 +72,7 @@ class ManualAxes:
         Raises:
           ValueError: they do not, and ``jax_auto_pcast`` is off.
         """
-        if len(args) < 2 or not primitive.cacheable or primitive.axis_names is not None:
+        if len(args) < 2 or not primitive.cacheable or primitive.communication is not None:
             return args
         axes = [vma_of(arg) for arg in args]
         union = _NONE.union(*axes)
@@ -163,8 +165,9 @@ def _vary_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...], param
                   out_avals: tuple[ShapedArray, ...]) -> tuple[ShapedArray, ...]:
     """The types of results, which vary over the axes that the operands vary over."""
     axes = _NONE.union(*[aval.vma for aval in in_avals])
-    if primitive.varies is not None:
-        axes = primitive.varies(axes, **params)
+    communication = primitive.communication
+    if communication is not None and communication.varies is not None:
+        axes = communication.varies(axes, **params)
     return tuple([aval.update(vma=axes) for aval in out_avals]) if axes else out_avals
 
 
@@ -174,12 +177,12 @@ mesh_rules.varying = _vary_results
 # Running programs have none of these: shard_map erases the types (`_sharding/execute.py`).
 
 
-def _conversion(name: str, **rules: Any) -> Primitive:
+def _conversion(name: str, varies: Varies | None = None, **rules: Any) -> Primitive:
     primitive = linear_primitive(
         name,
         batch=lambda size, operands, batch_axes, **params: (
             primitive.bind(*operands, **params), batch_axes[0]),
-        axis_names=lambda *, axes: axes,
+        communication=Communication(lambda *, axes: axes, varies=varies),
         factors=replicated_factors,
         **rules)
     return primitive
@@ -189,13 +192,13 @@ pvary_p = _conversion(
     "pvary",
     transpose=lambda cotangent, operand, *, axes: [psum_invariant_p.bind(cotangent, axes=axes)],
     abstract=lambda x, *, axes: x.update(vma=x.vma.union(axes)),
-    on_mesh=True)
+    sharded=Sharded(on_mesh=True))
 
 psum_invariant_p = _conversion(
-    "psum_invariant", passes_unreduced=slice(None),
+    "psum_invariant", sharded=Sharded(passes_unreduced=slice(None)),
     abstract=lambda x, *, axes: x,
     transpose=lambda cotangent, operand, *, axes: [pvary_p.bind(cotangent, axes=axes)],
-    varies=lambda own, *, axes: own.difference(axes), roofline=torus.PSUM)
+    varies=lambda own, *, axes: own.difference(axes), cost=torus.PSUM)
 
 
 def _all_gather_invariant_transpose(cotangent: Array, operand: Array | Linear, *,
@@ -214,12 +217,13 @@ def _all_gather_invariant_transpose(cotangent: Array, operand: Array | Linear, *
 
 
 all_gather_invariant_p = linear_primitive(
-    "all_gather_invariant", passes_unreduced=slice(None),
+    "all_gather_invariant", sharded=Sharded(passes_unreduced=slice(None)),
     abstract=all_gather_abstract,
     transpose=_all_gather_invariant_transpose,
     batch=all_gather_batch(lambda: all_gather_invariant_p),
-    axis_names=lambda *, axis_name, **params: axis_name,
-    varies=lambda own, *, axis_name, **params: own.difference(axis_name),
+    communication=Communication(
+        axis_names=lambda *, axis_name, **params: axis_name,
+        varies=lambda own, *, axis_name, **params: own.difference(axis_name)),
     factors=replicated_factors)
 
 

@@ -12,6 +12,7 @@ from maxjax._base import dtypes
 from maxjax._ir.contract import PAIRS, STEPS, one_of, takes
 from maxjax._ir.linearity import REDUCED_FIRST, SUM
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape
@@ -456,8 +457,8 @@ reduce_window_sum_p = linear_primitive(
     transpose=_sum_transpose,
     batch=_batch_one(lambda: reduce_window_sum_p),
     factors=_factors,
-    may_give_nan=True,
-    xla_cost=costs.REDUCED_WINDOWS,
+    values=Values(may_give_nan=True),
+    cost=costs.REDUCED_WINDOWS,
 )
 
 
@@ -478,7 +479,7 @@ def _extreme(kind: str, ufunc: np.ufunc, identity: Callable[[np.dtype], Any],
         jvp=jvp,
         batch=_batch_one(lambda: primitive),
         factors=_factors,
-        xla_cost=costs.REDUCED_WINDOWS,
+        cost=costs.REDUCED_WINDOWS,
     )
     return primitive
 
@@ -538,7 +539,7 @@ select_and_gather_add_p = Primitive(
     transpose=_gather_transpose,
     batch=_batch_two(lambda: select_and_gather_add_p),
     factors=_factors,
-    xla_cost=costs.WINDOWS,
+    cost=costs.WINDOWS,
 )
 
 select_and_scatter_add_p = Primitive(
@@ -554,5 +555,5 @@ select_and_scatter_add_p = Primitive(
     transpose=_scatter_transpose,
     batch=_batch_two(lambda: select_and_scatter_add_p),
     factors=_factors,
-    xla_cost=costs.WINDOWS,
+    cost=costs.WINDOWS,
 )

@@ -133,7 +133,7 @@ def signature_of(eqn: JaxprEqn) -> Signature:
     special = _SPECIAL.get(eqn.primitive)
     if special is not None:
         return special(eqn)
-    if eqn.primitive.control_flow is not None:
+    if eqn.primitive.inner.control_flow is not None:
         flow = structure_of(eqn)
         return _loop(eqn, flow) if flow.is_loop else _choice(flow)
     callee = eqn.primitive.called(eqn.params)

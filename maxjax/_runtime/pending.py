@@ -77,8 +77,9 @@ _reference = weakref.ref
 @derived
 def _puts_values(closed: ClosedJaxpr) -> bool:
     for eqn in closed.jaxpr.eqns:
-        callee = eqn.primitive.called(eqn.params) if eqn.primitive.stepwise else None
-        if eqn.primitive.placement is not None or callee is not None and _puts_values(callee):
+        outside = eqn.primitive.outside
+        callee = eqn.primitive.called(eqn.params) if outside.stepwise else None
+        if outside.placement is not None or callee is not None and _puts_values(callee):
             return True
     return False
 
@@ -170,7 +171,7 @@ class LazyTrace(Runtime):
 
     def _over_processes(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         """An operation on arrays over several processes is a program."""
-        if not primitive.cacheable or primitive.placement is not None:
+        if not primitive.cacheable or primitive.outside.placement is not None:
             return self.apply_program(primitive, args, params)
         operands = [self.concrete(arg) for arg in args]
         spec = op_spec(primitive, tuple([x.aval for x in operands]), params)
@@ -180,7 +181,8 @@ class LazyTrace(Runtime):
     def apply_program(self, primitive: Primitive, args: tuple[Value, ...],
                       params: Params) -> Any:
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
-        if primitive.placement is not None:
+        outside = primitive.outside
+        if outside.placement is not None:
             results = []
             for arg, placement in zip(args, placements(primitive, params), strict=True):
                 value = self.concrete(arg)
@@ -190,12 +192,12 @@ class LazyTrace(Runtime):
                     value = put(value, placement)
                 results.append(value)
             return results if primitive.multiple_results else results[0]
-        if primitive.eager is not None:
+        if outside.eager is not None:
             return self.apply_eager(primitive, args, params)
-        if primitive.program is not None:
+        if outside.program is not None:
             avals = tuple([aval_of(arg) for arg in args])
             whole = program_module.call_of(primitive, avals, params)
-            closed, shardings = primitive.program(**params)
+            closed, shardings = outside.program(**params)
             if job.device_counts:
                 values = [self.concrete(arg) for arg in args]
                 shardings = [operand_devices.of_shard_map(sharding, values)
@@ -211,7 +213,7 @@ class LazyTrace(Runtime):
             return self.apply_global(closed, shardings, args)
         callee = primitive.called(params)
         if callee is not None:
-            if primitive.stepwise and _puts_values(callee):
+            if outside.stepwise and _puts_values(callee):
                 return eval_jaxpr(callee.jaxpr, callee.consts, *args)
             return self.call(callee, args)
         avals = tuple([aval_of(arg) for arg in args])
@@ -240,8 +242,8 @@ class LazyTrace(Runtime):
         """Calls the primitive's own rule on arrays, without a program around it."""
         operands = [self.concrete(arg) for arg in args]
         spec = op_spec(primitive, tuple([x.aval for x in operands]), params)
-        assert primitive.eager is not None
-        results = primitive.eager(operands, **params)
+        assert primitive.outside.eager is not None
+        results = primitive.outside.eager(operands, **params)
         return [ArrayImpl(aval, value)
                 for aval, value in zip(spec.out_avals, results, strict=True)]
 

@@ -503,9 +503,10 @@ def equation_seconds(eqn: JaxprEqn) -> float:
     total = 1e-6 + sum(var.aval.nbytes for var in eqn.outvars) * 5e-10
     total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(
         eqn, _UNKNOWN_ITERATIONS)
-    if eqn.primitive.flops is not None:
+    flops = eqn.primitive.cost.flops
+    if flops is not None:
         avals = [atom.aval for atom in eqn.invars]
-        total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11
+        total += flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11
     return total
 
 

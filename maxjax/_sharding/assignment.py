@@ -48,7 +48,7 @@ class Assignment:
 def computed_rule(eqn: JaxprEqn) -> FactorRule:
     """The rule as a shard can compute it by itself, without its neighbours' elements."""
     rule = rule_of(eqn)
-    on_shard = eqn.primitive.on_shard
+    on_shard = eqn.primitive.sharded.on_shard
     if on_shard is not None and on_shard.computed is not None:
         on_shard.computed(eqn, rule)
     else:

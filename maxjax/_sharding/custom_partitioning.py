@@ -15,6 +15,7 @@ from maxjax._higher_order.shape_struct import ShapeDtypeStruct
 from maxjax._ir.axes import named_axes
 from maxjax._ir.control_flow import bodies_of, with_bodies
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, every_equation
+from maxjax._ir.rule_groups import Inner
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import FactorRule, replicated_factors
@@ -43,8 +44,8 @@ def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], 
 
 
 custom_partitioning_p = call_primitive(
-    "custom_partitioning", "call", calls=None, factors=_factors,
-    expand=lambda in_avals, params: params["call"])
+    "custom_partitioning", "call", factors=_factors,
+    inner=Inner(expand=lambda in_avals, params: params["call"]))
 
 
 class TensorType(NamedTuple):
@@ -66,7 +67,7 @@ def with_rules(closed: ClosedJaxpr, mesh: Mesh) -> ClosedJaxpr:
     for eqn in closed.eqns:
         if eqn.primitive is custom_partitioning_p:
             eqn = _with_rule(eqn, mesh)
-        elif eqn.primitive.control_flow is not None:
+        elif eqn.primitive.inner.control_flow is not None:
             eqn = eqn.replace(params=with_bodies(
                 eqn, [with_rules(body, mesh) for body in bodies_of(eqn)]))
         eqns.append(eqn)

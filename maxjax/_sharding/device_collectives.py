@@ -19,6 +19,7 @@ from maxjax._base import caches, dtypes
 from maxjax._base.meshes import AxisName
 from maxjax._base.processes import job
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Communication, Derivative, Effectful, Host
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import maximum, minimum
@@ -275,11 +276,13 @@ def _collective_batch(mapped: AxisName, size: int, operands: Sequence[Array],
 collective_p = Primitive(
     "collective",
     abstract=lambda x, *, exchange: ShapedArray(exchange.shape(x.shape), x.dtype, x.weak_type),
-    host_reason=HOST_REASON,
-    no_derivative="derivatives are taken before programs are divided over processes",
-    axis_names=lambda **params: (DEVICES,),
-    batch_named=_collective_batch,
-    effects=lambda **params: frozenset({communication_effect}),
+    host=Host(reason=HOST_REASON),
+    derivative=Derivative(
+        missing="derivatives are taken before programs are divided over processes"),
+    communication=Communication(
+        axis_names=lambda **params: (DEVICES,),
+        batch_named=_collective_batch),
+    effects=Effectful(lambda **params: frozenset({communication_effect})),
 )
 
 
@@ -295,8 +298,9 @@ def _coordinate_batch(mapped: AxisName, size: int, operands: Sequence[Array],
 coordinate_p = Primitive(
     "coordinate",
     abstract=lambda **params: ShapedArray((), dtypes.int32),
-    host_reason=HOST_REASON,
-    no_derivative="it has no operands",
-    axis_names=lambda **params: (DEVICES,),
-    batch_named=_coordinate_batch,
+    host=Host(reason=HOST_REASON),
+    derivative=Derivative(missing="it has no operands"),
+    communication=Communication(
+        axis_names=lambda **params: (DEVICES,),
+        batch_named=_coordinate_batch),
 )

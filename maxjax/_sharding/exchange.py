@@ -23,6 +23,7 @@ from maxjax._distributed.native import NativeCollective
 from maxjax._distributed.start import connection
 from maxjax._ir.effects import Effect
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Derivative, Effectful, Host
 from maxjax._ir.types import ShapedArray
 
 HOST_REASON = "it exchanges values with other processes"
@@ -451,9 +452,10 @@ exchange_p = Primitive(
     "exchange",
     abstract=_exchange_abstract,
     evaluate=exchanged,
-    host_reason=HOST_REASON,
-    no_derivative="derivatives are taken before programs are divided over processes",
-    effects=lambda **params: frozenset({communication_effect}),
+    host=Host(reason=HOST_REASON),
+    derivative=Derivative(
+        missing="derivatives are taken before programs are divided over processes"),
+    effects=Effectful(lambda **params: frozenset({communication_effect})),
 )
 
 def _lower_exchange(ctx: Any, x: Any, token: Any, *, exchange: Exchange) -> list[Any]:
@@ -470,9 +472,9 @@ ordered_exchange_p = Primitive(
     abstract=lambda x, token, *, exchange: (_exchange_abstract(x, exchange=exchange), token),
     evaluate=lambda x, token, *, exchange: [exchanged(x, exchange), token],
     lower=_lower_exchange,
-    host_reason=HOST_REASON,
-    no_derivative="derivatives are taken before programs are divided over processes",
+    host=Host(reason=HOST_REASON),
+    derivative=Derivative(
+        missing="derivatives are taken before programs are divided over processes"),
     multiple_results=True,
-    effects=lambda **params: frozenset({communication_effect}),
-    ordered_by_operands=True,
+    effects=Effectful(lambda **params: frozenset({communication_effect}), ordered_by_operands=True),
 )

@@ -82,7 +82,7 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
     if not any(axes for dims in ins for axes in dims):
         unsplit = PartitionSpec(unreduced=unreduced, reduced=reduced, unreduced_kind=kind)
         return tuple(aval.on_mesh(mesh, unsplit) for aval in out_avals)
-    if primitive.axis_names is not None and len(in_avals) == len(out_avals) == 1:
+    if primitive.communication is not None and len(in_avals) == len(out_avals) == 1:
         outs = [_of_collective(primitive, params, ins[0], out_avals[0].ndim)]
     else:
         outs = _Application(
@@ -162,7 +162,7 @@ class _Application:
             [Var(aval.off_mesh()) for aval in out_avals]))
 
     def run(self) -> list[Dims]:
-        if self.primitive.split_alike is not None:
+        if self.primitive.sharded.split_alike is not None:
             self._check_alike()
         if self.primitive is clamp_p:
             return [self.ins[1]]
@@ -289,7 +289,7 @@ class _Application:
                     f"produces an illegally sharded result: {name}[{sizes}]")
 
     def _check_alike(self) -> None:
-        group = self.in_avals[self.primitive.split_alike or slice(None)]
+        group = self.in_avals[self.primitive.sharded.split_alike or slice(None)]
         # Operands that are on no mesh may have any sharding.
         dims = [_dims(aval) for aval in group if aval.ndim and aval.mesh_spec is not None]
         if all(other == dims[0] for other in dims):

@@ -34,7 +34,7 @@ def _normalize(closed: ClosedJaxpr, stays: Stays | None) -> ClosedJaxpr:
     inlined = inline_calls(closed, stays=stays)
     eqns = []
     for eqn in inlined.jaxpr.eqns:
-        if eqn.primitive.control_flow is not None:
+        if eqn.primitive.inner.control_flow is not None:
             eqn = eqn.replace(params=with_bodies(
                 eqn, [_normalize(body, stays) for body in bodies_of(eqn)]))
         eqns.append(eqn)
@@ -81,7 +81,7 @@ def operations(jaxpr: Jaxpr, known: dict[Hashable, FactorRule] | None = None) ->
         source = _rolled(eqn, sliced)
         if source is not None:
             found.append(_tie(source, eqn.outvars[0], 0, eqn, "of slices"))
-        if eqn.primitive.control_flow is None:
+        if eqn.primitive.inner.control_flow is None:
             found.append(Operation(eqn.invars, eqn.outvars, _known_rule(eqn, known), eqn,
                                    eqn.primitive.name))
         else:

@@ -124,11 +124,12 @@ def apply_local(eqn: JaxprEqn, rule: FactorRule, operands: Sequence[Value],
     primitive, params = eqn.primitive, eqn.params
     out_shapes = [local_shape(var.aval.shape, dims, mesh)
                   for var, dims in zip(eqn.outvars, out_dims, strict=True)]
-    if primitive.shard_params is not None:
-        params = primitive.shard_params(params, [atom.aval for atom in eqn.invars],
-                                        [operand.shape for operand in operands], out_shapes[0])
-    if primitive.on_shard is not None:
-        result = primitive.on_shard.apply(Shard(mesh), eqn, operands, params, in_dims, out_dims)
+    sharded = primitive.sharded
+    if sharded.shard_params is not None:
+        params = sharded.shard_params(params, [atom.aval for atom in eqn.invars],
+                                      [operand.shape for operand in operands], out_shapes[0])
+    if sharded.on_shard is not None:
+        result = sharded.on_shard.apply(Shard(mesh), eqn, operands, params, in_dims, out_dims)
     else:
         result = primitive.bind(*operands, **params)
     results = list(result) if primitive.multiple_results else [result]

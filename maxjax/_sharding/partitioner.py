@@ -178,7 +178,7 @@ class _Body:
         self.moves: list[tuple[Var, Collective]] = []
         self.assigned = owner.assignments
         for eqn in jaxpr.eqns:
-            if (eqn not in self.assigned and eqn.primitive.control_flow is None
+            if (eqn not in self.assigned and eqn.primitive.inner.control_flow is None
                     and eqn.primitive not in (custom_partitioning_p, shard_map_p)
                     and owner.constrained(eqn) is None):
                 self.assigned[eqn] = owner.assign(eqn)
@@ -259,7 +259,7 @@ class _Body:
 
     def equation(self, eqn: JaxprEqn) -> None:
         callback = eqn.params.get("callback")
-        if eqn.primitive.control_flow is not None:
+        if eqn.primitive.inner.control_flow is not None:
             _control_flow(self, eqn)
         elif isinstance(callback, ShardingInspector):
             self.owner.inspected.append((callback.function, self.owner.dims_of(eqn.invars[0])))

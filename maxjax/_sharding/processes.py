@@ -38,7 +38,7 @@ from maxjax._primitives.collective import (
     psum_p,
     reduce_scatter_p,
 )
-from maxjax._primitives.layout import move_axis, reshape, squeeze_p
+from maxjax._primitives.layout import move_axis, squeeze_p
 from maxjax._primitives.ragged import of_collectives, ragged_all_to_all_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.slicing import slice_in_dim
@@ -51,7 +51,7 @@ from maxjax._primitives.varying import all_gather_invariant_p, psum_invariant_p
 from maxjax._sharding.device_collectives import DEVICES, collective_p, coordinate_p
 from maxjax._sharding.exchange import Exchange, Groups, Kind
 from maxjax._sharding.joined import with_joined_reductions
-from maxjax._sharding.shard_body import IDENTITIES, check_order, runnable
+from maxjax._sharding.shard_body import IDENTITIES, check_permutation, flattened, runnable
 from maxjax._sharding.specs import Dims
 from maxjax._sharding.tokens import with_tokens
 from maxjax._transforms.batching import batch_flat, to_axis
@@ -203,9 +203,7 @@ class Crossing:
                 axis_index_groups=None, tiled=tiled)
         gathered = move_axis(self.collective(
             all_gather_p.name, Kind.GATHER, x, axis_name, axis_index_groups), 0, dim)
-        shape = gathered.shape
-        return reshape(gathered, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:])
-                       ) if tiled else gathered
+        return flattened(gathered, dim) if tiled else gathered
 
     def _reduce_scatter(self, x: Value, *, scatter_dimension: int, axis_name: Sequence[AxisName],
                         axis_size: int, tiled: bool, axis_index_groups: IndexGroups = None) -> Any:
@@ -231,13 +229,8 @@ class Crossing:
                   perm: Sequence[tuple[int, int]]) -> Any:
         axis_name = tuple([name for given in axis_name for name, _ in self.sizes
                            if given in (name, str(name).partition(":(")[0])])
-        check_order(axis_name, self.sizes)
         count = len(self.groups(axis_name)[0])
-        for ends in zip(*perm, strict=True):
-            if len(set(ends)) < len(ends):
-                raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
-            if any(not 0 <= end < count for end in ends):
-                raise IndexError(f"ppermute of {count} shards got {perm}")
+        check_permutation(axis_name, self.sizes, perm, count)
         if len(perm) == count and self.is_here(self.groups(axis_name)):
             return ppermute_p.bind(x, axis_name=(DEVICES,), perm=tuple(perm))
         return self.collective(ppermute_p.name, Kind.PERMUTE, x, axis_name, perm=perm)

@@ -32,7 +32,7 @@ def rule_of(eqn: JaxprEqn) -> FactorRule:
     if factors is None or factors is call_factors:
         factors = replicated_factors
     rule = factors(in_avals, out_avals, **eqn.params)
-    on_shard = eqn.primitive.on_shard
+    on_shard = eqn.primitive.sharded.on_shard
     if on_shard is not None and on_shard.factors is not None:
         on_shard.factors(eqn, rule)
     odd = {factor for factor, kind in rule.reduction.items() if kind not in COMBINES}

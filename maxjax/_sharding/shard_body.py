@@ -252,10 +252,10 @@ def _all_gather(x: Value, *, all_gather_dimension: int, axis_name: Sequence[Axis
     else:
         gathered, _ = _of_group(x, axis_name, axis_index_groups)
     gathered = move_axis(gathered, 0, dim)
-    return _flattened(gathered, dim) if tiled else gathered
+    return flattened(gathered, dim) if tiled else gathered
 
 
-def _flattened(x: Value, dim: int) -> Any:
+def flattened(x: Value, dim: int) -> Any:
     """Merges a dimension with the next one."""
     shape = x.shape
     return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
@@ -296,15 +296,17 @@ def _all_to_all(x: Value, *, split_axis: int, concat_axis: int, axis_name: Seque
     names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
     members, position = _of_group(x, names, axis_index_groups)
     parts = _block(members, split_axis + 1, len(axis_index_groups[0]), position)
-    return _flattened(move_axis(parts, 0, concat_axis), concat_axis)
+    return flattened(move_axis(parts, 0, concat_axis), concat_axis)
 
 
-def check_order(names: Sequence[AxisName], sizes: Sequence[tuple[AxisName, int]]) -> None:
-    """Checks that ppermute's axes are in the order of the mesh's, unless the option is off: then
-    shards are counted in the order of the names.
+def check_permutation(names: Sequence[AxisName], sizes: Sequence[tuple[AxisName, int]],
+                      perm: Sequence[tuple[int, int]], count: int) -> None:
+    """Checks what ppermute is given, of ``count`` shards: that its axes are in the order of the
+    mesh's, unless the option is off (then shards are counted in the order of the names), and that
+    each shard sends and gets once.
 
     Raises:
-      RuntimeError: they are not.
+      RuntimeError, ValueError, IndexError: it is not so.
     """
     several = [name for name, size in sizes if name in names and size > 1]
     if config.raise_on_ppermute_sort_diff.value and several != [
@@ -313,16 +315,16 @@ def check_order(names: Sequence[AxisName], sizes: Sequence[tuple[AxisName, int]]
             "Make sure that the axis_name passed to jax.lax.ppermute is in the same order as the "
             f"axis_names declared on the mesh: got {tuple(names)}. If you want to allow different "
             'order, set jax.config.update("jax_raise_on_ppermute_sort_diff", False).')
-
-
-def _ppermute(x: Value, *, axis_name: Sequence[AxisName], perm: Sequence[tuple[int, int]]) -> Any:
-    check_order(axis_name, context.axis_env)
-    count = math.prod(axis_size(name) for name in axis_name)
     for ends in zip(*perm, strict=True):
         if len(set(ends)) < len(ends):
             raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
         if any(not 0 <= end < count for end in ends):
             raise IndexError(f"ppermute of {count} shards got {perm}")
+
+
+def _ppermute(x: Value, *, axis_name: Sequence[AxisName], perm: Sequence[tuple[int, int]]) -> Any:
+    count = math.prod(axis_size(name) for name in axis_name)
+    check_permutation(axis_name, context.axis_env, perm, count)
     if len(axis_name) == 1 and len(perm) == count:
         return ppermute_p.bind(x, axis_name=axis_name, perm=perm)
     sources = np.full((count, 1), -1, np.int32)

@@ -35,6 +35,7 @@ from maxjax._ir.effects import ordered_debug_effect
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Params, derived, every_equation
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Communication, Derivative, Inner, Outside, Printed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, Value, context
 from maxjax._ir.types import ShapedArray
@@ -557,18 +558,18 @@ shard_map_p = Primitive(
     "shard_map",
     abstract=_abstract,
     jvp=_jvp,
-    linearize=_linearize,
-    partly=by_linearization,
+    derivative=Derivative(linearize=_linearize, partly=by_linearization),
     transpose=_transpose,
     batch=_batch,
-    axis_names=_axis_names,
+    communication=Communication(axis_names=_axis_names),
     factors=replicated_factors,
-    program=_program_outside,
+    outside=Outside(program=_program_outside),
     multiple_results=True,
     cacheable=False,
-    calls=program_of,
-    dead_code=functools.partial(
-        without_dead_code, per_operand=("in_specs",), per_result=("out_specs",)),
-    shown=lambda params: {**params, "jaxpr": params["jaxpr"].jaxpr},
-    roofline=ENTERED,
+    inner=Inner(
+        calls=program_of,
+        dead_code=functools.partial(
+            without_dead_code, per_operand=("in_specs",), per_result=("out_specs",))),
+    printed=Printed(lambda params: {**params, "jaxpr": params["jaxpr"].jaxpr}),
+    cost=ENTERED,
 )

@@ -161,7 +161,7 @@ def _results(eqn: JaxprEqn, operands: Sequence[Any], makers: Mapping[Atom, Jaxpr
                 for x, var in zip(_shard_map(eqn.params, operands), eqn.outvars, strict=True)]
     made = [var.aval for var in eqn.outvars]
     axes = unreduced_axes(made[0]) if made else ()
-    if eqn.primitive.placement is not None:
+    if eqn.primitive.outside.placement is not None:
         return [_placed(atom, operand, aval, makers, values)
                 for atom, operand, aval in zip(eqn.invars, operands, made, strict=True)]
     unreduced = [isinstance(x, _Unreduced) for x in operands]
@@ -221,7 +221,7 @@ def _sum_by_summands(atom: Atom, aval: ShapedArray, makers: Mapping[Atom, JaxprE
             found = all(map(collect, maker.invars))
             eqns.append(maker)
             return found
-        if maker is not None and maker.primitive.placement is not None and not isinstance(
+        if maker is not None and maker.primitive.outside.placement is not None and not isinstance(
                 maker.invars[0], Literal) and maker.invars[0].aval.mesh_spec is not None:
             inputs.append(atom)
             return True

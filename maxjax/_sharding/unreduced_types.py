@@ -1,7 +1,7 @@
 """Unreduced and reduced axes in types.
 
 The shards of ``float32[8@a,4]{U:b}`` along ``b`` are summands: the value is unreduced along ``b``.
-Only linear operations (``Primitive.passes_unreduced``) may be applied to an unreduced value before
+Only linear operations (``Sharded.passes_unreduced``) may be applied to an unreduced value before
 ``reshard`` or, inside ``shard_map``, ``psum`` sums it. A reduced value, ``{R:b}``, is replicated
 along ``b``, and its cotangent is ``{U:b}``: the sum over ``b`` that its gradient needs waits until
 it is asked for. The product of a reduced and an unreduced value is unreduced.
@@ -53,7 +53,7 @@ def axes_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]
     manual = any(aval.manual_axis_type.reduced for aval in in_avals)
     # Indices are no part of what is reduced.
     asked = slice(1) if primitive is gather_p else (
-        (manual and primitive.passes_unreduced) or slice(None))
+        (manual and primitive.sharded.passes_unreduced) or slice(None))
     for aval, own in zip(in_avals[asked], reduced[asked], strict=True):
         if own != found and (manual or aval.mesh_spec is not None):
             raise ShardingTypeError(
@@ -107,9 +107,9 @@ def _unreduced_result(primitive: Primitive, in_avals: Sequence[ShapedArray],
         return NONE      # the updates are summed before they are added
     if primitive is scatter_add_p:
         return _alike(name, [own for own in (unreduced[0], unreduced[2]) if own])
-    if primitive.passes_unreduced is not None:
+    if primitive.sharded.passes_unreduced is not None:
         manual = any(aval.manual_axis_type.unreduced for aval in in_avals)
-        asked = primitive.passes_unreduced
+        asked = primitive.sharded.passes_unreduced
         return _alike(name, [own for own, aval in zip(
             unreduced[asked], in_avals[asked], strict=True)
             if own or manual or aval.mesh_spec is not None])

@@ -18,7 +18,8 @@ from maxjax._ir.control_flow import Structure
 from maxjax._ir.dimensions import broadcast_shapes, larger, size_index
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
-from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
+from maxjax._max.lowering import Lowering, reduction_identity
+from maxjax._max.operations import LoweringError
 from maxjax._primitives.threefry import PARITY, ROTATIONS
 from maxjax._stablehlo import control_flow
 from maxjax._stablehlo.operations import BINARY, CLIENT, UNARY
@@ -54,7 +55,7 @@ class Value(NamedTuple):
 Rule = Callable[..., Any]
 
 
-class Emitter(Lowering):
+class Emitter(Lowering[Value]):
     """Writes one function.
 
     Args:
@@ -70,7 +71,7 @@ class Emitter(Lowering):
         self._count = 0
 
     # --- lines ---
-    def rule_of(self, primitive: Primitive) -> Any:
+    def rule_of(self, primitive: Primitive) -> Rule:
         rule: Any = self.rules.get(primitive, primitive.lower)
 
         def written(_: Emitter, *xs: Value, **params: Any) -> Any:
@@ -316,8 +317,6 @@ class Emitter(Lowering):
         return x if x.dtype == kind else self.emit("stablehlo.convert", [x], x.shape, kind)
 
     def bitcast(self, x: Value, dtype: Any) -> Value:
-        """The bits of ``x`` as a dtype: a narrower one adds a last dimension, a wider one takes it
-        away."""
         kind = dtypes.physical(dtype)
         if x.dtype == kind:
             return x

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.types import ShapedArray
-from maxjax._max.lowering import LoweringError
+from maxjax._max.operations import LoweringError
 from maxjax._primitives.lapack import LAPACK_DTYPES
 from maxjax._stablehlo.emitter import Emitter, Rule, Value, conjugate
 from maxjax._stablehlo.text import boolean, integers, listed

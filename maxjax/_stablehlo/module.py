@@ -17,7 +17,7 @@ from maxjax._ir.liveness import kept_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import Devices
 from maxjax._ir.symbolic import scope_of
-from maxjax._max.lowering import LoweringError
+from maxjax._max.operations import LoweringError
 from maxjax._stablehlo.devices import mesh_line, sharding
 from maxjax._stablehlo.emitter import Emitter, Rule, Value
 from maxjax._stablehlo.rules import rules

@@ -17,7 +17,7 @@ from maxjax._base import dtypes
 from maxjax._ir.dimensions import Dimension, Size, is_dimension, larger
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.symbolic import linear_in, mismatch, specification_text, symbols_of
-from maxjax._max.lowering import LoweringError
+from maxjax._max.operations import LoweringError
 from maxjax._stablehlo.emitter import Emitter, Rule, Value
 from maxjax._stablehlo.text import boolean, integers, listed
 
@@ -44,10 +44,10 @@ class SymbolicEmitter(Emitter):
         self.functions: list[str] = []
         self.index: np.dtype = _INDEX
 
-    def rule_of(self, primitive: Primitive) -> Any:
-        if primitive.known is None:
+    def rule_of(self, primitive: Primitive) -> Rule:
+        if primitive.values.known is None:
             return super().rule_of(primitive)
-        known = primitive.known
+        known = primitive.values.known
         return lambda _, **params: self.convert(self.size(known(params)), self.out_avals[0].dtype)
 
     def emit_all(self, operation: str, operands: Sequence[Value],

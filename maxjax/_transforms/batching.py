@@ -146,8 +146,9 @@ class BatchTrace(Trace):
             return self._inlined(primitive, args, params)
         rule = primitive.batch
         if self.axis_name is not None and uses_axis(primitive, params, self.axis_name):
-            if primitive.batch_named is not None:
-                rule = functools.partial(primitive.batch_named, self.axis_name)
+            communication = primitive.communication
+            if communication is not None and communication.batch_named is not None:
+                rule = functools.partial(communication.batch_named, self.axis_name)
         elif not batched:
             return self.parent.apply(primitive, tuple(operands), params)
         if rule is None:
@@ -158,7 +159,7 @@ class BatchTrace(Trace):
         context.trace, context.batch_axis, context.batch_spmd_axis, context.batch_entry = (
             self.parent, self.axis_name, self.spmd_axis, self.entry)
         try:
-            if self.entry is not None and primitive.split_alike is not None:
+            if self.entry is not None and primitive.sharded.split_alike is not None:
                 self._split_alike(operands, axes)
             out, out_axis = rule(self.size, operands, axes, **params)
         except MappedValue:

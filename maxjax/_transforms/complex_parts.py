@@ -89,8 +89,8 @@ def split_complex(closed: ClosedJaxpr) -> ClosedJaxpr:
         return closed
     ruled = other = 0
     for eqn in _equations(closed):
-        if _is_complex(eqn) and not (
-                eqn.primitive.control_flow is not None or eqn.primitive.takes_complex):
+        if _is_complex(eqn) and eqn.primitive.inner.control_flow is None and (
+                not eqn.primitive.compiled.takes_complex):
             ruled, other = (ruled + 1, other) if eqn.primitive in RULES else (ruled, other + 1)
     if ruled < _LEAST_RULED * other or not ruled:
         return closed
@@ -119,7 +119,7 @@ def _is_complex(eqn: JaxprEqn) -> bool:
     for var in eqn.outvars:
         if var.aval.dtype in _WHOLE:
             return True
-    return eqn.primitive.control_flow is not None and any(map(_has_complex, bodies_of(eqn)))
+    return eqn.primitive.inner.control_flow is not None and any(map(_has_complex, bodies_of(eqn)))
 
 
 def _equations(closed: ClosedJaxpr) -> Iterator[JaxprEqn]:
@@ -145,7 +145,7 @@ def _literal(literal: Literal) -> Any:
 def _results(eqn: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
     if not _is_complex(eqn):
         return apply_equation(eqn, operands)
-    if eqn.primitive.control_flow is not None:
+    if eqn.primitive.inner.control_flow is not None:
         return _controlled(eqn, operands)
     rule = RULES.get(eqn.primitive)
     if rule is None:

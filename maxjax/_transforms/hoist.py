@@ -44,7 +44,7 @@ def hoist_invariants(closed: ClosedJaxpr) -> ClosedJaxpr:
     eqns: list[JaxprEqn] = []
     changed = False
     for eqn in closed.jaxpr.eqns:
-        flow = None if eqn.primitive.control_flow is None else structure_of(eqn)
+        flow = None if eqn.primitive.inner.control_flow is None else structure_of(eqn)
         if flow is None or not flow.is_loop or flow.length is not None and least(flow.length) < 2:
             eqns.append(eqn)
             continue
@@ -157,7 +157,7 @@ def _split(body: Body, constant: dict[int, Atom], spare: int, end: int) -> _Hois
 def _may_leave(eqn: JaxprEqn) -> bool:
     """Whether an equation may be computed where it would not have been: it only has results."""
     primitive = eqn.primitive
-    return (bool(eqn.outvars) and primitive.cacheable and primitive.control_flow is None
+    return (bool(eqn.outvars) and primitive.cacheable and primitive.inner.control_flow is None
             and primitive is not optimization_barrier_p and not has_effects(eqn)
             and all(type(size) is int for var in eqn.outvars for size in var.aval.shape))
 
@@ -169,7 +169,7 @@ def _moves(eqn: JaxprEqn) -> bool:
 
 
 def _is_light(eqn: JaxprEqn) -> bool:
-    return _moves(eqn) or eqn.primitive.cheap
+    return _moves(eqn) or eqn.primitive.compiled.cheap
 
 
 def _nbytes(atom: Atom) -> int:

@@ -131,7 +131,7 @@ class JVPTrace(Trace):
         previous = context.trace     # not always self: a trace above may have passed this on
         context.trace = self.parent
         try:
-            if self.linearizing and primitive.linearize is not None:
+            if self.linearizing and primitive.derivative.linearize is not None:
                 out, tangent = self.parent.linearized(primitive, primals, tangents, params)
             else:
                 out, tangent = primitive.jvp(primals, tangents, **params)
@@ -173,10 +173,10 @@ class JVPTrace(Trace):
 
 
 def missing_derivative(primitive: Primitive) -> Exception:
-    if primitive.no_derivative:
+    if primitive.derivative.missing:
         return NotImplementedError(
             f"Differentiation rule for '{primitive.name}' not implemented: "
-            f"{primitive.no_derivative}")
+            f"{primitive.derivative.missing}")
     return NotImplementedError(f"Differentiation rule for '{primitive.name}' not implemented")
 
 

@@ -495,7 +495,7 @@ class VJP(LinearFunction):
                 # A call of a jitted function logs as its equations do.
                 inlined = inline_calls(
                     ClosedJaxpr(self.linear.jaxpr, self.residuals),
-                    lambda eqn: called(eqn) if eqn.primitive.guarded is None else None)
+                    lambda eqn: called(eqn) if eqn.primitive.inner.guarded is None else None)
                 results = iter(transpose_partly(
                     inlined.jaxpr, inlined.consts, [*map(Linear, inlined.in_avals)], given))
             else:

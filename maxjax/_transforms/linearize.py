@@ -113,9 +113,9 @@ class LinearTrace(Trace):
                 return self.parent.apply(primitive, args, params)
             finally:
                 context.trace = previous
-        if primitive.partly is not None and self.dividing is None:
+        if primitive.derivative.partly is not None and self.dividing is None:
             with current_trace(self):
-                return primitive.partly(self, primitive, args, **params)
+                return primitive.derivative.partly(self, primitive, args, **params)
         return self.record(primitive, args, params)
 
     def record(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Any:
@@ -137,11 +137,11 @@ class LinearTrace(Trace):
                    tangents: Sequence[Value | None], params: Params,
                    division: Division | None = None) -> tuple[Any, Any]:
         """The results and tangents by a primitive's rule ``linearize``."""
-        assert primitive.linearize is not None
+        assert primitive.derivative.linearize is not None
         outer = self.dividing
         self.dividing = division or LINEARIZATION
         try:
-            return primitive.linearize(self, primals, tangents, **params)
+            return primitive.derivative.linearize(self, primals, tangents, **params)
         finally:
             self.dividing = outer
 

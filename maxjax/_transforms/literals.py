@@ -14,7 +14,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal, replaced
 
 def literals_inside(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A jaxpr whose loops and choices take no scalar constants that stay as they are."""
-    eqns = [eqn if eqn.primitive.control_flow is None else _with_literals_inside(eqn)
+    eqns = [eqn if eqn.primitive.inner.control_flow is None else _with_literals_inside(eqn)
             for eqn in closed.jaxpr.eqns]
     if all(new is eqn for new, eqn in zip(eqns, closed.jaxpr.eqns, strict=True)):
         return closed

@@ -45,7 +45,7 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
     primitive = eqn.primitive
     # What a body takes whole, loops and branches take whole.
     takes_complex = control_flow and (
-        primitive.takes_complex or primitive.control_flow is not None)
+        primitive.compiled.takes_complex or primitive.inner.control_flow is not None)
     for atom in (*eqn.invars, *eqn.outvars):
         dtype = atom.aval.dtype
         if dtype in COMPILED_DTYPES or (
@@ -53,13 +53,13 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
             continue
         if control_flow and dtype in dtypes.COMPLEX:
             # Others of that dtype are computed as pairs of real numbers.
-            return primitive.host_reason or f"{primitive.name} of {dtype.name} has no kernel"
+            return primitive.host.reason or f"{primitive.name} of {dtype.name} has no kernel"
         if not dtypes.is_opaque(dtype):
             return f"MAX has no {dtype.name}"
         if dtypes.physical(dtype) not in COMPILED_DTYPES:
             return f"MAX has no {dtype.name}"
     for inner in () if primitive.cacheable or (
-            primitive.control_flow is not None and control_flow) else subjaxprs(eqn.params):
+            primitive.inner.control_flow is not None and control_flow) else subjaxprs(eqn.params):
         for inner_eqn in inner.eqns:
             reason = host_reason(inner_eqn, control_flow)
             if reason is not None:
@@ -71,18 +71,18 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
             if reason is not None:
                 return f"it is composed of {inner_eqn.primitive.name}: {reason}"
     if primitive.lower is None:
-        return primitive.host_reason or "it has no lowering"
-    if primitive.host_reason is not None and not control_flow:
-        return primitive.host_reason
+        return primitive.host.reason or "it has no lowering"
+    if primitive.host.reason is not None and not control_flow:
+        return primitive.host.reason
     if primitive.is_own and not control_flow:
         return "its rules, which are the user's, are for the Mojo backend"
-    if primitive.control_flow is not None:
+    if primitive.inner.control_flow is not None:
         if not control_flow:
             return HOST_REASON
         # The order of effects is that of steps of the host.
         return "its body has effects" if has_effects(eqn) else None
-    if primitive.host_condition is not None:
-        return primitive.host_condition(*[atom.aval for atom in eqn.invars], **eqn.params)
+    if primitive.host.condition is not None:
+        return primitive.host.condition(*[atom.aval for atom in eqn.invars], **eqn.params)
     return None
 
 

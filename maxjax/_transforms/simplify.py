@@ -35,11 +35,11 @@ Rewritten = JaxprEqn | Atom
 
 def called(eqn: JaxprEqn) -> Any:
     """The jaxpr that an equation only calls; None for a call that is inlined late."""
-    return None if eqn.primitive.inlined_late else eqn.primitive.called(eqn.params)
+    return None if eqn.primitive.inner.inlined_late else eqn.primitive.called(eqn.params)
 
 
 def _called_late(eqn: JaxprEqn) -> Any:
-    return eqn.primitive.called(eqn.params) if eqn.primitive.inlined_late else None
+    return eqn.primitive.called(eqn.params) if eqn.primitive.inner.inlined_late else None
 
 
 def called_by(*primitives: Primitive) -> Callable[[JaxprEqn], Any]:
@@ -49,7 +49,7 @@ def called_by(*primitives: Primitive) -> Callable[[JaxprEqn], Any]:
 
 def expansion(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """The jaxpr of an equation that stands for several operations until it is compiled."""
-    expand = eqn.primitive.expand
+    expand = eqn.primitive.inner.expand
     return None if expand is None else expand([atom.aval for atom in eqn.invars], eqn.params)
 
 
@@ -65,11 +65,11 @@ def inline_calls(closed: ClosedJaxpr,
     if stays is not None:
         early = _inlined(closed, lambda eqn: None if stays(eqn) else called(eqn))
         late = eliminate_dead_code(early)
-        if any(eqn.primitive.inlined_late for eqn in late.jaxpr.eqns):
+        if any(eqn.primitive.inner.inlined_late for eqn in late.jaxpr.eqns):
             return inline_calls(_inlined(late, _called_late), stays=stays)
         return early
     inlined = _inlined(closed, jaxpr_of)
-    if jaxpr_of is called and any(eqn.primitive.inlined_late for eqn in inlined.jaxpr.eqns):
+    if jaxpr_of is called and any(eqn.primitive.inner.inlined_late for eqn in inlined.jaxpr.eqns):
         return inline_calls(_inlined(eliminate_dead_code(inlined), _called_late))
     return inlined
 
@@ -92,8 +92,8 @@ def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | N
     def write(eqn: JaxprEqn, invars: list[Atom]) -> Sequence[Atom]:
         callee = jaxpr_of(eqn)
         if callee is not None:
-            if eqn.primitive.guarded is not None:
-                invars = behind_barrier(eqn, invars, eqn.primitive.guarded(eqn))
+            if eqn.primitive.inner.guarded is not None:
+                invars = behind_barrier(eqn, invars, eqn.primitive.inner.guarded(eqn))
             inner, inner_consts = ((callee.jaxpr, callee.consts)
                                    if isinstance(callee, ClosedJaxpr) else (callee, ()))
             return inline(inner, inner_consts, invars)
@@ -123,7 +123,7 @@ def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | N
 
 def expand(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Replaces equations that stand for several operations by those operations."""
-    if all(eqn.primitive.expand is None for eqn in closed.jaxpr.eqns):
+    if all(eqn.primitive.inner.expand is None for eqn in closed.jaxpr.eqns):
         return closed
     return simplify(inline_calls(closed, expansion))
 
@@ -205,7 +205,7 @@ def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -
         folded = _folded(eqn)
         if folded is not None:
             return folded
-    if primitive.joins_scalars and len(eqn.invars) > 1:
+    if primitive.values.joins_scalars and len(eqn.invars) > 1:
         eqn = _with_scalars(eqn, made)
     rule = _RULES.get(primitive)
     return eqn if rule is None else rule(eqn, made, uses)
@@ -347,7 +347,7 @@ def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Simplifies the jaxprs of loops and branches."""
     eqns = []
     for eqn in closed.jaxpr.eqns:
-        if eqn.primitive.control_flow is not None:
+        if eqn.primitive.inner.control_flow is not None:
             eqn = eqn.replace(params=with_bodies(eqn, map(simplify_once, bodies_of(eqn))))
         eqns.append(eqn)
     return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)

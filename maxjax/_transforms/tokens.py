@@ -11,6 +11,7 @@ another, and loops that hold effects are compiled like any others.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ from maxjax._ir.jaxpr import (
 )
 from maxjax._ir.liveness import has_effects
 from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.rule_groups import Host
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Value
 from maxjax._ir.types import ShapedArray
@@ -57,7 +59,7 @@ def with_token(closed: ClosedJaxpr, rule: Rule) -> ClosedJaxpr:
 def is_in_control_flow(closed: ClosedJaxpr, is_ordered: Callable[[JaxprEqn], bool]) -> bool:
     """Whether all effects are of equations for which that holds, in nothing but loops and
     branches."""
-    return all(is_ordered(eqn) or not eqn.effects or eqn.primitive.control_flow is not None
+    return all(is_ordered(eqn) or not eqn.effects or eqn.primitive.inner.control_flow is not None
                for eqn in every_equation(closed))
 
 
@@ -68,7 +70,7 @@ def _run(closed: ClosedJaxpr, args: Sequence[Value], token: Value, rule: Rule) -
         nonlocal token
         if not eqn.effects:
             return apply_equation(eqn, operands)
-        if eqn.primitive.control_flow is None:
+        if eqn.primitive.inner.control_flow is None:
             *results, token = rule(eqn, operands, token)
         elif structure_of(eqn).index:
             *results, token = _choice(eqn, operands, token, rule)
@@ -177,7 +179,8 @@ def order_steps(jaxpr: Jaxpr) -> Jaxpr:
 
     The inputs and the other outputs are the same variables.
     """
-    if not any(eqn.primitive.control_flow is not None and has_effects(eqn) for eqn in jaxpr.eqns):
+    if not any(eqn.primitive.inner.control_flow is not None and has_effects(eqn)
+               for eqn in jaxpr.eqns):
         return jaxpr
     closed = ClosedJaxpr(jaxpr)
     if not is_in_control_flow(closed, _is_step):
@@ -191,7 +194,7 @@ def _is_step(eqn: JaxprEqn) -> bool:
     """Whether an equation has an effect that the host brings about."""
     primitive = eqn.primitive
     return primitive.effects is not None and primitive.lower is None and has_effects(eqn) \
-        and (primitive.evaluate is not None or primitive.specialize is not None)
+        and (primitive.evaluate is not None or primitive.host.specialize is not None)
 
 
 def _apply_in_order(eqn: JaxprEqn, operands: Sequence[Value], token: Value) -> Sequence[Any]:
@@ -201,6 +204,7 @@ def _apply_in_order(eqn: JaxprEqn, operands: Sequence[Value], token: Value) -> S
 @caches.memoized
 def in_order(primitive: Primitive) -> Primitive:
     """A primitive of the same effect, whose last operand and last result are tokens."""
+    assert primitive.effects is not None
 
     def results(value: Any) -> Sequence[Any]:
         return value if primitive.multiple_results else [value]
@@ -216,10 +220,8 @@ def in_order(primitive: Primitive) -> Primitive:
         primitive.name,
         abstract=lambda *avals, **params: (
             *results(primitive.abstract(*avals[:-1], **params)), TOKEN),
-        specialize=specialize,
-        effects=primitive.effects,
-        ordered_by_operands=True,
-        host_reason=primitive.host_reason,
+        host=Host(reason=primitive.host.reason, specialize=specialize),
+        effects=dataclasses.replace(primitive.effects, ordered_by_operands=True),
         multiple_results=True,
         cacheable=False,
         registered=False)

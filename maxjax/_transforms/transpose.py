@@ -72,7 +72,7 @@ def _transpose_equations(eqns: Sequence[JaxprEqn], known: dict[Atom, Value],
         scopes.source_line = (outer if eqn.source is None
                               else eqn.source.inside(scopes.names) if scopes.names else eqn.source)
         given = [accumulated.pop(var, None) for var in eqn.outvars]
-        asks = eqn.primitive.zero_is_cotangent
+        asks = eqn.primitive.derivative.zero_is_cotangent
         if all(cotangent is None for cotangent in given):
             if zero.isdisjoint(eqn.outvars):
                 continue

@@ -69,7 +69,7 @@ def interpret(jaxpr: Jaxpr, consts: Sequence[Any], enabled: Enabled, error: Erro
             error, results = rule(eqn, enabled, error, operands)
             return results
         results = apply_equation(eqn, operands)
-        if eqn.primitive.may_give_nan:
+        if eqn.primitive.values.may_give_nan:
             error = _check_nan(eqn, enabled, error, results)
         return results
 

@@ -13,6 +13,7 @@ from maxjax._base import pytree, threads
 from maxjax._higher_order.calls import only_shown
 from maxjax._ir.effects import Effect
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Effectful, Host, Outside, Printed
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import replicated_factors
@@ -225,15 +226,16 @@ check_p = Primitive(
     abstract=lambda *avals, **params: (),
     # Only debug checks get here, and they have no effect outside checkify.
     evaluate=lambda *values, **params: [],
-    host_reason="a check that nothing looks at",
-    eager=_check_eager,
-    effects=lambda structure, debug: frozenset() if debug else frozenset({_check_effect}),
+    host=Host(reason="a check that nothing looks at"),
+    outside=Outside(eager=_check_eager),
+    effects=Effectful(
+        lambda structure, debug: frozenset() if debug else frozenset({_check_effect})),
     jvp=lambda primals, tangents, **params: (check_p.bind(*primals, **params), []),
     batch=_check_batch,
     factors=replicated_factors,
     multiple_results=True,
     cacheable=False,
-    shown=only_shown("debug"),
+    printed=Printed(only_shown("debug")),
 )
 
 

@@ -233,8 +233,8 @@ def checked_bind(primitive: Primitive, operation: Operation, operands: Sequence[
     arrays = [*map(leaf_operand, operands)]
     avals = [aval_of(x) for x in arrays]
     problem = None if primitive.contract is None else primitive.contract.problem(avals, params)
-    if problem is not None or primitive.accepts is not None and any(
-            aval.dtype not in primitive.accepts for aval in avals):
+    if problem is not None or primitive.values.accepts is not None and any(
+            aval.dtype not in primitive.values.accepts for aval in avals):
         raise Unreadable(operation.where, f"{operation.name}: {problem or 'of such a dtype'}")
     return primitive.bind(*arrays, **params)
 

@@ -158,8 +158,8 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool],
         used = [var in needed for var in eqn.outvars]
         if eqn.primitive is jit_p:
             return _pruned_call(eqn, used)
-        if not all(used) and eqn.primitive.dead_code is not None:
-            return eqn.primitive.dead_code(eqn, used)
+        if not all(used) and eqn.primitive.inner.dead_code is not None:
+            return eqn.primitive.inner.dead_code(eqn, used)
         return eqn
 
     eqns = needed_equations(jaxpr.eqns, needed, pruned=pruned)

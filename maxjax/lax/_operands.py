@@ -40,7 +40,7 @@ def operand(value: Any, name: str, position: int = 0) -> Array:
 
 
 def check_accepted(primitive: Primitive, avals: Sequence[ShapedArray]) -> None:
-    accepts: Any = primitive.accepts
+    accepts: Any = primitive.values.accepts
     if accepts is None:
         return
     for position, aval in enumerate(avals):

@@ -273,7 +273,7 @@ def broadcast_shapes_of(*args: Any) -> tuple[int, ...]:
 
 def check_accepts(primitive: Primitive, operands: Sequence[Any]) -> None:
     """Raises TypeError if a primitive does not accept the dtype of an operand."""
-    accepts: Any = primitive.accepts
+    accepts: Any = primitive.values.accepts
     if accepts is None:
         return
     for position, operand in enumerate(operands):

@@ -12,6 +12,7 @@ from maxjax._base import caches, dtypes
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.rule_groups import Derivative, Host, Inner
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import context
@@ -70,10 +71,10 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
             return run
 
         primitive = Primitive(
-            f"whole_{name}", abstract=abstract, specialize=specialize,
+            f"whole_{name}", abstract=abstract, host=Host(specialize=specialize),
             multiple_results=outputs > 1,
-            no_derivative="transformations see the operations that it stands for",
-            expand=jaxpr_of)
+            derivative=Derivative(missing="transformations see the operations that it stands for"),
+            inner=Inner(expand=jaxpr_of))
 
         @functools.wraps(function)
         def call(*arrays: Any, **params: Any) -> Any:

@@ -692,10 +692,11 @@ def test_crafted_files_are_refused_or_give_what_they_say(name):
 def test_primitives_with_operands_that_share_a_dtype(name):
     """A program is refused if one of them has another dtype."""
     primitive = harness.all_primitives()[name]
-    if primitive.same_dtypes is None or len("four"[primitive.same_dtypes]) < 2:
+    if primitive.values.same_dtypes is None or len("four"[primitive.values.same_dtypes]) < 2:
         return
     kinds = [np.dtype(dtype) for dtype in DTYPES]
-    taken = [kind for kind in kinds if primitive.accepts is None or kind in primitive.accepts]
+    accepts = primitive.values.accepts
+    taken = [kind for kind in kinds if accepts is None or kind in accepts]
     for left in taken:
         for right in kinds:
             operands = [Var(ShapedArray((2,), kind)) for kind in (left, left, left, right)]

@@ -76,9 +76,9 @@ REFUSED = {"population_count": {int4}, "mulhi": {int4, uint4}, "abs": {int4}}
 
 
 def takes(row, dtype):
-    if not row.primitives:
-        return np.dtype(dtype) in registry["sqrt"].accepts     # a composition of functions like it
-    return np.dtype(dtype) in registry[row.primitives[0]].accepts
+    # Without primitives it is a composition of functions like sqrt.
+    name = row.primitives[0] if row.primitives else "sqrt"
+    return np.dtype(dtype) in registry[name].values.accepts
 
 
 def integers(row):

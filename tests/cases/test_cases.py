@@ -65,11 +65,11 @@ def test_primitive_has_its_rules_or_reasons(name):
     primitive = PRIMITIVES[name]
     missing = []
     runs = name not in ERASED | {"shard_map"}      # shard_map becomes another program before
-    if runs and primitive.evaluate is None and primitive.specialize is None:
+    if runs and primitive.evaluate is None and primitive.host.specialize is None:
         missing.append("evaluate")
-    if runs and primitive.lower is None and not primitive.host_reason:
+    if runs and primitive.lower is None and not primitive.host.reason:
         missing.append("lower or host_reason")
-    derivative = primitive.jvp or primitive.linearize or primitive.no_derivative
+    derivative = primitive.jvp or primitive.derivative.linearize or primitive.derivative.missing
     if not derivative and name not in LINEAR_PROGRAMS:
         missing.append("jvp or no_derivative")
     if primitive.batch is None and name not in NO_OPERANDS | NOT_BATCHED:
@@ -77,7 +77,7 @@ def test_primitive_has_its_rules_or_reasons(name):
     if primitive.factors is None:
         missing.append("factors")
     # What calls jaxprs or Python is as linear as these are.
-    by_itself = primitive.cacheable and primitive.calls is None and name not in CALLBACKS
+    by_itself = primitive.cacheable and primitive.inner.calls is None and name not in CALLBACKS
     if by_itself and primitive.transpose is not None and primitive.linearity is None:
         missing.append("linearity")
     if primitive.linearity is not None and primitive.transpose is None and name != "name":

@@ -44,7 +44,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 # The row of each kernel, and how far it may be off.
 ROWS = {kernel.name: row for row in TABLE for name in row.primitives
-        for kernel in registry[name].kernels}
+        for kernel in registry[name].compiled.kernels}
 # Two kernels of one operation.
 _JAX: dict[str, Callable[..., Any]] = {
     "round_half_away": lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO),
@@ -194,11 +194,11 @@ def test_no_primitive_is_left_out() -> None:
     """The kernels of every module of primitives are in the table, each once, and what is cheap."""
     for module in pkgutil.iter_modules(_primitives.__path__):
         importlib.import_module(f"{_primitives.__name__}.{module.name}")
-    kernels = [kernel for primitive in registry.values() for kernel in primitive.kernels]
+    kernels = [kernel for primitive in registry.values() for kernel in primitive.compiled.kernels]
     assert sorted(kernel.name for kernel in kernels) == sorted(KERNELS)
     for primitive in registry.values():
-        names = {kernel.name for kernel in primitive.kernels} or {primitive.name}
-        assert names <= CHEAP if primitive.cheap else not names & CHEAP, primitive
+        names = {kernel.name for kernel in primitive.compiled.kernels} or {primitive.name}
+        assert names <= CHEAP if primitive.compiled.cheap else not names & CHEAP, primitive
 
 
 def test_kernels_of_floats_have_their_bounds() -> None:

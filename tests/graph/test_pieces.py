@@ -66,7 +66,7 @@ def test_text_round_trip(case):
         closed, values = closed_of(case)
         check_jaxpr(closed)
         # Rules and reducers in Python have no text; simplifying inlines the calls.
-        inlined = any(eqn.primitive.calls == HIDDEN for eqn in closed.jaxpr.eqns)
+        inlined = any(eqn.primitive.inner.calls == HIDDEN for eqn in closed.jaxpr.eqns)
         whole = [] if inlined or "custom_jvp_call" in str(closed) else [closed.jaxpr]
         for jaxpr in (*whole, simplify(closed).jaxpr):
             text = dumps(encode(jaxpr))

@@ -104,7 +104,7 @@ def test_others_have_none():
 def test_every_parameter_that_is_named_is_there():
     for name, program in (("scan", SCAN), ("while", WHILE), ("cond", COND)):
         _, eqn = only(name, *program)
-        flow = registry[name].control_flow
+        flow = registry[name].inner.control_flow
         named = {*(body.param for body in flow.bodies), flow.length, flow.reverse,
                  *(group.count for group in flow.groups if isinstance(group.count, str))}
         assert named - {None} <= set(eqn.params)

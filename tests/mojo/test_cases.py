@@ -47,7 +47,7 @@ def check_host_steps(count: int | None) -> None:
     for reason, names in sorted(mojo_programs.host_report(items).items()):
         print(f"{reason}: {len(names)}: {', '.join(names)}")
         primitive = registry[reason.partition(":")[0]]
-        stated = primitive.host_reason or primitive.host_condition
+        stated = primitive.host.reason or primitive.host.condition
         if not stated and not any(words in reason for words in (
                 "MAX has no", "its body has", "of complex64 has no kernel",
                 "of complex128 has no kernel")):

@@ -17,7 +17,6 @@ from maxjax._higher_order.cond import cond_p
 from maxjax._higher_order.scan import scan_p
 from maxjax._higher_order.while_loop import while_p
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo import check, layout
 from maxjax._max.mojo.check import check_groups, check_nodes
 from maxjax._max.mojo.check_plan import CheckedPlan, check_part, check_plan
@@ -44,6 +43,7 @@ from maxjax._max.mojo.nodes import (
     View,
 )
 from maxjax._max.mojo.plan import Plan
+from maxjax._max.operations import LoweringError
 from maxjax._runtime.program import Program
 from maxjax._transforms.simplify import simplify
 from tests.gen import mojo_random
@@ -108,7 +108,7 @@ def closed(function, *args) -> ClosedJaxpr:
 
 def loop(primitive, inputs, count, **params):
     """A loop or a choice by its primitive's parameters for so many operands."""
-    flow = primitive.control_flow.structure(params, count)
+    flow = primitive.inner.control_flow.structure(params, count)
     return Loop((), BYTE, tuple(inputs), primitive.name, flow)
 
 

@@ -88,8 +88,8 @@ IN_NO_FILE = {
 def test_each_primitive_has_a_contract_or_stands_in_no_file():
     missing = {
         name for name, primitive in harness.all_primitives().items()
-        if primitive.contract is None and primitive.expand is None and primitive.calls is None
-        and primitive.effects is None and not primitive.is_own}
+        if primitive.contract is None and primitive.inner.expand is None
+        and primitive.inner.calls is None and primitive.effects is None and not primitive.is_own}
     assert missing == IN_NO_FILE
 
 

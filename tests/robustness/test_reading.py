@@ -17,6 +17,7 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._ir.primitive import Primitive, registry
+from maxjax._ir.rule_groups import Derivative, Host
 from maxjax._runtime import array as array_module
 from tests.support.raising import Raiser, Stop
 
@@ -35,7 +36,8 @@ def fail(x):
 @pytest.fixture(scope="module", autouse=True)
 def failing():
     primitive = Primitive("test_unreadable", abstract=lambda x: x, evaluate=fail,
-                          host_reason="a test", no_derivative="a test")
+                          host=Host(reason="a test"),
+                          derivative=Derivative(missing="a test"))
     yield primitive
     registry.pop("test_unreadable", None)
 

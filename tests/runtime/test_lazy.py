@@ -21,6 +21,7 @@ import maxjax
 import maxjax.lax
 import maxjax.numpy as jnp
 from maxjax._ir.primitive import Primitive, registry
+from maxjax._ir.rule_groups import Derivative, Host
 from maxjax._runtime import cells
 from maxjax._runtime import pending as pending_module
 from maxjax._runtime import program as program_module
@@ -34,8 +35,8 @@ ran: list[str] = []
 def probe(name, **rules):
     """A test primitive, made once."""
     known = registry.get(name)
-    return known or Primitive(name, abstract=lambda x, **params: x, host_reason="a test",
-                              no_derivative="a test", **rules)
+    return known or Primitive(name, abstract=lambda x, **params: x, host=Host(reason="a test"),
+                              derivative=Derivative(missing="a test"), **rules)
 
 
 def record(x, *, label):
@@ -57,7 +58,8 @@ probe_p = probe("test_probe", evaluate=record)
 failing_p = probe("test_failing", evaluate=fail)
 pair_p = registry.get("test_pair") or Primitive(
     "test_pair", abstract=lambda x: (x, x), evaluate=lambda x: (record(x, label="pair"), x * 2),
-    multiple_results=True, host_reason="a test", no_derivative="a test")
+    multiple_results=True, host=Host(reason="a test"),
+    derivative=Derivative(missing="a test"))
 
 
 @pytest.fixture(autouse=True)

@@ -57,7 +57,7 @@ def all_primitives() -> dict[str, Primitive]:
 
 def expanded() -> set[str]:
     """The primitives that represent several operations until they are compiled."""
-    return {name for name, primitive in registry.items() if primitive.expand is not None}
+    return {name for name, primitive in registry.items() if primitive.inner.expand is not None}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

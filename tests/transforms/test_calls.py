@@ -16,13 +16,15 @@ from maxjax._higher_order.jit import jit_p
 from maxjax._ir.check import check_jaxpr, check_operands
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.liveness import eliminate_dead_code
+from maxjax._ir.rule_groups import Inner, Printed
 from maxjax._transforms.simplify import inline_calls
 
 RULES = ("jvp", "linearize", "transpose", "batch")
 own_p = call_primitive(
     "own_call", "body", follow=RULES, per_operand={"marks": "new"}, registered=False,
-    dead_code=functools.partial(without_dead_code, param="body", per_operand=("marks",)),
-    shown=only_shown("marks"))
+    inner=Inner("body", dead_code=functools.partial(
+        without_dead_code, param="body", per_operand=("marks",))),
+    printed=Printed(only_shown("marks")))
 through_p = call_primitive(
     "call_through_jit", "body", follow=RULES, registered=False,
     apply=lambda params, jaxpr, operands: jit_p.bind(*operands, jaxpr=jaxpr, name="made"))

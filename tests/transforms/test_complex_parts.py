@@ -132,7 +132,7 @@ def derivative(z):
     ids=lambda function: function.__name__)
 def test_loops_carry_parts(function, dtype):
     item = check(function, Z.astype(dtype))
-    loops = [eqn for eqn in every_equation(item.program.opened) if eqn.primitive.control_flow]
+    loops = [eqn for eqn in every_equation(item.program.opened) if eqn.primitive.inner.control_flow]
     for loop in loops:
         kinds = {atom.aval.dtype for atom in (*loop.invars, *loop.outvars)}
         assert not kinds.intersection((np.dtype(np.complex64), np.dtype(np.complex128)))

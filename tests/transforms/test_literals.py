@@ -53,7 +53,7 @@ PROGRAMS = [scan_of_constants, while_of_constants, branches_of_constants, nested
 
 def constants(jaxpr):
     """The literals that loops and choices take as they are."""
-    return [atom for eqn in every_equation(jaxpr) if eqn.primitive.control_flow is not None
+    return [atom for eqn in every_equation(jaxpr) if eqn.primitive.inner.control_flow is not None
             for atom, role in zip(eqn.invars, structure_of(eqn).roles, strict=True)
             if isinstance(atom, Literal) and role is Role.CONSTANT]
 

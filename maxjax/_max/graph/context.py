@@ -16,7 +16,8 @@ from max.graph import DeviceRef, TensorType, TensorValue, ops
 
 from maxjax._base import dtypes
 from maxjax._ir.types import ShapedArray
-from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
+from maxjax._max.lowering import Lowering, reduction_identity
+from maxjax._max.operations import LoweringError
 
 CPU = DeviceRef.CPU()
 
@@ -67,7 +68,7 @@ def tensor_type(aval: ShapedArray, device: DeviceRef = CPU) -> TensorType:
     return TensorType(max_dtype(aval.dtype), aval.shape, device)
 
 
-class GraphContext(Lowering):
+class GraphContext(Lowering[TensorValue]):
     """Lowers equations into the MAX graph that is being built.
 
     Attributes:
@@ -186,8 +187,6 @@ class GraphContext(Lowering):
         return ops.cast(x, kind)
 
     def bitcast(self, x: TensorValue, dtype: Any) -> TensorValue:
-        """The bits of ``x`` as a dtype: a narrower one adds a last dimension, a wider one takes it
-        away."""
         old, new = self.dtype(x), dtypes.physical(dtype)
         if old.itemsize == new.itemsize:
             if old == new:
@@ -286,7 +285,6 @@ class GraphContext(Lowering):
         return ops.slice_tensor(x, index)
 
     def pad(self, x: TensorValue, value: TensorValue, config: Sequence[Any]) -> TensorValue:
-        """Padding, also negative and interior."""
         shape = self.shape(x)
         for dim, (_, _, interior) in enumerate(config):
             if interior and shape[dim] > 1:
@@ -388,7 +386,6 @@ class GraphContext(Lowering):
 
     def matmul(self, a: TensorValue, b: TensorValue, transpose_a: bool = False,
                transpose_b: bool = False) -> TensorValue:
-        """The product of two matrices, or of two equal stacks of them along leading dimensions."""
         rank = len(self.shape(a))
         swap = [*range(rank - 2), rank - 1, rank - 2]
         if transpose_a:
@@ -403,8 +400,6 @@ class GraphContext(Lowering):
     def sliding(self, kernel: str, operands: Sequence[TensorValue], shape: Sequence[int],
                 window: Sequence[int], strides: Sequence[int], low: Sequence[int],
                 window_dilation: Sequence[int], base_dilation: Sequence[int]) -> TensorValue:
-        """``unfold``, ``window_<kind>`` or ``select_scatter_<comparison>``: windows of two sizes,
-        over the middle of (outer, height, width, inner); ``shape`` is the result's."""
         if 0 in shape or 0 in self.shape(operands[0]):
             raise LoweringError(f"{kernel} of nothing")
         geometry = np.array([*window, *strides, *low, *window_dilation, *base_dilation], np.int32)
@@ -413,8 +408,6 @@ class GraphContext(Lowering):
 
     # --- indexing ---
     def gather_rows(self, x: TensorValue, indices: Any, axis: int) -> TensorValue:
-        """Slices of ``x`` along ``axis`` at indices (or a NumPy array of them) that are in bounds.
-        """
         if isinstance(indices, np.ndarray):
             indices = self.constant(indices)
         if x.dtype == DType.bool:
@@ -423,24 +416,17 @@ class GraphContext(Lowering):
 
     def scatter_rows(self, kind: str, x: TensorValue, rows: TensorValue,
                      updates: TensorValue) -> TensorValue:
-        """``x`` (rows, width) with updates (count, width) combined in at int32 positions (count,).
-
-        ``kind``: set, add, mul, min or max. Updates of equal positions apply in order; an
-        out-of-bounds position drops its update.
-        """
         if x.dtype == DType.bool:
             kind = {"add": "max", "mul": "min"}.get(kind, kind)
         return ops.custom(f"maxjax_scatter_rows_{kind}", self.device, [x, rows, updates],
                           [x.type])[0].tensor
 
     def sort_permutation(self, x: TensorValue) -> TensorValue:
-        """The int32 permutation that sorts each row of a matrix, stably."""
         return ops.custom("maxjax_argsort", self.device, [x],
                           [TensorType(DType.int32, self.shape(x), self.device)])[0].tensor
 
     def threefry(self, key0: TensorValue, key1: TensorValue, counter0: TensorValue,
                  counter1: TensorValue) -> list[TensorValue]:
-        """threefry2x32 of uint32 vectors; the keys' have size 1 or the counters'."""
         results = ops.custom("maxjax_threefry2x32", self.device, [key0, key1, counter0, counter1],
                              [counter0.type, counter1.type])
         return [result.tensor for result in results]

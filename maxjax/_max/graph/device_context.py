@@ -17,7 +17,8 @@ from max.graph import DeviceRef, TensorValue, ops
 
 from maxjax._base import dtypes
 from maxjax._max.graph.context import GraphContext
-from maxjax._max.lowering import LoweringError, reduction_identity
+from maxjax._max.lowering import reduction_identity
+from maxjax._max.operations import LoweringError
 from maxjax._primitives.convolution import window_positions
 from maxjax._primitives.threefry import PARITY, ROTATIONS
 

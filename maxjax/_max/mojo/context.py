@@ -12,7 +12,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Role, Structure
 from maxjax._max.host_step import Called, CalledStep, HostStep
-from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
+from maxjax._max.lowering import Lowering, reduction_identity
 from maxjax._max.mojo.nodes import (
     ON_HOST,
     PARTS,
@@ -45,6 +45,7 @@ from maxjax._max.mojo.nodes import (
     row_major,
     strided,
 )
+from maxjax._max.operations import LoweringError
 from maxjax._primitives import fourier
 from maxjax._primitives.lapack import Routine
 
@@ -73,7 +74,7 @@ _SHORT_RUN = 16
 THREADS = -1 << 62      # a placeholder in a call's integers for the number of threads
 
 
-class MojoContext(Lowering):
+class MojoContext(Lowering[Node]):
     """Builds the nodes of one program.
 
     Attributes:
@@ -186,7 +187,6 @@ class MojoContext(Lowering):
         return self.native(name, *xs)
 
     def custom(self, source: str, name: str, dtype: Any, *xs: Node) -> Node:
-        """An elementwise function of the user's: ``name``, defined by a Mojo text."""
         operands = self.aligned(xs)
         return self.shared(Apply(operands[0].shape, dtypes.physical(dtype), operands,
                                  f"custom {name}", source))
@@ -240,8 +240,6 @@ class MojoContext(Lowering):
         return x if x.dtype == kind else self.apply("convert", x, dtype=kind)
 
     def bitcast(self, x: Node, dtype: Any) -> Node:
-        """The bits of ``x`` as a dtype: a narrower one adds a last dimension, a wider one takes it
-        away."""
         new = dtypes.physical(dtype)
         if x.dtype == new:
             return x
@@ -257,14 +255,12 @@ class MojoContext(Lowering):
         return self.shared(Alias(shape, new, (x,)))
 
     def part(self, x: Node, number: int) -> Node:
-        """The real (0) or the imaginary (1) parts of complex numbers."""
         dtype = PARTS[x.dtype.itemsize]
         pairs = self.bitcast(x, dtype)
         return self.view(pairs, x.shape, [*identity_map(x.shape), (number, 0, -1)]) \
             if pairs.size else self.full(x.shape, 0, dtype)
 
     def pair(self, x: Node, y: Node) -> Node:
-        """Complex numbers of their parts."""
         x, y = self.aligned([x, y])
         shape = (*x.shape, 1)
         pairs = self.concatenate([self.reshape(x, shape), self.reshape(y, shape)], len(x.shape))
@@ -376,7 +372,6 @@ class MojoContext(Lowering):
         return self.copy(x) if isinstance(base_of(x), Iota) else x
 
     def pad(self, x: Node, value: Node, config: Sequence[Any]) -> Node:
-        """Padding, also negative and interior."""
         shape, starts, first, count, steps = [], [], [], [], []
         for size, (low, high, interior) in zip(x.shape, config, strict=True):
             step = interior + 1
@@ -428,15 +423,12 @@ class MojoContext(Lowering):
 
     def matrices(self, kind: str, operands: Sequence[Node], integers: Sequence[int],
                  results: Sequence[tuple[Sequence[int], Any]]) -> list[Node]:
-        """A function of stacks of matrices (``pack/linalg.mojo``)."""
         return self.call(f"{kind}_{8 * operands[0].dtype.itemsize}", operands,
                          (*[x if isinstance(x, Routine) else int(x) for x in integers], THREADS),
                          [(shape, memory_dtype(dtype)) for shape, dtype in results])
 
     def fourier(self, x: Node, kind: fourier.Kind, n: int, axis: int, inverse: bool,
                 scale: float) -> Node:
-        """The Fourier transform of lines of ``n`` numbers along an axis, times a number; of real
-        numbers, or to them, along the last one."""
         x = self.memory(x)
         part: Any = x.dtype if kind.is_from_real else PARTS[x.dtype.itemsize]
         outer, _, inner = self._canonical(x, axis)
@@ -464,7 +456,6 @@ class MojoContext(Lowering):
 
     def matmul(self, a: Node, b: Node, transpose_a: bool = False,
                transpose_b: bool = False) -> Node:
-        """The product of two matrices, or of two equal stacks of them along leading dimensions."""
         rank = len(a.shape)
         swap = [*range(rank - 2), rank - 1, rank - 2]
         if transpose_a:
@@ -537,8 +528,6 @@ class MojoContext(Lowering):
     def sliding(self, kernel: str, operands: Sequence[Node], shape: Sequence[int],
                 window: Sequence[int], strides: Sequence[int], low: Sequence[int],
                 window_dilation: Sequence[int], base_dilation: Sequence[int]) -> Node:
-        """``unfold``, ``window_<kind>`` or ``select_scatter_<comparison>``: windows of two sizes,
-        over the middle of (outer, height, width, inner); ``shape`` is the result's."""
         x = operands[0]
         if 0 in shape or 0 in x.shape:
             raise LoweringError(f"{kernel} of nothing")
@@ -630,8 +619,6 @@ class MojoContext(Lowering):
                                  for start in starts], 0)
 
     def gather_rows(self, x: Node, indices: Any, axis: int) -> Node:
-        """Slices of ``x`` along ``axis`` at indices (or a NumPy array of them) that are in bounds.
-        """
         if isinstance(indices, np.ndarray):
             indices = self.constant(indices)
         if indices.dtype.itemsize not in (4, 8) or indices.dtype.kind != "i":
@@ -646,7 +633,6 @@ class MojoContext(Lowering):
             [(shape, x.dtype)])[0]
 
     def scatter_rows(self, kind: str, x: Node, rows: Node, updates: Node) -> Node:
-        """``x`` (rows, width), updates (count, width) combined in at int32 positions (count,)."""
         if x.dtype == _BOOL:
             kind = {"add": "max", "mul": "min"}.get(kind, kind)
         if not x.size or not updates.size:
@@ -656,7 +642,6 @@ class MojoContext(Lowering):
                          [(x.shape, x.dtype)])[0]
 
     def permutation_of_exchanges(self, places: Node, count: int) -> Node:
-        """The order that results from exchanging element i with that at place i, one by one."""
         *outer, exchanges = places.shape
         return self.call("permutation_of_exchanges", [places],
                          (math.prod(outer), exchanges, count), [((*outer, count), np.int32)])[0]
@@ -667,33 +652,28 @@ class MojoContext(Lowering):
                          [((x.shape[0], count), np.int32)])[0]
 
     def sort_permutation(self, x: Node) -> Node:
-        """The int32 permutation that sorts each row of a matrix, stably."""
         if not x.size:
             return self.full(x.shape, 0, np.int32)
         return self.call(f"argsort_{x.dtype}", [x], (*x.shape, THREADS),
                          [(x.shape, np.int32)])[0]
 
     def sort_values(self, x: Node) -> Node:
-        """Each row of a matrix sorted."""
         return self.call(f"sort_{x.dtype}", [x], (*x.shape, THREADS), [(x.shape, x.dtype)])[0]
 
     def is_column_index(self, x: Node) -> bool:
         return isinstance(base_of(x), Iota) and strided(x) == (0, (0, 1))
 
     def threefry(self, key0: Node, key1: Node, counter0: Node, counter1: Node) -> list[Node]:
-        """threefry2x32 of uint32 vectors; the keys' have size 1 or the counters'."""
         kind = np.dtype(np.uint32)
         return self.call("threefry2x32", [key0, key1, counter0, counter1],
                          (key0.size, counter0.size, THREADS),
                          [(counter0.shape, kind), (counter0.shape, kind)])
 
     def gamma_cubes(self, keys: Node, alpha: Node) -> list[Node]:
-        """For each key of a vector what a gamma variate is made of: a cube, a uniform number."""
         return self.call(f"gamma_cubes_{alpha.dtype}", [keys, alpha], (keys.size, THREADS),
                          [(alpha.shape, alpha.dtype)] * 2)
 
     def poisson_counts(self, keys: Node, rates: Node) -> list[Node]:
-        """For each rate, a count by Knuth's method and one by rejection."""
         return self.call(f"poisson_counts_{rates.dtype}", [keys, rates],
                          (keys.size, rates.size // keys.size, THREADS),
                          [(rates.shape, np.int32), (rates.shape, rates.dtype)])
@@ -710,13 +690,11 @@ class MojoContext(Lowering):
     def called_on_host(self, called: Called, operands: Sequence[Node],
                        results: Sequence[tuple[tuple[int, ...], np.dtype]], reason: str
                        ) -> list[Node]:
-        """What the host, or the pack in its place, writes to results."""
         return self.host_step(CalledStep(
             called, [(x.shape, x.dtype) for x in operands], results, reason), operands)
 
     # --- control flow ---
     def control_flow(self, name: str, flow: Structure, operands: Sequence[Node]) -> list[Node]:
-        """A loop or a choice; ``flow`` describes its operands and results."""
         given = [self.convert(x, np.int32) if role is Role.INDEX else x
                  for x, role in zip(operands, flow.roles, strict=True)]
         loop = Loop((), np.dtype(np.int8), tuple(self.memory(x) for x in given), name, flow)

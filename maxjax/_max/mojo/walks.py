@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo.fusion import Group
 from maxjax._max.mojo.gather import Kernel
 from maxjax._max.mojo.layout import MOST_DIMENSIONS
+from maxjax._max.operations import LoweringError
 
 
 def walks(group: Group, kernel: Kernel) -> tuple[list[list[int]], list[list[int]], list[int]]:

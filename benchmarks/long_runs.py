@@ -154,7 +154,8 @@ def told(name: str, tenths: list[tuple[int, float]]) -> str:
 def kept(cache: str) -> str:
     """What a folder of kernels holds."""
     files = [path for path in Path(cache).rglob("*") if path.is_file()]
-    return f"cache: {len(files)} files, {sum(path.stat().st_size for path in files) / 2**20:.1f} MiB"
+    size = sum(path.stat().st_size for path in files)
+    return f"cache: {len(files)} files, {size / 2**20:.1f} MiB"
 
 
 def main() -> None:
@@ -172,8 +173,8 @@ def main() -> None:
         beside = not options.alone and importlib.util.find_spec("jax") is not None
         for name in options.names or PROGRAMS:
             for on_jax in (False, True) if beside else (False,):
-                system = "JAX" if on_jax else "maxjax"
-                print(told(f"{name}, {system}", run(name, options.scale, on_jax, cache)), flush=True)
+                tenths = run(name, options.scale, on_jax, cache)
+                print(told(f"{name}, {'JAX' if on_jax else 'maxjax'}", tenths), flush=True)
         print(kept(cache))
 
 

@@ -280,7 +280,8 @@ def single(spec: OpSpec) -> ClosedJaxpr:
 # Keyed by structure: the specs (identities that equal applications share), the wiring, which of
 # the results are wanted, and the types of the inputs. Values, Python scalars too, are inputs.
 _graph_programs: dict[Any, Program] = caches.cache()
-_GRAPH_LIMIT = 512
+# Programs, and equations in all of them: an equation takes some 2 kB. What was used last stays.
+_MOST_GRAPHS, _MOST_EQUATIONS = 512, 1 << 15
 
 
 def run_heavy(cells: Sequence[Any]) -> list[tuple[Any, Any]] | None:
@@ -318,13 +319,24 @@ def run_heavy(cells: Sequence[Any]) -> list[tuple[Any, Any]] | None:
             wanted.append(alive)
         key.append((cell.spec, tuple(wiring), tuple(wanted)))
     full_key = (tuple(key), tuple([aval for _, aval in inputs]))
-    program = _graph_programs.get(full_key)
+    program = _graph_programs.pop(full_key, None)
     if program is None:
-        if len(_graph_programs) >= _GRAPH_LIMIT:
-            _graph_programs.clear()
-        program = _graph_programs[full_key] = Program(_graph_jaxpr(cells, inputs, outputs))
+        _make_room(len(key))
+        program = Program(_graph_jaxpr(cells, inputs, outputs))
+    _graph_programs[full_key] = program
     values = program.run([np.asarray(value) for value, _ in inputs])
     return list(zip(outputs, values, strict=True))
+
+
+def _make_room(equations: int) -> None:
+    """Forgets the graphs that have not run for longest, until one more fits."""
+    sizes = {key: len(key[0]) for key in list(_graph_programs)}
+    left = len(sizes), sum(sizes.values()) + equations
+    for key, size in sizes.items():
+        if left[0] < _MOST_GRAPHS and left[1] <= _MOST_EQUATIONS:
+            return
+        _graph_programs.pop(key, None)
+        left = left[0] - 1, left[1] - size
 
 
 def _graph_jaxpr(cells: Sequence[Any], inputs: Sequence[Any],

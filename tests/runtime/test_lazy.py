@@ -670,3 +670,27 @@ print("fine")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                           timeout=120, check=False)
     assert done.stdout == "fine\n", done.stderr
+
+
+def test_graphs_that_never_come_again_are_forgotten(monkeypatch):
+    """Eager loops over changing shapes would fill memory with programs of thousands of steps."""
+    monkeypatch.setattr(program_module, "_MOST_EQUATIONS", 300)
+    monkeypatch.setattr(program_module, "_MOST_GRAPHS", 4)
+    program_module._graph_programs.clear()
+
+    def heavy(size, steps):
+        x = jnp.arange(size, dtype=jnp.float32)
+        for _ in range(steps):
+            x = jnp.sin(x) + 1
+        return np.asarray(x)
+
+    kept = []
+    for size in range(50_000, 50_012):
+        heavy(size, 20)
+        heavy(50_000, 30)       # what comes again and again stays
+        kept.append([*program_module._graph_programs][-1])
+    sizes = [len(graph) for graph, _ in program_module._graph_programs]
+    assert len(sizes) <= 4 and sum(sizes) <= 300
+    assert len(set(kept)) == 1
+    heavy(50_000, 200)          # larger than all room there is
+    assert [len(graph) for graph, _ in program_module._graph_programs] == [400]

@@ -593,11 +593,13 @@ class MojoContext(Lowering[Node]):
         """Whether a part is copied as a window: as rows, it would be many short ones."""
         axes = [axis for axis, (size, bound) in enumerate(zip(part, whole, strict=True))
                 if size != bound]
-        lines = math.prod(part[:max(axes, default=0)])
-        if self._overlays:      # of a row's part, the same part of all rows would be copied first
-            is_window = math.prod(part) > 0 and (lines > 1 or len(axes) > 1)
+        lines, size = math.prod(part[:max(axes, default=0)]), math.prod(part)
+        if len(axes) == 1 and part[axes[0]] > 1 and size >= _LEAST_WINDOW:
+            is_window = True    # what lies together comes at once, not row by row
+        elif self._overlays:    # of a row's part, the same part of all rows would be copied first
+            is_window = size > 0 and (lines > 1 or len(axes) > 1)
         else:
-            is_window = math.prod(part) >= _LEAST_WINDOW and lines >= _LEAST_LINES
+            is_window = size >= _LEAST_WINDOW and lines >= _LEAST_LINES
         return (is_window
                 and all(start.dtype.kind == "i" or start.dtype.itemsize < 8 for start in starts))
 

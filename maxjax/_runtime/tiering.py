@@ -248,7 +248,8 @@ class Tiering(program_module.Tiering):
             if program.state == "failed" and (
                     backend.broken and not waits_for_graph or not self._fall_back(program)):
                 if backend.lacks_place:     # nothing is wrong with the program
-                    return self.fail(program, program.reason)
+                    self.fail(program, program.reason)
+                    return
                 raise CompileError(program.reason or "there is no compiled program")
 
     def compile_or_warn(self, program: Program) -> None:

@@ -347,9 +347,11 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Arr
         part, rest = divmod(total, count)
         if rest and name != "array_split":
             raise ValueError(f"array split does not result in an equal division: rest is {rest}")
-        if count < 0:
+        if count < 0 and total:
             raise ValueError(f"Sum of sizes 0.0 must be equal to dimension {index} of the operand "
                              f"shape {list(x.shape)}")
+        if count < 0:
+            return []
         points = [0]
         for number in range(count):
             points.append(points[-1] + part + (number < rest))

@@ -488,6 +488,8 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
         return convert_element_type(value, result)
     if center is None:
         center = mean(x, axes, dtype=compute, keepdims=True, where=mask)
+    elif dtypes.is_complex(as_array(center).dtype) or not dtypes.is_inexact(compute):
+        center = convert_element_type(as_array(center), compute)
     centered = _subtract(x, center)
     if dtypes.is_complex(compute):
         squared = ufuncs.real(centered * ufuncs.conj(centered))

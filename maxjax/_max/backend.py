@@ -93,6 +93,11 @@ class Backend(ABC, Generic[P, J]):
         """Why nothing can be compiled, once a build has shown that there is no compiler."""
         return None
 
+    @property
+    def lacks_place(self) -> bool:
+        """Whether a build has found no place where it stores what it compiled."""
+        return False
+
     def why_unavailable(self) -> str | None:
         """Why what it has compiled cannot run in this process, or None."""
         return None

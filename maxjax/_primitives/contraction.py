@@ -92,7 +92,8 @@ def compute_dtype(lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> np.dtype:
                 return dtype
     if dtypes.is_integer(out) and dtypes.is_inexact(lhs):
         return lhs
-    narrow = out in BIT_WIDTHS or (out.itemsize < 4 and dtypes.is_signed(out))
+    narrow = dtypes.is_integer(out) and out in BIT_WIDTHS or (
+        out.itemsize < 4 and dtypes.is_signed(out))
     return dtypes.int32 if narrow else out
 
 

@@ -17,6 +17,7 @@ from maxjax._base import dtypes
 from maxjax._ir.contract import Rule, type_problem
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import DType, Shape
+from maxjax._primitives.widths import bit_width
 
 # --- dtypes ---------------------------------------------------------------------------------------
 
@@ -388,7 +389,7 @@ def bitcast(x: ShapedArray, *, new_dtype: DType) -> str | None:
     if any(dtypes.is_opaque(kind) or dtypes.is_bool(kind) or dtypes.is_complex(kind)
            for kind in (x.dtype, new_dtype)):
         return f"the bits of {x.dtype} are none of {new_dtype}"
-    old, new = (dtypes.physical(kind).itemsize for kind in (x.dtype, new_dtype))
+    old, new = (bit_width(dtypes.physical(kind)) for kind in (x.dtype, new_dtype))
     return _require(new <= old or x.ndim and x.shape[-1] * old == new,
                     f"the last dimension must fill an element of {new_dtype}", [x])
 

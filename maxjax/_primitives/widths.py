@@ -88,7 +88,8 @@ WIDER: dict[Any, np.dtype] = {
     **dict.fromkeys((dtypes.int2, dtypes.int4), dtypes.int8),
     **dict.fromkeys((dtypes.uint2, dtypes.uint4), dtypes.uint8),
 }
-BIT_WIDTHS = {dtypes.int2: 2, dtypes.uint2: 2, dtypes.int4: 4, dtypes.uint4: 4}
+BIT_WIDTHS = {dtypes.int2: 2, dtypes.uint2: 2, dtypes.int4: 4, dtypes.uint4: 4,
+              dtypes.float4_e2m1fn: 4}
 
 
 def bit_width(dtype: np.dtype) -> int:

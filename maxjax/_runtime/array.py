@@ -27,7 +27,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, context, truth_value_message
 from maxjax._ir.types import ShapedArray
 from maxjax._max.device_memory import DeviceBuffer, DeviceMemory
-from maxjax._primitives.layout import copy_p
+from maxjax._primitives.layout import copy_p, reshape_p
 from maxjax._runtime.cells import Cell, checked, pending
 from maxjax._runtime.devices import Device, first_device
 
@@ -366,6 +366,21 @@ class ArrayImpl(Array):
     def _with_value(self, value: np.ndarray) -> ArrayImpl:
         other = ArrayImpl(self.aval, value)
         other._placement, other._committed = self._placement, self._committed
+        return other
+
+    def apart(self) -> Array:
+        """The same value in another array, which stays when this one is deleted or donated."""
+        if self._cell is not None and self._placement is None:
+            return reshape_p.bind(self, new_sizes=self.shape, dimensions=None)
+        if self.is_deleted():
+            raise self._deleted()
+        if self._cell is not None:
+            self.host()
+        other = ArrayImpl(self.aval, self._value)
+        other._placement, other._committed = self._placement, self._committed
+        for name in ("_layout", "_stored", "_summands"):
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
         return other
 
 

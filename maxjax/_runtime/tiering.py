@@ -234,7 +234,7 @@ class Tiering(program_module.Tiering):
             backend where that one has no compiler.
 
         Raises:
-          CompileError: it cannot be.
+          CompileError: it cannot be. Where only a place to build lacks, it stays interpreted.
         """
         if program.state == "failed":
             program.reason = None
@@ -247,6 +247,9 @@ class Tiering(program_module.Tiering):
                 backend.wait(self.submit(program, float("inf")), progress)
             if program.state == "failed" and (
                     backend.broken and not waits_for_graph or not self._fall_back(program)):
+                if backend.lacks_place:     # nothing is wrong with the program
+                    self.fail(program, program.reason)
+                    return
                 raise CompileError(program.reason or "there is no compiled program")
 
     def compile_or_warn(self, program: Program) -> None:
@@ -266,8 +269,9 @@ class Tiering(program_module.Tiering):
 
     def _fall_back(self, program: Program) -> bool:
         """Turns from the Mojo backend, where it fails, to the graph backend; False if there is
-        nothing to turn to."""
-        if self.backend_of(program).name == "graph":
+        nothing to turn to: what has no place to build has none on the graph backend either."""
+        backend = self.backend_of(program)
+        if backend.name == "graph" or backend.lacks_place:
             return False
         logger.info("maxjax: a program turns to the graph backend: %s", program.reason)
         program.backend = "graph"

@@ -107,7 +107,8 @@ def _starts(name: str, shape: tuple[int, ...], starts: Any,
         result.append(from_end(start, size) if negative else start)
     kinds = [start.dtype for start in result]
     if len(set(kinds)) > 1 or (kinds and not dtypes.is_integer(kinds[0])):
-        raise TypeError(f"index arguments to {name} must be integers of the same type, got: "
+        colon = ":" if name == "dynamic_slice" else ""      # as in JAX
+        raise TypeError(f"index arguments to {name} must be integers of the same type, got{colon} "
                         f"{', '.join(kind.name for kind in kinds)}")
     if any(start.shape for start in result):
         avals = tuple(_operand(start).aval for start in result)

@@ -249,6 +249,8 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
+    if dtype is None:
+        raise ValueError("dtype must be specified.")
     dtype = dtypes.argument(dtype, "broadcasted_iota")
     shape = integers(shape)
     dimension = operator.index(dimension)

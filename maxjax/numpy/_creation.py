@@ -405,6 +405,10 @@ def _check_python_number(value: Any, dtype: Any) -> None:
 
 
 def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
+    if fill_value.__class__ is int and not (dtype is not None and dtypes.is_opaque(dtype)):
+        fill_value = _as_int64(fill_value, dtype)
+    elif fill_value.__class__ is complex and dtype == dtypes.bool_:
+        fill_value = bool(fill_value)
     own, weak = type_of(fill_value)
     if dtype is not None:
         if dtypes.is_opaque(dtype) != dtypes.is_opaque(own):
@@ -420,6 +424,29 @@ def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
         fill = convert_element_type(fill, own)
     _check_broadcast(fill.shape, shape)
     return broadcast_to(fill, shape)
+
+
+def _as_int64(value: int, dtype: Any) -> int | float | np.generic:
+    """An integer that neither the dtype nor the default one holds, as ``full`` takes it: an int64
+    first, which wraps around where the dtype is narrower.
+
+    Raises:
+      OverflowError: the dtype is one of integers, and an int64 does not hold the value.
+    """
+    default = dtypes.python_scalar(int)[0]
+    own = default if dtype is None else dtype
+    low, high = dtypes.extremes(default)
+    if int(low) <= value <= int(high):
+        return value
+    if dtypes.is_unsigned(own) and 0 <= value <= int(dtypes.extremes(own)[1]):
+        return own.type(value)
+    if own == dtypes.bool_:
+        return True
+    if not dtypes.is_integer(own):
+        return float(value)
+    if not -1 << 63 <= value < 1 << 63:
+        raise OverflowError("Python int too large to convert to C long")
+    return int(np.int64(value).astype(own))
 
 
 def _check_broadcast(have: tuple[int, ...], shape: tuple[int, ...]) -> None:

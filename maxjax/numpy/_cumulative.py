@@ -85,7 +85,8 @@ def _cumulative(name: str, primitive: Primitive, start: int, x: Any, axis: Any, 
                 include_initial: bool) -> Array:
     x = as_array(x, name)
     if x.ndim == 0:
-        raise ValueError(f"The input must be non-scalar to take a {name.replace('_', ' ')}, "
+        kind = "sum" if name == "cumulative_sum" else "product"
+        raise ValueError(f"The input must be non-scalar to take a cumulative {kind}, "
                          "however a scalar value or scalar array was given.")
     if axis is None:
         if x.ndim > 1:

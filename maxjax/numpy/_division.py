@@ -24,6 +24,7 @@ from maxjax.lax._elementwise import RoundingMethod
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._elementwise import alias, binary
 from maxjax.numpy._promotion import (
+    apart,
     as_array,
     bind,
     broadcast_to,
@@ -195,7 +196,7 @@ def _integer_power(x: Any, exponent: int) -> Array:
     if exponent == 0:
         return as_array(broadcast_to(constant(1, dtype, weak), x.shape))
     if exponent == 1:
-        return x
+        return apart(x)
     return integer_pow_p.bind(x, y=exponent)
 
 

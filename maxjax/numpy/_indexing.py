@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ from maxjax.numpy._promotion import (
     check_out,
     concrete,
     promote_dtypes,
+    shape_of,
+    type_of,
 )
 from maxjax.numpy._shape import moveaxis
 from maxjax.numpy._sorting import argsort
@@ -326,39 +329,56 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if explicit_mesh(a) is not None and any(partitions(a)):
         raise ValueError(f"Cannot apply nonzero over sharded axes {tuple(range(a.ndim))} for array "
                          f"with sharding {NamedSharding(*a.aval.mesh_spec)}")
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * a.ndim
+    if any(isinstance(fill, (list, tuple)) or fill is not None and shape_of(fill)
+           for fill in fills):
+        raise ValueError(f"fill_value must be a scalar or tuple of scalars; got {fill_value}")
+    dtype = dtypes.canonical(dtypes.int64)
     if size is None:
-        found = np.nonzero(concrete(a, ""))
-        dtype = dtypes.canonical(dtypes.int64)
-        return tuple(_wrap(line.astype(dtype)) for line in found)
+        lines = [_wrap(line.astype(dtype)) for line in np.nonzero(concrete(a, ""))]
+        return tuple(_filled(None, lines, fills))
     size = size_index(concrete(
         size, "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero "
         "within JAX transformations."))
     if size < 0:
         raise TypeError(f"jnp.nonzero: size must be nonnegative, got {size}")
-    dtype = dtypes.python_scalar(int)[0]
     if not a.size:
-        return tuple(full((size,), 0, dtype) for _ in a.shape)
+        return tuple(_filled(None, [full((size,), 0, dtype) for _ in a.shape], fills))
     mask = a if a.dtype == dtypes.bool_ else ne_p.bind(a, scalar_like(0, a.dtype))
     if not size:
         places = full((size,), 0, dtypes.int32)
     else:
         places = true_positions_p.bind(_flat(mask), size=size)
     missing = lt_p.bind(full((size,), a.size - 1, dtypes.int32), places)
-    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * a.ndim
-    if len(fills) != a.ndim:
-        raise ValueError("fill_value must be a scalar or a tuple with one entry for each "
-                         f"dimension, got {fill_value} for shape {a.shape}")
-    result = []
     places = cast(places, dtype)
-    for dim, fill in enumerate(fills):
+    lines = []
+    for dim in range(a.ndim):
         step = math.prod(a.shape[dim + 1:])
         line = places
         if step != 1:
             line = _division.floor_divide(line, scalar_like(max(step, 1), dtype))
         if dim:
             line = _division.remainder(line, scalar_like(max(a.shape[dim], 1), dtype))
-        result.append(where(missing, 0 if fill is None else fill, line))
-    return tuple(result)
+        lines.append(line)
+    return tuple(_filled(missing, lines, fills))
+
+
+def _filled(missing: Array | None, lines: Sequence[Array], fills: Sequence[Any]) -> list[Array]:
+    """The coordinates along each dimension, with fill values where they are missing: of the type
+    that all of them have in common, also where none is missing."""
+    if len(fills) != len(lines):
+        raise ValueError("fill_value tuple must have length equal to number of axes "
+                         f"({len(lines)}); got {len(fills)}")
+    given = [0 if fill is None else fill for fill in fills]
+    wanted = dtypes.promote(((lines[0].dtype, False), *map(type_of, given)))[0]
+    result = []
+    for line, fill in zip(lines, given, strict=True):
+        if fill.__class__ is int:
+            fill = np.array(fill, wanted)       # where it does not fit, NumPy's error
+        filled = line if missing is None else where(missing, fill, line)
+        result.append(convert_element_type(filled, wanted) if (
+            filled.dtype != wanted or filled.weak_type) else filled)
+    return result
 
 
 def _wrap(value: np.ndarray) -> Array:

@@ -17,6 +17,7 @@ from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.layout import squeeze_p
 from maxjax.lax._over_mesh import check_unstack
 from maxjax.numpy._promotion import (
+    apart,
     as_array,
     canonical_axis,
     check_arraylike,
@@ -184,7 +185,7 @@ def atleast_1d(*arys: Any) -> Any:
     >>> jnp.atleast_1d(5)
     Array([5], dtype=int32, weak_type=True)
     """
-    return _at_least("atleast_1d", arys, lambda x: x if x.ndim else layout.reshape(x, (1,)))
+    return _at_least("atleast_1d", arys, lambda x: apart(x) if x.ndim else layout.reshape(x, (1,)))
 
 
 @overload
@@ -201,7 +202,7 @@ def atleast_2d(*arys: Any) -> Any:
     >>> jnp.atleast_2d(jnp.arange(3))
     Array([[0, 1, 2]], dtype=int32)
     """
-    return _at_least("atleast_2d", arys, lambda x: x if x.ndim >= 2 else layout.reshape(
+    return _at_least("atleast_2d", arys, lambda x: apart(x) if x.ndim >= 2 else layout.reshape(
         x, (1,) * (2 - x.ndim) + x.shape))
 
 
@@ -221,7 +222,7 @@ def atleast_3d(*arys: Any) -> Any:
     """
     def three(x: Array) -> Array:
         shapes = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}
-        return layout.reshape(x, shapes[x.ndim]) if x.ndim in shapes else x
+        return layout.reshape(x, shapes[x.ndim]) if x.ndim in shapes else apart(x)
     return _at_least("atleast_3d", arys, three)
 
 
@@ -346,9 +347,11 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Arr
         part, rest = divmod(total, count)
         if rest and name != "array_split":
             raise ValueError(f"array split does not result in an equal division: rest is {rest}")
-        if count < 0:
+        if count < 0 and total:
             raise ValueError(f"Sum of sizes 0.0 must be equal to dimension {index} of the operand "
                              f"shape {list(x.shape)}")
+        if count < 0:
+            return []
         points = [0]
         for number in range(count):
             points.append(points[-1] + part + (number < rest))

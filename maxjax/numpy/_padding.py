@@ -22,7 +22,7 @@ from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _statistics as statistics
-from maxjax.numpy._promotion import as_array, cast, check_arraylike, concrete, static
+from maxjax.numpy._promotion import apart, as_array, cast, check_arraylike, concrete, static
 from maxjax.numpy._where import where
 
 __all__ = ["pad"]
@@ -132,7 +132,7 @@ def _constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array:
     if isinstance(values, (Array, int, float, complex, np.generic)) and not np.shape(values):
         config = tuple((low, high, 0) for low, high in widths)
         if all(entry == (0, 0, 0) for entry in config):
-            return x
+            return apart(x)
         return pad_p.bind(x, cast(values, x.dtype, x.weak_type), padding_config=config)
     for axis, ((low, high), (before, after)) in enumerate(zip(
             widths, _for_each_axis(values, x.ndim, "constant_values"), strict=True)):

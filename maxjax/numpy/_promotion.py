@@ -210,6 +210,12 @@ def promote_shapes(name: str, *args: Any) -> list[Any]:
     return [raise_rank(arg, rank) if arg.shape else arg for arg in args]
 
 
+def apart(x: Any) -> Any:
+    """An operand as the result of an operation that has changed nothing: what is deleted or donated
+    is one array, not both."""
+    return x.apart() if x.__class__ is ArrayImpl and not is_staging() else x
+
+
 def raise_rank(x: Any, rank: int) -> Any:
     missing = rank - len(x.shape)
     if not missing:

@@ -78,7 +78,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | No
             raise TypeError("arange requires ndarray, scalar, or None arguments, got "
                             f"{type(value)} at position {position}.")
         if getattr(value, "shape", ()):
-            raise ValueError(f"jnp.arange: arguments must be scalars; got {argument}={value}")
+            raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {argument}={value}")
         if dtypes.is_complex(type_of(value)[0]):
             raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported "
                              "starting in JAX v0.10.0.")

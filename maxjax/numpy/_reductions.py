@@ -43,6 +43,7 @@ from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._elementwise import alias, binary
 from maxjax.numpy._promotion import (
     NO_PARAMS,
+    apart,
     as_array,
     canonical_axes,
     cast,
@@ -150,7 +151,8 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
         result = keep_axes(result, x.shape, axes)
     if result.dtype != result_dtype:
         result = convert_element_type(result, result_dtype)
-    return strong(result)
+    result = strong(result)
+    return apart(result) if result is a else result
 
 
 def strong(x: Array) -> Array:
@@ -282,7 +284,7 @@ def _truth(name: str, primitive: Primitive, neutral: bool, a: Any, axis: Any, ou
     axes = canonical_axes(axis, x.ndim)
     if boolean_mask(name, mask) is not None:
         x = _masked(x, mask, neutral)
-    result = primitive.bind(x, axes=axes) if axes else x
+    result = primitive.bind(x, axes=axes) if axes else apart(x)
     return keep_axes(result, x.shape, axes) if keepdims else result
 
 
@@ -486,6 +488,8 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
         return convert_element_type(value, result)
     if center is None:
         center = mean(x, axes, dtype=compute, keepdims=True, where=mask)
+    elif dtypes.is_complex(as_array(center).dtype) or not dtypes.is_inexact(compute):
+        center = convert_element_type(as_array(center), compute)
     centered = _subtract(x, center)
     if dtypes.is_complex(compute):
         squared = ufuncs.real(centered * ufuncs.conj(centered))

@@ -37,6 +37,7 @@ from maxjax.lax._over_mesh import (
     partitions,
 )
 from maxjax.numpy._promotion import (
+    apart,
     as_array,
     canonical_axis,
     canonical_shape,
@@ -69,7 +70,7 @@ def tile(A: Any, reps: Any) -> Array:
     counts = (1,) * (rank - len(counts)) + counts
     sizes = (1,) * (rank - x.ndim) + x.shape
     if all(count == 1 for count in counts):
-        return layout.reshape(x, sizes)
+        return layout.reshape(x, sizes) if sizes != x.shape else apart(x)
     entries = partitions(x)
     for dim, (count, entry) in enumerate(zip(counts[rank - x.ndim:], entries, strict=False)):
         if entry is not None and count != 1:
@@ -200,7 +201,7 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
             else tuple(canonical_axis(i, x.ndim) for i in _sequence(axis)))
     if len(set(axes)) < len(axes):
         raise TypeError(f"the axes of flip must be unique, got {axis}.")
-    return rev_p.bind(x, dimensions=axes) if axes else x
+    return rev_p.bind(x, dimensions=axes) if axes else apart(x)
 
 
 def fliplr(m: ArrayLike) -> Array:
@@ -243,7 +244,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
         static(k, "k")
     turns = k % 4
     if turns == 0:
-        return x
+        return apart(x)
     if turns == 2:
         return flip(x, (first, second))
     if turns == 1:
@@ -282,7 +283,7 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
         if is_spread(x) and amounts:
             return _roll_spread(x, tuple(amounts), tuple(axes))
     if not amounts:
-        return x
+        return apart(x)
     if len(amounts) == 1:
         amounts = list(amounts) * len(axes)
     if len(axes) == 1 and len(amounts) > 1:

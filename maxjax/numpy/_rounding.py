@@ -14,7 +14,7 @@ from maxjax._primitives.arithmetic import round_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._elementwise import RoundingMethod
 from maxjax.numpy._elementwise import alias
-from maxjax.numpy._promotion import as_array, check_out, resolve
+from maxjax.numpy._promotion import apart, as_array, check_out, resolve
 from maxjax.numpy._ufuncs import (
     _maximum,
     _minimum,
@@ -41,7 +41,7 @@ def trunc(x: ArrayLike) -> Array:
     """
     x = operand("trunc", x)
     if dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_:
-        return x
+        return apart(x)
     return _trunc(x)
 
 
@@ -85,7 +85,7 @@ def round(a: ArrayLike, decimals: int = 0, out: Any = None) -> Array:
     if dtypes.is_integer(x.dtype):
         if decimals < 0:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")
-        return x
+        return apart(x)
     if decimals == 0:
         return _round_even(x)
     wide = convert_element_type(x, dtypes.float32) if x.dtype in (
@@ -120,4 +120,4 @@ def clip(arr: ArrayLike | None = None, /, min: Any = None, max: Any = None) -> A
         result = _maximum(min, result)
     if max is not None:
         result = _minimum(max, result)
-    return as_array(result)
+    return as_array(apart(result) if result is arr else result)

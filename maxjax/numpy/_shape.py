@@ -30,6 +30,7 @@ from maxjax.lax._over_mesh import (
     explicit_mesh,
 )
 from maxjax.numpy._promotion import (
+    apart,
     as_array,
     canonical_axes,
     canonical_axis,
@@ -178,7 +179,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
     x = as_array(a, "ravel")
-    return reshape(x, (x.size,), order)
+    return apart(x) if x.ndim == 1 else reshape(x, (x.size,), order)
 
 
 def transpose(a: ArrayLike, axes: Any = None) -> Array:
@@ -237,7 +238,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     order = list(range(x.ndim))
     first, second = (axis_as_index(axis, x.ndim) for axis in (axis1, axis2))
     order[first], order[second] = order[second], order[first]
-    return layout.transpose(x, order)
+    return layout.transpose(x, order) if first != second else apart(x)
 
 
 def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
@@ -257,7 +258,7 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
         raise TypeError(f"repeated axis in moveaxis: source={source}, destination={destination}")
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
-    return layout.transpose(x, order)
+    return layout.transpose(x, order) if order != sorted(order) else apart(x)
 
 
 def _sequence(value: Any) -> Sequence[Any]:
@@ -295,6 +296,8 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
     new = [canonical_axis(i, rank) for i in axes]
     if len(set(new)) != len(new):
         raise ValueError(f"repeated axis in expand_dims: {tuple(axes)}")
+    if not new:
+        return apart(x)
     kept = tuple(i for i in range(rank) if i not in new)
     sizes = iter(x.shape)
     return broadcast_in_dim(
@@ -316,7 +319,7 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     else:
         axes = canonical_axes(tuple(_sequence(axis)), x.ndim)
     if not axes:
-        return x
+        return apart(x)
     if any(x.shape[i] != 1 for i in axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one, "
                          f"got shape={x.shape} and dimensions={axes}")

@@ -27,6 +27,7 @@ from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _special_functions as special_functions
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._promotion import (
+    apart,
     as_array,
     canonical_axes,
     canonical_axis,
@@ -67,7 +68,7 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None,
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
     if n == 0:
-        return x
+        return apart(x)
     if x.ndim == 0:
         raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
     index = canonical_axis(axis, x.ndim)

@@ -174,8 +174,6 @@ def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, in
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
     dimension = canonical_axis(axis, x.ndim)
     count = canonical_axis(kth, x.shape[dimension]) + 1
-    if x.dtype == dtypes.bool_:
-        raise TypeError(f"{name} does not accept dtype bool.")
     return x, dimension, count
 
 

@@ -335,7 +335,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     if not (dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_):
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
     if x.ndim != 1:
-        raise ValueError(f"only 1-dimensional input supported; got shape {x.shape}")
+        raise ValueError("only 1-dimensional input supported.")
     minimum = operator.index(minlength)
     if length is None:
         message = ("The error occurred because of argument 'x' of jnp.bincount. To avoid this "

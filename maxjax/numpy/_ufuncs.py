@@ -75,6 +75,7 @@ from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._elementwise import alias, binary, described, unary
 from maxjax.numpy._promotion import (
+    apart,
     as_array,
     bind,
     broadcast_to,
@@ -107,7 +108,7 @@ __all__ = [
 
 
 def _unchanged(x: Any) -> Array:
-    return as_array(x)
+    return as_array(apart(x))
 
 
 sin = unary("sin", sin_p, inexact=True)
@@ -219,7 +220,7 @@ def absolute(x: ArrayLike, /) -> Array:
     """
     dtype = type_of(resolve("absolute", (x,))[0])[0]
     if dtypes.is_unsigned(dtype) or dtype == dtypes.bool_:
-        return as_array(x)
+        return as_array(apart(x))
     return _abs(x)
 
 
@@ -249,7 +250,7 @@ def positive(x: ArrayLike, /) -> Array:
     >>> jnp.positive(jnp.array([-1, 2]))
     Array([-1,  2], dtype=int32)
     """
-    return operand("positive", x)
+    return apart(operand("positive", x))
 
 
 _square = unary("square", square_p)
@@ -283,7 +284,7 @@ def conjugate(x: ArrayLike, /) -> Array:
     """
     x = operand("conjugate", x)
     if not dtypes.is_complex(x.dtype):
-        return x
+        return apart(x)
     return conj_p.bind(x, input_dtype=x.dtype)
 
 
@@ -297,7 +298,7 @@ def real(val: Any, /) -> Array:
     Array([1., 3.], dtype=float32)
     """
     x = operand("real", val)
-    return real_p.bind(x) if dtypes.is_complex(x.dtype) else x
+    return real_p.bind(x) if dtypes.is_complex(x.dtype) else apart(x)
 
 
 def imag(val: Any, /) -> Array:
@@ -547,7 +548,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
     """
     x = operand("nan_to_num", x)
     if is_exact(x):
-        return x
+        return apart(x)
     if dtypes.is_complex(x.dtype):
         return complex_of(nan_to_num(real(x), copy, nan, posinf, neginf),
                           nan_to_num(imag(x), copy, nan, posinf, neginf))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -118,8 +119,17 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1,
     return _along_axes(_idct, *_prepared("idct", x, type, (n,), (axis,), norm), norm)
 
 
+def _lengths(s: Any) -> Any:
+    """One length is that along the first of the axes, or the last one of the array."""
+    return s if s is None or np.ndim(s) else [operator.index(s)]
+
+
 def _axes(x: Any, s: Any, axes: Any) -> Any:
     rank = jnp.ndim(x)
+    if axes is not None:
+        axes = tuple(canonical_axis(axis, rank) for axis in (axes if np.ndim(axes) else (axes,)))
+        if len(set(axes)) < len(axes):
+            raise ValueError(f"repeated axis: {axes}")
     if s is not None and len(s) > rank:
         raise ValueError(f"s must have at most x.ndim ({rank}) elements, got {len(s)}")
     if axes is None:
@@ -134,6 +144,7 @@ def dctn(x: Any, type: int = 2, s: Sequence[int] | None = None,
     >>> jax.scipy.fft.dctn(jnp.ones((1, 2)))
     Array([[8., 0.]], dtype=float32)
     """
+    s = _lengths(s)
     return _along_axes(_dct, *_prepared("dctn", x, type, s, _axes(x, s, axes), norm), norm)
 
 
@@ -144,4 +155,5 @@ def idctn(x: Any, type: int = 2, s: Sequence[int] | None = None,
     >>> jax.scipy.fft.idctn(jnp.array([[8., 0.]]))
     Array([[1., 1.]], dtype=float32)
     """
+    s = _lengths(s)
     return _along_axes(_idct, *_prepared("idctn", x, type, s, _axes(x, s, axes), norm), norm)

@@ -526,6 +526,20 @@ def test_a_cache_that_cannot_be_written_costs_a_warning_only(tmp_path):
     assert len(said) == 1 and "not kept for other processes" in said[0], said
 
 
+def test_on_a_full_disk_what_is_compiled_ahead_of_time_stays_interpreted(pack_only, tmp_path):
+    cache = tmp_path / "cache"
+    shutil.copytree(pack_only, cache)
+    driver = compiler(tmp_path, "echo 'LLVM ERROR: IO failure: No space left on device'; exit 1")
+    said = run("""
+        x = np.linspace(-2, 2, 1000, dtype=np.float32)
+        f = maxjax.jit(lambda x: jnp.sin(x) * 2).lower(x).compile()
+        for _ in range(3):
+            assert_close(f(x), np.sin(x) * 2)
+        print(*warned, sep="\\n")
+        """, cache, "auto", **{DRIVER: driver})
+    assert len(said) == 1 and "no space left" in said[0], said
+
+
 def test_an_interrupted_wait_leaves_the_process_usable(pack_only, tmp_path):
     cache = tmp_path / "cache"
     shutil.copytree(pack_only, cache)

@@ -105,6 +105,10 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
     def broken(self) -> str | None:
         return self.pack.broken or self.store.broken
 
+    @property
+    def lacks_place(self) -> bool:
+        return self.pack.lacks_place or self.store.lacks_place
+
     def prepare(self, jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Prepared:
         jaxpr = order_steps(jaxpr)
         pieces = partition(jaxpr, functools.partial(host_reason, control_flow=True))

@@ -128,6 +128,7 @@ class Pack:
         self.requested = False
         self._looking = threads.lock()
         self.broken: str | None = None
+        self.lacks_place = False
 
     @threads.cached
     def units(self) -> list[_Unit]:
@@ -346,6 +347,7 @@ class Pack:
             return
         if error.kind in ("missing", "ending", "disk"):     # as for all others
             self.broken = str(error)
+            self.lacks_place = error.kind == "disk"
         else:
             unit.failure = str(error)
         if error.kind != "ending":

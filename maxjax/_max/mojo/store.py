@@ -392,6 +392,7 @@ class KernelStore:
         self._failed: dict[Source, str] = {}
         self._killed: set[Source] = set()       # those whose compiler was, once
         self.broken: str | None = None
+        self.lacks_place = False
         self._queue = Queue("maxjax-kernels")
 
     def find(self, sources: Iterable[_Source]) -> dict[_Source, int]:
@@ -464,10 +465,9 @@ class KernelStore:
             if not mine and self._missing(wanted):
                 pace.look()
                 time.sleep(_LOCK_POLL_SECONDS)
-        failed = [source for source in wanted if source in self._failed]
+        failed = [self._failed[source] for source in wanted if source in self._failed]
         if failed:
-            many = f" ({len(failed)} kernels)" if len(failed) > 1 else ""
-            return f"{self._failed[failed[0]]}{many}"
+            return failed[0] + (f" ({len(failed)} kernels)" if len(failed) > 1 else "")
         return self.broken if self._missing(wanted) else None
 
     def failures(self) -> dict[Source, str]:
@@ -549,6 +549,7 @@ class KernelStore:
     def _recover(self, error: ToolchainError, sources: Sequence[Source],
                  first_lines: Sequence[int], pace: Pace, bisections: int) -> None:
         """Salvages what it can after a failed build."""
+        self.lacks_place = error.kind == "disk"
         if error.kind in ("missing", "ending"):
             self.broken = str(error)
             if error.kind == "missing":

@@ -238,6 +238,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     if dtype is not None and not dtypes.is_complex(dtypes.as_dtype(dtype)):
         raise ValueError(
             f"dtype must be a complex floating-point type; got {dtypes.as_dtype(dtype)}.")
+    n = max(n, 0)
     index = np.arange(n)
     matrix = np.exp(-2j * np.pi / n * ((index[:, None] * index) % n)) if n else np.zeros((0, 0))
     matrix = matrix / {None: 1, "sqrtn": math.sqrt(n), "n": n}[scale]
@@ -293,7 +294,7 @@ def invhilbert(n: int) -> Array:
     Array([[ 4., -6.],
            [-6., 12.]], dtype=float32)
     """
-    return _float(scipy_linalg.invhilbert(n))
+    return _float(scipy_linalg.invhilbert(max(n, 0)))
 
 
 def pascal(n: int, kind: str | None = None) -> Array:
@@ -309,7 +310,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
     if kind not in ("symmetric", "lower", "upper"):
         raise ValueError("Expected kind to be on of: ['symmetric', 'lower', 'upper']; "
                          f"got {kind}")
-    return _float(scipy_linalg.pascal(n, kind=kind, exact=True))
+    return jnp.asarray(scipy_linalg.pascal(max(n, 0), kind=kind, exact=True), dtypes.float32)
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:
@@ -324,4 +325,4 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     if kind not in ("symmetric", "lower", "upper"):
         raise ValueError("Expected kind to be one of: ['symmetric', 'lower', 'upper']; "
                          f"got {kind}")
-    return _float(scipy_linalg.invpascal(n, kind=kind, exact=True))
+    return _float(scipy_linalg.invpascal(max(n, 0), kind=kind, exact=True))

@@ -12,7 +12,8 @@ from maxjax.numpy._promotion import as_array, promote_args_inexact, type_of
 
 
 def floats(name: str, *args: Any) -> list[Any]:
-    """The arguments as floats of one dtype; weakly typed only if all of them are.
+    """The arguments as floats of one dtype; weakly typed only if all of them are Python's numbers,
+    booleans among them, or weakly typed.
 
     So an array of integers with a Python float gives a strong type, as in JAX.
     """
@@ -20,7 +21,8 @@ def floats(name: str, *args: Any) -> list[Any]:
     if operands[0].dtype == dtypes.bfloat16:
         # NumPy's scalars of it become float32 where they meet Python's numbers.
         operands = [as_array(x) for x in operands]
-    if not type_of(operands[0])[1] or all(type_of(arg)[1] for arg in args):
+    if not type_of(operands[0])[1] or all(
+            arg.__class__ is bool or type_of(arg)[1] for arg in args):
         return operands
     return [lax.convert_element_type(x, x.dtype) for x in operands]
 

@@ -47,7 +47,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.logistic.sf(jnp.array([0.2, 0.5]))
     Array([0.45016602, 0.37754068], dtype=float32)
     """
-    x, loc, scale = floats("logistic.sf", x, loc, scale)
+    x, loc, scale = weak_floats("logistic.sf", x, loc, scale)
     return special.expit(-(x - loc) / scale)
 
 

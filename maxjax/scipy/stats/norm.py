@@ -86,4 +86,5 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.norm.isf(jnp.array([0.3, 0.5]))
     Array([0.5244005, 0.       ], dtype=float32)
     """
+    q, loc, scale = floats("norm.isf", q, loc, scale)
     return jnp.asarray(-special.ndtri(q) * scale + loc, float)

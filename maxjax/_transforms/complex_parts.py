@@ -65,7 +65,7 @@ from maxjax._primitives.linalg_solve import triangular_solve_p
 from maxjax._primitives.reduction import reduce_prod_p
 from maxjax._primitives.slicing import pad_p, slice_in_dim, slice_p
 from maxjax._primitives.stacking import stack_p, tile_p, unstack_p
-from maxjax._transforms import complex_functions
+from maxjax._transforms import complex_functions, complex_inverses
 from maxjax._transforms.complex_functions import (
     Complex,
     Operand,
@@ -314,6 +314,7 @@ RULES: dict[Primitive, Callable[..., Any]] = {
         reduce_sum_p, reshape_p, rev_p, scatter_add_p, scatter_p, scatter_sub_p, select_n_p,
         slice_p, split_p, squeeze_p, stack_p, sub_p, tile_p, transpose_p, unstack_p), _each),
     **complex_functions.RULES,
+    **complex_inverses.RULES,
     complex_p: lambda eqn, x, y: (x, y),
     convert_element_type_p: _convert,
     dot_general_p: _dot,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,12 +32,15 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
 from maxjax._primitives import fitting
+from maxjax._primitives.arithmetic import mul
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.contraction import compute_dtype, result_type
 from maxjax._primitives.convolution_numpy import convolution
 from maxjax._primitives.creation import full
 from maxjax._primitives.layout import move_axis, reshape, rev_p
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear
+from maxjax._primitives.slicing import pad, slice_p
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering
@@ -292,6 +296,29 @@ def _two(values: Iterable[int], filler: int) -> tuple[int, ...]:
     return (filler,) * (2 - len(values)) + values
 
 
+# Up to so many products a sum of slices is one pass over what fits in the first cache.
+_MOST_TAPS = 32
+
+
+def _sum_of_taps(x: Array, weights: Array, result: tuple[int, ...], strides: tuple[int, ...],
+                 padding: tuple[tuple[int, int], ...], dilation: tuple[int, ...]) -> Array:
+    """(batch, S) and (K) to (batch, P): each weight times the elements that it meets."""
+    zero = full((), 0, x.dtype)
+    x = pad(x, zero, ((0, 0, 0), *((low, high, 0) for low, high in padding)))
+    total = None
+    for place in np.ndindex(*weights.shape):
+        first = [at * step for at, step in zip(place, dilation, strict=True)]
+        last = [start + (count - 1) * stride + 1 for start, count, stride in zip(
+            first, result, strides, strict=True)]
+        part = slice_p.bind(
+            x, start_indices=(0, *first), limit_indices=(x.shape[0], *last), strides=(1, *strides))
+        weight = reshape(slice_p.bind(
+            weights, start_indices=place, limit_indices=tuple(at + 1 for at in place),
+            strides=None), ())
+        total = add_tangents(total, mul(part, broadcast_in_dim(weight, part.shape, ())))
+    return total
+
+
 def _unfold(ctx: Lowering, rows: np.ndarray, window: Sequence[int], result: tuple[int, ...],
             strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
             lhs_dilation: tuple[int, ...], rhs_dilation: tuple[int, ...]) -> Any:
@@ -383,11 +410,21 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int
     rows = ctx.reshape(rows, (groups * batch, *spatial, features))
     weights = ctx.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
 
+    # One feature to one, and not by phases, whose functions would differ with equal types.
+    is_single = (groups == features == outputs == 1 and math.prod(lhs_dilation) == 1
+                 and out.size > 0 and left.size > 0)
+
     def convolved(weights: object, result: tuple[int, ...], padding: tuple[tuple[int, int], ...],
                   lhs_dilation: tuple[int, ...]) -> Any:
         """(batch, P, G O), of weights (K, C, G O)."""
         window = ctx.shape(weights)[:-2]
         depth, positions = math.prod(window) * features, math.prod(result)
+        if is_single and 1 < depth <= _MOST_TAPS:
+            taps = partial(_sum_of_taps, result=result, strides=window_strides, padding=padding,
+                           dilation=rhs_dilation)
+            total = ctx.decompose(taps, ctx.reshape(rows, (batch, *spatial)),
+                                  ctx.reshape(weights, window))
+            return ctx.reshape(total, (batch, *result, 1))
         if (groups == 1 and len(window) in (1, 2) and math.prod(window) > 1
                 and math.prod(lhs_dilation) == 1):
             x = ctx.reshape(rows, (batch, *_two(spatial, 1), features))

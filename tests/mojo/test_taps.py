@@ -27,11 +27,11 @@ def random_convolution(random):
     window = [int(random.integers(1, (40, 7, 4)[rank - 1])) for _ in range(rank)]
     spatial = [int(random.integers(1, 30)) for _ in range(rank)]
     dtype = random.choice(("float32", "float64", "int32", "float16"))
-    params = dict(
-        window_strides=tuple(int(n) for n in random.integers(1, 4, rank)),
-        padding=[tuple(int(n) for n in random.integers(-1, 6, 2)) for _ in range(rank)],
-        rhs_dilation=tuple(int(n) for n in random.integers(1, 3, rank)),
-        lhs_dilation=(1,) * rank if random.random() < 0.8 else (2,) * rank)
+    params = {
+        "window_strides": tuple(int(n) for n in random.integers(1, 4, rank)),
+        "padding": [tuple(int(n) for n in random.integers(-1, 6, 2)) for _ in range(rank)],
+        "rhs_dilation": tuple(int(n) for n in random.integers(1, 3, rank)),
+        "lhs_dilation": (1,) * rank if random.random() < 0.8 else (2,) * rank}
     shapes = (int(random.integers(1, 4)), 1, *spatial), (1, 1, *window)
     # Integers, whose sums are exact in any order.
     return [np.rint(random.normal(size=shape) * 3).astype(dtype) for shape in shapes], params

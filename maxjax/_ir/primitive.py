@@ -119,9 +119,9 @@ their signatures for type checkers):
     result or None).
 
 ``takes_complex``
-    True where ``lower`` takes complex values as they lie in memory: parts become such values, or
-    come of them, or a routine of LAPACK is called. Other applications get parts
-    (``_transforms/complex_parts.py``), or are the host's.
+    The dtypes of complex values that ``lower`` takes as they lie in memory: parts become such
+    values, or come of them, a routine of LAPACK is called, or elements are only moved. Other
+    applications get parts (``_transforms/complex_parts.py``), or are the host's.
 
 ``stepwise``
     True where an application outside programs, of a jaxpr that puts values on devices, applies its
@@ -140,7 +140,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import caches, threads
@@ -255,7 +255,7 @@ class Primitive:
                  contract: Contract | None = None,
                  kernels: tuple[Kernel, ...] = (),
                  cheap: bool = False,
-                 takes_complex: bool = False,
+                 takes_complex: Collection[np.dtype] = (),
                  registered: bool = True):
         if registered and name in registry:
             raise InternalError(f"two primitives are called {name!r}")

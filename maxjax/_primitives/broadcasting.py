@@ -104,6 +104,7 @@ broadcast_in_dim_p = linear_primitive(
     transpose=_broadcast_in_dim_transpose,
     batch=_broadcast_in_dim_batch,
     factors=_broadcast_in_dim_factors,
+    takes_complex=dtypes.COMPLEX_WORDS,
 )
 
 # --- reduce_sum -----------------------------------------------------------------------------------

@@ -305,7 +305,7 @@ def _sum_of_taps(x: Array, weights: Array, result: tuple[int, ...], strides: tup
     """(batch, S) and (K) to (batch, P): each weight times the elements that it meets."""
     zero = full((), 0, x.dtype)
     x = pad(x, zero, ((0, 0, 0), *((low, high, 0) for low, high in padding)))
-    total = None
+    total: Any = None
     for place in np.ndindex(*weights.shape):
         first = [at * step for at, step in zip(place, dilation, strict=True)]
         last = [start + (count - 1) * stride + 1 for start, count, stride in zip(
@@ -317,6 +317,22 @@ def _sum_of_taps(x: Array, weights: Array, result: tuple[int, ...], strides: tup
             strides=None), ())
         total = add_tangents(total, mul(part, broadcast_in_dim(weight, part.shape, ())))
     return total
+
+
+def _has_few_taps(rows: Shape, weights: Shape, result: Shape) -> bool:
+    """Of one feature to one, whose shapes are (batch, S, C) and (K, C, G O)."""
+    return (weights[-2:] == (1, 1) and 1 < math.prod(weights) <= _MOST_TAPS
+            and 0 not in rows and 0 not in result)
+
+
+def _by_taps(ctx: Lowering, rows: object, weights: object, result: tuple[int, ...],
+             strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+             dilation: tuple[int, ...]) -> Any:
+    taps = partial(_sum_of_taps, result=result, strides=strides, padding=padding,
+                   dilation=dilation)
+    total = ctx.decompose(taps, ctx.reshape(rows, ctx.shape(rows)[:-1]),
+                          ctx.reshape(weights, ctx.shape(weights)[:-2]))
+    return ctx.reshape(total, (*ctx.shape(total), 1))
 
 
 def _unfold(ctx: Lowering, rows: np.ndarray, window: Sequence[int], result: tuple[int, ...],
@@ -410,21 +426,11 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int
     rows = ctx.reshape(rows, (groups * batch, *spatial, features))
     weights = ctx.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
 
-    # One feature to one, and not by phases, whose functions would differ with equal types.
-    is_single = (groups == features == outputs == 1 and math.prod(lhs_dilation) == 1
-                 and out.size > 0 and left.size > 0)
-
     def convolved(weights: object, result: tuple[int, ...], padding: tuple[tuple[int, int], ...],
                   lhs_dilation: tuple[int, ...]) -> Any:
         """(batch, P, G O), of weights (K, C, G O)."""
         window = ctx.shape(weights)[:-2]
         depth, positions = math.prod(window) * features, math.prod(result)
-        if is_single and 1 < depth <= _MOST_TAPS:
-            taps = partial(_sum_of_taps, result=result, strides=window_strides, padding=padding,
-                           dilation=rhs_dilation)
-            total = ctx.decompose(taps, ctx.reshape(rows, (batch, *spatial)),
-                                  ctx.reshape(weights, window))
-            return ctx.reshape(total, (batch, *result, 1))
         if (groups == 1 and len(window) in (1, 2) and math.prod(window) > 1
                 and math.prod(lhs_dilation) == 1):
             x = ctx.reshape(rows, (batch, *_two(spatial, 1), features))
@@ -450,12 +456,12 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int
     if (math.prod(lhs_dilation) > 1 and out.size and math.prod(right.shape)
             and all(step == 1 for step in (*window_strides, *rhs_dilation))):
         product = _by_phases(ctx, convolved, weights, spatial, result, padding, lhs_dilation)
+    elif math.prod(lhs_dilation) == 1 and _has_few_taps(
+            ctx.shape(rows), ctx.shape(weights), result):
+        product = _by_taps(ctx, rows, weights, result, window_strides, padding, rhs_dilation)
     else:
         product = convolved(weights, result, padding, lhs_dilation)
-    order = [0] * out.ndim
-    order[out_spec[0]], order[out_spec[1]] = 0, out.ndim - 1
-    for number, dim in enumerate(out_spec[2:]):
-        order[dim] = number + 1
+    order = np.argsort((out_spec[0], *out_spec[2:], out_spec[1])).tolist()
     return ctx.convert(ctx.transpose(product, tuple(order)), out.dtype)
 
 

@@ -171,6 +171,7 @@ dynamic_slice_p = Primitive(
     batch=_dynamic_slice_batch,
     factors=_dynamic_slice_factors,
     xla_cost=costs.SLICE,
+    takes_complex=dtypes.COMPLEX_WORDS,
 )
 
 # --- dynamic_update_slice -------------------------------------------------------------------------

@@ -168,7 +168,7 @@ fft_p = linear_primitive(
     linearity=SUM,
     abstract=_abstract, specialize=_specialize, transpose=_transpose, batch=_batch,
     factors=_factors, host_reason="MAX has no Fourier transform", may_give_nan=True,
-    lower=_lower, host_condition=_why_on_host, takes_complex=True,
+    lower=_lower, host_condition=_why_on_host, takes_complex=dtypes.COMPLEX,
     xla_cost=XlaCost(_xla_flops, alone=True))
 
 

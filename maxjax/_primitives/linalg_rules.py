@@ -291,7 +291,7 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
     rules = {"batch": batch, "factors": factors, **rules}
     primitive = Primitive(
         name, host_reason=host_reason, accepts=accepts, calls_blas=True,
-        takes_complex=calls is not None, **rules)
+        takes_complex=() if calls is None else dtypes.COMPLEX, **rules)
     return primitive
 
 

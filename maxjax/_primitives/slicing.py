@@ -210,6 +210,7 @@ slice_p = linear_primitive(
     batch=_slice_batch,
     factors=_slice_factors,
     xla_cost=costs.SLICE,
+    takes_complex=dtypes.COMPLEX_WORDS,
 )
 
 # --- operations that rules are written with -------------------------------------------------------

@@ -69,23 +69,40 @@ Parts = tuple[Value, Value]
 
 
 class Complex:
-    """A value of a program: whole, as parts, or both once both have been asked for."""
+    """A value of a program: whole, as parts, or both once both have been asked for.
 
-    __slots__ = ("_parts", "_whole", "aval")
+    Args:
+      moved: of elements that an equation only moves, what gives the whole if the operands are
+        whole, and what gives the parts: neither is done before it is asked for.
+    """
 
-    def __init__(self, aval: ShapedArray, parts: Parts | None = None, whole: Value | None = None):
+    __slots__ = ("_moved", "_parts", "_whole", "aval")
+
+    def __init__(self, aval: ShapedArray, parts: Parts | None = None, whole: Value | None = None,
+                 moved: tuple[Callable[[], Value | None], Callable[[], Parts]] | None = None):
         self.aval = aval
         self._parts = parts
         self._whole: Any = whole
+        self._moved = moved
+
+    @property
+    def lies(self) -> bool:
+        """Whether it is whole, or may be had so without its parts."""
+        return self._whole is not None or self._parts is None
 
     @property
     def parts(self) -> Parts:
         if self._parts is None:
-            self._parts = real_p.bind(self._whole), imag_p.bind(self._whole)
+            if self._whole is None and self._moved is not None:
+                self._parts = self._moved[1]()
+            else:
+                self._parts = real_p.bind(self._whole), imag_p.bind(self._whole)
         return self._parts
 
     @property
     def whole(self) -> Any:
+        if self._whole is None and self._parts is None and self._moved is not None:
+            self._whole = self._moved[0]()
         if self._whole is None:
             self._whole = complex_p.bind(*self.parts)
         return self._whole
@@ -150,8 +167,39 @@ def with_sign(size: Value, x: Value) -> Any:
     return chosen(negative, size, neg(size))
 
 
+def _recovered(lost: Value, parts: Parts, x: Parts, y: Parts) -> Parts:
+    """An infinite number divided by a finite one, where both parts of the quotient are NaN."""
+    (a, b), (c, d) = x, y
+    one, zero, infinity = (number_like(value, a) for value in (1, 0, np.inf))
+    a, b = (with_sign(chosen(is_infinite(part), zero, one), part) for part in (a, b))
+    return (chosen(lost, parts[0], mul(infinity, add(mul(a, c), mul(b, d)))),
+            chosen(lost, parts[1], mul(infinity, sub(mul(b, c), mul(a, d)))))
+
+
+def _quotient_by_constant(x: Parts, c: np.floating, d: np.floating) -> Parts:
+    """By a finite number other than zero: as ``quotient``, whose choices are made."""
+    a, b = x
+    level = abs(c) >= abs(d)
+    major, minor = (c, d) if level else (d, c)
+    with np.errstate(all="ignore"):
+        ratio = minor / major
+        scale = c.dtype.type(1) / (major + minor * ratio)
+    if level:
+        parts = add(a, mul(b, ratio)), sub(b, mul(a, ratio))
+    else:
+        parts = add(mul(a, ratio), b), sub(mul(b, ratio), a)
+    real, imaginary = (mul(part, scale) for part in parts)
+    lost = both(both(is_nan(real), is_nan(imaginary)), either(is_infinite(a), is_infinite(b)))
+    return _recovered(lost, (real, imaginary), x, (c, d))
+
+
 def quotient(x: Parts, y: Parts) -> Parts:
     """As NumPy divides, and by annex G of the C standard where that is not finite."""
+    c, d = y
+    if (isinstance(c, np.floating) and isinstance(d, np.floating) and np.isfinite(c)
+            and np.isfinite(d) and (c or d)):
+        shape = np.broadcast_shapes(*map(np.shape, x))
+        return _quotient_by_constant((of_shape(x[0], shape), of_shape(x[1], shape)), c, d)
     shape = np.broadcast_shapes(*(np.shape(part) for part in (*x, *y)))
     (a, b), (c, d) = ([of_shape(part, shape) for part in number] for number in (x, y))
     one, zero, infinity = (number_like(value, c) for value in (1, 0, np.inf))
@@ -160,8 +208,8 @@ def quotient(x: Parts, y: Parts) -> Parts:
     by_zero = both(is_number(c, 0), is_number(d, 0))
     ratio = div(minor, chosen(by_zero, major, one))
     scale = div(one, add(major, mul(minor, ratio)))
-    real = mul(chosen(level, add(mul(a, ratio), b), add(a, mul(b, ratio))), scale)
-    imaginary = mul(chosen(level, sub(mul(b, ratio), a), sub(b, mul(a, ratio))), scale)
+    real: Value = mul(chosen(level, add(mul(a, ratio), b), add(a, mul(b, ratio))), scale)
+    imaginary: Value = mul(chosen(level, sub(mul(b, ratio), a), sub(b, mul(a, ratio))), scale)
     lost = both(is_nan(real), is_nan(imaginary))
     finite = both(is_finite(c), is_finite(d)), both(is_finite(a), is_finite(b))
     upper = both(lost, both(either(is_infinite(a), is_infinite(b)), finite[0]))
@@ -177,7 +225,7 @@ def quotient(x: Parts, y: Parts) -> Parts:
     def product(factor: Value, a: Value, b: Value, c: Value, d: Value) -> Parts:
         return (mul(factor, add(mul(a, c), mul(b, d))), mul(factor, sub(mul(b, c), mul(a, d))))
 
-    put(upper, product(infinity, boxed(a), boxed(b), c, d))
+    real, imaginary = _recovered(upper, (real, imaginary), (a, b), (c, d))
     put(lower, product(zero, a, b, boxed(c), boxed(d)))
     signed = with_sign(infinity, c)
     unknown = both(is_nan(a), is_nan(b))
@@ -312,7 +360,7 @@ def _two_square(x: Value) -> Parts:
                        mul(low, low))
 
 
-def sum_of_squares(x: Value, a: Value, b: Value) -> Any:
+def sum_of_squares(x: Value, a: Value, b: Value) -> Value:
     """``x + a * a + b * b`` in twice the precision."""
     (square, rest), (other, less) = _two_square(a), _two_square(b)
     swapped = lt_p.bind(square, other)

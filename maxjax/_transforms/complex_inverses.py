@@ -69,13 +69,13 @@ from maxjax._transforms.complex_functions import (
 ZERO, HALF, ONE, TWO, INFINITY = map(WIDE.type, (0, 0.5, 1, 2, np.inf))
 
 
-def _parts(x: Complex) -> tuple[Any, Any]:
+def _parts(x: Complex) -> Parts:
     """In double precision, both of the shape of the whole."""
     a, b = (of_shape(part, x.aval.shape) for part in x.parts)
     return (wide(a), wide(b)) if x.aval.dtype == SINGLE else (a, b)
 
 
-def _narrow(x: Complex, *parts: Value) -> tuple[Any, ...]:
+def _narrow(x: Complex, *parts: Value) -> tuple[Value, ...]:
     return tuple(as_part(part, x.parts[0]) for part in parts)
 
 
@@ -86,11 +86,11 @@ def _where(x: Complex, which: Value, parts: Parts, values: Parts) -> Parts:
     return a, b
 
 
-def _numbers(x: Complex, *values: float) -> tuple[Any, ...]:
+def _numbers(x: Complex, *values: float) -> tuple[np.generic, ...]:
     return tuple(number_like(value, x.parts[0]) for value in values)
 
 
-def _size(a: Value, b: Value, single: bool) -> Any:
+def _size(a: Value, b: Value, single: bool) -> Value:
     """The root of ``a**2 + b**2``, of which squares of double precision may overflow or vanish."""
     if single:
         return sqrt_p.bind(add(mul(a, a), mul(b, b)))
@@ -103,8 +103,8 @@ def _size(a: Value, b: Value, single: bool) -> Any:
 # --- inverse functions ----------------------------------------------------------------------------
 
 class _Ellipse(NamedTuple):
-    height: Any
-    side: Any
+    height: Value
+    side: Value
 
 
 # From here on ``asin(x + iy)`` is ``atan(x / y) + i log(2 |z|)``.
@@ -146,7 +146,7 @@ def _ellipse(x: Value, y: Value, single: bool) -> _Ellipse:
                     chosen(far, side, y))
 
 
-def _upper(x: Value) -> Any:
+def _upper(x: Value) -> Value:
     """A zero of either sign as the positive one: the cut belongs to what is above it."""
     return chosen(is_number(x, 0), x, number_like(0, x))
 
@@ -160,7 +160,7 @@ def _unless_nan(x: Complex, parts: Parts, infinite: Parts) -> Parts:
     return _where(x, both(unknown, either(is_infinite(a), is_infinite(b))), parts, infinite)
 
 
-def _signed_infinity(x: Value) -> Any:
+def _signed_infinity(x: Value) -> Value:
     """As ``x``, of which NaN and zeros count as positive."""
     return chosen(lt_p.bind(x, number_like(0, x)), number_like(np.inf, x),
                   number_like(-np.inf, x))
@@ -211,8 +211,8 @@ def _atanh_of_parts(x: Complex, a: Value, b: Value) -> Parts:
     size, height = abs_(a), abs_(b)
     less = sub(ONE, size)
     ratio = div(mul(WIDE.type(4), size), add(mul(less, less), mul(height, height)))
-    real = mul(quarter, log1p_p.bind(ratio))
-    imaginary = mul(HALF, atan2_p.bind(
+    real: Value = mul(quarter, log1p_p.bind(ratio))
+    imaginary: Value = mul(HALF, atan2_p.bind(
         mul(TWO, b), sub(mul(less, add(ONE, size)), mul(height, height))))
     if x.aval.dtype != SINGLE:
         largest = maximum(size, height)
@@ -247,7 +247,8 @@ def _atan(eqn: JaxprEqn, x: Complex) -> Parts:
 # --- exponentials, logarithms and powers ----------------------------------------------------------
 
 def _exp2(eqn: JaxprEqn, x: Complex) -> Parts:
-    return exponential(product_of(x.parts, _numbers(x, math.log(2), 0)))
+    return exponential(product_of(
+        x.parts, (number_like(math.log(2), x.parts[0]), number_like(0, x.parts[0]))))
 
 
 def _expm1(eqn: JaxprEqn, x: Complex) -> Parts:
@@ -268,6 +269,7 @@ def _log2(eqn: JaxprEqn, x: Complex) -> Parts:
 
 def _log1p(eqn: JaxprEqn, x: Complex) -> Parts:
     a, b = _parts(x)
+    change: Value
     if x.aval.dtype == SINGLE:
         change = add(mul(a, add(TWO, a)), mul(b, b))
     else:
@@ -283,7 +285,7 @@ def _log1p(eqn: JaxprEqn, x: Complex) -> Parts:
     return real, imaginary
 
 
-def _whole_size(a: Value, b: Value, single: bool) -> Any:
+def _whole_size(a: Value, b: Value, single: bool) -> Value:
     """One infinite part makes it infinite, also beside a NaN."""
     return chosen(either(is_infinite(a), is_infinite(b)), _size(a, b, single), INFINITY)
 
@@ -314,8 +316,8 @@ def _power(eqn: JaxprEqn, x: Complex, y: Operand) -> Parts:
         c = of_shape(convert_element_type_p.bind(y, new_dtype=WIDE, weak_type=False), shape)
         d = of_shape(ZERO, shape)
     norm, angle = _whole_size(a, b, single), atan2_p.bind(b, a)
-    power = pow_p.bind(norm, c)
-    size = mul(power, exp_p.bind(neg(mul(d, angle))))
+    power: Value = pow_p.bind(norm, c)
+    size: Value = mul(power, exp_p.bind(neg(mul(d, angle))))
     turn = add(mul(c, angle), mul(d, log_p.bind(norm)))
     size, cosine, sine, power = _narrow(x, size, cos_p.bind(turn), sin_p.bind(turn), power)
     zero, one = _numbers(x, 0, 1)

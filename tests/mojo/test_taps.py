@@ -58,8 +58,8 @@ def test_a_window_of_one_feature(seed):
 def test_no_matrix_of_windows():
     """What is computed takes no memory but the result's."""
     x, weights = np.ones((1, 1, 5000), np.float32), np.ones((1, 1, 9), np.float32)
-    program = Program(maxjax.jit(
-        lambda x, w: lax.conv_general_dilated(x, w, (1,), "VALID"))._lookup((x, weights), {}).closed)
+    function = maxjax.jit(lambda x, w: lax.conv_general_dilated(x, w, (1,), "VALID"))
+    program = Program(function._lookup((x, weights), {}).closed)
     item = mojo_programs.Item("", program, [*program.consts, x, weights])
     item.plan()
     plan, = [piece.plan for piece in item.pieces]

@@ -194,6 +194,23 @@ def test_two_odd_numbers(name, dtype):
     check(getattr(jnp, name), *(x.copy() for x in np.meshgrid(odd, odd)))
 
 
+@pytest.mark.parametrize("divisor", (
+    2, -0.5, 3j, 2 - 7j, 1e-30 + 1j, 0, np.inf, complex(1, np.nan)))
+def test_odd_numbers_by_a_constant(divisor, dtype):
+    check(lambda z: (z / divisor, z / dtype(divisor)), ODD.astype(dtype))
+
+
+def test_whole_numbers_are_moved(dtype):
+    """By one movement, what is only moved; by an index, what is computed with afterwards."""
+    z = np.tile(Z.astype(dtype), (20, 20))
+    item = check(lambda z: jnp.concatenate([z.T[::-1], z.T]), z)
+    steps = [step for piece in item.pieces for step in piece.plan.tape.steps]
+    assert dtype is np.complex128 or len(steps) == 2
+    check(lambda z: (z.T[::-1] + z.T, z.T, z.T * 2), z)
+    check(lambda z: (lax.dynamic_slice(z[1:], (2, z.real[0, 0].astype(int)), (3, 4)),
+                     jnp.broadcast_to(z[0], (3, 5, 160)), jnp.squeeze(z[:1, ::2], 0)), z)
+
+
 @pytest.mark.parametrize("name", (
     "abs", "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sign", "square",
     "conj", "negative", "reciprocal", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh",

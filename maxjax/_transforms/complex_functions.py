@@ -26,6 +26,8 @@ from maxjax._primitives.arithmetic import (
     div_p,
     imag_p,
     integer_pow_p,
+    max_p,
+    min_p,
     mul,
     mul_p,
     neg,
@@ -39,6 +41,7 @@ from maxjax._primitives.comparison import (
     and_p,
     eq_p,
     ge_p,
+    gt_p,
     lt_p,
     ne_p,
     not_p,
@@ -447,6 +450,16 @@ def _conj(eqn: JaxprEqn, x: Complex | Value) -> Parts:
     a, b = x.parts
     return a, neg(b)
 
+def _extremum(before: Primitive) -> Callable[..., Parts]:
+    """By the real parts, and where these are equal by the imaginary ones."""
+    def rule(eqn: JaxprEqn, x: Complex, y: Complex) -> Parts:
+        (a, b), (c, d) = ([of_shape(part, eqn.outvars[0].aval.shape) for part in number.parts]
+                          for number in (x, y))
+        first = either(before.bind(a, c), both(eq_p.bind(a, c), before.bind(b, d)))
+        return chosen(first, c, a), chosen(first, d, b)
+    return rule
+
+
 RULES: dict[Primitive, Callable[..., Any]] = {
     abs_p: lambda eqn, x: _size(x),
     conj_p: _conj,
@@ -456,6 +469,8 @@ RULES: dict[Primitive, Callable[..., Any]] = {
     exp_p: lambda eqn, x: exponential(x.parts),
     integer_pow_p: _power,
     log_p: lambda eqn, x: logarithm(x),
+    max_p: _extremum(gt_p),
+    min_p: _extremum(lt_p),
     mul_p: lambda eqn, x, y: product_of(x.parts, y.parts),
     sign_p: _sign,
     sin_p: _sin,

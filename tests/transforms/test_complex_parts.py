@@ -188,7 +188,8 @@ def test_random_programs(seed, dtype):
     mojo_programs.check(item)
 
 
-@pytest.mark.parametrize("name", ("multiply", "divide", "subtract", "not_equal", "power"))
+@pytest.mark.parametrize("name", (
+    "multiply", "divide", "subtract", "not_equal", "power", "maximum", "minimum"))
 def test_two_odd_numbers(name, dtype):
     odd = ODD.astype(dtype)
     check(getattr(jnp, name), *(x.copy() for x in np.meshgrid(odd, odd)))

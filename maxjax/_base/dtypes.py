@@ -38,6 +38,7 @@ WITHOUT_ARRAYS = (int1, uint1, *FLOAT6)
 FLOATS = (float16, bfloat16, float32, float64)
 SMALL_FLOATS = (*FLOAT8, float4_e2m1fn)
 COMPLEX = (complex64, complex128)
+COMPLEX_WORDS = (complex64,)      # those that the pack moves as words of 64 bits
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
 SMALL_INTS = (int2, int4, uint2, uint4)

@@ -7,8 +7,11 @@ the signatures of all for type checkers.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from maxjax._ir.control_flow import ControlFlow
 
@@ -77,14 +80,14 @@ class Compiled:
     Attributes:
       kernels: the elementwise kernels of our own that compute it (``_primitives/kernels.py``).
       cheap: an element takes a few instructions: recomputing a value costs less than storing it.
-      takes_complex: ``lower`` takes complex values as they lie in memory: parts become such values,
-        or come of them, or a routine of LAPACK is called. Other applications get parts
-        (``_transforms/complex_parts.py``), or are the host's.
+      takes_complex: the dtypes of complex values that ``lower`` takes as they lie in memory: parts
+        become such values, or come of them, a routine of LAPACK is called, or elements are only
+        moved. Other applications get parts (``_transforms/complex_parts.py``), or are the host's.
     """
 
     kernels: tuple[Kernel, ...] = ()
     cheap: bool = False
-    takes_complex: bool = False
+    takes_complex: Collection[np.dtype] = ()
 
 
 @dataclass(frozen=True, slots=True)

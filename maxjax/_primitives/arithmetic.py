@@ -449,7 +449,8 @@ COMPLEX = accepted("complexfloating")
 
 real_p = elementwise(
     "real", linearity=SUM, accepts=COMPLEX, evaluate=np.real, out_dtype=dtypes.real_dtype,
-    host=Host(reason=NO_COMPLEX), lower=lambda ctx, x: ctx.part(x, 0), takes_complex=True,
+    host=Host(reason=NO_COMPLEX), lower=lambda ctx, x: ctx.part(x, 0),
+    takes_complex=dtypes.COMPLEX,
     jvp=lambda t, x, out: real_p.bind(t),
     transpose=lambda cotangent, x: [
         complex_p.bind(cotangent, scalar_like(0, cotangent.dtype))],
@@ -457,7 +458,8 @@ real_p = elementwise(
 
 imag_p = elementwise(
     "imag", linearity=SUM, accepts=COMPLEX, evaluate=np.imag, out_dtype=dtypes.real_dtype,
-    host=Host(reason=NO_COMPLEX), lower=lambda ctx, x: ctx.part(x, 1), takes_complex=True,
+    host=Host(reason=NO_COMPLEX), lower=lambda ctx, x: ctx.part(x, 1),
+    takes_complex=dtypes.COMPLEX,
     jvp=lambda t, x, out: imag_p.bind(t),
     # A linear function's transpose, without conjugation: imag(i w) = w, and so on.
     transpose=lambda cotangent, x: [
@@ -499,7 +501,8 @@ complex_p = elementwise(
     "complex", linearity=SUM, accepts=accepted("float32 float64"),
     evaluate=_complex_evaluate,
     out_dtype=lambda real, imaginary: dtypes.complex_dtype(real),
-    host=Host(reason=NO_COMPLEX), lower=lambda ctx, x, y: ctx.pair(x, y), takes_complex=True,
+    host=Host(reason=NO_COMPLEX), lower=lambda ctx, x, y: ctx.pair(x, y),
+    takes_complex=dtypes.COMPLEX,
     jvp=(lambda t, x, y, out: complex_p.bind(t, constant(0, t)),
          lambda t, x, y, out: complex_p.bind(constant(0, t), t)),
     transpose=lambda cotangent, x, y: [real_p.bind(cotangent) if is_linear(x) else None,

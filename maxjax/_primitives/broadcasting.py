@@ -13,7 +13,7 @@ from maxjax._ir.contract import AXES, INTEGERS, SHAPE, takes
 from maxjax._ir.costs import Roofline
 from maxjax._ir.linearity import MOVEMENT, SUM
 from maxjax._ir.primitive import forget_specs
-from maxjax._ir.rule_groups import Host, Printed, Sharded, Values
+from maxjax._ir.rule_groups import Compiled, Host, Printed, Sharded, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
@@ -107,6 +107,7 @@ broadcast_in_dim_p = linear_primitive(
     transpose=_broadcast_in_dim_transpose,
     batch=_broadcast_in_dim_batch,
     factors=_broadcast_in_dim_factors,
+    compiled=Compiled(takes_complex=dtypes.COMPLEX_WORDS),
 )
 
 # --- reduce_sum -----------------------------------------------------------------------------------

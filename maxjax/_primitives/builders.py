@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +47,8 @@ def elementwise(name: str, *, evaluate: Callable[..., Any],
                 batch: Callable[..., Any] | None = None, no_derivative: str | None = None,
                 accepts: Accepted | None = None, same_dtypes: slice | None = slice(None),
                 keeps_zero: bool = False, may_give_nan: bool = False,
-                kernels: tuple[Kernel, ...] = (), cheap: bool = False, takes_complex: bool = False,
+                kernels: tuple[Kernel, ...] = (), cheap: bool = False,
+                takes_complex: Collection[np.dtype] = (),
                 lower: Callable[..., Any] | None = None, contract: Contract | None = None,
                 **rules: Any) -> Primitive:
     """A primitive that computes each element of its result from the same element of its operands.

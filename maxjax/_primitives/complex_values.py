@@ -234,8 +234,12 @@ def log1p(x: np.ndarray) -> Any:
     # Squares of single precision are exact in double.
     real, imaginary = (np.asarray(part, np.float64) for part in (x.real, x.imag))
     functions: Any = elementary.for_float32 if x.dtype == np.complex64 else elementary
-    far = np.abs(real) + np.abs(imaginary) > 0.5
     change = real * (2 + real) + imaginary * imaginary
+    if x.dtype != np.complex64:     # near -1 it may be a small difference
+        with np.errstate(all="ignore"):
+            longer = real.astype(np.longdouble), imaginary.astype(np.longdouble)
+            change = np.asarray(longer[0] * (2 + longer[0]) + longer[1] ** 2).astype(np.float64)
+    far = ~(np.abs(change) < 0.5)
     size = np.asarray(0.5 * functions.log1p(np.where(far, 0, change)))
     size[far] = functions.log(np.hypot(1 + real[far], imaginary[far]))
     angle = functions.atan2(imaginary, 1 + real)

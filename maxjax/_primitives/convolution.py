@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,12 +33,15 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
 from maxjax._primitives import fitting
+from maxjax._primitives.arithmetic import mul
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.contraction import compute_dtype, result_type
 from maxjax._primitives.convolution_numpy import convolution
 from maxjax._primitives.creation import full
 from maxjax._primitives.layout import move_axis, reshape, rev_p
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear
+from maxjax._primitives.slicing import pad, slice_p
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering
@@ -293,6 +297,45 @@ def _two(values: Iterable[int], filler: int) -> tuple[int, ...]:
     return (filler,) * (2 - len(values)) + values
 
 
+# Up to so many products a sum of slices is one pass over what fits in the first cache.
+_MOST_TAPS = 32
+
+
+def _sum_of_taps(x: Array, weights: Array, result: tuple[int, ...], strides: tuple[int, ...],
+                 padding: tuple[tuple[int, int], ...], dilation: tuple[int, ...]) -> Array:
+    """(batch, S) and (K) to (batch, P): each weight times the elements that it meets."""
+    zero = full((), 0, x.dtype)
+    x = pad(x, zero, ((0, 0, 0), *((low, high, 0) for low, high in padding)))
+    total: Any = None
+    for place in np.ndindex(*weights.shape):
+        first = [at * step for at, step in zip(place, dilation, strict=True)]
+        last = [start + (count - 1) * stride + 1 for start, count, stride in zip(
+            first, result, strides, strict=True)]
+        part = slice_p.bind(
+            x, start_indices=(0, *first), limit_indices=(x.shape[0], *last), strides=(1, *strides))
+        weight = reshape(slice_p.bind(
+            weights, start_indices=place, limit_indices=tuple(at + 1 for at in place),
+            strides=None), ())
+        total = add_tangents(total, mul(part, broadcast_in_dim(weight, part.shape, ())))
+    return total
+
+
+def _has_few_taps(rows: Shape, weights: Shape, result: Shape) -> bool:
+    """Of one feature to one, whose shapes are (batch, S, C) and (K, C, G O)."""
+    return (weights[-2:] == (1, 1) and 1 < math.prod(weights) <= _MOST_TAPS
+            and 0 not in rows and 0 not in result)
+
+
+def _by_taps(ctx: Lowering, rows: object, weights: object, result: tuple[int, ...],
+             strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+             dilation: tuple[int, ...]) -> Any:
+    taps = partial(_sum_of_taps, result=result, strides=strides, padding=padding,
+                   dilation=dilation)
+    total = ctx.decompose(taps, ctx.reshape(rows, ctx.shape(rows)[:-1]),
+                          ctx.reshape(weights, ctx.shape(weights)[:-2]))
+    return ctx.reshape(total, (*ctx.shape(total), 1))
+
+
 def _unfold(ctx: Lowering, rows: np.ndarray, window: Sequence[int], result: tuple[int, ...],
             strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
             lhs_dilation: tuple[int, ...], rhs_dilation: tuple[int, ...]) -> Any:
@@ -414,12 +457,12 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int
     if (math.prod(lhs_dilation) > 1 and out.size and math.prod(right.shape)
             and all(step == 1 for step in (*window_strides, *rhs_dilation))):
         product = _by_phases(ctx, convolved, weights, spatial, result, padding, lhs_dilation)
+    elif math.prod(lhs_dilation) == 1 and _has_few_taps(
+            ctx.shape(rows), ctx.shape(weights), result):
+        product = _by_taps(ctx, rows, weights, result, window_strides, padding, rhs_dilation)
     else:
         product = convolved(weights, result, padding, lhs_dilation)
-    order = [0] * out.ndim
-    order[out_spec[0]], order[out_spec[1]] = 0, out.ndim - 1
-    for number, dim in enumerate(out_spec[2:]):
-        order[dim] = number + 1
+    order = np.argsort((out_spec[0], *out_spec[2:], out_spec[1])).tolist()
     return ctx.convert(ctx.transpose(product, tuple(order)), out.dtype)
 
 

@@ -13,7 +13,7 @@ from maxjax._ir.contract import COUNT, SIZES, takes
 from maxjax._ir.costs import Cost, XlaCost, bytes_of
 from maxjax._ir.linearity import FIRST, Linearity
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.rule_groups import Host, Sharded
+from maxjax._ir.rule_groups import Compiled, Host, Sharded
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape
@@ -171,6 +171,7 @@ dynamic_slice_p = Primitive(
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     factors=_dynamic_slice_factors,
+    compiled=Compiled(takes_complex=dtypes.COMPLEX_WORDS),
 )
 
 # --- dynamic_update_slice -------------------------------------------------------------------------

@@ -169,7 +169,7 @@ fft_p = linear_primitive(
     linearity=SUM,
     abstract=_abstract,
     host=Host("MAX has no Fourier transform", _why_on_host, _specialize),
-    lower=_lower, compiled=Compiled(takes_complex=True),
+    lower=_lower, compiled=Compiled(takes_complex=dtypes.COMPLEX),
     transpose=_transpose, batch=_batch, factors=_factors,
     values=Values(may_give_nan=True),
     cost=Cost(xla=XlaCost(_xla_flops, alone=True)))

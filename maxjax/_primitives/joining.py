@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maxjax._base import dtypes
 from maxjax._ir.contract import AXIS, SHAPE, takes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.rule_groups import Sharded, Values
+from maxjax._ir.rule_groups import Compiled, Sharded, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Shape
@@ -83,6 +84,7 @@ concatenate_p = Primitive(
     batch=_concatenate_batch,
     factors=lambda in_avals, out_avals, *, dimension: axis_factors(
         in_avals, out_avals, whole=(dimension,)),
+    compiled=Compiled(takes_complex=dtypes.COMPLEX_WORDS),
 )
 
 # --- split ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base import native
+from maxjax._base import dtypes, native
 from maxjax._ir.contract import AXES, NONE, PERMUTATION, SHAPE, takes
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import JaxprEqn
@@ -141,6 +141,7 @@ reshape_p = linear_primitive(
     batch=_reshape_batch,
     factors=_reshape_factors,
     cost=costs.VIEW,
+    compiled=Compiled(takes_complex=dtypes.COMPLEX_WORDS),
 )
 
 # --- squeeze --------------------------------------------------------------------------------------
@@ -172,6 +173,7 @@ squeeze_p = linear_primitive(
         [[dim for dim in range(in_avals[0].ndim) if dim not in dimensions]],
         in_avals, out_avals),
     cost=costs.UNMOVED_VIEW,
+    compiled=Compiled(takes_complex=dtypes.COMPLEX_WORDS),
 )
 
 # --- transpose ------------------------------------------------------------------------------------
@@ -198,6 +200,7 @@ transpose_p = linear_primitive(
     factors=lambda in_avals, out_avals, *, permutation: factor_rule(
         [range(in_avals[0].ndim)], [permutation], in_avals, out_avals),
     cost=costs.UNMOVED_VIEW,
+    compiled=Compiled(takes_complex=dtypes.COMPLEX_WORDS),
 )
 
 # --- rev ------------------------------------------------------------------------------------------
@@ -237,6 +240,7 @@ rev_p = linear_primitive(
     batch=_rev_batch,
     factors=lambda in_avals, out_avals, *, dimensions: axis_factors(
         in_avals, out_avals, permuted=dimensions),
+    compiled=Compiled(takes_complex=dtypes.COMPLEX_WORDS),
 )
 
 # --- copy -----------------------------------------------------------------------------------------

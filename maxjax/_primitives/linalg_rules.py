@@ -297,7 +297,7 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
     primitive = Primitive(
         name, values=Values(accepts, same_dtypes),
         host=Host(host_reason, host_condition, calls_blas=True),
-        compiled=Compiled(takes_complex=calls is not None),
+        compiled=Compiled(takes_complex=() if calls is None else dtypes.COMPLEX),
         derivative=Derivative(missing=no_derivative), **rules)
     return primitive
 

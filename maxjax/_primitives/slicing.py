@@ -13,7 +13,7 @@ from maxjax._ir.costs import Cost, XlaCost
 from maxjax._ir.dimensions import larger
 from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.rule_groups import Host, Sharded, Values
+from maxjax._ir.rule_groups import Compiled, Host, Sharded, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
@@ -210,6 +210,7 @@ slice_p = linear_primitive(
     batch=_slice_batch,
     factors=_slice_factors,
     cost=costs.SLICE,
+    compiled=Compiled(takes_complex=dtypes.COMPLEX_WORDS),
 )
 
 # --- operations that rules are written with -------------------------------------------------------

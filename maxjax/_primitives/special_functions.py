@@ -19,7 +19,7 @@ from maxjax._primitives import elementary, fitting
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.kernels import Kernel
 from maxjax._primitives.special import HOST, rounding_of_square
-from maxjax._primitives.widths import FLOATING, INEXACT, vectorized, widened
+from maxjax._primitives.widths import FLOATING, INEXACT, accepted, vectorized, widened
 
 if TYPE_CHECKING:
     from maxjax._primitives.widths import Accepted
@@ -78,8 +78,6 @@ def _cosine_integral(x: np.ndarray) -> Any:
 cosine_integral_p = _host("cosine_integral", _cosine_integral)
 hyp1f1_p = _host("hyp1f1", _exact("hyp1f1"), operands=3)
 hyp2f1_p = _host("hyp2f1", _exact("hyp2f1"), operands=4)
-ndtri_p = _host("ndtri", _exact("ndtri"))
-log_ndtr_p = _host("log_ndtr", _exact("log_ndtr"))
 dawsn_p = _host("dawsn", _exact("dawsn"))
 
 
@@ -96,6 +94,17 @@ erfcx_p = elementwise(
     kernels=(Kernel("erfcx", FLOATS),),
     no_derivative=NO_RULE)
 
+
+def _normal(name: str) -> Any:
+    """With a kernel of float32 and float64: ``jax.scipy.special`` refuses other operands."""
+    wide = accepted("float32 float64")
+    return elementwise(
+        name, accepts=wide, evaluate=vectorized(name, _quietly(_exact(name))),
+        kernels=(Kernel(name, tuple(wide)),), no_derivative=NO_RULE)
+
+
+ndtri_p = _normal("ndtri")
+log_ndtr_p = _normal("log_ndtr")
 owens_t_p = _host("owens_t", _exact("owens_t"), operands=2)
 wofz_p = _host("wofz", lambda z: scipy_special.wofz(z.astype(np.complex128)), INEXACT)
 bessel_jv_p = _host("bessel_jv", _exact("jv"), operands=2)

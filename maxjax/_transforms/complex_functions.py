@@ -26,6 +26,8 @@ from maxjax._primitives.arithmetic import (
     div_p,
     imag_p,
     integer_pow_p,
+    max_p,
+    min_p,
     mul,
     mul_p,
     neg,
@@ -39,6 +41,7 @@ from maxjax._primitives.comparison import (
     and_p,
     eq_p,
     ge_p,
+    gt_p,
     lt_p,
     ne_p,
     not_p,
@@ -69,23 +72,40 @@ Parts = tuple[Value, Value]
 
 
 class Complex:
-    """A value of a program: whole, as parts, or both once both have been asked for."""
+    """A value of a program: whole, as parts, or both once both have been asked for.
 
-    __slots__ = ("_parts", "_whole", "aval")
+    Args:
+      moved: of elements that an equation only moves, what gives the whole if the operands are
+        whole, and what gives the parts: neither is done before it is asked for.
+    """
 
-    def __init__(self, aval: ShapedArray, parts: Parts | None = None, whole: Value | None = None):
+    __slots__ = ("_moved", "_parts", "_whole", "aval")
+
+    def __init__(self, aval: ShapedArray, parts: Parts | None = None, whole: Value | None = None,
+                 moved: tuple[Callable[[], Value | None], Callable[[], Parts]] | None = None):
         self.aval = aval
         self._parts = parts
         self._whole: Any = whole
+        self._moved = moved
+
+    @property
+    def lies(self) -> bool:
+        """Whether it is whole, or may be had so without its parts."""
+        return self._whole is not None or self._parts is None
 
     @property
     def parts(self) -> Parts:
         if self._parts is None:
-            self._parts = real_p.bind(self._whole), imag_p.bind(self._whole)
+            if self._whole is None and self._moved is not None:
+                self._parts = self._moved[1]()
+            else:
+                self._parts = real_p.bind(self._whole), imag_p.bind(self._whole)
         return self._parts
 
     @property
     def whole(self) -> Any:
+        if self._whole is None and self._parts is None and self._moved is not None:
+            self._whole = self._moved[0]()
         if self._whole is None:
             self._whole = complex_p.bind(*self.parts)
         return self._whole
@@ -129,7 +149,7 @@ _unequal, _no_less = _folded(np.not_equal, ne_p.bind), _folded(np.greater_equal,
 _absolute, _opposite = _folded(abs, abs_), _folded(np.logical_not, not_p.bind)
 
 
-def _chosen(which: Value, on_false: Value, on_true: Value) -> Any:
+def chosen(which: Value, on_false: Value, on_true: Value) -> Any:
     if isinstance(which, np.bool):
         return on_true if which else on_false
     shape = np.shape(which)
@@ -157,58 +177,58 @@ def number_like(value: float, x: Value) -> Any:
     return x.dtype.type(value)
 
 
-def _is(x: Value, value: float) -> Array:
+def is_number(x: Value, value: float) -> Array:
     return _equal(x, number_like(value, x))
 
 
-def _is_infinite(x: Value) -> Array:
-    return _is(_absolute(x), np.inf)
+def is_infinite(x: Value) -> Array:
+    return is_number(_absolute(x), np.inf)
 
 
-def _is_finite(x: Value) -> Array:
+def is_finite(x: Value) -> Array:
     return _less(_absolute(x), number_like(np.inf, x))
 
 
-def _is_nan(x: Value) -> Array:
+def is_nan(x: Value) -> Array:
     return _unequal(x, x)
 
 
-def _with_sign(size: Value, x: Value) -> Any:
+def with_sign(size: Value, x: Value) -> Any:
     """A number of a size, which is not negative, with the sign of another, also of a zero."""
     bits = np.dtype(f"i{x.dtype.itemsize}")
     if isinstance(x, np.generic):       # of a constant
         negative: Any = np.signbit(x)
     else:
         negative = lt_p.bind(bitcast_convert_type_p.bind(x, new_dtype=bits), bits.type(0))
-    return _chosen(negative, size, _negated(size))
+    return chosen(negative, size, _negated(size))
 
 
-def _quotient(x: Parts, y: Parts) -> Parts:
+def quotient(x: Parts, y: Parts) -> Parts:
     """As NumPy divides, and by annex G of the C standard where that is not finite."""
     shape = np.broadcast_shapes(*(np.shape(part) for part in (*x, *y)))
     (a, b), (c, d) = ([part if isinstance(part, np.generic) else of_shape(part, shape)
                        for part in number] for number in (x, y))
     one, zero, infinity = (number_like(value, c) for value in (1, 0, np.inf))
-    wide = _no_less(_absolute(c), _absolute(d))
-    major, minor = _chosen(wide, d, c), _chosen(wide, c, d)
-    by_zero = both(_is(c, 0), _is(d, 0))
-    ratio = _over(minor, _chosen(by_zero, major, one))
+    level = _no_less(_absolute(c), _absolute(d))
+    major, minor = chosen(level, d, c), chosen(level, c, d)
+    by_zero = both(is_number(c, 0), is_number(d, 0))
+    ratio = _over(minor, chosen(by_zero, major, one))
     scale = _over(one, _plus(major, _times(minor, ratio)))
-    real = _times(_chosen(wide, _plus(_times(a, ratio), b), _plus(a, _times(b, ratio))), scale)
-    imaginary = _times(_chosen(wide, _minus(_times(b, ratio), a), _minus(b, _times(a, ratio))),
+    real = _times(chosen(level, _plus(_times(a, ratio), b), _plus(a, _times(b, ratio))), scale)
+    imaginary = _times(chosen(level, _minus(_times(b, ratio), a), _minus(b, _times(a, ratio))),
                        scale)
-    lost = both(_is_nan(real), _is_nan(imaginary))
-    finite = both(_is_finite(c), _is_finite(d)), both(_is_finite(a), _is_finite(b))
-    upper = both(lost, both(either(_is_infinite(a), _is_infinite(b)), finite[0]))
-    lower = both(lost, both(either(_is_infinite(c), _is_infinite(d)), finite[1]))
+    lost = both(is_nan(real), is_nan(imaginary))
+    finite = both(is_finite(c), is_finite(d)), both(is_finite(a), is_finite(b))
+    upper = both(lost, both(either(is_infinite(a), is_infinite(b)), finite[0]))
+    lower = both(lost, both(either(is_infinite(c), is_infinite(d)), finite[1]))
 
     def boxed(part: Value) -> Any:
-        return _with_sign(_chosen(_is_infinite(part), zero, one), part)
+        return with_sign(chosen(is_infinite(part), zero, one), part)
 
     def put(where: Value, values: Callable[[], Parts]) -> None:
         nonlocal real, imaginary
         if not isinstance(where, np.bool) or where:
-            real, imaginary = (_chosen(where, part, value)
+            real, imaginary = (chosen(where, part, value)
                                for part, value in zip((real, imaginary), values(), strict=True))
 
     def product(factor: Value, a: Value, b: Value, c: Value, d: Value) -> Parts:
@@ -217,8 +237,8 @@ def _quotient(x: Parts, y: Parts) -> Parts:
 
     put(upper, lambda: product(infinity, boxed(a), boxed(b), c, d))
     put(lower, lambda: product(zero, a, b, boxed(c), boxed(d)))
-    signed = _with_sign(infinity, c)
-    unknown = both(_is_nan(a), _is_nan(b))
+    signed = with_sign(infinity, c)
+    unknown = both(is_nan(a), is_nan(b))
     put(both(by_zero, _opposite(unknown)), lambda: (_times(signed, a), _times(signed, b)))
     return of_shape(real, shape), of_shape(imaginary, shape)
 
@@ -235,7 +255,7 @@ def _power(eqn: JaxprEqn, x: Complex) -> Parts:
     one = number_like(1, base[0]), number_like(0, base[0])
     if result is None:
         return one
-    return _quotient(one, result) if eqn.params["y"] < 0 else result
+    return quotient(one, result) if eqn.params["y"] < 0 else result
 
 
 def _square(eqn: JaxprEqn, x: Complex) -> Parts:
@@ -243,11 +263,11 @@ def _square(eqn: JaxprEqn, x: Complex) -> Parts:
     return mul(sub(a, b), add(a, b)), mul(number_like(2, a), mul(a, b))
 
 
-def _wide(x: Value) -> Any:
+def wide(x: Value) -> Any:
     return convert_element_type_p.bind(x, new_dtype=WIDE, weak_type=False)
 
 
-def _as_part(x: Value, like: Value) -> Any:
+def as_part(x: Value, like: Value) -> Any:
     """In the dtype of a part."""
     return convert_element_type_p.bind(x, new_dtype=like.dtype, weak_type=False)
 
@@ -278,16 +298,16 @@ class _Scaled(NamedTuple):
         else:
             values = unit * power, -unit * power, 0.0
         large, small, other = map(WIDE.type, values)
-        return each(x, _chosen(self.far[0], _chosen(self.far[1], other, small), large))
+        return each(x, chosen(self.far[0], chosen(self.far[1], other, small), large))
 
 
 def _scaled(x: Complex) -> _Scaled:
     a, b = x.parts
     if x.aval.dtype == SINGLE:
-        return _Scaled(_wide(a), _wide(b), None)
+        return _Scaled(wide(a), wide(b), None)
     shape = np.broadcast_shapes(np.shape(a), np.shape(b))
     a, b = of_shape(a, shape), of_shape(b, shape)
-    largest = _chosen(lt_p.bind(abs_(a), abs_(b)), abs_(a), abs_(b))
+    largest = chosen(lt_p.bind(abs_(a), abs_(b)), abs_(a), abs_(b))
     far = (ge_p.bind(largest, WIDE.type(2.0 ** _FAR)),
            lt_p.bind(largest, WIDE.type(2.0 ** -_FAR)))
     scaled = _Scaled(a, b, far)
@@ -297,39 +317,40 @@ def _scaled(x: Complex) -> _Scaled:
 def _size(x: Complex) -> Any:
     scaled = _scaled(x)
     size = sqrt_p.bind(_squared_size(scaled.a, scaled.b))
-    size = _as_part(scaled.by(size, _SCALE), x.parts[0])
+    size = as_part(scaled.by(size, _SCALE), x.parts[0])
     # One infinite part makes it infinite, also beside a NaN.
-    return _chosen(either(*map(_is_infinite, x.parts)), size, number_like(np.inf, size))
+    return chosen(either(*map(is_infinite, x.parts)), size, number_like(np.inf, size))
 
 
 def _sign(eqn: JaxprEqn, x: Complex) -> Parts:
     size = _size(x)
-    size = _chosen(_is(size, 0), size, number_like(1, size))
+    size = chosen(is_number(size, 0), size, number_like(1, size))
     a, b = x.parts
     return div(a, size), div(b, size)
 
 
-def _exp(eqn: JaxprEqn, x: Complex) -> Parts:
-    a, b = x.parts
+def exponential(x: Parts) -> Parts:
+    a, b = x
     # The whole may overflow where the product does not.
     root = exp_p.bind(mul(a, number_like(0.5, a)))
     return (mul(mul(root, cos_p.bind(b)), root),
-            _chosen(_is(b, 0), mul(mul(root, sin_p.bind(b)), root), b))
+            chosen(is_number(b, 0), mul(mul(root, sin_p.bind(b)), root), b))
 
 
-def _log(eqn: JaxprEqn, x: Complex) -> Parts:
+def logarithm(x: Complex) -> Parts:
     a, b = x.parts
     scaled = _scaled(x)
     half = WIDE.type(0.5)
     size = mul(half, log_p.bind(_squared_size(scaled.a, scaled.b)))
     if scaled.far is not None:
         size = scaled.by(size, _SCALE, add, math.log(2))
-        above = _above_one(a, b)
-        size = _chosen(lt_p.bind(abs_(above), half), size, mul(half, log1p_p.bind(above)))
+        # The logarithm of this has the digits that a size near one has lost.
+        above = sum_of_squares(WIDE.type(-1), a, b)
+        size = chosen(lt_p.bind(abs_(above), half), size, mul(half, log1p_p.bind(above)))
         # Beside a NaN an infinite part would make it infinite.
-        unknown = either(_is_nan(a), _is_nan(b))
-        size = _chosen(unknown, size, WIDE.type(np.nan))
-    return _as_part(size, a), _as_part(atan2_p.bind(*map(_wide, (b, a))), a)
+        unknown = either(is_nan(a), is_nan(b))
+        size = chosen(unknown, size, WIDE.type(np.nan))
+    return as_part(size, a), as_part(atan2_p.bind(*map(wide, (b, a))), a)
 
 
 def _two_sum(x: Value, y: Value) -> Parts:
@@ -349,59 +370,63 @@ def _two_square(x: Value) -> Parts:
                        mul(low, low))
 
 
-def _above_one(a: Value, b: Value) -> Any:
-    """``a * a + b * b - 1`` in twice the precision: its logarithm has the digits that a size near
-    one has lost."""
+def sum_of_squares(x: Value, a: Value, b: Value) -> Value:
+    """``x + a * a + b * b`` in twice the precision."""
     (square, rest), (other, less) = _two_square(a), _two_square(b)
     swapped = lt_p.bind(square, other)
-    larger, smaller = _chosen(swapped, square, other), _chosen(swapped, other, square)
-    total, first = _two_sum(larger, WIDE.type(-1))
+    larger, smaller = chosen(swapped, square, other), chosen(swapped, other, square)
+    total, first = _two_sum(larger, x)
     total, second = _two_sum(total, smaller)
     return add(total, add(add(first, second), add(rest, less)))
 
 
-def _root(eqn: JaxprEqn, x: Complex) -> Parts:
+def root(x: Complex, cut_above: bool = True) -> Parts:
+    """The root in the right half plane.
+
+    Args:
+      cut_above: its branch cut belongs to what is above it, whatever the sign of an imaginary zero.
+    """
     half, zero, one = map(WIDE.type, (0.5, 0, 1))
     scaled = _scaled(x)
     a, b = scaled.a, scaled.b
-    b = _chosen(eq_p.bind(b, zero), b, zero)        # the cut belongs to what is above it
+    if cut_above:
+        b = chosen(eq_p.bind(b, zero), b, zero)
     major = sqrt_p.bind(mul(half, add(sqrt_p.bind(_squared_size(a, b)), abs_(a))))
-    minor = div(mul(half, b), _chosen(eq_p.bind(major, zero), major, one))
+    minor = div(mul(half, b), chosen(eq_p.bind(major, zero), major, one))
     major, minor = (scaled.by(part, _SCALE // 2) for part in (major, minor))
     left = lt_p.bind(a, zero)
     like = x.parts[0]
-    real = _as_part(_chosen(left, major, abs_(minor)), like)
-    imaginary = _as_part(
-        _chosen(left, minor, _chosen(lt_p.bind(b, zero), major, neg(major))), like)
+    real = as_part(chosen(left, major, abs_(minor)), like)
+    imaginary = as_part(chosen(left, minor, with_sign(major, b)), like)
     a, b = x.parts
-    far, unknown = _is_infinite(b), either(_is_nan(a), _is_nan(b))
+    far, unknown = is_infinite(b), either(is_nan(a), is_nan(b))
     nan = number_like(np.nan, a)
-    return (_chosen(unknown, _chosen(far, real, abs_(b)), nan),
-            _chosen(unknown, _chosen(far, imaginary, b), nan))
+    return (chosen(unknown, chosen(far, real, abs_(b)), nan),
+            chosen(unknown, chosen(far, imaginary, b), nan))
 
 
 def _sinh(eqn: JaxprEqn, x: Complex) -> Parts:
     a, b = x.parts
     return (mul(sinh_p.bind(a), cos_p.bind(b)),
-            _chosen(_is(b, 0), mul(cosh_p.bind(a), sin_p.bind(b)), b))
+            chosen(is_number(b, 0), mul(cosh_p.bind(a), sin_p.bind(b)), b))
 
 
 def _cosh(eqn: JaxprEqn, x: Complex) -> Parts:
     a, b = x.parts
     return (mul(cosh_p.bind(a), cos_p.bind(b)),
-            _chosen(_is(b, 0), mul(sinh_p.bind(a), sin_p.bind(b)), b))
+            chosen(is_number(b, 0), mul(sinh_p.bind(a), sin_p.bind(b)), b))
 
 
 def _sin(eqn: JaxprEqn, x: Complex) -> Parts:
     a, b = x.parts
-    return (_chosen(_is(a, 0), mul(sin_p.bind(a), cosh_p.bind(b)), a),
+    return (chosen(is_number(a, 0), mul(sin_p.bind(a), cosh_p.bind(b)), a),
             mul(cos_p.bind(a), sinh_p.bind(b)))
 
 
 def _cos(eqn: JaxprEqn, x: Complex) -> Parts:
     a, b = x.parts
     return (mul(cos_p.bind(a), cosh_p.bind(b)),
-            _chosen(_is(a, 0), neg(mul(sin_p.bind(a), sinh_p.bind(b))), a))
+            chosen(is_number(a, 0), neg(mul(sin_p.bind(a), sinh_p.bind(b))), a))
 
 
 def _tanh_of_parts(a: Value, b: Value) -> Parts:
@@ -410,10 +435,10 @@ def _tanh_of_parts(a: Value, b: Value) -> Parts:
     divisor = add(one, mul(mul(real, real), squared))
     wave = div(mul(real, add(one, squared)), divisor)
     tail = div(turn, mul(mul(growth, growth), divisor))
-    is_regular = both(_is_finite(a), _is_finite(b))
-    far, level, nan = _is_infinite(a), _is(b, 0), number_like(np.nan, a)
-    return (_chosen(is_regular, _chosen(either(far, level), nan, real), wave),
-            _chosen(is_regular, _chosen(far, _chosen(level, nan, b), number_like(0, a)), tail))
+    is_regular = both(is_finite(a), is_finite(b))
+    far, level, nan = is_infinite(a), is_number(b, 0), number_like(np.nan, a)
+    return (chosen(is_regular, chosen(either(far, level), nan, real), wave),
+            chosen(is_regular, chosen(far, chosen(level, nan, b), number_like(0, a)), tail))
 
 
 def _tanh(eqn: JaxprEqn, x: Complex) -> Parts:
@@ -432,20 +457,32 @@ def _conj(eqn: JaxprEqn, x: Complex | Value) -> Parts:
     a, b = x.parts
     return a, neg(b)
 
+def _extremum(before: Primitive) -> Callable[..., Parts]:
+    """By the real parts, and where these are equal by the imaginary ones."""
+    def rule(eqn: JaxprEqn, x: Complex, y: Complex) -> Parts:
+        (a, b), (c, d) = ([of_shape(part, eqn.outvars[0].aval.shape) for part in number.parts]
+                          for number in (x, y))
+        first = either(before.bind(a, c), both(eq_p.bind(a, c), before.bind(b, d)))
+        return chosen(first, c, a), chosen(first, d, b)
+    return rule
+
+
 RULES: dict[Primitive, Callable[..., Any]] = {
     abs_p: lambda eqn, x: _size(x),
     conj_p: _conj,
     cos_p: _cos,
     cosh_p: _cosh,
-    div_p: lambda eqn, x, y: _quotient(x.parts, y.parts),
-    exp_p: _exp,
+    div_p: lambda eqn, x, y: quotient(x.parts, y.parts),
+    exp_p: lambda eqn, x: exponential(x.parts),
     integer_pow_p: _power,
-    log_p: _log,
+    log_p: lambda eqn, x: logarithm(x),
+    max_p: _extremum(gt_p),
+    min_p: _extremum(lt_p),
     mul_p: lambda eqn, x, y: product_of(x.parts, y.parts),
     sign_p: _sign,
     sin_p: _sin,
     sinh_p: _sinh,
-    sqrt_p: _root,
+    sqrt_p: lambda eqn, x: root(x),
     square_p: _square,
     tan_p: _tan,
     tanh_p: _tanh,

@@ -65,7 +65,7 @@ from maxjax._primitives.linalg_solve import triangular_solve_p
 from maxjax._primitives.reduction import reduce_prod_p
 from maxjax._primitives.slicing import pad_p, slice_in_dim, slice_p
 from maxjax._primitives.stacking import stack_p, tile_p, unstack_p
-from maxjax._transforms import complex_functions
+from maxjax._transforms import complex_functions, complex_inverses
 from maxjax._transforms.complex_functions import (
     Complex,
     Operand,
@@ -89,8 +89,9 @@ def split_complex(closed: ClosedJaxpr) -> ClosedJaxpr:
         return closed
     ruled = other = 0
     for eqn in _equations(closed):
-        if _is_complex(eqn) and eqn.primitive.inner.control_flow is None and (
-                not eqn.primitive.compiled.takes_complex):
+        if _is_complex(eqn) and not (
+                eqn.primitive.inner.control_flow is not None
+                or eqn.primitive.compiled.takes_complex and eqn.primitive not in _MOVED):
             ruled, other = (ruled + 1, other) if eqn.primitive in RULES else (ruled, other + 1)
     if ruled < _LEAST_RULED * other or not ruled:
         return closed
@@ -152,10 +153,32 @@ def _results(eqn: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
         results = apply_equation(eqn, [x.whole if isinstance(x, Complex) else x for x in operands])
         return [Complex(var.aval, whole=x) if var.aval.dtype in _WHOLE else x
                 for x, var in zip(results, eqn.outvars, strict=True)]
+    if eqn.primitive in _MOVED \
+            and eqn.outvars[0].aval.dtype in eqn.primitive.compiled.takes_complex \
+            and all(x.lies for x in operands if isinstance(x, Complex)):
+        return [_moved(eqn, operands, rule)]
     made = rule(eqn, *operands)
     results = made if eqn.primitive.multiple_results else [made]
     return [Complex(var.aval, tuple(of_shape(part, var.aval.shape) for part in x))
             if var.aval.dtype in _WHOLE else x for x, var in zip(results, eqn.outvars, strict=True)]
+
+
+def _moved(eqn: JaxprEqn, operands: Sequence[Operand], rule: Callable[..., Any]) -> Complex:
+    """The result of an equation that only moves elements: of whole numbers one movement, by parts
+    two, or none where an index says it."""
+    aval = eqn.outvars[0].aval
+
+    def whole() -> Value | None:
+        if not all(x.lies for x in operands if isinstance(x, Complex)):
+            return None
+        return apply_equation(
+            eqn, [x.whole if isinstance(x, Complex) else x for x in operands])[0]
+
+    def parts() -> Parts:
+        real, imaginary = rule(eqn, *operands)
+        return of_shape(real, aval.shape), of_shape(imaginary, aval.shape)
+
+    return Complex(aval, moved=(whole, parts))
 
 
 # --- loops and branches ---------------------------------------------------------------------------
@@ -307,6 +330,10 @@ def _compared(combined: Callable[[Value, Value], Value]) -> Callable[..., Any]:
     return rule
 
 
+_MOVED = frozenset((
+    broadcast_in_dim_p, concatenate_p, dynamic_slice_p, reshape_p, rev_p, slice_p,
+    squeeze_p, transpose_p))
+
 RULES: dict[Primitive, Callable[..., Any]] = {
     **dict.fromkeys((
         add_any_p, add_p, broadcast_in_dim_p, concatenate_p, copy_p, cumsum_p, dynamic_slice_p,
@@ -314,6 +341,7 @@ RULES: dict[Primitive, Callable[..., Any]] = {
         reduce_sum_p, reshape_p, rev_p, scatter_add_p, scatter_p, scatter_sub_p, select_n_p,
         slice_p, split_p, squeeze_p, stack_p, sub_p, tile_p, transpose_p, unstack_p), _each),
     **complex_functions.RULES,
+    **complex_inverses.RULES,
     complex_p: lambda eqn, x, y: (x, y),
     convert_element_type_p: _convert,
     dot_general_p: _dot,

@@ -9,8 +9,10 @@ effects run on the host, in no earlier stage than the effects before them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
+
+import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import Atom, DropVar, Jaxpr, JaxprEqn, Var, subjaxprs
@@ -44,12 +46,13 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
     """
     primitive = eqn.primitive
     # What a body takes whole, loops and branches take whole.
-    takes_complex = control_flow and (
-        primitive.compiled.takes_complex or primitive.inner.control_flow is not None)
+    whole: Collection[np.dtype] = ()
+    if control_flow:
+        whole = dtypes.COMPLEX if primitive.inner.control_flow is not None \
+            else primitive.compiled.takes_complex
     for atom in (*eqn.invars, *eqn.outvars):
         dtype = atom.aval.dtype
-        if dtype in COMPILED_DTYPES or (
-                takes_complex and dtype in dtypes.COMPLEX):
+        if dtype in COMPILED_DTYPES or dtype in whole:
             continue
         if control_flow and dtype in dtypes.COMPLEX:
             # Others of that dtype are computed as pairs of real numbers.

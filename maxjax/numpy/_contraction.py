@@ -239,6 +239,8 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     _check_core("matvec", "(n,m),(m)->(n)", x2, x1, -1)
     if _maps(x1, x2, 2, 1):
         return vectorize(matvec, signature="(n,m),(m)->(n)")(x1, x2)
+    if np.ndim(x1) == 2 and np.ndim(x2) > 1:    # the matrix is not repeated for each vector
+        return matmul(x2, shapes.swapaxes(x1, 0, 1))
     return shapes.squeeze(matmul(x1, shapes.expand_dims(x2, -1)), -1)
 
 
@@ -252,6 +254,8 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     _check_core("vecmat", "(n),(n,m)->(m)", x1, x2, -2)
     if _maps(x1, x2, 1, 2):
         return vectorize(vecmat, signature="(n),(n,m)->(m)")(x1, x2)
+    if np.ndim(x2) == 2:
+        return matmul(ufuncs.conj(x1), x2)
     return shapes.squeeze(matmul(shapes.expand_dims(ufuncs.conj(x1), -2), x2), -2)
 
 

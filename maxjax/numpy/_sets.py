@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -235,6 +236,8 @@ def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Any =
 
 # Beyond this many comparisons, isin searches in the sorted test elements.
 _COMPARISONS = 1 << 16
+# But many elements are compared with each of up to so many test elements.
+_FEW_TESTS, _MANY = 16, 4096
 _METHODS = ("compare_all", "binary_search", "sort", "auto")
 
 
@@ -261,6 +264,9 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     if not flat.size:
         result = as_array(primitives.full(x.shape, False, dtypes.bool_)) if x.shape else as_array(
             np.False_)
+    elif not is_open(x.size * flat.size) and flat.size <= _FEW_TESTS and x.size >= _MANY:
+        # One pass: rows of few comparisons would fill no vectors.
+        result = functools.reduce(operator.or_, [x == flat[i] for i in range(flat.size)])
     elif is_open(x.size * flat.size) or x.size * flat.size <= _COMPARISONS:
         result = reductions.any(shapes.expand_dims(x, -1) == flat[(None,) * x.ndim], -1)
     else:

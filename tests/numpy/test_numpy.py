@@ -222,6 +222,7 @@ j.unique(j.array([3, 1, 1]), size=4, fill_value=9); j.unique(j.array([3, 1, 1]),
 j.unique(z); j.unique(j.array([3, 1, 1]), size=4, return_counts=True, return_index=True)
 j.unique(n, equal_nan=False); j.union1d(i, u); j.intersect1d(i, u); j.setdiff1d(i, u)
 j.setxor1d(i, u); j.isin(i, u); j.isin(i, u, invert=True)
+j.isin(j.arange(9000) % 23, i); j.isin(j.sqrt(j.arange(9000.) - 5), i[:3], invert=True)
 j.intersect1d(i[0], i[1], return_indices=True); j.unique_counts(i).counts; j.union1d(i, u, size=9)
 j.setdiff1d(i, u, size=4, fill_value=-1); j.isclose(a, a + 1e-7); j.isclose(i, i); j.isclose(n, n)
 j.isclose(n, n, equal_nan=True); j.allclose(a, a); j.array_equal(a, a); j.array_equal(a, b)

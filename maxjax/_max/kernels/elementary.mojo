@@ -15,7 +15,8 @@ comptime F64 = DType.float64
 # EXPM1: (e^r - 1 - r) / r^2 for |r| <= ln(2)/2. LOG: (2 atanh(s)/s - 2) / s^2 in s^2, for
 # |s| <= 0.172. LOG_TAIL: what 2 atanh(s)/s leaves after its s^4 term, over s^6.
 # SIN: (sin(r)/r - 1)/r^2 and COS: (cos(r) - 1 + r^2/2)/r^4, in r^2, for |r| <= pi/4.
-# ATAN: (atan(t)/t - 1)/t^2 in t^2 for |t| <= tan(pi/8). ASIN: (asin(s)/s - 1)/s^2, s <= 1/2.
+# ATAN, ATAN_SINGLE: (atan(t)/t - 1)/t^2 in t^2 for |t| <= tan(pi/8).
+# ASIN: (asin(s)/s - 1)/s^2, s <= 1/2.
 comptime EXPM1_DOUBLE = [
     Float64(0.5), 0.16666666666666666, 0.04166666666666668, 0.008333333333333333,
     0.0013888888888878269, 0.00019841269841262761, 2.4801587338565345e-05,
@@ -50,6 +51,10 @@ comptime ATAN = [
     -0.09090909065008844, 0.07692306666088453, -0.06666640476612812, 0.05881902886080892,
     -0.05257825876436812, 0.0471802454590135, -0.04098925212046918, 0.030508638210712917,
     -0.013790276896186757,
+]
+comptime ATAN_SINGLE = [
+    Float64(-0.33333331760863766), 0.19999540413603538, -0.14263953171156329, 0.10743705260895021,
+    -0.064518412768827973,
 ]
 comptime ASIN = [
     Float64(0.16666666666666666), 0.07500000000000119, 0.04464285714255019, 0.030381944475693704,
@@ -324,15 +329,25 @@ def smallest_normal[dtype: DType]() -> Scalar[dtype]:
 
 
 @always_inline
+def log_parts_of_any[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width], mut exponent: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """The same of a positive number that may be subnormal."""
+    comptime bits: Float64 = 24.0 if dtype == DType.float32 else 54.0
+    comptime factor: Float64 = 16777216.0 if dtype == DType.float32 else 18014398509481984.0
+    var subnormal = x.lt(smallest_normal[dtype]())
+    var m = log_parts(subnormal.select(x * factor.cast[dtype](), x), exponent)
+    exponent = subnormal.select(exponent - bits.cast[dtype](), exponent)
+    return m
+
+
+@always_inline
 def log[
     dtype: DType, width: SIMDLength, //
 ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
     comptime V = SIMD[dtype, width]
-    var subnormal = x.lt(smallest_normal[dtype]())
-    var scaled = subnormal.select(x * 16777216.0, x)
     var exponent = V()
-    var m = log_parts(scaled, exponent)
-    exponent = subnormal.select(exponent - 24, exponent)
+    var m = log_parts_of_any(x, exponent)
     var result = log_of_parts(m - 1, exponent, V(0))
     result = x.eq(INFINITY).select(x, result)
     result = x.eq(0).select(V(-INFINITY), result)
@@ -345,11 +360,8 @@ def log2[
 ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
     """Exact for powers of 2: the exponent is added to the logarithm of what is left."""
     comptime V = SIMD[dtype, width]
-    var subnormal = x.lt(smallest_normal[dtype]())
-    var scaled = subnormal.select(x * 16777216.0, x)
     var exponent = V()
-    var m = log_parts(scaled, exponent)
-    exponent = subnormal.select(exponent - 24, exponent)
+    var m = log_parts_of_any(x, exponent)
     var result = fma(log_of_parts(m - 1, V(0), V(0)), V(LOG2_E), exponent)
     result = x.eq(INFINITY).select(x, result)
     result = x.eq(0).select(V(-INFINITY), result)

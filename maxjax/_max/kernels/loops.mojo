@@ -4,7 +4,7 @@ A space is a list of dimensions, row-major, of which the last, the inner one, is
 vectors. The sizes, and each operand's strides (in elements), are integers of the call.
 """
 from std.collections import Array
-from std.sys.info import simd_width_of
+from std.sys.info import simd_width_of, size_of
 
 from .calling import Args, integer
 from .copies import NEAR, pick
@@ -249,6 +249,27 @@ def scatter[
 ](p: Pointer[Scalar[dtype], MutAnyOrigin], i: Int, stride: Int, x: SIMD[dtype, w]):
     comptime for lane in range(Int(w)):
         p.unsafe_store((i + lane) * stride, x[lane])
+
+
+@always_inline
+def scatter_pair[
+    dtype: DType, w: SIMDLength, //
+](
+    p: Pointer[Scalar[dtype], MutAnyOrigin],
+    p_stride: Int,
+    q: Pointer[Scalar[dtype], MutAnyOrigin],
+    q_stride: Int,
+    i: Int,
+    x: SIMD[dtype, w],
+    y: SIMD[dtype, w],
+):
+    """What two results have; both parts of complex numbers are written together."""
+    comptime if w > 1:
+        if p_stride == 2 and q_stride == 2 and Int(q) - Int(p) == size_of[Scalar[dtype]]():
+            p.unsafe_store(2 * i, x.interleave(y))
+            return
+    scatter(p, i, p_stride, x)
+    scatter(q, i, q_stride, y)
 
 
 @always_inline

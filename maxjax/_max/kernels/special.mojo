@@ -94,6 +94,16 @@ def erf_near_zero[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width
 
 
 @always_inline
+def erfcx_of_large[width: SIMDLength, //](a: SIMD[F64, width]) -> SIMD[F64, width]:
+    """Gives e^(a^2) erfc(a) for a >= 0.45."""
+    comptime V = SIMD[F64, width]
+    var bounded = a.gt(28).select(V(28), a)
+    var large = horner[ERFC]((bounded - 4) / (bounded + 4)) / (1 + 2 * bounded)
+    var inverse = 1 / a
+    return a.gt(28).select(inverse * horner[ERFCX_TAIL](inverse * inverse), large)
+
+
+@always_inline
 def erfc_of_large[width: SIMDLength, //](a: SIMD[F64, width]) -> SIMD[F64, width]:
     """Gives erfc(a) for a >= 0.45."""
     comptime V = SIMD[F64, width]
@@ -125,11 +135,9 @@ def erfcx[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
     """Gives e^(x^2) erfc(x)."""
     comptime V = SIMD[F64, width]
     var a = abs(x)
-    var bounded = a.gt(28).select(V(28), a)
-    var large = horner[ERFC]((bounded - 4) / (bounded + 4)) / (1 + 2 * bounded)
-    var inverse = 1 / a
-    large = a.gt(28).select(inverse * horner[ERFCX_TAIL](inverse * inverse), large)
+    var large = erfcx_of_large(a)
     # e^(x^2), the square's rounding error included.
+    var bounded = a.gt(28).select(V(28), a)
     var square = fma(bounded, bounded, V(0))
     var growth = exp_scaled(square, V(0), fma(bounded, bounded, -square))
     var outer = x.lt(0).select(2 * growth - large, large)

@@ -1,4 +1,5 @@
-"""Circular functions and their inverses in `float64`; narrower types convert.
+"""Circular functions and their inverses in `float64`, the arctangent also in `float32`; narrower
+types convert.
 
 Arguments of any size are reduced exactly: by a split pi/2 while x is below 2^27, else with as many
 bits of 2/pi as the exponent calls for (Payne and Hanek's method, one lane at a time: such arguments
@@ -12,6 +13,7 @@ from std.utils.numerics import isnan
 from .elementary import (
     ASIN,
     ATAN,
+    ATAN_SINGLE,
     COS,
     F64,
     INFINITY,
@@ -32,6 +34,8 @@ comptime HALF_PI_1 = 1.5707963267341256
 comptime HALF_PI_2 = 6.077100506303966e-11
 comptime HALF_PI_3 = 2.0222662487959506e-21
 comptime TWO_OVER_PI = 0.6366197723675814
+# pi/2 less its nearest float32.
+comptime PI_OVER_2_REST = -4.371139000186243e-08
 comptime LARGEST_SPLIT = 134217728.0
 
 # The binary digits of 2/pi after 64 zeros, 64 to a word.
@@ -226,6 +230,27 @@ def atan[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
     var small = atan_of_ratio(inverted.select(one, a), inverted.select(a, one))
     var result = inverted.select(PI_OVER_2 - (small - PI_OVER_2_LOW), small)
     return copysign(result, x)
+
+
+@always_inline
+def atan_single[
+    width: SIMDLength, //
+](x: SIMD[DType.float32, width]) -> SIMD[DType.float32, width]:
+    """With t = tan(pi/8): atan(a) up to t, pi/4 + atan((a - 1) / (a + 1)) up to 1 / t, and beyond
+    pi/2 - atan(1 / a)."""
+    comptime V = SIMD[DType.float32, width]
+    var a = abs(x)
+    var low = a.lt(0.41421357)
+    var high = a.gt(2.4142135)
+    var numerator = low.select(a, high.select(V(-1), a - 1))
+    var denominator = low.select(V(1), high.select(a, a + 1))
+    var u = numerator / denominator
+    var z = u * u
+    var base = low.select(V(0), high.select(V(PI_OVER_2), V(0.5 * PI_OVER_2)))
+    var base_low = low.select(
+        V(0), high.select(V(PI_OVER_2_REST), V(0.5 * PI_OVER_2_REST))
+    )
+    return copysign(base + (u + fma(z * u, horner[ATAN_SINGLE](z), base_low)), x)
 
 
 @always_inline

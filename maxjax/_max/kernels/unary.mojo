@@ -8,7 +8,7 @@ from extensibility import ElementwiseUnaryOp
 from std.math import ceil, copysign, floor
 from std.utils.numerics import isnan
 
-from . import bessel, elementary, special, special_single, trigonometric
+from . import bessel, elementary, normal, special, special_single, trigonometric
 from .elementary import F64
 from .halves import rounded_to
 
@@ -275,7 +275,10 @@ struct Atan(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return rounded_to[dtype](trigonometric.atan(x.cast[F64]()))
+        comptime if dtype == F64:
+            return rounded_to[dtype](trigonometric.atan(x.cast[F64]()))
+        else:
+            return rounded_to[dtype](trigonometric.atan_single(x.cast[DType.float32]()))
 
 
 @extensibility.register("maxjax_erf")
@@ -312,6 +315,26 @@ struct Erfcx(ElementwiseUnaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         return rounded_to[dtype](special.erfcx(x.cast[F64]()))
+
+
+@extensibility.register("maxjax_log_ndtr")
+struct LogNdtr(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return rounded_to[dtype](normal.log_ndtr(x.cast[F64]()))
+
+
+@extensibility.register("maxjax_ndtri")
+struct Ndtri(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return rounded_to[dtype](normal.ndtri(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_lgamma")

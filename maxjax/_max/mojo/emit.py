@@ -66,8 +66,7 @@ class MapEmitter(Emitter):
             more=[value for value, _ in outputs if value.scope != "sweep"]))
         for value in swept:
             self._compute(3, value, "w", self._pointer_sweep)
-        for value, number in outputs:
-            self._store(3, value, number, "w", self._pointer_sweep)
+        self._store_all(3, outputs, "w", self._pointer_sweep)
         self.line(0, "")
         self.line(2, "sweep[W](body, part_begin(n, piece, pieces), "
                      "part_begin(n, piece + 1, pieces))")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -306,6 +306,29 @@ class Emitter:
             self.line(depth, f"store_bool({base}, {place}, {name})")
         else:
             self.line(depth, f"{base}.unsafe_store({place}, {name})")
+
+    def _store_all(self, depth: int, outputs: Sequence[tuple[Value, int]], w: str,
+                   pointer: Callable[[int], tuple[str, str]]) -> None:
+        """Stores results, two that lie apart at once: they may be the parts of complex numbers."""
+        left = list(outputs)
+        while left:
+            (value, number), *left = left
+            if left and all(self._is_apart(x, at, pointer) for x, at in (
+                    (value, number), left[0])):
+                (second, other), *left = left
+                if second.dtype == value.dtype:
+                    names = [self._name(x, w, "sweep") for x in (value, second)]
+                    at = [f"{self._unit_base(k, pointer(k)[0])}, t{k}" for k in (number, other)]
+                    self.line(depth, f"scatter_pair({', '.join(at)}, i, {', '.join(names)})")
+                    continue
+                left.insert(0, (second, other))
+            self._store(depth, value, number, w, pointer)
+
+    def _is_apart(self, value: Value, number: int, pointer: Callable[[int], tuple[str, str]]
+                  ) -> bool:
+        base = self._unit_base(number, pointer(number)[0])
+        return (value.dtype != BOOL and base.startswith("r")
+                and self.inner_stride(number) != NEXT)
 
     def _needed(self, roots: list[Value], stop: Any) -> list[Value]:
         """The values that roots need, including the roots, in order; not beyond ``stop``."""

@@ -135,6 +135,36 @@ def gather_short[
     return line
 
 
+# Lines of fewer elements are reduced side by side.
+comptime SHORT = 24
+
+
+@no_inline
+def gather_side_by_side[
+    Op: Reducer, dtype: DType, kind: DType
+](
+    target: Pointer[Scalar[kind], MutAnyOrigin], x: Pointer[Scalar[dtype], MutAnyOrigin],
+    lines: Int, width: Int, fresh: Int
+) -> Int:
+    """The same of lines of any length: of few elements, the loop over each would cost more."""
+    comptime part = accumulated[dtype]()
+    comptime W = min(16, simd_width_of[part]())
+    var line = 0
+    while line + W <= lines:
+        var value = SIMD[part, W](Op.identity[part]())
+        for i in range(width):
+            var column = SIMD[dtype, W](0)
+            comptime for lane in range(W):
+                column[lane] = x.unsafe_load[width=1]((line + lane) * width + i)
+            value = Op.combine[part, W](value, column.cast[part]())
+        var wide = value.cast[kind]()
+        if fresh == 0:
+            wide = Op.combine[kind, W](target.unsafe_load[width=W](line), wide)
+        target.unsafe_store(line, wide)
+        line += W
+    return line
+
+
 @always_inline
 def gather_lines[
     Op: Reducer, dtype: DType, kind: DType
@@ -145,6 +175,8 @@ def gather_lines[
     comptime for few in range(2, NEAR + 1):
         if width == few:
             done = gather_short[Op, dtype, kind, few](target, typed[dtype](x), lines, fresh)
+    if NEAR < width and width < SHORT:
+        done = gather_side_by_side[Op, dtype, kind](target, typed[dtype](x), lines, width, fresh)
     for line in range(done, lines):
         var value = reduce_line[Op, dtype](
             typed[dtype](x).unsafe_offset(line * width), width
@@ -171,6 +203,15 @@ def gather_columns[
                 value = Op.combine[kind, W](target.unsafe_load[width=W](i), value)
             target.unsafe_store(i, value)
             i += W
+        comptime for halving in range(1, 4):
+            comptime H = W >> halving
+            comptime if H > 1:
+                if i + H <= width:
+                    var value = source.unsafe_load[width=H](i).cast[kind]()
+                    if not anew:
+                        value = Op.combine[kind, H](target.unsafe_load[width=H](i), value)
+                    target.unsafe_store(i, value)
+                    i += H
         while i < width:
             var value = source.unsafe_load[width=1](i).cast[kind]()
             if not anew:

@@ -14,6 +14,7 @@ import re
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -49,6 +50,14 @@ def body_lines(function: Function) -> int:
     """Lines of a function's body, without its docstring."""
     body = function.body[1:] if ast.get_docstring(function, clean=False) else function.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def docstring_lines(tree: ast.AST) -> int:
+    """Lines of all docstrings of a file."""
+    texts = [node.body[0] for node in ast.walk(tree)
+             if isinstance(node, (ast.Module, ast.ClassDef, *get_args(Function)))
+             and ast.get_docstring(node, clean=False) is not None]
+    return sum((text.end_lineno or 0) - text.lineno + 1 for text in texts)
 
 
 def says_any(annotation: ast.expr) -> bool:

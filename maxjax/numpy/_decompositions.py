@@ -96,6 +96,17 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     Args:
       a: positive definite matrices ``(..., n, n)``; the result is NaN for any that is not.
       symmetrize_input: decompose ``(a + a^H) / 2``; otherwise only the lower triangle is read.
+      upper: give the adjoint, an upper triangular matrix.
+
+    Returns:
+      Matrices ``(..., n, n)`` of ``a``'s float or complex dtype. No error is raised, unlike
+      NumPy's.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    See also: ``linalg.solve``, ``linalg.eigh``, ``jax.scipy.linalg.cho_factor``,
+    ``lax.linalg.cholesky``.
 
     >>> jnp.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))
     Array([[2., 0.],
@@ -121,6 +132,15 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     Args:
       a: shape ``(..., m, n)``.
       mode: "reduced" (``Q`` has min(m, n) columns), "complete" (m columns) or "r" (``R`` alone).
+
+    Returns:
+      A pair, of shapes ``(..., m, k)`` and ``(..., k, n)``, or ``R`` alone.
+
+    Raises:
+      ValueError: there is no such ``mode``.
+      TypeError: ``a`` has fewer than two dimensions.
+
+    See also: ``linalg.svd``, ``linalg.lstsq``, ``linalg.cholesky``.
 
     >>> q, r = jnp.linalg.qr(jnp.array([[0., 2.], [3., 4.]]))
     >>> (q @ r).round(3)
@@ -165,6 +185,20 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     """The ascending eigenvalues and the eigenvectors of Hermitian matrices.
 
     The derivative of the eigenvectors is defined where all eigenvalues are distinct.
+
+    Args:
+      a: Hermitian matrices ``(..., n, n)``.
+      UPLO: "L" or "U": which triangle is read, without ``symmetrize_input``; None: the lower.
+      symmetrize_input: decompose ``(a + a^H) / 2``.
+
+    Returns:
+      A named tuple of ``eigenvalues``, real floats ``(..., n)``, and ``eigenvectors``, in the
+      columns of matrices ``(..., n, n)``.
+
+    Raises:
+      ValueError: the matrices are not square, or ``UPLO`` is neither.
+
+    See also: ``linalg.eigvalsh``, ``linalg.eig``, ``linalg.svd``, ``jax.scipy.linalg.eigh``.
 
     >>> values, vectors = jnp.linalg.eigh(jnp.array([[2., 1.], [1., 2.]]))
     >>> values
@@ -211,6 +245,18 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     Args:
       a: shape ``(..., m, n)``.
       hermitian: ``a`` is Hermitian, so that its eigendecomposition is used.
+      full_matrices: ``U`` is (m, m) and ``Vh`` (n, n); otherwise they have min(m, n) columns and
+        rows.
+      compute_uv: False: ``S`` alone.
+      subset_by_index: a pair (first, end): only these singular values.
+
+    Returns:
+      A named tuple of ``U``, ``S``, real floats ``(..., min(m, n))``, and ``Vh``; or ``S``.
+
+    Raises:
+      TypeError: ``a`` has fewer than two dimensions.
+
+    See also: ``linalg.svdvals``, ``linalg.eigh``, ``linalg.qr``, ``linalg.pinv``.
 
     >>> u, s, vh = jnp.linalg.svd(jnp.array([[0., 2.], [1., 0.], [0., 0.]]))
     >>> s, u.shape
@@ -267,6 +313,17 @@ def _parity(pivots: Array) -> Array:
 @boundary
 def det(a: Any) -> Array:
     """The determinants of square matrices ``(..., n, n)``.
+
+    Args:
+      a: matrices ``(..., n, n)``.
+
+    Returns:
+      An array ``(...)`` of a float or complex dtype.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    See also: ``linalg.slogdet``, ``linalg.inv``, ``linalg.matrix_rank``.
 
     >>> jnp.linalg.det(jnp.array([[1., 2.], [3., 4.]]))
     Array(-2., dtype=float32)
@@ -330,7 +387,17 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """The signs (phases) of the determinants, and the logarithms of their magnitudes.
 
     Args:
+      a: matrices ``(..., n, n)``.
       method: the decomposition, "lu" (None) or "qr" (real matrices).
+
+    Returns:
+      A named tuple of ``sign`` and ``logabsdet``, arrays ``(...)``; 0 and minus infinity for
+      singular ones.
+
+    Raises:
+      ValueError: the matrices are not square, or there is no such ``method``.
+
+    See also: ``linalg.det``, ``linalg.cholesky``.
 
     >>> jnp.linalg.slogdet(jnp.array([[1., 2.], [2., 3.]]))
     SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
@@ -385,6 +452,16 @@ def solve(a: Any, b: Any) -> Array:
       a: shape ``(..., m, m)``.
       b: one vector ``(m,)``, or matrices ``(..., m, n)``; batch dimensions broadcast.
 
+    Returns:
+      An array of the shape of ``b``, of the promoted float or complex dtype. For singular matrices
+      it has infinities and NaN; no error is raised, unlike NumPy's.
+
+    Raises:
+      ValueError: the matrices are not square, or the sizes do not fit.
+
+    See also: ``linalg.inv``, ``linalg.lstsq``, ``jax.scipy.linalg.solve``,
+    ``jax.scipy.linalg.solve_triangular``, ``jax.scipy.sparse.linalg.cg``.
+
     >>> jnp.linalg.solve(jnp.array([[2., 0.], [0., 4.]]), jnp.array([2., 2.]))
     Array([1. , 0.5], dtype=float32)
     """
@@ -421,6 +498,18 @@ def solve(a: Any, b: Any) -> Array:
 @boundary
 def inv(a: Any) -> Array:
     """The inverses of square matrices; infinities and NaN for singular ones.
+
+    Args:
+      a: matrices ``(..., n, n)``.
+
+    Returns:
+      An array of the same shape, of a float or complex dtype. No error is raised, unlike NumPy's;
+      to solve equations, ``solve`` is more accurate.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    See also: ``linalg.solve``, ``linalg.pinv``, ``linalg.det``.
 
     >>> jnp.linalg.inv(jnp.array([[2., 0.], [0., 4.]]))
     Array([[0.5 , 0.  ],

@@ -96,6 +96,18 @@ def _float_divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
 def remainder(x1: Any, x2: Any, /) -> Array:
     """The remainder of floor division, with the sign of x2.
 
+    Args:
+      x1, x2: arrays or scalars of shapes that broadcast, promoted to one dtype.
+
+    Returns:
+      An array of the common shape. By 0 it is 0 for integers, without a warning, and NaN for
+      floats.
+
+    Raises:
+      TypeError: one is complex, or an argument is a list.
+
+    See also: ``fmod``, ``floor_divide``, ``divmod``, ``lax.rem``.
+
     >>> jnp.remainder(jnp.array([7, -7]), 3)
     Array([1, 2], dtype=int32)
     """
@@ -152,9 +164,22 @@ _pow = binary("power", pow_p, inexact=True)
 
 
 def power(x1: Any, x2: Any, /) -> Array:
-    """x1 to the power x2; by multiplication if x2 is a single known integer.
+    """``x1`` to the power ``x2``; by multiplication if ``x2`` is a single known integer.
 
     Such an exponent is not an operand: the result has the type of x1 (booleans become int32).
+
+    Args:
+      x1: an array or scalar.
+      x2: an array or scalar that broadcasts; it need not be an integer.
+
+    Returns:
+      An array of the common shape, of the dtype to which the two promote. A negative number to a
+      power that is no integer is NaN, unless the dtype is complex.
+
+    Raises:
+      TypeError: integers are raised to a negative power that is known.
+
+    See also: ``float_power``, ``square``, ``sqrt``, ``exp``, ``lax.pow``, ``lax.integer_pow``.
 
     >>> jnp.power(jnp.array([2, 3]), 2), jnp.power(4., 0.5)
     (Array([4, 9], dtype=int32), Array(2., dtype=float32, weak_type=True))

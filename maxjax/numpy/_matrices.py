@@ -48,6 +48,19 @@ __all__ = [
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The ``offset``-th diagonals of the matrices in two axes, along a new last axis.
 
+    Args:
+      a: an array of two dimensions or more.
+      offset: above the main diagonal if positive, below if negative.
+      axis1, axis2: the two dimensions of the matrices.
+
+    Returns:
+      An array without the two and with a last one; a copy, where NumPy's is a read-only view.
+
+    Raises:
+      ValueError: there are fewer than two dimensions.
+
+    See also: ``diag``, ``trace``, ``diag_indices``.
+
     >>> jnp.diagonal(jnp.array([[1, 2, 3], [4, 5, 6]]), offset=1)
     Array([2, 6], dtype=int32)
     """
@@ -81,6 +94,18 @@ def _taken_diagonal(x: Array, offset: int) -> Array:
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """The ``k``-th diagonal of a matrix, or the matrix with a vector as its diagonal.
+
+    Args:
+      v: a matrix ``(n, m)``, or a vector ``(n,)``.
+      k: above the main diagonal if positive, below if negative.
+
+    Returns:
+      A vector; or of a vector a matrix of shape ``(n + |k|, n + |k|)``.
+
+    Raises:
+      ValueError: ``v`` has neither one nor two dimensions.
+
+    See also: ``diagonal``, ``diagflat``, ``eye``, ``fill_diagonal``.
 
     >>> jnp.diag(jnp.array([1, 2]), k=1)
     Array([[0, 1, 0],
@@ -121,6 +146,22 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1,
           dtype: DTypeLike | None = None, out: Any = None) -> Array:
     """The sum of a diagonal.
+
+    Args:
+      a: an array of two dimensions or more.
+      offset: above the main diagonal if positive, below if negative.
+      axis1, axis2: the two dimensions of the matrices.
+      dtype: of the sum; None: the default integer type for smaller ones, else that of ``a``.
+      out: None: arrays are immutable, so that nothing is written into one.
+
+    Returns:
+      An array without the two dimensions.
+
+    Raises:
+      ValueError: there are fewer than two dimensions.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``diagonal``, ``sum``, ``einsum``.
 
     >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
@@ -194,6 +235,18 @@ def _kept_triangle(x: Array, *, k: int, upper: bool) -> Array:
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """The matrix with zeros above the ``k``-th diagonal.
 
+    Args:
+      m: matrices ``(..., N, M)``.
+      k: the last diagonal that is kept: above the main one if positive, below if negative.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    Raises:
+      ValueError: there are fewer than two dimensions.
+
+    See also: ``triu``, ``tri``, ``tril_indices``.
+
     >>> jnp.tril(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 0],
            [3, 4]], dtype=int32)
@@ -203,6 +256,18 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """The matrix with zeros below the ``k``-th diagonal.
+
+    Args:
+      m: matrices ``(..., N, M)``.
+      k: the first diagonal that is kept: above the main one if positive, below if negative.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    Raises:
+      ValueError: there are fewer than two dimensions.
+
+    See also: ``tril``, ``tri``, ``triu_indices``.
 
     >>> jnp.triu(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 2],

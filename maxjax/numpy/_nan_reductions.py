@@ -92,6 +92,25 @@ def nanmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
            where: ArrayLike | None = None) -> Array:
     """As ``max``, ignoring NaN.
 
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: the least result; needed where there are no elements, or with ``where``.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array of ``a``'s dtype without the reduced axes; NaN where there is nothing else, without a
+      warning.
+
+    Raises:
+      ValueError: there are no elements or a mask, and no ``initial``; or there is no such axis.
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``max``, ``nanmin``, ``nanargmax``.
+
     >>> jnp.nanmax(jnp.array([1., jnp.nan, 5.]))
     Array(5., dtype=float32)
     """
@@ -102,6 +121,25 @@ def nanmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
            keepdims: bool = False, initial: ArrayLike | None = None,
            where: ArrayLike | None = None) -> Array:
     """As ``min``, ignoring NaN.
+
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: the greatest result; needed where there are no elements, or with ``where``.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array of ``a``'s dtype without the reduced axes; NaN where there is nothing else, without a
+      warning.
+
+    Raises:
+      ValueError: there are no elements or a mask, and no ``initial``; or there is no such axis.
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``min``, ``nanmax``, ``nanargmin``.
 
     >>> jnp.nanmin(jnp.array([1., jnp.nan, 5.]))
     Array(1., dtype=float32)

@@ -64,11 +64,25 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     """The unique elements, in ascending order (unique slices, with ``axis``).
 
     Args:
+      ar: an array.
       return_index: also return the index of each one's first occurrence.
       return_inverse: also return the index of each element among them.
       return_counts: also return their counts.
       size: the number of results, required if ``ar`` is traced; missing ones are filled with
         ``fill_value`` (by default the least element).
+      axis: whose slices are compared; None: the elements of the flattened array.
+      equal_nan: whether all NaN count as one.
+      fill_value: see ``size``.
+      sorted: accepted: the result is always ascending.
+
+    Returns:
+      An array, or a tuple of it and what is asked for: indices and counts ``(count,)``, the inverse
+      in the shape of ``ar``, or ``(n,)`` with an axis.
+
+    Raises:
+      ConcretizationTypeError: ``ar`` is traced and there is no ``size``.
+
+    See also: ``unique_counts``, ``union1d``, ``isin``, ``bincount``.
 
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))

@@ -57,6 +57,20 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None,
          append: Any = None) -> Array:
     """The ``n``-th differences of adjacent elements along an axis.
 
+    Args:
+      a: an array of one dimension or more; booleans give where they change.
+      n: how often.
+      axis: along which.
+      prepend, append: values before and after: an array, or a scalar for a slice of them.
+
+    Returns:
+      An array of ``a``'s dtype, ``n`` shorter along the axis.
+
+    Raises:
+      ValueError: ``n`` is negative, ``a`` is a scalar, or there is no such axis.
+
+    See also: ``ediff1d``, ``gradient``, ``cumsum``.
+
     >>> jnp.diff(jnp.array([1, 4, 9, 16]))
     Array([3, 5, 7], dtype=int32)
     >>> jnp.diff(jnp.array([1, 4, 9, 16]), n=2)

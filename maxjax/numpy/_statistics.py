@@ -59,10 +59,26 @@ def quantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out:
     """The value below which a fraction ``q`` of the elements falls.
 
     Args:
+      a: an array of real numbers.
+      q: fractions from 0 to 1, a scalar or a vector; those beyond count as 0 or 1, where NumPy
+        raises.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      overwrite_input: must be False.
       method: the interpolation between two elements: "linear", "lower", "higher", "midpoint",
         "nearest"; or "inverted_cdf", the least element that this fraction does not exceed.
       weights: of the elements, with the shape of ``a`` or of its reduced axes; only with
         "inverted_cdf".
+      keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+      An array of floats: the shape of ``q`` before the remaining dimensions. NaN if any element is.
+
+    Raises:
+      ValueError: ``a`` or ``q`` is complex, ``q`` has two dimensions, there is no such method, or
+        ``out`` or ``overwrite_input`` is given.
+
+    See also: ``percentile``, ``nanquantile``, ``median``, ``histogram``.
 
     >>> x = jnp.array([1., 2., 3., 5.])
     >>> jnp.quantile(x, 0.5), jnp.quantile(x, jnp.array([0., 0.5]), method="lower")
@@ -116,6 +132,22 @@ def nanpercentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None,
 def median(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
            overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle element, or the mean of the two middle ones.
+
+    Args:
+      a: an array of real numbers.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      overwrite_input: must be False.
+      keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+      An array of floats without the reduced axes; NaN if any element is.
+
+    Raises:
+      ValueError: there are no elements, they are complex, or ``out`` or ``overwrite_input`` is
+        given.
+
+    See also: ``nanmedian``, ``quantile``, ``percentile``, ``mean``.
 
     >>> jnp.median(jnp.array([[1, 5, 2], [3, 9, 4]]), axis=1)
     Array([2., 4.], dtype=float32)
@@ -317,7 +349,22 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     """The count of each non-negative integer in ``x`` (or the sum of its weights).
 
     Args:
+      x: integers ``(n,)``; negative ones count as 0, where NumPy raises.
+      weights: what each counts, ``(n,)``; None: 1.
+      minlength: the least size of the result.
       length: the size of the result, required if ``x`` is traced.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array ``(length,)``, by default of the greatest element plus one; integers, or the dtype of
+      the weights. With ``length`` greater elements are dropped.
+
+    Raises:
+      TypeError: ``x`` is not of integers.
+      ValueError: ``x`` is not of one dimension.
+      ConcretizationTypeError: ``x`` is traced and there is no ``length``.
+
+    See also: ``histogram``, ``unique``, ``digitize``, ``jax.ops.segment_sum``.
 
     >>> jnp.bincount(jnp.array([0, 2, 2, 3])), jnp.bincount(jnp.array([0, 2, 2, 3]), length=3)
     (Array([1, 0, 2, 1], dtype=int32), Array([1, 0, 2], dtype=int32))
@@ -482,6 +529,25 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
         ddof: int | None = None, fweights: Any = None, aweights: Any = None,
         dtype: DTypeLike | None = None) -> Array:
     """The covariance matrix of variables in rows (columns with ``rowvar=False``).
+
+    Args:
+      m: a matrix of observations, or a vector of one variable's.
+      y: further variables, in the same form.
+      rowvar: whether variables are rows; otherwise columns.
+      bias: divide by the number of observations N rather than N - 1.
+      ddof: N - ddof is the divisor, whatever ``bias`` says.
+      fweights: how often each observation counts, integers ``(N,)``.
+      aweights: its importance, ``(N,)``.
+      dtype: in which to compute; None: the promoted float dtype.
+
+    Returns:
+      A symmetric matrix with a row for each variable; a scalar for one.
+
+    Raises:
+      ValueError: there are more than two dimensions.
+      TypeError: ``fweights`` are no integers.
+
+    See also: ``corrcoef``, ``var``, ``linalg.eigh``.
 
     >>> jnp.cov(jnp.array([[1., 2., 3.], [3., 2., 1.]]))
     Array([[ 1., -1.],

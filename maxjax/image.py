@@ -239,6 +239,8 @@ def resize(image: Any, shape: Sequence[int], method: str | ResizeMethod, antiali
     Raises:
       ValueError: the length of ``shape`` is not the rank, or there is no such method.
 
+    See also: ``image.scale_and_translate``, ``image.ResizeMethod``.
+
     >>> jax.image.resize(jnp.array([[0., 1.], [2., 3.]]), (2, 4), "linear")
     Array([[0.  , 0.25, 0.75, 1.  ],
            [2.  , 2.25, 2.75, 3.  ]], dtype=float32)

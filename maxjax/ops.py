@@ -81,8 +81,14 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None,
       mode: how out-of-bounds segments are handled, as in ``x.at[...].add``.
       out_sharding: the result's sharding along Explicit axes of a mesh.
 
+    Returns:
+      An array ``(num_segments, ...)`` of ``data``'s dtype; 0 where a segment has no elements.
+
     Raises:
-      ValueError: ``num_segments`` is negative.
+      ConcretizationTypeError: ``segment_ids`` is traced and there is no ``num_segments``.
+
+    See also: ``jax.ops.segment_max``, ``jax.ops.segment_prod``, ``jnp.bincount``,
+    ``jnp.ndarray.at``.
 
     >>> jax.ops.segment_sum(jnp.array([1., 2., 3., 4.]), jnp.array([0, 0, 2, 5]), num_segments=3)
     Array([3., 0., 3.], dtype=float32)

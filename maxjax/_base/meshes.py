@@ -782,7 +782,13 @@ class within:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The abstract mesh that is set; an empty one if none is."""
+    """The abstract mesh that is set; an empty one if none is.
+
+    Returns:
+      An ``AbstractMesh``.
+
+    See also: ``jax.set_mesh``, ``jax.make_mesh``, ``jax.sharding.Mesh``.
+    """
     return _current.around.abstract
 
 

@@ -194,12 +194,15 @@ def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionN
         dimensions that are summed over, and pairs of batch dimensions.
       precision: of products on accelerators.
       preferred_element_type: the dtype of the result and of the accumulation.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
 
     Returns:
       An array of the dimensions (batch, rest of lhs, rest of rhs).
 
     Raises:
       TypeError: dimensions repeat, do not exist or differ in size.
+
+    See also: ``lax.dot``, ``lax.batch_matmul``, ``jnp.matmul``, ``jnp.einsum``, ``jnp.tensordot``.
 
     >>> x, y = jnp.ones((5, 2, 3)), jnp.ones((5, 4, 3))
     >>> lax.dot_general(x, y, (((2,), (2,)), ((0,), (0,)))).shape

@@ -137,10 +137,17 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], 
       operand: an array of shape ``(n, m, ...)``.
       start_indices: a scalar integer for each dimension; negative ones count from the end.
       slice_sizes: the shape of the result.
+      allow_negative_indices: False: indices are known not to be negative; one for all or one each.
+
+    Returns:
+      An array of ``operand``'s dtype.
 
     Raises:
       TypeError: a size exceeds the operand's, or the indices are not integers of one dtype.
       ValueError: the number of indices is not the number of dimensions.
+
+    See also: ``lax.dynamic_update_slice``, ``lax.dynamic_slice_in_dim``, ``lax.slice``,
+    ``lax.dynamic_index_in_dim``, ``jnp.take``.
 
     >>> lax.dynamic_slice(jnp.arange(5), (3,), (3,))      # moved inside
     Array([2, 3, 4], dtype=int32)
@@ -164,8 +171,20 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
 
     As for ``dynamic_slice``, the slice is moved into bounds.
 
+    Args:
+      operand: an array; it is left as it is, though in ``jit`` its memory may be taken for the
+        result.
+      update: an array of the same dtype and rank.
+      start_indices: a scalar integer for each dimension; negative ones count from the end.
+      allow_negative_indices: False: indices are known not to be negative; one for all or one each.
+
+    Returns:
+      An array of ``operand``'s shape and dtype.
+
     Raises:
       TypeError: dtypes or ranks differ, or the update is larger than the operand.
+
+    See also: ``lax.dynamic_slice``, ``lax.dynamic_update_slice_in_dim``, ``lax.scatter``.
 
     >>> lax.dynamic_update_slice(jnp.zeros(4, int), jnp.array([7, 8]), (1,))
     Array([0, 7, 8, 0], dtype=int32)
@@ -198,6 +217,21 @@ def _same_dtype(name: str, operand: Array, update: Any) -> Array:
 def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0, *,
                          allow_negative_indices: bool = True) -> Array:
     """``dynamic_slice`` along one axis.
+
+    Args:
+      operand: an array.
+      start_index: an integer, which may be traced; negative ones count from the end.
+      slice_size: the size, a Python int.
+      axis: along which.
+      allow_negative_indices: False: the index is known not to be negative.
+
+    Returns:
+      An array of size ``slice_size`` along the axis; moved into bounds.
+
+    Raises:
+      TypeError: the size exceeds the operand's, or the index is no integer.
+
+    See also: ``lax.dynamic_slice``, ``lax.slice_in_dim``, ``lax.dynamic_index_in_dim``.
 
     >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 2)
     Array([1, 2], dtype=int32)
@@ -244,6 +278,22 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
                                 allow_negative_indices: bool = True) -> Array:
     """``dynamic_update_slice`` along one axis.
 
+    Args:
+      operand: an array; it is left as it is.
+      update: an array of the same dtype and rank.
+      start_index: an integer, which may be traced; negative ones count from the end.
+      axis: along which.
+      allow_negative_indices: False: the index is known not to be negative.
+
+    Returns:
+      An array of ``operand``'s shape and dtype; the slice is moved into bounds.
+
+    Raises:
+      TypeError: dtypes or ranks differ, or the update is larger than the operand.
+
+    See also: ``lax.dynamic_update_slice``, ``lax.dynamic_update_index_in_dim``,
+    ``lax.dynamic_slice_in_dim``.
+
     >>> lax.dynamic_update_slice_in_dim(jnp.zeros(4, int), jnp.array([7]), 2, axis=0)
     Array([0, 0, 7, 0], dtype=int32)
     """
@@ -257,6 +307,21 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
 def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int,
                                 *, allow_negative_indices: bool = True) -> Array:
     """``operand`` with ``update`` (with or without the axis) at ``index`` along one axis.
+
+    Args:
+      operand: an array; it is left as it is.
+      update: an array of the same dtype.
+      index: an integer, which may be traced; moved into bounds.
+      axis: along which.
+      allow_negative_indices: False: the index is known not to be negative.
+
+    Returns:
+      An array of ``operand``'s shape and dtype.
+
+    Raises:
+      TypeError: dtypes differ, or the update does not fit.
+
+    See also: ``lax.dynamic_update_slice_in_dim``, ``lax.dynamic_index_in_dim``.
 
     >>> lax.dynamic_update_index_in_dim(jnp.zeros(3, int), 7, 1, axis=0)
     Array([0, 7, 0], dtype=int32)

@@ -87,6 +87,18 @@ def _check_select(which: ShapedArray, cases: list[ShapedArray], is_mapped: bool)
 def select(pred: Any, on_true: Any, on_false: Any) -> Array:
     """``on_true`` where ``pred``, otherwise ``on_false``; all of one shape, or ``pred`` a scalar.
 
+    Args:
+      pred: booleans, of the shape of the other two or a scalar.
+      on_true, on_false: arrays of one shape and dtype; a number takes on the other's dtype.
+
+    Returns:
+      An array of their shape and dtype. Both are computed.
+
+    Raises:
+      TypeError: shapes or dtypes differ, where ``jnp.where`` broadcasts and promotes.
+
+    See also: ``lax.select_n``, ``jnp.where``, ``lax.cond``.
+
     >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
     Array([1, 4], dtype=int32)
     """

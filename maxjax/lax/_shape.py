@@ -99,9 +99,15 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
       operand: an array.
       shape: of the result.
       broadcast_dimensions: for each dimension of the operand, the corresponding one of the result.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape, of ``operand``'s dtype.
 
     Raises:
       TypeError: sizes or dimensions do not fit.
+
+    See also: ``lax.broadcast``, ``lax.reshape``, ``lax.expand_dims``, ``jnp.broadcast_to``.
 
     >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
     Array([[1, 1, 1],
@@ -204,8 +210,16 @@ def stage(x: ArrayLike, /) -> Array:
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The common shape to which shapes broadcast.
 
+    Args:
+      shapes: tuples of ints; a shape of fewer dimensions gets leading ones.
+
+    Returns:
+      A tuple of ints.
+
     Raises:
       ValueError: there is none.
+
+    See also: ``jnp.broadcast_shapes``, ``lax.broadcast_in_dim``.
 
     >>> lax.broadcast_shapes((3, 1), (4,))
     (3, 4)
@@ -240,10 +254,18 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
 
     Args:
       dtype: integer, floating or complex.
+      shape: of the result.
+      dimension: along which positions are counted.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape and dtype.
 
     Raises:
       TypeError: the dtype is invalid, or a size negative.
       ValueError: there is no such dimension.
+
+    See also: ``lax.iota``, ``jnp.arange``, ``jnp.indices``.
 
     >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
     Array([[0, 1, 2],
@@ -273,10 +295,18 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
       operand: an array.
       new_sizes: the shape, with the same number of elements.
       dimensions: the order in which the operand's dimensions are read; by default their own.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape, of ``operand``'s dtype. No size may be -1, unlike that of
+      ``jnp.reshape``.
 
     Raises:
       ValueError: the number of elements would change.
       TypeError: a size is negative, or ``dimensions`` is not a permutation.
+
+    See also: ``jnp.reshape``, ``lax.collapse``, ``lax.squeeze``, ``lax.expand_dims``,
+    ``lax.transpose``.
 
     >>> lax.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],

@@ -86,10 +86,18 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True)
     Equal elements keep their order; NaN is larger than all numbers.
 
     Args:
+      operand: an array, not complex, of one dimension or more.
+      k: how many, a Python int.
+      axis: along which.
       is_stable: whether equal elements have to keep their order; here they always do.
+
+    Returns:
+      A pair of arrays, of size k along the axis: the elements, and their positions, of int32.
 
     Raises:
       ValueError: k or the axis is out of range, or the operand is complex.
+
+    See also: ``lax.approx_max_k``, ``lax.sort``, ``jnp.argsort``, ``jnp.argmax``.
 
     >>> lax.top_k(jnp.array([1, 3, 2]), 2)
     [Array([3, 2], dtype=int32), Array([1, 2], dtype=int32)]

@@ -211,8 +211,15 @@ def conv_general_dilated(
       preferred_element_type: the dtype of the result and of the accumulation.
       out_sharding: the result's sharding along Explicit axes of a mesh.
 
+    Returns:
+      An array of rank n + 2, with dimensions in the order of ``dimension_numbers``: by default
+      (batch, features, ...), of the operands' dtype or ``preferred_element_type``.
+
     Raises:
       TypeError, ValueError: shapes, dtypes or parameters do not fit.
+
+    See also: ``lax.conv``, ``lax.conv_with_general_padding``, ``lax.conv_transpose``,
+    ``lax.conv_dimension_numbers``, ``lax.reduce_window``.
 
     >>> x = jnp.arange(6.).reshape(1, 6, 1)
     >>> lax.conv_general_dilated(x, jnp.ones((2, 1, 1)), (2,), "VALID",
@@ -330,6 +337,18 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
       transpose_kernel: flips the window and exchanges its features, which makes this the
         gradient of the convolution with the same window.
       use_consistent_padding: explicit padding refers to the forward convolution.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+      dimension_numbers: see ``conv_dimension_numbers``.
+
+    Returns:
+      An array of rank n + 2; with "SAME" each size times its stride.
+
+    Raises:
+      TypeError, ValueError, RuntimeError: shapes or parameters do not fit.
+
+    See also: ``lax.conv_general_dilated``, ``lax.conv``.
 
     >>> x = jnp.arange(3.).reshape(1, 3, 1)
     >>> lax.conv_transpose(x, jnp.ones((2, 1, 1)), (2,), "SAME").ravel()
@@ -376,6 +395,24 @@ def conv_general_dilated_patches(
     """The windows themselves, flattened into the features: (features, window...) at each position.
 
     It is a convolution of each feature with all one-hot windows.
+
+    Args:
+      lhs: the input, of rank n + 2.
+      filter_shape: the window's sizes, n integers.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as for
+        ``conv_general_dilated``.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+
+    Returns:
+      An array of rank n + 2, with as many features as a window has elements of all features.
+
+    Raises:
+      TypeError, ValueError, RuntimeError: shapes or parameters do not fit.
+
+    See also: ``lax.conv_general_dilated``, ``lax.conv_general_dilated_local``,
+    ``lax.reduce_window``.
 
     >>> x = jnp.arange(4.).reshape(1, 1, 4)
     >>> lax.conv_general_dilated_patches(x, (2,), (1,), "VALID")

@@ -56,7 +56,7 @@ def write(folder: Path) -> Iterator[Path]:
         yield page
 
 
-def _found(name: str) -> Any:
+def found(name: str) -> Any:
     """The object of a public name.
 
     Raises:
@@ -65,6 +65,31 @@ def _found(name: str) -> Any:
     with warnings.catch_warnings():      # of deprecated names, which are listed too
         warnings.simplefilter("ignore", DeprecationWarning)
         return _reached(importlib.import_module("maxjax"), name)
+
+
+def see_also(text: str) -> list[str]:
+    """The names in the paragraph `See also:` of a docstring."""
+    paragraph = re.search(r"^See also: ((?:.+\n?)+)", text, re.MULTILINE)
+    return re.findall(r"``([\w.]+)``", paragraph[1]) if paragraph else []
+
+
+def resolved(name: str, module: str) -> str | None:
+    """The full name that a docstring of a module means: one of the module, of what it lies in, or
+    with the usual short name of another."""
+    if name.startswith("jnp."):
+        name = f"jax.numpy.{name.removeprefix('jnp.')}"
+    room = "" if name.startswith("jax.") else module
+    while True:
+        full = f"{room}.{name}" if room else name
+        try:
+            if full.startswith("jax."):
+                found(full)
+                return full
+        except AttributeError:
+            pass
+        if not room:
+            return None
+        room = room.rpartition(".")[0]
 
 
 def _reached(value: Any, name: str) -> Any:
@@ -81,7 +106,7 @@ def _reached(value: Any, name: str) -> Any:
     return value
 
 
-def _doc(value: Any) -> str:
+def docstring(value: Any) -> str:
     if isinstance(value, ModuleType):
         return value.__doc__ or ""
     module = getattr(value, "__module__", None) or type(value).__module__
@@ -105,7 +130,7 @@ BOOSTS = {"jax": 3.0, "jax.numpy": 4.0, "jax.lax": 2.0, "jax.random": 2.5, "jax.
 
 def _page(module: str, names: list[str]) -> str:
     """A module's page: summary tables by group, then an entry for each name."""
-    groups = reference_groups.grouped(module, names, _found)
+    groups = reference_groups.grouped(module, names, found)
     parts = [f"---\nsearch:\n  boost: {BOOSTS.get(module, 1.0)}\n---\n",
              f"# {module}\n\n{_intro(module)}"]
     for title, members in groups.items():
@@ -131,7 +156,7 @@ def _intro(module: str) -> str:
     if module in INTRODUCTIONS:
         return INTRODUCTIONS[module] + "\n\n"
     try:
-        text = markdown(_doc(_found(module)).partition("\n\n")[0]).removeprefix(f"{module}: ")
+        text = markdown(docstring(found(module)).partition("\n\n")[0]).removeprefix(f"{module}: ")
         return text[:1].upper() + text[1:] + "\n\n"
     except AttributeError:
         return ""
@@ -143,10 +168,10 @@ def _summary(module: str) -> str:
 
 def _first_sentence(name: str) -> str:
     """The first sentence of a name's text, for a cell of a table."""
-    value = _found(name)
+    value = found(name)
     if isinstance(value, (int, float, str, tuple)):
         return f"`{value!r}`"
-    text = markdown(_doc(value).partition("\n\n")[0]).replace("\n", " ")
+    text = markdown(docstring(value).partition("\n\n")[0]).replace("\n", " ")
     sentence = re.match(r".*?(?:[.:](?= |$)|$)", text)
     return _cell((sentence[0] if sentence else text).rstrip(".:"))
 
@@ -159,14 +184,14 @@ def _cell(text: str) -> str:
 
 def _has_entry(name: str) -> bool:
     try:
-        return not isinstance(_found(name), ModuleType)
+        return not isinstance(found(name), ModuleType)
     except AttributeError:
         return False
 
 
 def _entry(name: str, module: str) -> str:
     """A heading with the name's one anchor, its signature, and its text."""
-    value = _found(name)
+    value = found(name)
     short = _short(name, module)
     signature = _signature(value)
     shown = f"```python\n{short}{signature}\n```\n\n" if signature else ""
@@ -175,7 +200,7 @@ def _entry(name: str, module: str) -> str:
     heading = f"{module}.{short}".replace("_", r"\_")
     # As HTML, since Markdown takes double underscores in an attribute for emphasis.
     return (f'<h3 id="{name}" markdown="1">{heading}</h3>\n\n'
-            f"{shown}{markdown(_doc(value))}").rstrip()
+            f"{shown}{markdown(docstring(value))}").rstrip()
 
 
 @functools.cache

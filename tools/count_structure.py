@@ -14,7 +14,6 @@ import re
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -55,7 +54,7 @@ def body_lines(function: Function) -> int:
 def docstring_lines(tree: ast.AST) -> int:
     """Lines of all docstrings of a file."""
     texts = [node.body[0] for node in ast.walk(tree)
-             if isinstance(node, (ast.Module, ast.ClassDef, *get_args(Function)))
+             if isinstance(node, ast.Module | ast.ClassDef | Function)
              and ast.get_docstring(node, clean=False) is not None]
     return sum((text.end_lineno or 0) - text.lineno + 1 for text in texts)
 

@@ -15,6 +15,9 @@ from typing import Any
 from compat import surface
 from tools import reference_groups
 
+# What an entry of a section begins with: the names of arguments, of exceptions, of fields.
+_NAMES = re.compile(r"[`\w.*]+(, [`\w.*]+)*$")
+
 # maxjax's own names, which the surface of JAX does not have.
 OWN = {
     "debug": ("explain", "graph", "statistics", "Explanation", "Statistics"),
@@ -200,7 +203,23 @@ def _entry(name: str, module: str) -> str:
     heading = f"{module}.{short}".replace("_", r"\_")
     # As HTML, since Markdown takes double underscores in an attribute for emphasis.
     return (f'<h3 id="{name}" markdown="1">{heading}</h3>\n\n'
-            f"{shown}{markdown(docstring(value))}").rstrip()
+            f"{shown}{markdown(_linked(docstring(value), module))}").rstrip()
+
+
+def _linked(text: str, module: str) -> str:
+    """A docstring whose `See also:` has links to the entries of those names that have one."""
+    def link(name: re.Match[str]) -> str:
+        full = resolved(name[1], module)
+        if full is None or full not in surface.names() or not _has_entry(full):
+            return name[0]
+        page = surface.module_of(full)
+        return f"[`{name[1]}`]({'' if page == module else f'{page}.md'}#{full})"
+
+    def links(paragraph: re.Match[str]) -> str:
+        names = re.sub(r"``([\w.]+)``", link, paragraph[2].replace("\n", " ").rstrip())
+        return f"**See also:** {names}\n"
+
+    return re.sub(r"^(See also: )((?:.+\n?)+)", links, text, flags=re.MULTILINE)
 
 
 @functools.cache
@@ -246,9 +265,11 @@ def markdown(text: str) -> str:
                 row = lines[number]
                 indent = len(row) - len(row.lstrip())
                 margin = margin or indent
-                if row.strip() and indent <= margin and ":" in row:
-                    head, _, rest = row.strip().partition(":")
+                head, colon, rest = row.strip().partition(":")
+                if indent <= margin and colon and _NAMES.match(head):
                     out.append(f"- `{head.replace('`', '')}`:{rest}")
+                elif row.strip() and section[1] in ("Returns", "Yields"):
+                    out.append(row.strip())
                 elif row.strip():
                     out.append(f"  {row.strip()}")
                 number += 1

@@ -55,7 +55,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
       out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
 
     Returns:
-      An array of that shape. Its derivative by ``a`` is implicit, of the exact distribution.
+      An array of that shape. It is differentiable by ``a``.
 
     Raises:
       ValueError: ``dtype`` is no float dtype, there is no such ``method``, or ``a`` does not

@@ -18,7 +18,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
       x: an array or number; integers become floats.
       loc: the mean.
-      scale: the standard deviation; NaN where it is negative.
+      scale: the standard deviation.
 
     Returns:
       An array of floats of the common shape.

@@ -70,7 +70,7 @@ def names_its_dtype(x: Any) -> bool:
     return isinstance(x, type) and isinstance(getattr(x, "dtype", None), np.dtype)
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Array:
+def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """``operand`` as ``new_dtype``: floats become integers towards zero, saturating, NaN 0;
     integers wrap around; everything but zero is True.
 
@@ -214,7 +214,7 @@ def _shape_argument(shape: Any) -> tuple[int, ...]:
     return sizes
 
 
-def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, *,
+def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
          sharding: Any = None) -> Array:
     """An array of ``shape`` filled with ``fill_value``.
 

@@ -92,8 +92,8 @@ def contract(a: Array, b: Array, contracted: tuple[Any, Any], batch: tuple[Any, 
 _MATRIX_NUMBERS = (((1,), (0,)), ((), ()))
 
 
-def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
-           out_sharding: Any = None) -> Array:
+def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+           preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
     """The matrix product; leading dimensions broadcast, vectors are rows and columns.
 
     ``(..., M, K) @ (..., K, N) -> (..., M, N)``
@@ -142,8 +142,8 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         _check_contracted(a.shape, b.shape[-2:-1])
         return contract(b, a, ((b.ndim - 2,), (0,)), precision=precision, preferred=preferred)
     if b.ndim == 2 or all(size == 1 for size in b.shape[:-2]) and b.ndim <= a.ndim:
-        b = layout.reshape(b, b.shape[-2:])
-        return contract(a, b, ((a.ndim - 1,), (0,)), precision=precision, preferred=preferred)
+        return contract(a, layout.reshape(b, b.shape[-2:]), ((a.ndim - 1,), (0,)),
+                        precision=precision, preferred=preferred)
     try:
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:

@@ -90,7 +90,7 @@ def _epsilon(x: Array) -> float:
 
 # --- decompositions -------------------------------------------------------------------------------
 
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangular ``L`` with ``L L^H = a``, or its adjoint.
 
     Args:
@@ -126,7 +126,7 @@ def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
 def qr(a: ArrayLike, mode: str) -> Array | QRResult: ...
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """``(Q, R)`` with ``Q R = a``, ``Q`` with orthonormal columns and ``R`` upper triangular.
 
     Args:
@@ -157,7 +157,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """The eigenvalues and the eigenvectors of square matrices ``(..., n, n)``, complex.
 
     Vectors are columns of length 1. They have no derivative: see ``jax.lax.linalg.eig``.
@@ -169,7 +169,7 @@ def eig(a: Any) -> EigResult:
     return EigResult(*lax_linalg.eig(_inexact("eig", a), compute_left_eigenvectors=False))
 
 
-def eigvals(a: Any) -> Array:
+def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of square matrices ``(..., n, n)``, complex, in no particular order.
 
     The derivative is defined where they are all distinct.
@@ -181,7 +181,7 @@ def eigvals(a: Any) -> Array:
                           compute_right_eigenvectors=False)[0]
 
 
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """The ascending eigenvalues and the eigenvectors of Hermitian matrices.
 
     The derivative of the eigenvectors is defined where all eigenvalues are distinct.
@@ -211,7 +211,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return EighResult(values, vectors)
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The ascending eigenvalues of Hermitian matrices.
 
     >>> jnp.linalg.eigvalsh(jnp.array([[2., 1.], [1., 2.]]))
@@ -238,7 +238,7 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
         ) -> Array | SVDResult: ...
 
 
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
         subset_by_index: tuple[int, int] | None = None) -> Any:
     """``(U, S, Vh)`` with ``U diag(S) Vh = a`` and descending ``S``; without vectors ``S`` alone.
 
@@ -281,7 +281,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     return SVDResult(vectors, ordered, _adjoint(vectors * signs))
 
 
-def svdvals(x: Any, /) -> Array:
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values, descending.
 
     >>> jnp.linalg.svdvals(jnp.array([[0., 2.], [1., 0.]]))
@@ -311,7 +311,7 @@ def _parity(pivots: Array) -> Array:
 
 
 @boundary
-def det(a: Any) -> Array:
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices ``(..., n, n)``.
 
     Args:
@@ -383,7 +383,7 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @boundary
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The signs (phases) of the determinants, and the logarithms of their magnitudes.
 
     Args:
@@ -445,7 +445,7 @@ def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
 
 # --- equations ------------------------------------------------------------------------------------
 
-def solve(a: Any, b: Any) -> Array:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """``x`` with ``a x = b``.
 
     Args:
@@ -496,7 +496,7 @@ def solve(a: Any, b: Any) -> Array:
 
 
 @boundary
-def inv(a: Any) -> Array:
+def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices; infinities and NaN for singular ones.
 
     Args:
@@ -519,7 +519,7 @@ def inv(a: Any) -> Array:
     return solve(a, shapes.broadcast_to(ranges.eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
+def pinv(a: ArrayLike, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
     """The Moore-Penrose pseudo-inverses of matrices ``(..., m, n)``.
 
     Args:
@@ -577,7 +577,8 @@ def _product(x: Array, y: Array, z: Array) -> Array:
     return contraction.matmul(contraction.matmul(x, y), z)
 
 
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
+def matrix_rank(M: ArrayLike, rtol: Any = None, *, hermitian: bool = False,
+                tol: Any = None) -> Array:
     """The number of singular values above ``rtol``, or ``tol``: as in JAX, both are absolute.
 
     Without either, it is the greatest one times the epsilon times the number of rows or columns.
@@ -599,7 +600,8 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     return reductions.sum(values > as_array(limit)[..., None], -1)
 
 
-def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Array, ...]:
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False
+          ) -> tuple[Array, ...]:
     """``(x, residuals, rank, singular values)`` for the least-squares solution of ``a x = b``.
 
     Args:

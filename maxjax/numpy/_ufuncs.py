@@ -348,7 +348,7 @@ def conjugate(x: ArrayLike, /) -> Array:
 conj = alias(conjugate, "conj")
 
 
-def real(val: Any, /) -> Array:
+def real(val: ArrayLike, /) -> Array:
     """The real part.
 
     Args:
@@ -369,7 +369,7 @@ def real(val: Any, /) -> Array:
     return real_p.bind(x) if dtypes.is_complex(x.dtype) else x
 
 
-def imag(val: Any, /) -> Array:
+def imag(val: ArrayLike, /) -> Array:
     """The imaginary part; zeros for real arrays.
 
     Args:
@@ -397,7 +397,7 @@ def _zeros(x: Array) -> Array:
     return as_array(full(x.shape, 0, x.dtype)) if x.shape else as_array(constant(0, x.dtype))
 
 
-def angle(z: Any, deg: bool = False) -> Array:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of complex numbers, in radians (degrees with ``deg``).
 
     >>> jnp.angle(jnp.array([1j, -1j]), deg=True)

@@ -105,7 +105,7 @@ def _wide(value: Any, rank: int) -> Any:
 
 # --- bits and uniform -----------------------------------------------------------------------------
 
-def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
+def bits(key: ArrayLike, shape: Sequence[int] = (), dtype: Any = None, *,
          out_sharding: Any = None) -> Array:
     """Random unsigned integers, uniform over the dtype's range.
 
@@ -213,8 +213,8 @@ def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: 
     return lax.max(low, reshape(scaled, shape))
 
 
-def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any = None, *,
-            out_sharding: Any = None) -> Array:
+def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: ArrayLike,
+            dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Uniform integers in ``[minval, maxval)``.
 
     Args:
@@ -360,7 +360,7 @@ def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(np.array(np.sqrt(2), dtype)[()], lax.erf_inv(values))
 
 
-def truncated_normal(key: ArrayLike, lower: Any, upper: Any, shape: Any = None,
+def truncated_normal(key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: Any = None,
                      dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Standard normal floats conditioned on ``lower < x < upper``.
 

@@ -263,7 +263,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None,
     return wrap_words(key_bits_array, generator_of(_one_of("wrap_key_data", impl, dtype)))
 
 
-def key_data(keys: Any) -> Array:
+def key_data(keys: ArrayLike) -> Array:
     """The words of keys: shape ``keys.shape + (2,)`` and dtype uint32.
 
     Args:
@@ -284,7 +284,7 @@ def key_data(keys: Any) -> Array:
     return installed.runtime.operand(keys) if raw else _defined.words_of(typed)
 
 
-def key_impl(keys: Any) -> Hashable:
+def key_impl(keys: ArrayLike) -> Hashable:
     """The name of the keys' generator, or what ``define_prng_impl`` returned.
 
     Args:
@@ -364,7 +364,7 @@ def split_typed(key: Any, shape: tuple[int, ...] = (2,)) -> Any:
     return random_split_p.bind(key, shape=shape, partitionable=partitionable())
 
 
-def fold_in(key: ArrayLike, data: Any) -> Array:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and an integer.
 
     For a key of each step or of each device, without splitting as many at once.

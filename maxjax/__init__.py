@@ -109,7 +109,13 @@ def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]
 
 
 def checking_leaks() -> contextlib.AbstractContextManager[None]:
-    """Inside the context, a trace that ends while its tracers are still referenced is an error."""
+    """Inside the context, a trace that ends while its tracers are still referenced is an error.
+
+    Returns:
+      A context manager.
+
+    See also: ``jax.check_tracer_leaks``, ``jax.debug_nans``, ``jax.jit``.
+    """
     return _options.check_tracer_leaks(True)
 
 
@@ -269,7 +275,13 @@ def effects_barrier() -> None:
 
 def clear_caches() -> None:
     """Clears all traces, and the caches of eager operations. Compiled kernels remain: see
-    MAXJAX_CACHE_DIR."""
+    MAXJAX_CACHE_DIR.
+
+    Returns:
+      None.
+
+    See also: ``jax.jit``, ``jax.live_arrays``.
+    """
     _entries.forget_traces()
     _control.forget_traces()
     _caches.clear()

@@ -88,8 +88,16 @@ def scalar_type_of(x: Any) -> type:
 def itemsize_bits(dtype: Any) -> int:
     """The number of bits of one element.
 
+    Args:
+      dtype: a dtype, or what names it.
+
+    Returns:
+      A Python int; 4 for int4.
+
     Raises:
       ValueError: ``dtype`` is None.
+
+    See also: ``dtypes.canonicalize_dtype``, ``jnp.finfo``.
     """
     if dtype is None:
         raise ValueError("dtype cannot be None.")

@@ -175,18 +175,23 @@ def scale_and_translate(image: Any, shape: Sequence[int], spatial_dims: Sequence
     is at 1/2.
 
     Args:
+      image: an array of any rank.
       shape: of the result; differs from ``image``'s only in ``spatial_dims``.
       spatial_dims: the axes along which ``scale`` and ``translation`` (arrays with one number per
         axis) apply.
       method: a kernel, see ``ResizeMethod``; not "nearest".
       antialias: widen the kernel where the image shrinks.
       precision: of the products.
+      scale: a factor for each axis.
+      translation: a distance for each axis.
 
     Returns:
       An array of a floating dtype. Differentiable in ``image``, ``scale`` and ``translation``.
 
     Raises:
       ValueError: the length of ``shape`` is not the rank; the method is "nearest".
+
+    See also: ``image.resize``, ``image.ResizeMethod``.
 
     >>> x = jnp.arange(6.).reshape(2, 3)
     >>> jax.image.scale_and_translate(x, (2, 6), (1,), jnp.array([2.]), jnp.array([0.]), "linear")

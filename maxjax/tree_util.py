@@ -131,6 +131,15 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> P
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether each item is a leaf.
 
+    Args:
+      iterable: any objects.
+      is_leaf: a predicate; a node for which it is true is a leaf. It is asked for each node.
+
+    Returns:
+      A Python boolean; None is no leaf.
+
+    See also: ``jax.tree.leaves``, ``jax.tree_util.treedef_is_leaf``.
+
     >>> jax.tree_util.all_leaves([1, 2])
     True
     >>> jax.tree_util.all_leaves([1, (2,)])
@@ -289,8 +298,18 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
                    pytree_to_transpose: Any) -> Any:
     """Turns a tree with the outer structure outermost into one with the inner structure outermost.
 
+    Args:
+      outer_treedef: the structure that is outermost now; None is allowed for the inner one only.
+      inner_treedef: the structure of each of its leaves; None: that of the first.
+      pytree_to_transpose: the tree.
+
+    Returns:
+      A pytree of the inner structure, whose leaves have the outer one.
+
     Raises:
       TypeError: the tree has other leaves than ``outer_treedef`` with ``inner_treedef`` at each.
+
+    See also: ``jax.tree.map``, ``jax.tree.structure``, ``jax.vmap``.
 
     >>> outer, inner = jax.tree_util.tree_structure([0, 0]), jax.tree_util.tree_structure({'a': 0})
     >>> jax.tree_util.tree_transpose(outer, inner, [{'a': 1}, {'a': 2}])
@@ -464,6 +483,14 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether a structure is that of a single leaf.
 
+    Args:
+      treedef: a ``PyTreeDef``.
+
+    Returns:
+      A Python boolean; True of None and of empty containers, too, which are one node.
+
+    See also: ``jax.tree.structure``, ``jax.tree_util.all_leaves``.
+
     >>> jax.tree_util.treedef_is_leaf(jax.tree_util.tree_structure(0))
     True
     """
@@ -543,6 +570,21 @@ def register_pytree_with_keys(nodetype: type,
                               ) -> None:
     """Registers a class whose instances are nodes of pytrees with keyed children.
 
+    Args:
+      nodetype: the class.
+      flatten_with_keys: returns (pairs (key, child), metadata) of an instance.
+      unflatten_func: returns an instance from (metadata, children).
+      flatten_func: returns (children, metadata), where no keys are asked for; None: by the first.
+
+    Returns:
+      None.
+
+    Raises:
+      ValueError: the class is already registered.
+
+    See also: ``jax.tree_util.register_pytree_with_keys_class``,
+    ``jax.tree_util.register_pytree_node``, ``jax.tree.flatten_with_path``.
+
     >>> class Named(list):
     ...     pass
     >>> key = jax.tree_util.GetAttrKey('only')
@@ -560,6 +602,18 @@ def register_pytree_with_keys(nodetype: type,
 
 def register_pytree_with_keys_class(cls: Class) -> Class:
     """Decorates a class with methods ``tree_flatten_with_keys`` and (class) ``tree_unflatten``.
+
+    Args:
+      cls: the class. ``tree_flatten_with_keys`` returns (pairs (key, child), metadata).
+
+    Returns:
+      The class.
+
+    Raises:
+      ValueError: the class is already registered.
+
+    See also: ``jax.tree_util.register_pytree_with_keys``,
+    ``jax.tree_util.register_pytree_node_class``.
 
     >>> @jax.tree_util.register_pytree_with_keys_class
     ... class Box:

@@ -17,7 +17,7 @@ from typing import Any
 from compat import surface
 from tools import reference
 
-MOST_USED = 300
+MOST_USED = 420
 # Modules of programs that use arrays, without those of other libraries' authors.
 MODULES = (
     "jax", "jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.lax", "jax.lax.linalg", "jax.nn",

@@ -180,8 +180,14 @@ def make_array_from_process_local_data(sharding: PyTree, local_data: PyTree,
       global_shape: the shape of the whole arrays, with None for sizes that follow from the others,
         or a prefix pytree of shapes; None: all do.
 
+    Returns:
+      A pytree of arrays.
+
     Raises:
       ValueError: the data are of another shape than the devices hold, or these hold no block.
+
+    See also: ``jax.make_array_from_callback``, ``jax.make_array_from_single_device_arrays``,
+    ``jax.device_put``.
     """
     def put_whole(data: npt.ArrayLike, sharding: Any,
                   global_shape: Sequence[int | None] | None) -> ArrayImpl:

@@ -392,6 +392,11 @@ def live_arrays(platform: str | None = None) -> list[Any]:
 
     Args:
       platform: the devices' kind, such as "cpu"; None for the default one.
+
+    Returns:
+      A list of arrays.
+
+    See also: ``jax.Array.delete``, ``jax.clear_caches``.
     """
     wanted = all_devices(platform)[0].platform
     return [x for x in gc.get_objects()

@@ -230,11 +230,20 @@ def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = Fals
     """The value of ``fun`` and the function that maps tangents to tangents there.
 
     Args:
+      fun: a function of arrays or pytrees of them.
+      primals: its arguments, at which it is evaluated once.
+      has_aux: ``fun`` returns a pair (result, auxiliary data).
       in_nzs: booleans, a prefix of the tree of arguments: the tangents of those with False are
         zero. ``fun_jvp.out_nzs`` tells which results then have a tangent.
 
     Returns:
       ``(result, fun_jvp)``, or ``(result, fun_jvp, aux)``.
+
+    Raises:
+      TypeError: ``fun`` is not callable.
+      ValueError: when ``fun_jvp`` is called: the tangents are of other shapes or dtypes.
+
+    See also: ``jax.jvp``, ``jax.vjp``, ``jax.linear_transpose``, ``jax.jacfwd``.
     """
     check_callable(fun)
     if in_nzs is not None:

@@ -256,7 +256,16 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The greatest of the elements of named axes. It has no derivative.
 
     Args:
+      x: a pytree of arrays and numbers.
       axis_name, axis_index_groups: see ``psum``.
+
+    Returns:
+      A pytree of ``x``'s shapes, the same for all elements.
+
+    Raises:
+      NameError: an axis is not bound.
+
+    See also: ``lax.pmin``, ``lax.psum``, ``lax.pmean``, ``jnp.max``.
 
     >>> jax.vmap(lambda x: x == lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 5, 2]))
     Array([False,  True, False], dtype=bool)
@@ -289,16 +298,22 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """Inside ``shard_map``: the same values with another variation in their type.
 
     Args:
+      x: a pytree of arrays.
       axis_name: axes along which the values are all in one state.
       to: "varying", of values that are the same on all shards (the derivative sums the cotangents
         of all shards) or reduced; "unreduced", of values that vary: they are the summands of a sum,
         to be reduced by ``psum`` or ``psum_scatter``; "reduced", of values that are the same on
         all shards: their cotangents stay unreduced.
 
+    Returns:
+      A pytree of the same values.
+
     Raises:
       ValueError: there is no conversion from the values' state, ``to`` is unknown, or the call is
         outside ``shard_map``.
       TypeError: ``axis_name`` is neither a name nor a tuple of them.
+
+    See also: ``lax.psum``, ``lax.all_gather``, ``jax.shard_map``, ``jax.typeof``.
 
     >>> def f(x):
     ...     print(jax.typeof(x), jax.typeof(lax.pcast(x, "i", to="varying")))
@@ -443,15 +458,22 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
     """Splits each element into one part per element, and sends part ``n`` of all to element ``n``.
 
     Args:
+      x: a pytree of arrays.
       axis_name, axis_index_groups: see ``psum``.
       split_axis: the dimension to split. It has the axis's size, and the result lacks it; with
         ``tiled`` its size is a multiple, and it remains.
       concat_axis: the new dimension along which the parts are stacked; with ``tiled`` the existing
         one along which they are concatenated.
+      tiled: whether parts are concatenated rather than stacked.
+
+    Returns:
+      A pytree of arrays with as many elements.
 
     Raises:
       NameError: the axis is not bound.
       ValueError: the dimension's size does not fit.
+
+    See also: ``lax.all_gather``, ``lax.psum_scatter``, ``lax.ppermute``, ``lax.ragged_all_to_all``.
 
     >>> x = jnp.array([[1, 2], [3, 4]])
     >>> jax.vmap(lambda row: lax.all_to_all(row, "i", 0, 0), axis_name="i")(x)

@@ -264,6 +264,22 @@ def dynamic_index_in_dim(operand: ArrayLike, index: ArrayLike, axis: int = 0, ke
                          *, allow_negative_indices: bool = True) -> Array:
     """The element at ``index`` along one axis, whose dimension remains with ``keepdims``.
 
+    Args:
+      operand: an array.
+      index: an integer, which may be traced; moved into bounds.
+      axis: along which.
+      keepdims: whether the axis stays, with size 1.
+      allow_negative_indices: False: the index is known not to be negative.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
+    Raises:
+      TypeError: the index is no integer.
+
+    See also: ``lax.dynamic_slice_in_dim``, ``lax.index_in_dim``,
+    ``lax.dynamic_update_index_in_dim``, ``jnp.take``.
+
     >>> lax.dynamic_index_in_dim(jnp.arange(6).reshape(3, 2), 1, keepdims=False)
     Array([2, 3], dtype=int32)
     """
@@ -524,6 +540,20 @@ def scatter_add(operand: ArrayLike, scatter_indices: Any, updates: Any,
                 unique_indices: bool = False,
                 mode: str | GatherScatterMode | None = None) -> Array:
     """``operand`` with ``updates`` added to windows; arguments as for ``scatter``.
+
+    Args:
+      operand: an array; it is left as it is.
+      scatter_indices: integers, whose last dimension is an index.
+      updates: the windows.
+      dimension_numbers: a ``ScatterDimensionNumbers``.
+      indices_are_sorted, unique_indices: promises about the indices.
+      mode: what is done out of bounds; a ``GatherScatterMode``, or its name.
+
+    Returns:
+      An array of ``operand``'s shape and dtype. Updates of the same place are all added.
+
+    See also: ``lax.scatter``, ``lax.scatter_mul``, ``lax.gather``, ``jax.ops.segment_sum``,
+    ``jnp.ndarray.at``.
 
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> lax.scatter_add(jnp.zeros(3), jnp.array([[2], [2]]), jnp.array([5., 6.]), numbers)

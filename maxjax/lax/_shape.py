@@ -76,6 +76,12 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
     Args:
       operand: an array of shape ``S``.
       sizes: of the new dimensions; the result has the shape ``(*sizes, *S)``.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
+    See also: ``lax.broadcast_in_dim``, ``jnp.broadcast_to``.
 
     >>> lax.broadcast(jnp.array([1, 2]), (2,))
     Array([[1, 2],
@@ -415,8 +421,17 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverses the order of elements along some dimensions.
 
+    Args:
+      operand: an array.
+      dimensions: which, counted from the left.
+
+    Returns:
+      An array of the same shape and dtype.
+
     Raises:
       TypeError: dimensions repeat, or are out of bounds.
+
+    See also: ``jnp.flip``, ``lax.transpose``.
 
     >>> lax.rev(jnp.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
@@ -437,9 +452,18 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
 def concatenate(operands: Any, dimension: int) -> Array:
     """Concatenates arrays along a dimension; all other sizes, and the dtypes, are equal.
 
+    Args:
+      operands: a sequence of arrays.
+      dimension: along which; not negative.
+
+    Returns:
+      An array of their dtype, whose size along the dimension is the sum of theirs.
+
     Raises:
       ValueError: there are no arrays.
       TypeError: shapes or dtypes differ, or there is no such dimension.
+
+    See also: ``jnp.concatenate``, ``jnp.stack``, ``lax.pad``.
 
     >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
     Array([1, 2, 3], dtype=int32)
@@ -552,9 +576,14 @@ def pad(operand: ArrayLike, padding_value: Any,
       padding_config: for each dimension (before, after, between each two elements); the first two
         may be negative, which crops.
 
+    Returns:
+      An array of ``operand``'s dtype.
+
     Raises:
       ValueError: the configuration does not fit the operand.
       TypeError: the dtypes differ.
+
+    See also: ``jnp.pad``, ``lax.concatenate``, ``lax.dynamic_update_slice``.
 
     >>> lax.pad(jnp.array([1, 2, 3]), 0, [(1, -1, 1)])
     Array([0, 1, 0, 2, 0], dtype=int32)

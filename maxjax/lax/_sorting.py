@@ -166,8 +166,19 @@ def approx_max_k(operand: ArrayLike, k: int, reduction_dimension: int = -1,
                  aggregate_to_topk: bool = True) -> list[Array]:
     """The k largest elements and their positions; exact here, whatever ``recall_target`` allows.
 
+    Args:
+      operand: an array of floats.
+      k: how many, a Python int.
+      reduction_dimension: along which.
+      recall_target, reduction_input_size_override, aggregate_to_topk: accepted.
+
+    Returns:
+      A pair of arrays, of size k along the dimension: elements and positions, of int32.
+
     Raises:
       ValueError: k is out of range, or the dtype is not floating.
+
+    See also: ``lax.approx_min_k``, ``lax.top_k``.
 
     >>> lax.approx_max_k(jnp.array([3., 1., 2.]), 2)
     [Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32)]

@@ -61,11 +61,19 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any,
     """The padding before and after each dimension for a named mode.
 
     Args:
+      in_shape: the sizes of the dimensions.
+      window_shape: the sizes of the window.
+      window_strides: the distances between windows.
       padding: "VALID" (none), "SAME" (as many windows as elements, divided by the stride; the
         larger half after) or "SAME_LOWER" (the larger half before).
 
+    Returns:
+      A list of pairs (before, after).
+
     Raises:
       RuntimeError: the name is unknown.
+
+    See also: ``lax.conv_general_dilated``, ``lax.reduce_window``, ``lax.pad``.
 
     >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
     [(0, 1)]
@@ -93,11 +101,17 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
     """Dimension numbers in their canonical form.
 
     Args:
+      lhs_shape, rhs_shape: the shapes of input and window.
       dimension_numbers: None (batch, features, spatial...; for rhs output features, input
         features, spatial...), or three strings such as ("NHWC", "HWIO", "NHWC").
 
+    Returns:
+      A ``ConvDimensionNumbers``.
+
     Raises:
       TypeError: they do not fit the shapes.
+
+    See also: ``lax.conv_general_dilated``, ``lax.ConvDimensionNumbers``.
 
     >>> lax.conv_dimension_numbers((1, 8, 2), (3, 2, 4), ("NHC", "HIO", "NHC")).rhs_spec
     (2, 1, 0)

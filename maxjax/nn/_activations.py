@@ -317,6 +317,18 @@ def selu(x: ArrayLike) -> Array:
 def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
     """``x`` above 0, ``negative_slope * x`` below.
 
+    Args:
+      x: an array or number.
+      negative_slope: the slope below 0.
+
+    Returns:
+      An array of the shape of ``x``.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``relu``, ``elu``, ``selu``.
+
     >>> jax.nn.leaky_relu(jnp.array([-1.0, 0.5, 2.0]))
     Array([-0.01,  0.5 ,  2.  ], dtype=float32)
     """

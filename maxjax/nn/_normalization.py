@@ -247,9 +247,16 @@ def standardize(x: ArrayLike, axis: Any = -1, mean: Any = None, variance: Any = 
       mean, variance: those of ``x``, if known already.
       epsilon: added to the variance.
       where: the elements to include.
+      algorithm: how the variance is computed where it is not given, as in JAX: "fast", from the
+        mean of the squares, or "stable", from the distances.
 
     Returns:
       An array of floats of the shape of ``x``.
+
+    Raises:
+      ValueError: there is no such ``algorithm``.
+      IndexError: there is no such axis.
+      TypeError: ``x`` is no array or number.
 
     See also: ``softmax``, ``jnp.mean``, ``jnp.var``.
 

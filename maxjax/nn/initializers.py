@@ -111,6 +111,15 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     """An initializer, uniform in ``[0, scale)``.
 
+    Args:
+      scale: the upper bound.
+      dtype: of the result, unless it is given at the call; None: the default float.
+
+    Returns:
+      A function ``(key, shape, dtype) -> array``.
+
+    See also: ``initializers.normal``, ``initializers.variance_scaling``, ``jax.random.uniform``.
+
     >>> jax.nn.initializers.uniform(0.1)(jax.random.key(0), (2,))
     Array([0.0947667 , 0.09785799], dtype=float32)
     """

@@ -223,6 +223,20 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
           preferred_element_type: Any = None) -> Array:
     """The product over the last axes.
 
+    Args:
+      a, b: arrays whose last sizes agree, or scalars.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+
+    Returns:
+      An array of the other dimensions, first those of ``a``, then those of ``b``.
+
+    Raises:
+      TypeError: the last sizes differ.
+
+    See also: ``dot``, ``vdot``, ``vecdot``, ``tensordot``.
+
     >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 0], [0, 1], [1, 1]]))
     Array([[1, 2, 3],
            [3, 4, 7]], dtype=int32)

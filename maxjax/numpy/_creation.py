@@ -662,6 +662,17 @@ def empty_like(prototype: Any, dtype: DTypeLike | None = None, shape: Any = None
                device: Any = None) -> Array:
     """As ``zeros_like``.
 
+    Args:
+      prototype: an array, or anything with a shape and a dtype.
+      dtype: None: that of ``prototype``.
+      shape: None: that of ``prototype``.
+      device: the device or sharding that the result lies on; None: the default device.
+
+    Returns:
+      An array of zeros: uninitialized memory is never exposed.
+
+    See also: ``zeros_like``, ``empty``, ``full_like``.
+
     >>> jnp.empty_like(jnp.arange(2))
     Array([0, 0], dtype=int32)
     """

@@ -174,6 +174,17 @@ def eigvals(a: ArrayLike) -> Array:
 
     The derivative is defined where they are all distinct.
 
+    Args:
+      a: matrices ``(..., n, n)``.
+
+    Returns:
+      An array of complex numbers ``(..., n)``.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    See also: ``linalg.eig``, ``linalg.eigvalsh``, ``roots``.
+
     >>> jnp.linalg.eigvals(jnp.array([[1., 2.], [0., 3.]]))
     Array([1.+0.j, 3.+0.j], dtype=complex64)
     """
@@ -213,6 +224,19 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The ascending eigenvalues of Hermitian matrices.
+
+    Args:
+      a: Hermitian matrices ``(..., n, n)``.
+      UPLO: "L" or "U": which triangle is read, without ``symmetrize_input``.
+      symmetrize_input: of ``(a + a^H) / 2``.
+
+    Returns:
+      An array of real floats ``(..., n)``.
+
+    Raises:
+      ValueError: the matrices are not square, or ``UPLO`` is neither.
+
+    See also: ``linalg.eigh``, ``linalg.eigvals``, ``linalg.svdvals``.
 
     >>> jnp.linalg.eigvalsh(jnp.array([[2., 1.], [1., 2.]]))
     Array([1., 3.], dtype=float32)
@@ -608,6 +632,16 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = 
       a: shape ``(m, n)``.
       b: shape ``(m,)`` or ``(m, k)``.
       numpy_resid: residuals are empty where NumPy's are; not under ``jit``.
+      rcond: singular values below this share of the greatest count as 0; None: the dtype's
+        precision times the greater size.
+
+    Returns:
+      A tuple of arrays: ``(n,)`` or ``(n, k)``; the squared distances; a scalar; ``(min(m, n),)``.
+
+    Raises:
+      TypeError, ValueError: the shapes do not fit.
+
+    See also: ``linalg.solve``, ``linalg.pinv``, ``linalg.svd``, ``polyfit``.
 
     >>> x, residuals, rank, _ = jnp.linalg.lstsq(jnp.array([[1.], [1.]]), jnp.array([1., 3.]))
     >>> x.round(3), rank

@@ -61,6 +61,18 @@ def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def floor_divide(x1: Any, x2: Any, /) -> Array:
     """The greatest integer not above x1 / x2.
 
+    Args:
+      x1, x2: arrays or scalars of shapes that broadcast, promoted to one dtype.
+
+    Returns:
+      An array of the common shape. By 0, integers give -1 or -2, without a
+      warning, and floats infinities or NaN.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``divide``, ``remainder``, ``divmod``, ``lax.div``.
+
     >>> jnp.floor_divide(jnp.array([7, -7]), 2)
     Array([ 3, -4], dtype=int32)
     """
@@ -247,7 +259,18 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def right_shift(x1: Any, x2: Any, /) -> Array:
-    """x1 >> x2; preserves the sign.
+    """``x1 >> x2``; preserves the sign.
+
+    Args:
+      x1, x2: integers or booleans of shapes that broadcast.
+
+    Returns:
+      An array of the common shape, of the promoted dtype.
+
+    Raises:
+      TypeError: an argument is floating or complex, or no array or number.
+
+    See also: ``left_shift``, ``lax.shift_right_arithmetic``, ``lax.shift_right_logical``.
 
     >>> jnp.right_shift(jnp.array([16, -16]), 2)
     Array([ 4, -4], dtype=int32)

@@ -409,6 +409,19 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The indices of the nonzero elements, (count, rank); see ``nonzero``.
 
+    Args:
+      a: an array.
+      size: how many to return; required if ``a`` is traced. Missing ones are ``fill_value``.
+      fill_value: a number, or one for each dimension; 0 by default.
+
+    Returns:
+      An integer array ``(size, a.ndim)``.
+
+    Raises:
+      ConcretizationTypeError: ``a`` is traced and there is no ``size``.
+
+    See also: ``nonzero``, ``where``, ``flatnonzero``.
+
     >>> jnp.argwhere(jnp.array([[1, 0], [2, 3]]))
     Array([[0, 0],
            [1, 0],

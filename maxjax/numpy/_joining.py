@@ -194,9 +194,18 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: DTypeLike | None =
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along an axis.
 
+    Args:
+      x: an array.
+      axis: along which.
+
+    Returns:
+      A tuple of arrays without the axis.
+
     Raises:
       ValueError: the array has no axis.
       ShardingTypeError: the axis is split over Explicit axes.
+
+    See also: ``stack``, ``split``, ``take``.
 
     >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)
     (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
@@ -355,6 +364,19 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Concatenates arrays along the third axis.
 
+    Args:
+      tup: a sequence of arrays, or one array; sizes agree except along the third axis.
+      dtype: None: the one to which theirs promote.
+
+    Returns:
+      An array of three dimensions or more; vectors are ``(1, N, 1)`` and matrices ``(M, N, 1)``.
+
+    Raises:
+      ValueError: there are none.
+      TypeError: sizes of other axes differ.
+
+    See also: ``vstack``, ``hstack``, ``stack``, ``concatenate``.
+
     >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
     Array([[[1, 3],
             [2, 4]]], dtype=int32)
@@ -415,6 +437,18 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 def block(arrays: Any) -> Array:
     """An array from nested lists of blocks: the innermost are concatenated along the last axis.
+
+    Args:
+      arrays: an array, or lists of them nested to any, the same, depth.
+
+    Returns:
+      An array of as many dimensions as the lists are deep, or more, of the promoted dtype.
+
+    Raises:
+      ValueError: lists are empty, or nested to different depths.
+      TypeError: sizes do not fit.
+
+    See also: ``concatenate``, ``stack``, ``vstack``, ``hstack``, ``jax.scipy.linalg.block_diag``.
 
     >>> jnp.block([[jnp.ones((1, 2)), jnp.zeros((1, 1))], [jnp.zeros((1, 3))]])
     Array([[1., 1., 0.],
@@ -506,6 +540,17 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """As ``split``; parts may differ in size by one.
 
+    Args:
+      ary: an array.
+      indices_or_sections: the number of parts, of which the first are the larger ones; or the
+        indices between them.
+      axis: the axis that is divided.
+
+    Returns:
+      A list of arrays.
+
+    See also: ``split``, ``hsplit``, ``vsplit``, ``concatenate``.
+
     >>> [len(part) for part in jnp.array_split(jnp.arange(7), 3)]
     [3, 2, 2]
     """
@@ -514,6 +559,18 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Splits along the first axis.
+
+    Args:
+      ary: an array.
+      indices_or_sections: the number of parts, or the indices between them.
+
+    Returns:
+      A list of arrays.
+
+    Raises:
+      ValueError: the size is not a multiple of the number of parts.
+
+    See also: ``split``, ``hsplit``, ``dsplit``, ``vstack``.
 
     >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
     [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]

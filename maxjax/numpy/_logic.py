@@ -267,6 +267,17 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
                      **kwargs: Any) -> Array:
     """``func1d`` of each one-dimensional slice along ``axis``.
 
+    Args:
+      func1d: a function of a vector, traceable by ``vmap``.
+      axis: along which.
+      arr: an array.
+      args, kwargs: passed to each call.
+
+    Returns:
+      An array in which the result's dimensions stand in place of the axis.
+
+    See also: ``vectorize``, ``apply_over_axes``, ``jax.vmap``.
+
     >>> jnp.apply_along_axis(lambda row: row / row.sum(), 1, jnp.array([[1., 3.], [2., 2.]]))
     Array([[0.25, 0.75],
            [0.5 , 0.5 ]], dtype=float32)

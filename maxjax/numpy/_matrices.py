@@ -308,6 +308,16 @@ def _indices(parts: Sequence[np.ndarray]) -> tuple[Array, Array]:
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the lower triangle of an (n, m) matrix.
 
+    Args:
+      n: the number of rows.
+      k: the last diagonal: above the main one if positive, below if negative.
+      m: the number of columns; None: ``n``. All are known while tracing.
+
+    Returns:
+      A pair of integer arrays, of rows and of columns.
+
+    See also: ``triu_indices``, ``tril_indices_from``, ``tril``, ``diag_indices``.
+
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
@@ -358,6 +368,18 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array of ``ndim`` dimensions of size ``n``.
+
+    Args:
+      n: the size; known while tracing.
+      ndim: how many dimensions.
+
+    Returns:
+      A tuple of ``ndim`` integer arrays ``(n,)``.
+
+    Raises:
+      ValueError: a number is negative.
+
+    See also: ``diag_indices_from``, ``diagonal``, ``tril_indices``, ``fill_diagonal``.
 
     >>> x = jnp.zeros((2, 2))
     >>> x.at[jnp.diag_indices(2)].set(5.0)

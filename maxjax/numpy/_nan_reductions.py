@@ -188,6 +188,23 @@ def nanmean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeL
             out: Any = None, keepdims: bool = False, where: ArrayLike | None = None) -> Array:
     """As ``mean``, ignoring NaN.
 
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: of the result; None: that of ``a``, or the default float.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array without the reduced axes; NaN where there is nothing else, without a warning.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``mean``, ``nanmedian``, ``nanstd``, ``nansum``.
+
     >>> jnp.nanmean(jnp.array([1., jnp.nan, 5.]))
     Array(3., dtype=float32)
     """
@@ -217,6 +234,25 @@ def nanstd(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
            out: Any = None, ddof: Any = 0, keepdims: bool = False, where: ArrayLike | None = None,
            mean: Any = None) -> Array:
     """As ``std``, ignoring NaN.
+
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to compute; None: that of ``a``, or the default float.
+      out: None: arrays are immutable, so that nothing is written into one.
+      ddof: what is subtracted from the number of elements in the divisor.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+      mean: the mean, if known already, with the reduced axes as size 1.
+
+    Returns:
+      An array of real floats without the reduced axes; NaN where too few are left.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``std``, ``nanvar``, ``nanmean``.
 
     >>> jnp.nanstd(jnp.array([1., jnp.nan, 5.]))
     Array(2., dtype=float32)

@@ -48,6 +48,12 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     Args:
       p: shape ``(n, ...)``; further dimensions broadcast with ``x``.
       unroll: how many steps JAX unrolls; here it changes nothing.
+      x: an array or scalar.
+
+    Returns:
+      An array of the common shape, of the promoted dtype.
+
+    See also: ``polyfit``, ``polyder``, ``polyint``, ``roots``.
 
     >>> jnp.polyval(jnp.array([1, 2, 3]), jnp.array([0, 10]))
     Array([  3, 123], dtype=int32)

@@ -293,6 +293,21 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True,
               dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """``num`` values from ``start`` to ``stop`` in geometric progression.
 
+    Args:
+      start, stop: the first and the last value, of one sign; scalars or arrays that broadcast.
+      num: how many; a Python int.
+      endpoint: whether ``stop`` is the last value.
+      dtype: None: a float dtype.
+      axis: where the new axis stands in the result.
+
+    Returns:
+      An array of ``num`` values along ``axis``.
+
+    Raises:
+      ValueError: ``num`` is negative.
+
+    See also: ``logspace``, ``linspace``, ``arange``.
+
     >>> jnp.geomspace(1, 1000, 4).round()
     Array([   1.,   10.,  100., 1000.], dtype=float32)
     """

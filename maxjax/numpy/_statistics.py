@@ -105,6 +105,26 @@ def percentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, ou
                weights: ArrayLike | None = None, out_sharding: Any = None) -> Array:
     """As ``quantile``, with ``q`` in percent.
 
+    Args:
+      a: an array of real numbers.
+      q: percents from 0 to 100, a scalar or a vector.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      overwrite_input: must be False.
+      method: the interpolation between two elements, as for ``quantile``.
+      keepdims: whether the reduced axes stay, with size 1.
+      weights: of the elements; only with "inverted_cdf".
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of floats: the shape of ``q`` before the remaining dimensions. NaN if any element is.
+
+    Raises:
+      ValueError: ``a`` or ``q`` is complex, ``q`` has two dimensions, there is no such method, or
+        ``out`` or ``overwrite_input`` is given.
+
+    See also: ``quantile``, ``nanpercentile``, ``median``.
+
     >>> jnp.percentile(jnp.arange(5), jnp.array([25, 50]))
     Array([1., 2.], dtype=float32)
     """
@@ -431,7 +451,18 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     """(the number of elements in each bin, the edges of the bins)
 
     Args:
+      a: an array, of any shape.
+      bins: the number of bins of equal width, or their edges, ascending.
+      range: the pair of the first and the last edge; None: the least and the greatest element.
+      weights: what each element counts, in the shape of ``a``.
+      density: divide by the widths and the sum, so that the integral is 1.
       out_sharding: how the numbers are to lie.
+
+    Returns:
+      A pair of arrays ``(n,)``, of floats, and ``(n + 1,)``. Elements outside count nowhere; the
+      last bin has both its edges.
+
+    See also: ``histogram_bin_edges``, ``histogram2d``, ``bincount``, ``searchsorted``.
 
     >>> jnp.histogram(jnp.array([0., 1., 1.5, 4.]), bins=2)
     (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))

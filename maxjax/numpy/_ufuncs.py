@@ -426,6 +426,17 @@ deg2rad = _scaled("deg2rad", np.pi / 180)
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10.
 
+    Args:
+      x: an array or scalar; integers become floats.
+
+    Returns:
+      An array of floats of the same shape: minus infinity at 0, NaN below.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``log``, ``log2``, ``log1p``, ``exp``.
+
     >>> jnp.log10(jnp.array([1, 10, 1000]))
     Array([0., 1., 3.], dtype=float32)
     """
@@ -605,6 +616,20 @@ def isposinf(x: Any, /, out: Any = None) -> Array:
 
 def isneginf(x: Any, /, out: Any = None) -> Array:
     """Whether each element is negative infinity.
+
+    Args:
+      x: an array or scalar of real numbers.
+      out: None: arrays are immutable, so that nothing is written into one.
+
+    Returns:
+      An array of booleans of the same shape.
+
+    Raises:
+      ValueError: ``x`` is complex.
+      TypeError: it is no array or number.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``isposinf``, ``isinf``, ``isfinite``.
 
     >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
     Array([False,  True], dtype=bool)

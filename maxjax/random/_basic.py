@@ -462,6 +462,17 @@ def rademacher(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, 
                out_sharding: Any = None) -> Array:
     """-1 or 1, each with probability 1/2.
 
+    Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      shape: of the result; its dimensions are Python ints.
+      dtype: None: the default integer type.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape.
+
+    See also: ``bernoulli``, ``randint``.
+
     >>> jax.random.rademacher(jax.random.key(0), (2,))
     Array([-1, -1], dtype=int32)
     """
@@ -610,6 +621,20 @@ def laplace(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *,
             out_sharding: Any = None) -> Array:
     """Laplace floats, with density ``exp(-|x|) / 2``.
 
+    Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      shape: of the result; its dimensions are Python ints.
+      dtype: a float dtype; None: the default float, float32 unless 64 bits are enabled.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape.
+
+    Raises:
+      ValueError: ``dtype`` is no float dtype.
+
+    See also: ``exponential``, ``normal``, ``logistic``.
+
     >>> jax.random.laplace(jax.random.key(0), (2,))
     Array([-2.2569816, -3.1502788], dtype=float32)
     """
@@ -648,6 +673,20 @@ def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def cauchy(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *,
            out_sharding: Any = None) -> Array:
     """Cauchy floats, with density ``1 / (pi * (1 + x**2))``.
+
+    Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      shape: of the result; its dimensions are Python ints.
+      dtype: a float dtype; None: the default float, float32 unless 64 bits are enabled.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape.
+
+    Raises:
+      ValueError: ``dtype`` is no float dtype.
+
+    See also: ``t``, ``normal``, ``laplace``.
 
     >>> jax.random.cauchy(jax.random.key(0), (2,))
     Array([ 6.0274944, 14.837895 ], dtype=float32)

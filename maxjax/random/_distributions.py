@@ -564,7 +564,21 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *,
     """Poisson integers with mean ``lam``; -1 where that is NaN.
 
     Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      lam: the mean, floats.
+      shape: of the result, to which ``lam`` broadcasts; None: that of ``lam``.
+      dtype: None: the default integer type.
       method: "exact", by rejection, or "approximate", without a loop.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape.
+
+    Raises:
+      NotImplementedError: "exact" with a key of another generator than "threefry2x32".
+      ValueError: ``lam`` does not broadcast to the shape, or there is no such ``method``.
+
+    See also: ``exponential``, ``gamma``, ``binomial``.
 
     >>> jax.random.poisson(jax.random.key(0), 2.0, (2,))
     Array([0, 0], dtype=int32)

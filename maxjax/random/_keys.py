@@ -318,6 +318,14 @@ def key_dtype(impl_spec: Any = None) -> Any:
 def clone(key: ArrayLike) -> Any:
     """A copy of a key, for code that deliberately uses it twice; any other array unchanged.
 
+    Args:
+      key: keys, typed or raw, or any array.
+
+    Returns:
+      An array of the same values.
+
+    See also: ``key``, ``split``.
+
     >>> key = jax.random.key(0)
     >>> jax.random.clone(key) == key
     Array(True, dtype=bool)

@@ -229,6 +229,18 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """Both factors of LU with pivoting in one matrix, and the pivots.
 
+    Args:
+      a: matrices ``(..., m, n)``.
+      overwrite_a, check_finite: accepted.
+
+    Returns:
+      A pair of an array ``(..., m, n)`` and of int32 ``(..., min(m, n))``.
+
+    Raises:
+      TypeError: ``a`` has fewer than two dimensions.
+
+    See also: ``linalg.lu_solve``, ``linalg.lu``, ``linalg.solve``, ``jax.lax.linalg.lu``.
+
     >>> jax.scipy.linalg.lu_factor(jnp.array([[1., 2.], [4., 4.]]))[1]
     Array([1, 1], dtype=int32)
     """

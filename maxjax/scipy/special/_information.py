@@ -29,7 +29,7 @@ def xlogy(x: Any, y: Any) -> Array:
       x, y: arrays or numbers of shapes that broadcast; integers become floats.
 
     Returns:
-      An array of floats of the common shape. Its derivative by ``x`` is ``log(y)``.
+      An array of a float or complex dtype, of the common shape. Its derivative by ``x`` is ``log(y)``.
 
     Raises:
       TypeError: an argument is not an array or a number, such as a list.
@@ -50,6 +50,17 @@ xlogy.defjvps(lambda t, ans, x, y: t * jnp.log(y), lambda t, ans, x, y: t * x / 
 @custom_jvp
 def xlog1py(x: Any, y: Any) -> Array:
     """``x * log1p(y)``, 0 where ``x`` is 0 unless ``y`` is NaN.
+
+    Args:
+      x, y: arrays or numbers of shapes that broadcast; integers become floats.
+
+    Returns:
+      An array of floats of the common shape.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``special.xlogy``, ``special.entr``, ``jnp.log1p``.
 
     >>> jax.scipy.special.xlog1py(0.0, -1.0)
     Array(0., dtype=float32, weak_type=True)
@@ -72,6 +83,18 @@ _xlogx.defjvps(lambda t, ans, x: t * (jnp.log(x) + 1))
 
 def entr(x: Any) -> Array:
     """``-x log x``, the entropy of a probability; -inf for negative ``x``.
+
+    Args:
+      x: a real array or number; integers become floats.
+
+    Returns:
+      An array of floats of the shape of ``x``.
+
+    Raises:
+      ValueError: ``x`` is complex.
+      TypeError: it is no array or number.
+
+    See also: ``special.xlogy``, ``special.rel_entr``, ``special.kl_div``.
 
     >>> jax.scipy.special.entr(jnp.array([0.0, 0.5, 1.0]))
     Array([-0.       ,  0.3465736, -0.       ], dtype=float32)

@@ -90,6 +90,8 @@ class set_mesh:
     Raises:
       ValueError: it is not a mesh, has manual axes, or a function is being traced or transformed.
 
+    See also: ``jax.make_mesh``, ``jax.sharding.Mesh``, ``jax.sharding.get_abstract_mesh``.
+
     >>> with set_mesh(make_mesh((1,), ("x",))):
     ...     get_abstract_mesh().shape_tuple
     (('x', 1),)

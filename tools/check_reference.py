@@ -4,7 +4,8 @@
 
 The functions are those that come first in `compat/use.txt`, where names stand by how much they are
 used. Each says what its parameters are (`Args:`), what it returns with shape and dtype
-(`Returns:`), and which names belong beside it (`See also:`), all of which exist.
+(`Returns:`), and which names belong beside it (`See also:`). No public name points to one that
+does not exist.
 """
 
 from __future__ import annotations
@@ -57,12 +58,25 @@ def problems(name: str, value: Any) -> Iterator[str]:
         yield f"{name}: Args: nothing about {', '.join(sorted(missing))}"
     if "Returns" not in sections:
         yield f"{name}: no Returns:"
-    others = reference.see_also(text)
-    if not others:
+    if not reference.see_also(text):
         yield f"{name}: no See also:"
-    for other in others:
+    yield from lost(name, value)
+
+
+def lost(name: str, value: Any) -> Iterator[str]:
+    """The names that a docstring points to and that do not exist."""
+    for other in reference.see_also(reference.docstring(value)):
         if reference.resolved(other, surface.module_of(name)) is None:
             yield f"{name}: See also: there is no {other}"
+
+
+def all_lost() -> Iterator[str]:
+    """Those of all public names."""
+    for name in surface.names():
+        try:
+            yield from lost(name, reference.found(name))
+        except AttributeError:      # what maxjax does not have, and what only indexing reaches
+            continue
 
 
 def parameters(value: Any) -> list[str]:
@@ -87,7 +101,7 @@ def described(text: str) -> set[str]:
 
 def main() -> None:
     found = [problem for name in names() for problem in problems(name, reference.found(name))]
-    if found:
+    if found := [*found, *(problem for problem in all_lost() if problem not in found)]:
         raise SystemExit("\n".join(found))
 
 

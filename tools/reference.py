@@ -18,6 +18,9 @@ from tools import reference_groups
 # What an entry of a section begins with: the names of arguments, of exceptions, of fields.
 _NAMES = re.compile(r"[`\w.*]+(, [`\w.*]+)*$")
 
+# Whose functions are also methods of arrays, or names of other modules.
+_LENDERS = ("jax.numpy", "jax.nn", "jax.nn.initializers")
+
 # maxjax's own names, which the surface of JAX does not have.
 OWN = {
     "debug": ("explain", "graph", "statistics", "Explanation", "Statistics"),
@@ -78,21 +81,19 @@ def see_also(text: str) -> list[str]:
 
 def resolved(name: str, module: str) -> str | None:
     """The full name that a docstring of a module means: one of the module, of what it lies in, or
-    with the usual short name of another."""
+    of those whose functions other modules have under their own names."""
     if name.startswith("jnp."):
         name = f"jax.numpy.{name.removeprefix('jnp.')}"
-    room = "" if name.startswith("jax.") else module
-    while True:
-        full = f"{room}.{name}" if room else name
+    parts = module.split(".")
+    rooms = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    for room in ("",) if name.startswith("jax.") else (*rooms, *_LENDERS):
+        full = f"{room}.{name}".removeprefix(".")
         try:
-            if full.startswith("jax."):
-                found(full)
-                return full
+            found(full)
         except AttributeError:
-            pass
-        if not room:
-            return None
-        room = room.rpartition(".")[0]
+            continue
+        return full
+    return None
 
 
 def _reached(value: Any, name: str) -> Any:

@@ -36,6 +36,8 @@ class ShapeDtypeStruct(HasNoValue):
         names more dimensions.
       TypeError: where the sharding is asked for, a ``PartitionSpec`` was given and no mesh is set.
 
+    See also: ``jax.eval_shape``, ``jax.typeof``, ``jax.jit``, ``jax.pure_callback``.
+
     >>> ShapeDtypeStruct((2,), np.float32)
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """

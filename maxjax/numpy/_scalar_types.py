@@ -140,6 +140,14 @@ def finfo(dtype: Any) -> ml_dtypes.finfo:
 class iinfo:
     """Limits of an integer dtype: ``min``, ``max``, ``bits``, ``dtype``, ``kind``.
 
+    Args:
+      int_type: an integer dtype, what names it, or a value of it; int4 and uint4 too.
+
+    Raises:
+      ValueError: the dtype is no integer.
+
+    See also: ``jnp.finfo``, ``jnp.issubdtype``, ``jnp.result_type``.
+
     >>> jnp.iinfo(jnp.int8).max
     127
     """

@@ -29,7 +29,8 @@ def xlogy(x: Any, y: Any) -> Array:
       x, y: arrays or numbers of shapes that broadcast; integers become floats.
 
     Returns:
-      An array of a float or complex dtype, of the common shape. Its derivative by ``x`` is ``log(y)``.
+      An array of a float or complex dtype, of the common shape. Its derivative by ``x`` is
+      ``log(y)``.
 
     Raises:
       TypeError: an argument is not an array or a number, such as a list.

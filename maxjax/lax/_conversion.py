@@ -224,10 +224,15 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
       dtype: of the result; by default the scalar's, weakly typed if it is a Python scalar.
       sharding: where the result goes.
 
+    Returns:
+      An array of that shape.
+
     Raises:
       TypeError: ``fill_value`` is not a scalar, or the shape does not consist of integers.
       IndexError: the sharding splits more dimensions than there are.
       ValueError: its spec is longer than the shape, over a mesh with Explicit axes.
+
+    See also: ``lax.full_like``, ``lax.broadcast``, ``jnp.full``.
 
     >>> lax.full((2,), 7, jnp.float32)
     Array([7., 7.], dtype=float32)

@@ -361,6 +361,17 @@ def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int |
                  stride: int = 1, axis: int = 0) -> Array:
     """``operand[start_index:limit_index:stride]`` along one axis; indices must be in bounds.
 
+    Args:
+      operand: an array.
+      start_index, limit_index: known indices, negative ones from the end; None: the ends.
+      stride: the distance.
+      axis: along which.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
+    See also: ``lax.slice``, ``lax.dynamic_slice_in_dim``, ``lax.index_in_dim``.
+
     >>> lax.slice_in_dim(jnp.arange(6), 1, None, 2)
     Array([1, 3, 5], dtype=int32)
     """
@@ -394,8 +405,19 @@ def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int |
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """``operand[index]`` along one axis, whose dimension remains with ``keepdims``.
 
+    Args:
+      operand: an array.
+      index: a known index; negative ones from the end.
+      axis: along which.
+      keepdims: whether the axis stays, with size 1.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
     Raises:
       IndexError: the index is out of bounds.
+
+    See also: ``lax.slice_in_dim``, ``lax.dynamic_index_in_dim``.
 
     >>> lax.index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False)
     Array([2, 5], dtype=int32)
@@ -474,9 +496,15 @@ def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: Gath
       fill_value: their value in mode "fill": by default NaN, the least signed or the greatest
         unsigned integer.
 
+    Returns:
+      An array of ``operand``'s dtype: the batch dimensions of the indices and those of the windows.
+
     Raises:
       TypeError: the shapes do not fit the dimension numbers.
       ValueError: the indices are not integers, or the mode is unknown.
+
+    See also: ``lax.scatter``, ``lax.dynamic_slice``, ``jnp.take``, ``jnp.take_along_axis``,
+    ``lax.GatherDimensionNumbers``.
 
     >>> numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
     >>> lax.gather(jnp.arange(6).reshape(3, 2), jnp.array([[2], [0]]), numbers, (1, 2))
@@ -523,9 +551,14 @@ def scatter(operand: ArrayLike, scatter_indices: Any, updates: Any,
     The last of several updates of one element wins. Out-of-bounds windows are dropped,
     unless ``mode`` is "clip".
 
+    Returns:
+      An array of ``operand``'s shape and dtype.
+
     Raises:
       TypeError: shapes or dtypes do not fit.
       ValueError: the indices are not integers, or the mode is unknown.
+
+    See also: ``lax.scatter_add``, ``lax.gather``, ``lax.dynamic_update_slice``, ``jnp.ndarray.at``.
 
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> lax.scatter(jnp.zeros(3), jnp.array([[2], [0]]), jnp.array([5., 6.]), numbers)

@@ -248,6 +248,15 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 def iota(dtype: DTypeLike, size: int) -> Array:
     """0, 1, ..., ``size - 1``.
 
+    Args:
+      dtype: integer, floating or complex.
+      size: how many.
+
+    Returns:
+      An array of shape ``(size,)``.
+
+    See also: ``lax.broadcasted_iota``, ``jnp.arange``.
+
     >>> lax.iota(jnp.int32, 4)
     Array([0, 1, 2, 3], dtype=int32)
     """
@@ -361,8 +370,17 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Drops dimensions of size 1.
 
+    Args:
+      array: an array.
+      dimensions: which; negative ones from the end.
+
+    Returns:
+      An array without them.
+
     Raises:
       ValueError: one of them has another size, or does not exist.
+
+    See also: ``lax.expand_dims``, ``lax.reshape``, ``jnp.squeeze``.
 
     >>> lax.squeeze(jnp.ones((1, 2, 1)), (0,)).shape
     (2, 1)
@@ -382,8 +400,17 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Inserts dimensions of size 1 at the given positions of the result.
 
+    Args:
+      array: an array.
+      dimensions: the positions.
+
+    Returns:
+      An array with one more dimension for each.
+
     Raises:
       ValueError: a position is repeated, or out of bounds.
+
+    See also: ``lax.squeeze``, ``lax.broadcast_in_dim``, ``jnp.expand_dims``.
 
     >>> lax.expand_dims(jnp.ones((2, 3)), (0, -1)).shape
     (1, 2, 3, 1)
@@ -404,8 +431,17 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Dimension ``i`` of the result is dimension ``permutation[i]`` of the operand.
 
+    Args:
+      operand: an array.
+      permutation: one number for each dimension.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
     Raises:
       TypeError: it is not a permutation.
+
+    See also: ``lax.rev``, ``lax.reshape``, ``jnp.transpose``.
 
     >>> lax.transpose(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
@@ -532,8 +568,18 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Splits an array along a dimension into pieces of given sizes.
 
+    Args:
+      operand: an array.
+      sizes: of the pieces.
+      axis: along which.
+
+    Returns:
+      A list of arrays.
+
     Raises:
       ValueError: the sizes do not add up to the dimension's.
+
+    See also: ``lax.concatenate``, ``lax.slice_in_dim``, ``jnp.split``.
 
     >>> lax.split(jnp.arange(4), (1, 3))
     [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32)]
@@ -615,8 +661,18 @@ def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Seque
           strides: Sequence[int] | None = None) -> Array:
     """``operand[start:limit:stride, ...]``, all bounds static and inside the operand.
 
+    Args:
+      operand: an array.
+      start_indices, limit_indices: for each dimension the first index and the one after the last.
+      strides: the distances; None: 1.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
     Raises:
       TypeError: indices do not fit the operand.
+
+    See also: ``lax.slice_in_dim``, ``lax.dynamic_slice``, ``lax.index_in_dim``.
 
     >>> lax.slice(jnp.arange(6), (1,), (6,), (2,))
     Array([1, 3, 5], dtype=int32)

@@ -45,9 +45,14 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
       is_stable: equal elements keep their order (here they always do).
       num_keys: how many of the operands are compared, lexicographically.
 
+    Returns:
+      An array, or a tuple of arrays, of the same shapes and dtypes.
+
     Raises:
       ValueError: ``num_keys`` or ``dimension`` is out of range.
       TypeError: the shapes differ.
+
+    See also: ``lax.sort_key_val``, ``lax.top_k``, ``jnp.sort``, ``jnp.argsort``.
 
     >>> lax.sort((jnp.array([2, 1, 2]), jnp.array([9, 8, 7])), num_keys=2)
     (Array([1, 2, 2], dtype=int32), Array([8, 7, 9], dtype=int32))

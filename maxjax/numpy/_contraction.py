@@ -285,6 +285,21 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
            preferred_element_type: Any = None) -> Array:
     """The product over one axis, with the first operand conjugated; the other axes broadcast.
 
+    Args:
+      x1, x2: arrays of vectors; the other dimensions broadcast.
+      axis: along which vectors lie in both.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+
+    Returns:
+      An array of the common shape without the axis.
+
+    Raises:
+      ValueError: the sizes differ.
+
+    See also: ``vdot``, ``dot``, ``inner``, ``matvec``.
+
     >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
     Array([12, 34], dtype=int32)
     """

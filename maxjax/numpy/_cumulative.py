@@ -100,6 +100,23 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
               out: Any = None) -> Array:
     """As ``cumsum``, with NaN treated as zero.
 
+    Args:
+      a: an array.
+      axis: along which; None: of the flattened array.
+      dtype: in which to sum, and of the result; None: that of ``a``, small integers in the default
+        type.
+      out: None: arrays are immutable, so that nothing is written into one.
+
+    Returns:
+      An array of the shape of ``a``, or of shape ``(a.size,)`` without an axis.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``cumsum``, ``nansum``, ``nancumprod``.
+
     >>> jnp.nancumsum(jnp.array([1., jnp.nan, 5.]))
     Array([1., 1., 6.], dtype=float32)
     """

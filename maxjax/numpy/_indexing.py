@@ -440,6 +440,17 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None,
             fill_value: Any = 0) -> Array:
     """The elements of ``arr`` where ``condition`` holds, flat.
 
+    Args:
+      condition: booleans; flattened, as ``arr`` is.
+      arr: an array.
+      size: how many to return; required if ``condition`` is traced.
+      fill_value: what stands in place of missing ones.
+
+    Returns:
+      A vector of ``arr``'s dtype.
+
+    See also: ``compress``, ``take``, ``where``, ``nonzero``.
+
     >>> x = jnp.array([5, -1, 7])
     >>> jnp.extract(x > 0, x)
     Array([5, 7], dtype=int32)

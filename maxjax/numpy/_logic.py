@@ -186,6 +186,19 @@ def iterable(y: Any) -> bool:
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
     """The elements of the first choice whose condition holds, ``default`` where none does.
 
+    Args:
+      condlist: arrays of booleans.
+      choicelist: as many arrays; all broadcast, and promote to one dtype.
+      default: where no condition holds.
+
+    Returns:
+      An array of the common shape.
+
+    Raises:
+      ValueError: the lists differ in length, or are empty.
+
+    See also: ``where``, ``piecewise``, ``choose``, ``lax.select_n``.
+
     >>> x = jnp.arange(5)
     >>> jnp.select([x < 2, x > 3], [x, 10 * x], default=-1)
     Array([ 0,  1, -1, -1, 40], dtype=int32)
@@ -207,6 +220,20 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     """Elementwise, the last function whose condition holds (an extra function is the default).
 
     The functions are of single elements.
+
+    Args:
+      x: an array.
+      condlist: arrays of booleans, in the shape of ``x``.
+      funclist: a function, or a number, for each, and perhaps one more.
+      args, kw: passed to each function.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      ValueError: there are too few or too many functions.
+
+    See also: ``where``, ``select``, ``lax.switch``.
 
     >>> x = jnp.array([-2., 0., 3.])
     >>> jnp.piecewise(x, [x < 0, x > 0], [-1., lambda v: v * v, 7.])

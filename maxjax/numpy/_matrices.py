@@ -204,6 +204,17 @@ def _lower(rows: int, columns: int, k: Any) -> Array:
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """Ones on and below the ``k``-th diagonal, zeros above.
 
+    Args:
+      N: the number of rows.
+      M: the number of columns; None: ``N``.
+      k: the last diagonal of ones: above the main one if positive, below if negative.
+      dtype: None: the default float.
+
+    Returns:
+      An array of shape ``(N, M)``.
+
+    See also: ``tril``, ``triu``, ``eye``.
+
     >>> jnp.tri(2, 3, k=1, dtype=int)
     Array([[1, 1, 0],
            [1, 1, 1]], dtype=int32)
@@ -279,6 +290,16 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of the powers of a vector.
 
+    Args:
+      x: a vector ``(n,)``.
+      N: the number of columns; None: n.
+      increasing: powers from 0 up; otherwise down to 0.
+
+    Returns:
+      An array of shape ``(n, N)``, of the dtype of ``x``.
+
+    See also: ``polyval``, ``polyfit``.
+
     >>> jnp.vander(jnp.array([1, 2, 3]), 3)
     Array([[1, 1, 1],
            [4, 2, 1],
@@ -326,6 +347,16 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the upper triangle of an (n, m) matrix.
+
+    Args:
+      n: the number of rows.
+      k: the first diagonal: above the main one if positive, below if negative.
+      m: the number of columns; None: ``n``. All are known while tracing.
+
+    Returns:
+      A pair of integer arrays, of rows and of columns.
+
+    See also: ``tril_indices``, ``triu_indices_from``, ``triu``.
 
     >>> jnp.triu_indices(2, k=1)
     (Array([0], dtype=int32), Array([1], dtype=int32))

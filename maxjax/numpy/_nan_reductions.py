@@ -157,6 +157,25 @@ def nansum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
            where: ArrayLike | None = None) -> Array:
     """As ``sum``, with NaN treated as zero.
 
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to sum; None: that of ``a``, small integers in the default type.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: a number that is added.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array without the reduced axes; 0 where there is nothing else.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``sum``, ``nanmean``, ``nancumsum``, ``nanprod``.
+
     >>> jnp.nansum(jnp.array([1., jnp.nan, 5.]))
     Array(6., dtype=float32)
     """
@@ -168,6 +187,25 @@ def nanprod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeL
             out: Any = None, keepdims: bool = False, initial: ArrayLike | None = None,
             where: ArrayLike | None = None) -> Array:
     """As ``prod``, with NaN treated as one.
+
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to multiply; None: that of ``a``, small integers in the default type.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: a number that is multiplied with.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array without the reduced axes; 1 where there is nothing else.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``prod``, ``nansum``, ``nancumprod``.
 
     >>> jnp.nanprod(jnp.array([2., jnp.nan, 5.]))
     Array(10., dtype=float32)
@@ -222,6 +260,25 @@ def nanvar(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
            out: Any = None, ddof: Any = 0, keepdims: bool = False, where: ArrayLike | None = None,
            mean: Any = None) -> Array:
     """As ``var``, ignoring NaN.
+
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to compute; None: that of ``a``, or the default float.
+      out: None: arrays are immutable, so that nothing is written into one.
+      ddof: what is subtracted from the number of elements in the divisor.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+      mean: the mean, if known already, with the reduced axes as size 1.
+
+    Returns:
+      An array of real floats without the reduced axes; NaN where too few are left.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``var``, ``nanstd``, ``nanmean``.
 
     >>> jnp.nanvar(jnp.array([1., jnp.nan, 5.]))
     Array(4., dtype=float32)

@@ -441,6 +441,16 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: b
 def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """The indices of a grid: one array for each dimension (stacked unless ``sparse``).
 
+    Args:
+      dimensions: the sizes of the grid.
+      dtype: None: the default integer type.
+      sparse: keep size 1 along the other dimensions.
+
+    Returns:
+      An array ``(n, *dimensions)``, or a tuple of n arrays.
+
+    See also: ``meshgrid``, ``ix_``, ``lax.broadcasted_iota``.
+
     >>> jnp.indices((2, 3))[1]
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)

@@ -237,6 +237,14 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 def fliplr(m: ArrayLike) -> Array:
     """Reverses the order along the second axis.
 
+    Args:
+      m: an array with that axis.
+
+    Returns:
+      An array of the same shape.
+
+    See also: ``flip``, ``fliplr``, ``flipud``, ``rot90``.
+
     >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
     Array([[2, 1],
            [4, 3]], dtype=int32)
@@ -246,6 +254,14 @@ def fliplr(m: ArrayLike) -> Array:
 
 def flipud(m: ArrayLike) -> Array:
     """Reverses the order along the first axis.
+
+    Args:
+      m: an array with that axis.
+
+    Returns:
+      An array of the same shape.
+
+    See also: ``flip``, ``fliplr``, ``flipud``, ``rot90``.
 
     >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
     Array([[3, 4],

@@ -36,6 +36,17 @@ __all__ = ["around", "clip", "rint", "round", "trunc"]
 def trunc(x: ArrayLike) -> Array:
     """The nearest integer towards zero.
 
+    Args:
+      x: an array or scalar.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``floor``, ``ceil``, ``rint``, ``round``.
+
     >>> jnp.trunc(jnp.array([1.7, -1.7]))
     Array([ 1., -1.], dtype=float32)
     """

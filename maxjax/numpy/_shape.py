@@ -263,6 +263,15 @@ def transpose(a: ArrayLike, axes: Any = None) -> Array:
 def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
     """Permutes the dimensions.
 
+    Args:
+      a: an array.
+      axes: for each dimension of the result, the one of ``a``.
+
+    Returns:
+      An array of ``a``'s dtype.
+
+    See also: ``transpose``, ``moveaxis``.
+
     >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
@@ -271,6 +280,17 @@ def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """Swaps the last two dimensions.
+
+    Args:
+      x: matrices ``(..., M, N)``.
+
+    Returns:
+      Matrices ``(..., N, M)``.
+
+    Raises:
+      ValueError: there are fewer than two dimensions.
+
+    See also: ``transpose``, ``swapaxes``.
 
     >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
     (5, 3, 2)

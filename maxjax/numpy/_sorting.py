@@ -168,7 +168,15 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
     """The order that sorts by the last key, with ties broken by the one before it, and so on.
 
     Args:
+      keys: a sequence of arrays of one shape, or one array, whose leading dimension is the
+        sequence.
+      axis: along which.
       batch_size: how many keys JAX sorts by at once; here it changes nothing.
+
+    Returns:
+      An integer array of the shape of a key.
+
+    See also: ``argsort``, ``sort``, ``lax.sort``.
 
     >>> jnp.lexsort((jnp.array([1, 0, 2]), jnp.array([7, 7, 3])))
     Array([2, 1, 0], dtype=int32)
@@ -344,6 +352,17 @@ def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
 
 def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """The bin index of each element, between increasing or decreasing edges.
+
+    Args:
+      x: an array.
+      bins: the edges ``(n,)``, monotonic.
+      right: whether an edge belongs to the bin below it.
+      method: accepted; every method gives the same result.
+
+    Returns:
+      An integer array of the shape of ``x``, from 0 to n.
+
+    See also: ``searchsorted``, ``histogram``, ``bincount``.
 
     >>> jnp.digitize(jnp.array([0.5, 1.0, 9.0]), jnp.array([0.0, 1.0, 2.0]))
     Array([1, 2, 3], dtype=int32)

@@ -183,6 +183,21 @@ def nanmedian(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = 
               overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """As ``median``, ignoring NaN.
 
+    Args:
+      a: an array of real numbers.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      overwrite_input: must be False.
+      keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+      An array of floats without the reduced axes; NaN where there is nothing else.
+
+    Raises:
+      ValueError: the elements are complex, or ``out`` or ``overwrite_input`` is given.
+
+    See also: ``median``, ``nanquantile``, ``nanmean``.
+
     >>> jnp.nanmedian(jnp.array([1., jnp.nan, 3.]))
     Array(2., dtype=float32)
     """
@@ -653,6 +668,17 @@ def _check_weights(name: str, weights: Array, x: Array) -> None:
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
              dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables in rows (columns with ``rowvar=False``).
+
+    Args:
+      x: a matrix of observations, or a vector of one variable's.
+      y: further variables, in the same form.
+      rowvar: whether variables are rows; otherwise columns.
+      dtype: in which to compute; None: the promoted float dtype.
+
+    Returns:
+      A symmetric matrix with a row for each variable, and ones on its diagonal.
+
+    See also: ``cov``, ``correlate``, ``std``.
 
     >>> jnp.corrcoef(jnp.array([[1., 2., 3.], [3., 2., 1.]])).round(3)
     Array([[ 1., -1.],

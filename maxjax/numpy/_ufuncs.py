@@ -400,6 +400,18 @@ def _zeros(x: Array) -> Array:
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of complex numbers, in radians (degrees with ``deg``).
 
+    Args:
+      z: an array or scalar; of real numbers the result is 0 or pi.
+      deg: whether the result is in degrees.
+
+    Returns:
+      An array of floats of the same shape.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``abs``, ``real``, ``imag``, ``arctan2``.
+
     >>> jnp.angle(jnp.array([1j, -1j]), deg=True)
     Array([ 90., -90.], dtype=float32)
     """

@@ -47,13 +47,13 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
       coordinator_address: "host:port"; by default the environment variable JAX_COORDINATOR_ADDRESS.
       num_processes: how many processes there are; by default JAX_NUM_PROCESSES.
       process_id: this process's number; by default JAX_PROCESS_ID.
+      local_device_ids, slice_index, partition_index, heartbeat_timeout_seconds,
+        shutdown_timeout_seconds: accepted.
       cluster_detection_method: "mpi4py", or None; other clusters are not detected.
       initialization_timeout: seconds within which all processes must have come.
       coordinator_bind_address: "host:port" or "host", where process 0 listens; by default
         JAX_COORDINATOR_BIND_ADDRESS, or else the coordinator's address alone, where JAX listens
         everywhere (``"0.0.0.0"``).
-      local_device_ids, slice_index, partition_index, heartbeat_timeout_seconds,
-        shutdown_timeout_seconds: accepted.
       mtls_cert_file, mtls_key_file, mtls_ca_file, mtls_peer_uri_prefix, verify_secure_credentials:
         refused.
 

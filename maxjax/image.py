@@ -179,11 +179,11 @@ def scale_and_translate(image: Any, shape: Sequence[int], spatial_dims: Sequence
       shape: of the result; differs from ``image``'s only in ``spatial_dims``.
       spatial_dims: the axes along which ``scale`` and ``translation`` (arrays with one number per
         axis) apply.
+      scale: a factor for each axis.
+      translation: a distance for each axis.
       method: a kernel, see ``ResizeMethod``; not "nearest".
       antialias: widen the kernel where the image shrinks.
       precision: of the products.
-      scale: a factor for each axis.
-      translation: a distance for each axis.
 
     Returns:
       An array of a floating dtype. Differentiable in ``image``, ``scale`` and ``translation``.

@@ -31,8 +31,8 @@ def check_grads(f: Callable[..., Any], args: Sequence[Any], order: int,
 
     Args:
       f: a function of arrays or pytrees of them.
-      order: up to which.
       args: a tuple of arrays or pytrees.
+      order: up to which.
       modes: of "fwd", "rev" and "lin", which is ``linearize``; in all combinations where the order
         is above one.
       atol, rtol: tolerances, of all dtypes or by dtype; by default they depend on the dtypes. They

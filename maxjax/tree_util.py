@@ -203,8 +203,8 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any,
     """A pytree like ``tree`` of ``f(leaf, *subtrees)``.
 
     Args:
-      tree: a pytree.
       f: takes a leaf of ``tree`` and the subtree at its position in each of ``rest``.
+      tree: a pytree.
       rest: pytrees of which ``tree`` is a prefix.
       is_leaf: a predicate for nodes that count as leaves.
 

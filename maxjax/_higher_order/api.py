@@ -159,23 +159,23 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: PyTree = UNSPECIFIED,
 
     Args:
       fun: a function of arrays or pytrees of them. Left out: a decorator is returned.
+      in_shardings, out_shardings: a ``Sharding``, a ``PartitionSpec`` (of the mesh that is set) or
+        None (left open) for each argument, or result; prefix pytrees of them.
       static_argnums, static_argnames: arguments that are Python values; hashable. The function
         is traced anew for each value.
       donate_argnums, donate_argnames: arguments whose memory may be taken for the results.
+      keep_unused: whether arguments that nothing reads also decide where the program runs.
+      device: where the arguments are put, and the function runs.
+      backend: the platform, which has to be there.
       inline: ``Inline.JAX_EARLY`` writes the function's operations into the jaxprs that call it;
         anything else is left to the compiler, which writes all calls out.
+      compiler_options: XLA options, which have no effect; a warning says so once.
       dynamic_dims: the dimensions whose sizes change from call to call, with a symbol for each:
         ``{0: {0: "batch"}}`` is dimension 0 of argument 0; arguments by position or name, with a
         pytree of such maps for a pytree, or one map for all of its leaves. The function is traced
         once for all sizes of 2 and more; in it such a size is symbolic: arithmetic, shapes and
         comparisons work, and a comparison that comes out otherwise at another size has the function
         traced once more. maxjax's own: JAX does not have it.
-      in_shardings, out_shardings: a ``Sharding``, a ``PartitionSpec`` (of the mesh that is set) or
-        None (left open) for each argument, or result; prefix pytrees of them.
-      device: where the arguments are put, and the function runs.
-      backend: the platform, which has to be there.
-      compiler_options: XLA options, which have no effect; a warning says so once.
-      keep_unused: whether arguments that nothing reads also decide where the program runs.
 
     Returns:
       A function of the same arguments. It has the methods ``lower``, ``trace`` and ``eval_shape``,

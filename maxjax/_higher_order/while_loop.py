@@ -369,8 +369,8 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[PyTree, Py
     Args:
       lower, upper: integers, known or traced; no iteration where ``upper`` is not above ``lower``.
       body_fun: ``(i, carry) -> carry``.
-      unroll: see ``scan``; only where the bounds are known.
       init_val: the first carry, a pytree, whose structure, shapes and dtypes ``body_fun`` keeps.
+      unroll: see ``scan``; only where the bounds are known.
 
     Returns:
       The last carry.

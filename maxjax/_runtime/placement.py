@@ -60,10 +60,10 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
         ``jax.memory.Space`` of where the values are, a ``Format``, or a prefix pytree of
         them. None: the default device, to which the arrays are not committed; arrays stay where
         they are.
-      donate: whether the leaves may be given up for the results; may be a prefix pytree.
-      may_alias: False: results share no memory with the leaves.
       src: where the leaves are, and so their cotangents go: a device, a sharding, or a prefix
         pytree of them. None: where they are found to be.
+      donate: whether the leaves may be given up for the results; may be a prefix pytree.
+      may_alias: False: results share no memory with the leaves.
 
     Returns:
       A pytree of arrays. It returns before the copies are done; in ``jit`` it constrains where

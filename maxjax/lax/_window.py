@@ -348,13 +348,13 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
       strides: of the transposed convolution.
       padding: "SAME", "VALID" or n pairs.
       rhs_dilation: as for ``conv_general_dilated``.
+      dimension_numbers: see ``conv_dimension_numbers``.
       transpose_kernel: flips the window and exchanges its features, which makes this the
         gradient of the convolution with the same window.
-      use_consistent_padding: explicit padding refers to the forward convolution.
       precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
         operands.
       preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
-      dimension_numbers: see ``conv_dimension_numbers``.
+      use_consistent_padding: explicit padding refers to the forward convolution.
 
     Returns:
       An array of rank n + 2; with "SAME" each size times its stride.
@@ -457,9 +457,9 @@ def conv_general_dilated_local(
       lhs: as for ``conv_general_dilated``.
       rhs: its spatial sizes are those of the result, and its input features (features, window...)
         in the order of ``conv_general_dilated_patches``.
-      filter_shape: the spatial sizes of a window.
       window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for
         ``conv_general_dilated``.
+      filter_shape: the spatial sizes of a window.
 
     >>> x, kernels = jnp.arange(4.).reshape(1, 1, 4), jnp.ones((1, 2, 3))
     >>> lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (2,))

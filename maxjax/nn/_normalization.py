@@ -313,8 +313,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1,
       x: indices.
       num_classes: the size of the new axis.
       dtype: of the result; the default float if None.
-      out_sharding: how the result is to lie, of which ``x`` decides all but the new axis.
       axis: where the new axis stands in the result.
+      out_sharding: how the result is to lie, of which ``x`` decides all but the new axis.
 
     Returns:
       An array of ``x``'s shape with the new axis. It has no derivative by the indices.

@@ -478,8 +478,8 @@ def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = 
     Args:
       subscripts: the indices of each operand, and of the result, as "ij,jk->ik".
       operands: arrays (or, without a string, each array followed by a list of its indices).
-      optimize: the order of contractions: "auto", "optimal", "greedy", a path, or False.
       out: None: arrays are immutable.
+      optimize: the order of contractions: "auto", "optimal", "greedy", a path, or False.
       precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
         operands.
       preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.

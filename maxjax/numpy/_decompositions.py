@@ -95,8 +95,8 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
     Args:
       a: positive definite matrices ``(..., n, n)``; the result is NaN for any that is not.
-      symmetrize_input: decompose ``(a + a^H) / 2``; otherwise only the lower triangle is read.
       upper: give the adjoint, an upper triangular matrix.
+      symmetrize_input: decompose ``(a + a^H) / 2``; otherwise only the lower triangle is read.
 
     Returns:
       Matrices ``(..., n, n)`` of ``a``'s float or complex dtype. No error is raised, unlike
@@ -268,10 +268,10 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermi
 
     Args:
       a: shape ``(..., m, n)``.
-      hermitian: ``a`` is Hermitian, so that its eigendecomposition is used.
       full_matrices: ``U`` is (m, m) and ``Vh`` (n, n); otherwise they have min(m, n) columns and
         rows.
       compute_uv: False: ``S`` alone.
+      hermitian: ``a`` is Hermitian, so that its eigendecomposition is used.
       subset_by_index: a pair (first, end): only these singular values.
 
     Returns:
@@ -631,9 +631,9 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = 
     Args:
       a: shape ``(m, n)``.
       b: shape ``(m,)`` or ``(m, k)``.
-      numpy_resid: residuals are empty where NumPy's are; not under ``jit``.
       rcond: singular values below this share of the greatest count as 0; None: the dtype's
         precision times the greater size.
+      numpy_resid: residuals are empty where NumPy's are; not under ``jit``.
 
     Returns:
       A tuple of arrays: ``(n,)`` or ``(n, k)``; the squared distances; a scalar; ``(min(m, n),)``.

@@ -83,10 +83,10 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     Args:
       a: (..., n, ...).
       indices: integers of any shape, which replaces the axis in the result.
-      mode: "fill" (the default) gives ``fill_value`` out of bounds (by default NaN, the least
-        signed, the greatest unsigned integer), "clip" the nearest element, "wrap" wraps around.
       axis: along which; None: of the flattened array.
       out: None: arrays are immutable.
+      mode: "fill" (the default) gives ``fill_value`` out of bounds (by default NaN, the least
+        signed, the greatest unsigned integer), "clip" the nearest element, "wrap" wraps around.
       unique_indices, indices_are_sorted: promises, by which the gradient may be faster.
       fill_value: what stands out of bounds with "fill".
 

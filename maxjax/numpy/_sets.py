@@ -68,10 +68,10 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
       return_index: also return the index of each one's first occurrence.
       return_inverse: also return the index of each element among them.
       return_counts: also return their counts.
-      size: the number of results, required if ``ar`` is traced; missing ones are filled with
-        ``fill_value`` (by default the least element).
       axis: whose slices are compared; None: the elements of the flattened array.
       equal_nan: whether all NaN count as one.
+      size: the number of results, required if ``ar`` is traced; missing ones are filled with
+        ``fill_value`` (by default the least element).
       fill_value: see ``size``.
       sorted: accepted: the result is always ascending.
 
@@ -258,10 +258,10 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 
     Args:
       element: of any shape, which is also the result's.
-      invert: whether it is none of them.
-      method: accepted; every method gives the same result.
       test_elements: of any shape.
       assume_unique: accepted.
+      invert: whether it is none of them.
+      method: accepted; every method gives the same result.
 
     Returns:
       An array of booleans.

@@ -252,8 +252,8 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = N
       a: ascending elements ``(n,)``, NaN last.
       v: an array or scalar.
       side: "left": before equal elements; "right": after them.
-      method: accepted; every method gives the same result.
       sorter: the indices that sort ``a``, as from ``argsort``; None: it is sorted.
+      method: accepted; every method gives the same result.
 
     Returns:
       An array of the default integer type of the shape of ``v``, from 0 to n.

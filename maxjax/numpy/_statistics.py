@@ -67,9 +67,9 @@ def quantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out:
       overwrite_input: must be False.
       method: the interpolation between two elements: "linear", "lower", "higher", "midpoint",
         "nearest"; or "inverted_cdf", the least element that this fraction does not exceed.
+      keepdims: whether the reduced axes stay, with size 1.
       weights: of the elements, with the shape of ``a`` or of its reduced axes; only with
         "inverted_cdf".
-      keepdims: whether the reduced axes stay, with size 1.
 
     Returns:
       An array of floats: the shape of ``q`` before the remaining dimensions. NaN if any element is.

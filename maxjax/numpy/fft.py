@@ -125,8 +125,8 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     Args:
       a: real or complex numbers; float32 and narrower give complex64.
       n: the axis is cropped or padded with zeros to this size first.
-      norm: "backward", "ortho" or "forward"; see the module.
       axis: along which.
+      norm: "backward", "ortho" or "forward"; see the module.
 
     Returns:
       An array of complex numbers, of size ``n`` along the axis.

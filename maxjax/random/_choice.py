@@ -104,8 +104,8 @@ def choice(key: ArrayLike, a: ArrayLike, shape: Any = (), replace: bool = True,
       shape: of the result; its dimensions are Python ints.
       replace: elements may be drawn more than once.
       p: the probability of each element; uniform if None.
-      mode: see ``gumbel``; for draws without replacement by probabilities.
       axis: from which the elements, or slices, are drawn.
+      mode: see ``gumbel``; for draws without replacement by probabilities.
 
     Returns:
       An array of ``shape`` in place of the axis, of ``a``'s dtype.
@@ -185,9 +185,9 @@ def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Any = 
     Args:
       key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
       logits: unnormalized log probabilities.
+      axis: along which the categories lie.
       shape: of the result; ends in the shape of ``logits`` without ``axis``.
       replace: if False, the draws along ``shape``'s leading part are distinct indices.
-      axis: along which the categories lie.
       mode: see ``gumbel``.
       out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
 

@@ -394,9 +394,9 @@ def multivariate_normal(key: ArrayLike, mean: Any, cov: Any, shape: Any = None,
       key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
       mean: shape ``(..., n)``.
       cov: shape ``(..., n, n)``.
+      shape: of the result without the last dimension; None: the common one of ``mean`` and ``cov``.
       dtype: of the underlying normal numbers; the result is as wide as ``mean`` and ``cov``.
       method: how the square root of ``cov`` is computed: "cholesky", "eigh" or "svd".
-      shape: of the result without the last dimension; None: the common one of ``mean`` and ``cov``.
       out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
 
     Returns:

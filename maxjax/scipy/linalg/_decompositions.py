@@ -166,9 +166,9 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
     Args:
       a: shape ``(..., n, n)``.
       b: shape ``(..., n)`` or ``(..., n, m)``.
-      assume_a: "gen", "sym", "her", or "pos" (positive definite: by Cholesky decomposition).
       lower: for "pos": read the lower triangle.
       overwrite_a, overwrite_b, debug, check_finite: accepted.
+      assume_a: "gen", "sym", "her", or "pos" (positive definite: by Cholesky decomposition).
 
     Returns:
       An array of the shape of ``b``, with infinities and NaN for singular matrices.
